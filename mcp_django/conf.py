@@ -1,0 +1,97 @@
+"""The `MCP_DJANGO` setting, read once and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+
+def package_version() -> str:
+    try:
+        return version("django-mcp-orm")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Every setting, with its default. A key of `MCP_DJANGO` is the field's name in capitals."""
+
+    #: What clients show as the server's name.
+    name: str = "Django"
+    #: What clients show as the server's version.
+    version: str = field(default_factory=package_version)
+    #: Told to every client on connecting: what the site is about and how to start.
+    instructions: str = ""
+    #: Origin of public addresses, such as "https://shop.example.com". Never taken from the request.
+    public_url: str = ""
+    #: Authenticators in order: dotted paths or instances. The first that knows a credential decides.
+    authenticators: Sequence[Any] = ("mcp_django.auth.PersonalTokens",)
+    #: Names of the admin sites whose rules apply, in order.
+    admin_sites: Sequence[str] = ("admin",)
+    #: Values of Origin that browsers may send, besides PUBLIC_URL and, on loopback, loopback.
+    allowed_origins: Sequence[str] = ()
+    #: Which of MIDDLEWARE runs round a call: "auto", "project", "none" or a list of dotted paths.
+    run_middleware: str | Sequence[str] = "auto"
+    #: No tool that writes exists on this site.
+    read_only: bool = False
+
+    #: Longest request body, in bytes.
+    max_body: int = 4 * 1024 * 1024
+    #: Deepest nesting of a JSON body.
+    max_depth: int = 64
+    #: Most messages in one batch (revision 2025-03-26 only).
+    max_batch: int = 50
+    #: Longest answer, in bytes. A longer page ends early, with a cursor.
+    max_response: int = 1024 * 1024
+    #: Rows in a page when the caller names no limit.
+    page_size: int = 25
+    #: Most rows that a caller may ask for at once.
+    max_page_size: int = 200
+    #: Definitions in one page of a list method.
+    list_page_size: int = 100
+    #: Calls that one principal may make in a minute.
+    calls_per_minute: int = 600
+
+    #: Seconds that a tool may run.
+    tool_timeout: float = 60.0
+    #: Seconds that one database statement may run.
+    statement_timeout: float = 10.0
+    #: Threads for built-in methods and tools. None: 1 on SQLite, else 4.
+    query_threads: int | None = None
+    #: Threads for tools of the project.
+    work_threads: int = 4
+    #: Calls that may wait for a thread, in each lane. More are told that the server is busy.
+    max_waiting: int = 200
+
+    #: Days until a personal token expires when its maker names no date.
+    token_days: int = 90
+    #: Most days that a personal token may live.
+    token_max_days: int = 365
+    #: Strip credentials from log records.
+    redact_logs: bool = True
+
+
+@lru_cache(maxsize=1)
+def get_config() -> Config:
+    """The settings in force. Raises ImproperlyConfigured for a key that does not exist."""
+    given: Mapping[str, Any] = getattr(settings, "MCP_DJANGO", {})
+    known = {one.name.upper() for one in fields(Config)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise ImproperlyConfigured(f"Unknown keys in MCP_DJANGO: {', '.join(unknown)}.")
+    return Config(**{name.lower(): value for name, value in given.items()})
+
+
+@receiver(setting_changed)
+def forget_config(*, setting: str, **kwargs: Any) -> None:
+    if setting == "MCP_DJANGO":
+        get_config.cache_clear()

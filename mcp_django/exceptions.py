@@ -1,0 +1,60 @@
+"""What can go wrong, in the words of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ToolError(Exception):
+    """The tool ran and could not do it. A model reads the sentence, so say what to do next."""
+
+
+class QueryError(ToolError):
+    """The caller's query cannot run. The sentence says what to change and names nothing hidden."""
+
+
+class NotFound(ToolError):
+    """There is no such thing for this caller: missing and forbidden raise this, word for word."""
+
+
+class Leak(Exception):
+    """A query holds a column, join or node that no declared path explains. Always our bug."""
+
+
+class Busy(Exception):
+    """No thread is free and the queue is full."""
+
+
+class Cancelled(Exception):
+    """Nobody waits for this call any more."""
+
+
+class AuthenticationFailed(Exception):
+    """A credential was presented and is not valid. Final: no other authenticator is asked."""
+
+    def __init__(self, description: str = "The credential is not valid.") -> None:
+        super().__init__(description)
+        self.description = description
+
+
+class AlreadyRegistered(Exception):
+    """The model or the tool name is taken."""
+
+
+class NotRegistered(Exception):
+    """The model is not registered."""
+
+
+def unknown(name: object, allowed: Iterable[str], what: str) -> QueryError:
+    """The same sentence whether `name` is hidden, forbidden or was never there."""
+    shown = ascii(name)[:60]
+    names = sorted(allowed)
+    close = get_close_matches(str(name)[:60], names, n=3, cutoff=0.5)
+    if close:
+        hint = f"Did you mean {', '.join(close)}?"
+    elif names:
+        hint = f"Use one of: {', '.join(names[:30])}."
+    else:
+        hint = "Nothing can be used there."
+    return QueryError(f"{shown} cannot be used in {what}. {hint}")

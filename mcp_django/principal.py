@@ -1,0 +1,63 @@
+"""Who acts, with what scopes, held to what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+DEFAULT_SERVER = "default"
+
+READ = "mcp:read"
+WRITE = "mcp:write"
+DELETE = "mcp:delete"
+ACTION = "mcp:action"
+SCOPES = (READ, WRITE, DELETE, ACTION)
+
+#: A scope implies those named beside it (MCP 2026-07-28 asks servers to account for hierarchy).
+IMPLIED = {WRITE: frozenset({READ}), DELETE: frozenset({READ})}
+
+
+def satisfies(granted: frozenset[str], needed: frozenset[str]) -> bool:
+    """Whether the granted scopes cover every needed one, what they imply included."""
+    held = granted.union(*(IMPLIED.get(scope, frozenset()) for scope in granted))
+    return needed <= held
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restriction:
+    """What a credential takes away from its user's rights. It never adds."""
+
+    #: Nothing that writes exists.
+    read_only: bool = False
+    #: Labels such as "shop.order"; no other model exists. None: no such limit.
+    models: frozenset[str] | None = None
+
+    def allows_model(self, label_lower: str) -> bool:
+        return self.models is None or label_lower in self.models
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal:
+    """The user behind a call and the limits of the credential. Every call has one."""
+
+    user: Any
+    scopes: frozenset[str]
+    #: How the credential was recognised: personal_token, drf, anonymous, dev_user.
+    method: str
+    server: str = DEFAULT_SERVER
+    #: The connected program as the credential names it, for records and binding.
+    client: str = ""
+    #: Key of the stored credential, never the secret.
+    credential_id: str = ""
+    restriction: Restriction = field(default_factory=Restriction)
+    expires_at: datetime | None = None
+
+    @property
+    def key(self) -> str:
+        """Binds cursors and counters. Not the credential: a renewed token keeps its cursors."""
+        user = "anonymous" if self.user.pk is None else f"user:{self.user.pk}"
+        return f"{self.server}/{user}/{self.client}"
+
+    def has_scopes(self, needed: frozenset[str]) -> bool:
+        return satisfies(self.scopes, needed)
