@@ -1,0 +1,62 @@
+"""Serve a Django site over the Model Context Protocol.
+
+    import mcp_django as mcp
+
+    @mcp.register(Order)
+    class OrderExposure(mcp.ModelExposure):
+        fields = ["number", "status", "total"]
+
+Nothing of Django is imported before one of these names is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcp_django.context import CallContext as Context
+    from mcp_django.exceptions import AlreadyRegistered, Cancelled, NotRegistered, ToolError
+    from mcp_django.exposure.functions import tool
+    from mcp_django.exposure.options import ModelExposure
+    from mcp_django.exposure.registry import is_registered, register, unregister
+    from mcp_django.protocol.content import ResourceLink
+    from mcp_django.protocol.results import ToolResult
+
+__all__ = [
+    "AlreadyRegistered",
+    "Cancelled",
+    "Context",
+    "ModelExposure",
+    "NotRegistered",
+    "ResourceLink",
+    "ToolError",
+    "ToolResult",
+    "is_registered",
+    "register",
+    "tool",
+    "unregister",
+]
+
+HOMES = {
+    "AlreadyRegistered": ("exceptions", "AlreadyRegistered"),
+    "Cancelled": ("exceptions", "Cancelled"),
+    "Context": ("context", "CallContext"),
+    "ModelExposure": ("exposure.options", "ModelExposure"),
+    "NotRegistered": ("exceptions", "NotRegistered"),
+    "ResourceLink": ("protocol.content", "ResourceLink"),
+    "ToolError": ("exceptions", "ToolError"),
+    "ToolResult": ("protocol.results", "ToolResult"),
+    "is_registered": ("exposure.registry", "is_registered"),
+    "register": ("exposure.registry", "register"),
+    "tool": ("exposure.functions", "tool"),
+    "unregister": ("exposure.registry", "unregister"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module, attribute = HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(import_module(f"{__name__}.{module}"), attribute)

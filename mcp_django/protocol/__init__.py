@@ -1,0 +1,1 @@
+"""MCP as data and rules: no sockets, no clock, no Django."""

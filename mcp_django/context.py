@@ -1,0 +1,64 @@
+"""One call being answered: what a handler or a tool may know about it, and say while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from django.http import HttpRequest
+
+from mcp_django.exceptions import Cancelled
+from mcp_django.principal import Principal
+from mcp_django.protocol.notifications import Notification, progress
+from mcp_django.protocol.revisions import Revision
+
+Notify: TypeAlias = Callable[[Notification], None]
+
+
+def drop(notification: Notification) -> None:
+    """For transports that cannot send anything before the answer."""
+
+
+@dataclass(kw_only=True)
+class CallContext:
+    """Everything that the code behind one call may use.
+
+    A tool of yours takes it as a parameter annotated `mcp.Context`.
+    """
+
+    #: Django's request: `user` is the principal's, the path is the endpoint's.
+    request: HttpRequest
+    principal: Principal
+    revision: Revision
+    #: Name and version of the connected program, as it says itself. Never a security input.
+    client: Mapping[str, Any] = field(default_factory=dict)
+    progress_token: str | int | None = None
+    notify: Notify = drop
+    #: Set when nobody waits any more: the client left, or the time is over.
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    _progress: float | None = None
+
+    def progress(
+        self, progress_now: float, *, total: float | None = None, message: str = ""
+    ) -> None:
+        """Tell the client how far this call is. Costs nothing where it did not ask.
+
+        Values must rise from call to call; one that does not is dropped, since the protocol
+        forbids sending it. Raises Cancelled when nobody waits for the call any more.
+        """
+        self.check()
+        if self.progress_token is None:
+            return
+        if self._progress is not None and progress_now <= self._progress:
+            return
+        self._progress = progress_now
+        self.notify(
+            progress(self.progress_token, progress_now, total=total, message=message or None)
+        )
+
+    def check(self) -> None:
+        """Raise Cancelled when nobody waits for this call any more. Call it in long loops."""
+        if self.cancelled.is_set():
+            raise Cancelled

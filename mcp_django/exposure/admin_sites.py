@@ -1,0 +1,85 @@
+"""The rules of the site's ModelAdmins, asked through the admin site that has the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin.sites import all_sites
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from mcp_django.conf import get_config
+
+#: A ModelAdmin that replaces one of these may show different fields to different people.
+FIELD_METHODS = (
+    "get_fields",
+    "get_exclude",
+    "get_fieldsets",
+    "get_readonly_fields",
+    "get_list_display",
+)
+OBJECT_METHODS = (
+    "has_view_permission",
+    "has_change_permission",
+    "has_view_or_change_permission",
+)
+
+
+def admin_sites() -> list[AdminSite]:
+    """The sites named in ADMIN_SITES, in that order. `all_sites` is a set without one."""
+    by_name = {site.name: site for site in all_sites}
+    return [by_name[name] for name in get_config().admin_sites if name in by_name]
+
+
+def model_admins(model: type[Model]) -> list[ModelAdmin[Any]]:
+    """The ModelAdmins of a model on those sites, in the order of the sites."""
+    return [site._registry[model] for site in admin_sites() if model in site._registry]
+
+
+class AdminSource:
+    def __init__(self, model_admin: ModelAdmin[Any]) -> None:
+        self.admin = model_admin
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return self.admin.has_view_permission(request)
+
+    def rows(self, request: HttpRequest) -> QuerySet[Any]:
+        return self.admin.get_queryset(request)
+
+    def shown(self, request: HttpRequest) -> frozenset[str] | None:
+        if not any(overrides(self.admin, name) for name in FIELD_METHODS):
+            return None
+        names = {
+            *flatten_fieldsets(self.admin.get_fieldsets(request)),
+            *self.admin.get_readonly_fields(request),
+            *self.admin.get_list_display(request),
+        }
+        key = self.admin.model._meta.pk
+        return frozenset(str(name) for name in names if not callable(name)) | {key.name}
+
+    def judges_objects(self) -> bool:
+        return any(overrides(self.admin, name) for name in OBJECT_METHODS)
+
+    def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
+        return self.admin.has_view_permission(request, obj)
+
+
+def overrides(model_admin: ModelAdmin[Any], name: str) -> bool:
+    return getattr(type(model_admin), name) is not getattr(ModelAdmin, name)
+
+
+def source_of(model: type[Model], request: HttpRequest, *, otherwise: Any) -> Any:
+    """Who answers for `model`: an admin, `otherwise` where no site has it, None where none lets in.
+
+    The site's own gate comes first. Only `AdminSite.admin_view` asks it in the admin itself, so a
+    user with every model permission who is not staff would pass all `has_*_permission`.
+    """
+    found = model_admins(model)
+    if not found:
+        return otherwise
+    for model_admin in found:
+        if model_admin.admin_site.has_permission(request):
+            return AdminSource(model_admin)
+    return None

@@ -1,0 +1,173 @@
+"""What a caller may see, asked of those who know: the exposure, the admin, or `has_perm`.
+
+The rules of the site are asked and never written again. For each model the answer comes from
+
+1. its `ModelExposure`, where that defines `get_queryset` or `has_view_permission`;
+2. else its ModelAdmin on the first site of `ADMIN_SITES` that has the model and lets the user in.
+   A model that some site has and no site shows to this user does not exist for the user;
+3. else `user.has_perm` and the default manager.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from django.apps import apps
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from mcp_django.conf import get_config
+from mcp_django.exceptions import NotFound
+from mcp_django.exposure.options import ModelExposure, may_view
+from mcp_django.exposure.registry import Registry, registry
+from mcp_django.principal import READ, Principal
+
+
+class Source(Protocol):
+    """Who answers for one model."""
+
+    def may_view(self, request: HttpRequest) -> bool: ...
+    def rows(self, request: HttpRequest) -> QuerySet[Any]: ...
+    def shown(self, request: HttpRequest) -> frozenset[str] | None: ...
+    def judges_objects(self) -> bool: ...
+    def may_view_object(self, request: HttpRequest, obj: Model) -> bool: ...
+
+
+class ExposureSource:
+    """The exposure decides, and where it does not, Django's plain rule does."""
+
+    def __init__(self, exposure: ModelExposure) -> None:
+        self.exposure = exposure
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return self.exposure.has_view_permission(request)
+
+    def rows(self, request: HttpRequest) -> QuerySet[Any]:
+        return self.exposure.get_queryset(request)
+
+    def shown(self, request: HttpRequest) -> frozenset[str] | None:
+        return None
+
+    def judges_objects(self) -> bool:
+        return self.exposure.overrides("has_view_permission")
+
+    def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
+        return self.exposure.has_view_permission(request, obj)
+
+
+class PermissionSource:
+    """A model that no admin has and no exposure speaks for."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self.model = model
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return may_view(request.user, self.model)
+
+    def rows(self, request: HttpRequest) -> QuerySet[Any]:
+        return self.model._default_manager.get_queryset()
+
+    def shown(self, request: HttpRequest) -> frozenset[str] | None:
+        return None
+
+    def judges_objects(self) -> bool:
+        return False
+
+    def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
+        return True
+
+
+class Rights:
+    """What one caller may see: each question is asked once and the answer kept for the call."""
+
+    def __init__(
+        self, request: HttpRequest, principal: Principal, *, registry: Registry = registry
+    ) -> None:
+        self.request = request
+        self.principal = principal
+        self.registry = registry
+        self._sources: dict[type[Model], Source | None] = {}
+        self._rows: dict[type[Model], QuerySet[Any]] = {}
+        self._shown: dict[type[Model], frozenset[str] | None] = {}
+
+    @property
+    def identity(self) -> str:
+        """Binds cursors to who asked."""
+        return self.principal.key
+
+    @property
+    def is_read_only(self) -> bool:
+        return self.principal.restriction.read_only or get_config().read_only
+
+    def has_scopes(self, needed: frozenset[str]) -> bool:
+        return self.principal.has_scopes(needed)
+
+    def exposures(self) -> list[ModelExposure]:
+        """The exposed models that exist for this caller, in the order of labels."""
+        if not self.has_scopes(frozenset({READ})):
+            return []
+        return [one for one in self.registry.exposures.values() if self.may_view(one.model)]
+
+    def exposure(self, label: object) -> ModelExposure:
+        """The exposure of a model by its label. Raises NotFound: unknown and forbidden alike."""
+        if isinstance(label, str) and self.has_scopes(frozenset({READ})):
+            for one in self.registry.exposures.values():
+                if one.label == label.lower() and self.may_view(one.model):
+                    return one
+        raise NotFound(
+            f"There is no model {ascii(label)[:80]}. Call list_models to see which there are."
+        )
+
+    def may_view(self, model: type[Model]) -> bool:
+        return self._source(model) is not None
+
+    def rows(self, model: type[Model]) -> QuerySet[Any]:
+        """The rows that exist for this caller. Ask `may_view` first."""
+        found = self._rows.get(model)
+        if found is None:
+            source = self._source(model)
+            if source is None:
+                raise NotFound("There is no such model.")
+            found = self._rows[model] = source.rows(self.request)
+        return found
+
+    def shown(self, model: type[Model]) -> frozenset[str] | None:
+        """The names of fields that exist for this caller. None: no rule but the declared paths."""
+        if model not in self._shown:
+            source = self._source(model)
+            names = None if source is None else source.shown(self.request)
+            exposure = self.registry.exposures.get(model)
+            own = None if exposure is None else exposure.get_fields(self.request)
+            if own is not None:
+                names = frozenset(own) if names is None else names & frozenset(own)
+            self._shown[model] = names
+        return self._shown[model]
+
+    def judges_objects(self, model: type[Model]) -> bool:
+        """Whether single rows are judged in Python, so that SQL alone can neither count nor page."""
+        source = self._source(model)
+        return source is not None and source.judges_objects()
+
+    def may_view_object(self, obj: Model) -> bool:
+        source = self._source(type(obj))
+        return source is not None and source.may_view_object(self.request, obj)
+
+    def _source(self, model: type[Model]) -> Source | None:
+        if model not in self._sources:
+            self._sources[model] = self._find_source(model)
+        return self._sources[model]
+
+    def _find_source(self, model: type[Model]) -> Source | None:
+        if not self.principal.restriction.allows_model(model._meta.label_lower):
+            return None
+        exposure = self.registry.exposures.get(model)
+        source: Source | None
+        if exposure is not None and exposure.decides_itself:
+            source = ExposureSource(exposure)
+        elif apps.is_installed("django.contrib.admin"):
+            from mcp_django.exposure.admin_sites import source_of
+
+            source = source_of(model, self.request, otherwise=PermissionSource(model))
+        else:
+            source = PermissionSource(model)
+        return source if source is not None and source.may_view(self.request) else None

@@ -1,0 +1,142 @@
+"""What one server exposes. Filled while apps load, resolved at first use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TypeVar, cast
+
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import Model
+
+from mcp_django.exceptions import AlreadyRegistered, NotRegistered
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.tools import Tool
+from mcp_django.principal import DEFAULT_SERVER
+
+ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
+
+
+class Registry:
+    def __init__(self, server: str = DEFAULT_SERVER) -> None:
+        self.server = server
+        self._classes: dict[type[Model], type[ModelExposure]] = {}
+        self._tools: dict[str, Tool] = {}
+        self._exposures: dict[type[Model], ModelExposure] | None = None
+        self._lock = threading.RLock()
+
+    # Registration: called by `mcp.py` modules.
+
+    def register(self, model: type[Model], exposure_class: type[ModelExposure]) -> None:
+        """Expose a model. Raises AlreadyRegistered, or ImproperlyConfigured for a bad class."""
+        if not (isinstance(model, type) and issubclass(model, Model)) or model._meta.abstract:
+            raise ImproperlyConfigured(f"{model!r} is not a model that can be exposed.")
+        if not exposure_class.fields:
+            raise ImproperlyConfigured(
+                f"{exposure_class.__name__} lists no fields. Name what records may show, "
+                'for example fields = ["id", "name"].'
+            )
+        with self._lock:
+            if model in self._classes:
+                raise AlreadyRegistered(f"{model._meta.label} is already registered.")
+            self._classes[model] = exposure_class
+            self._exposures = None
+
+    def unregister(self, model: type[Model]) -> None:
+        """Take a model back. Raises NotRegistered."""
+        with self._lock:
+            if self._classes.pop(model, None) is None:
+                raise NotRegistered(f"{model._meta.label} is not registered.")
+            self._exposures = None
+
+    def is_registered(self, model: type[Model]) -> bool:
+        return model in self._classes
+
+    def add_tool(self, tool: Tool) -> None:
+        """Offer a tool. Raises AlreadyRegistered when its name is taken."""
+        with self._lock:
+            if tool.name in self._tools:
+                raise AlreadyRegistered(f"There is already a tool called {tool.name!r}.")
+            self._tools[tool.name] = tool
+
+    def remove_tool(self, name: str) -> None:
+        """Take a tool back. Raises NotRegistered."""
+        with self._lock:
+            if self._tools.pop(name, None) is None:
+                raise NotRegistered(f"There is no tool called {name!r}.")
+
+    # What is registered: for everything above.
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        return self._tools
+
+    @property
+    def exposures(self) -> dict[type[Model], ModelExposure]:
+        """Every exposure by its model, in the order of labels. Admin classes count at first use."""
+        found = self._exposures
+        if found is None:
+            with self._lock:
+                found = self._exposures = self._resolve()
+        return found
+
+    def _resolve(self) -> dict[type[Model], ModelExposure]:
+        classes = dict(self._classes)
+        if apps.is_installed("django.contrib.admin"):
+            from mcp_django.exposure.admin_options import exposures_of_admins
+
+            classes = {**exposures_of_admins(), **classes}
+        found = {model: exposure_class(model) for model, exposure_class in classes.items()}
+        return dict(sorted(found.items(), key=lambda item: item[1].label))
+
+    def forget_resolved(self) -> None:
+        """Resolve again at next use: an admin class was registered late, or a setting changed."""
+        self._exposures = None
+
+
+registry = Registry()
+
+
+def register(
+    *models: type[Model],
+    exposure_class: type[ModelExposure] | None = None,
+    fields: Iterable[str] | None = None,
+) -> Callable[[ExposureClass], ExposureClass]:
+    """Expose models, as `@admin.register` does for the admin.
+
+        @mcp.register(Order)
+        class OrderExposure(mcp.ModelExposure): ...
+
+        mcp.register(Country, fields=["code", "name"])
+
+    Raises AlreadyRegistered, or ImproperlyConfigured when no fields are named.
+    """
+    if not models:
+        raise ImproperlyConfigured("Name the model: @mcp.register(Order).")
+    if fields is not None:
+        exposure_class = cast(
+            "type[ModelExposure]",
+            type("ModelExposure", (exposure_class or ModelExposure,), {"fields": tuple(fields)}),
+        )
+    if exposure_class is not None:
+        for model in models:
+            registry.register(model, exposure_class)
+
+    def decorate(decorated: ExposureClass) -> ExposureClass:
+        for model in models:
+            registry.register(model, decorated)
+        return decorated
+
+    return decorate
+
+
+def unregister(*models: type[Model]) -> None:
+    """Take models back. Raises NotRegistered."""
+    for model in models:
+        registry.unregister(model)
+
+
+def is_registered(model: type[Model]) -> bool:
+    """Whether code registered the model. An admin class with `mcp_expose` does not count."""
+    return registry.is_registered(model)

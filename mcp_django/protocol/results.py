@@ -1,0 +1,101 @@
+"""What handlers answer, free of any revision. `render` turns it into one revision's wire shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mcp_django.protocol.content import Annotations, Content, ResourceContents, TextContent
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolAnnotations:
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition:
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    annotations: ToolAnnotations
+    title: str = ""
+    output_schema: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    uri: str
+    name: str
+    description: str
+    title: str = ""
+    mime_type: str = "application/json"
+    size: int | None = None
+    annotations: Annotations | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceTemplate:
+    uri_template: str
+    name: str
+    description: str
+    title: str = ""
+    mime_type: str = "application/json"
+    annotations: Annotations | None = None
+
+
+Definition: TypeAlias = ToolDefinition | Resource | ResourceTemplate
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolResult:
+    """What a tool answered. `structured` is JSON data, or `msgspec.Raw` of encoded JSON."""
+
+    content: Sequence[Content] = ()
+    structured: Any = None
+    has_structured: bool = False
+    is_error: bool = False
+
+    @classmethod
+    def error(cls, sentence: str) -> ToolResult:
+        return cls(content=[TextContent(sentence)], is_error=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListResult:
+    """One page of definitions. `key` is the result's member: tools, resources, ..."""
+
+    key: str
+    definitions: Sequence[Definition]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadResult:
+    contents: Sequence[ResourceContents]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitializeResult:
+    """The legacy handshake. The revision that was agreed on is in `protocol_version`."""
+
+    protocol_version: str
+
+
+@dataclass(frozen=True)
+class DiscoverResult:
+    """What a modern client learns instead of a handshake."""
+
+
+@dataclass(frozen=True)
+class EmptyResult:
+    """Done, and nothing to say."""
+
+
+Result: TypeAlias = (
+    ToolResult | ListResult | ReadResult | InitializeResult | DiscoverResult | EmptyResult
+)
