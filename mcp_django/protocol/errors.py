@@ -11,7 +11,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 #: Below 2026-07-28 only; since then a missing resource is INVALID_PARAMS.
 RESOURCE_NOT_FOUND = -32002
-#: 2026-07-28 only (basic/transports): the range -32020..-32099 belongs to the specification.
+#: 2026-07-28 only: the range -32020..-32099 belongs to the specification.
 HEADER_MISMATCH = -32020
 UNSUPPORTED_REVISION = -32022
 
@@ -19,14 +19,23 @@ UNSUPPORTED_REVISION = -32022
 class ProtocolError(Exception):
     """The peer broke a rule of the protocol. Carries the JSON-RPC error to answer with.
 
-    `status` is the HTTP status that a transport over HTTP gives the answer when it is the whole
-    answer. Domain errors ride on 200, because a client of two eras takes a 400 for a server that
-    does not speak its revision.
+    `status` is the HTTP status where the error is the whole answer. Errors of the domain ride on
+    200: a client of two eras takes a 400 for a server that does not speak its revision.
+    `request_id` is the id of the message, where one could be read.
     """
 
-    def __init__(self, code: int, message: str, data: Any = None, *, status: int = 200) -> None:
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        data: Any = None,
+        *,
+        status: int = 200,
+        request_id: str | int | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
         self.status = status
+        self.request_id = request_id

@@ -1,0 +1,180 @@
+"""JSON-RPC 2.0: bytes to messages and back.
+
+msgspec refuses invalid UTF-8, lone surrogates, NaN, infinities and numbers without an end. What it
+lets through and we do not: keys that appear twice, and depth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mcp_django.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
+
+RequestId: TypeAlias = str | int
+
+MAX_DEPTH = 64
+#: Wide enough for every id that a client makes, narrow enough for every client's parser.
+MAX_ID = 2**63
+STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+decoder = msgspec.json.Decoder()
+encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True)
+class Request:
+    id: RequestId
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Notification:
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Response:
+    """The peer's answer to a request of ours."""
+
+    id: RequestId | None
+
+
+Message: TypeAlias = Request | Notification | Response
+
+
+@dataclass(frozen=True)
+class Batch:
+    """An array of messages. An element that is no message stands there as its error."""
+
+    messages: tuple[Message | ProtocolError, ...]
+
+
+def decode(body: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Batch:
+    """One message or one batch.
+
+    Raises ProtocolError (-32700 or -32600, HTTP status 400) and nothing else, whatever the bytes.
+    """
+    value = decode_json(body, max_depth=max_depth)
+    if isinstance(value, list):
+        if not value:
+            raise invalid("A batch holds at least one message.")
+        return Batch(tuple(element(item) for item in value))
+    return message_of(value)
+
+
+def decode_json(body: bytes, *, max_depth: int = MAX_DEPTH) -> Any:
+    """A JSON value. Raises ProtocolError and nothing else."""
+    try:
+        value = decoder.decode(body)
+    except (ValueError, RecursionError):
+        raise ProtocolError(PARSE_ERROR, "The body is not valid JSON.", status=400) from None
+    depth, keys = measure(value, max_depth)
+    if depth > max_depth:
+        raise ProtocolError(
+            PARSE_ERROR, f"The body is nested deeper than {max_depth} levels.", status=400
+        )
+    # Each member of an object has one colon outside of strings. A decoder keeps one of two equal
+    # keys, and two programs need not keep the same one.
+    if STRINGS.sub(b"", body).count(b":") != keys:
+        raise ProtocolError(PARSE_ERROR, "An object has the same key twice.", status=400)
+    return value
+
+
+def measure(value: Any, max_depth: int) -> tuple[int, int]:
+    """How deep a value nests, and how many members its objects have. Stops below `max_depth`."""
+    depth = keys = 0
+    level: list[Any] = [value]
+    while level and depth <= max_depth:
+        deeper: list[Any] = []
+        for item in level:
+            if type(item) is dict:
+                keys += len(item)
+                deeper.extend(item.values())
+            elif type(item) is list:
+                deeper.extend(item)
+        level = [item for item in deeper if type(item) in (dict, list)]
+        depth += 1
+    return depth, keys
+
+
+def element(value: Any) -> Message | ProtocolError:
+    try:
+        return message_of(value)
+    except ProtocolError as error:
+        return error
+
+
+def message_of(value: Any) -> Message:
+    """A decoded value as a message. Raises ProtocolError -32600 that carries a readable id."""
+    if not isinstance(value, dict):
+        raise invalid("A message is a JSON object.")
+    request_id = value.get("id")
+    readable = request_id if is_id(request_id) else None
+    if value.get("jsonrpc") != "2.0":
+        raise invalid('jsonrpc must be "2.0".', readable)
+    if "method" not in value:
+        return response_of(value, readable)
+    method, params = value["method"], value.get("params")
+    if not isinstance(method, str):
+        raise invalid("method must be a string.", readable)
+    if params is None:
+        params = {}
+    if not isinstance(params, dict):
+        raise invalid("params must be an object.", readable)
+    if "id" not in value:
+        return Notification(method, params)
+    if readable is None:
+        raise invalid("id must be a string or an integer.")
+    return Request(readable, method, params)
+
+
+def response_of(value: dict[str, Any], request_id: RequestId | None) -> Response:
+    if ("result" in value) == ("error" in value) or "id" not in value:
+        raise invalid("A message has a method, or an id and one of result and error.", request_id)
+    return Response(request_id)
+
+
+def is_id(value: Any) -> bool:
+    # bool is an int in Python but not an id in JSON-RPC.
+    if type(value) is int:
+        return -MAX_ID <= value < MAX_ID
+    return isinstance(value, str)
+
+
+def invalid(sentence: str, request_id: RequestId | None = None) -> ProtocolError:
+    return ProtocolError(INVALID_REQUEST, sentence, status=400, request_id=request_id)
+
+
+def requests_of(received: Message | Batch) -> Iterator[Request]:
+    messages = received.messages if isinstance(received, Batch) else (received,)
+    return (message for message in messages if isinstance(message, Request))
+
+
+def encode_result(request_id: RequestId, result: dict[str, Any]) -> bytes:
+    return encoder.encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def encode_error(error: ProtocolError, *, id_optional: bool) -> bytes:
+    """An error response. Where the id could not be read it is null or, in newer revisions, absent."""
+    wire: dict[str, Any] = {"jsonrpc": "2.0"}
+    if error.request_id is not None or not id_optional:
+        wire["id"] = error.request_id
+    wire["error"] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        wire["error"]["data"] = error.data
+    return encoder.encode(wire)
+
+
+def encode_notification(method: str, params: dict[str, Any]) -> bytes:
+    return encoder.encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def join_batch(answers: list[bytes]) -> bytes:
+    return b"[" + b",".join(answers) + b"]"

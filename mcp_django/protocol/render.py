@@ -1,0 +1,197 @@
+"""Results into the wire shape of one revision. Nobody else leaves anything out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_django.protocol.content import Annotations, Content, ResourceLink, TextContent
+from mcp_django.protocol.envelope import META, SUPPORTED
+from mcp_django.protocol.jsonrpc import encoder
+from mcp_django.protocol.notifications import Notification
+from mcp_django.protocol.results import (
+    Definition,
+    DiscoverResult,
+    EmptyResult,
+    InitializeResult,
+    ListResult,
+    ReadResult,
+    Resource,
+    ResourceTemplate,
+    Result,
+    ToolDefinition,
+    ToolResult,
+)
+from mcp_django.protocol.revisions import Features, Revision
+
+#: How long a client may keep a list, in milliseconds. What a read answers may change at once.
+LIST_TTL = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerInfo:
+    """What the server says of itself."""
+
+    name: str
+    version: str
+    instructions: str = ""
+    #: Whether answers may stream. A client that knows not to wait for progress saves itself time.
+    streams: bool = True
+
+    def capabilities(self) -> dict[str, Any]:
+        """What this build serves; the same features in every revision's words."""
+        found: dict[str, Any] = {"tools": {}, "resources": {}}
+        if not self.streams:
+            found["experimental"] = {"jsonOnly": {}}
+        return found
+
+    def implementation(self) -> dict[str, str]:
+        return {"name": self.name, "version": self.version}
+
+
+def render(result: Result, revision: Revision, server: ServerInfo) -> dict[str, Any]:
+    """The member `result` of the answer."""
+    features = revision.features
+    wire = body_of(result, features, server)
+    if features.result_type:
+        wire["resultType"] = "complete"
+        wire["_meta"] = {META + "serverInfo": server.implementation()}
+    if features.caching and (ttl := ttl_of(result)) is not None:
+        wire["ttlMs"] = ttl
+        # Every answer depends on the rights of the caller.
+        wire["cacheScope"] = "private"
+    return wire
+
+
+def ttl_of(result: Result) -> int | None:
+    if isinstance(result, ListResult | DiscoverResult):
+        return LIST_TTL
+    return 0 if isinstance(result, ReadResult) else None
+
+
+def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str, Any]:
+    match result:
+        case ToolResult():
+            return tool_result(result, features)
+        case ListResult():
+            wire: dict[str, Any] = {
+                result.key: [definition(one, features) for one in result.definitions]
+            }
+            if result.next_cursor is not None:
+                wire["nextCursor"] = result.next_cursor
+            return wire
+        case ReadResult():
+            return {"contents": [contents.as_wire() for contents in result.contents]}
+        case InitializeResult():
+            return greeting(server) | {
+                "protocolVersion": result.protocol_version,
+                "serverInfo": server.implementation(),
+            }
+        case DiscoverResult():
+            return greeting(server) | {"supportedVersions": SUPPORTED}
+        case EmptyResult():
+            return {}
+
+
+def greeting(server: ServerInfo) -> dict[str, Any]:
+    wire: dict[str, Any] = {"capabilities": server.capabilities()}
+    if server.instructions:
+        wire["instructions"] = server.instructions
+    return wire
+
+
+def tool_result(result: ToolResult, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = {
+        "content": [content(block, features) for block in result.content],
+        "isError": result.is_error,
+    }
+    if result.has_structured and has_structured(result.structured, features):
+        wire["structuredContent"] = result.structured
+    return wire
+
+
+def has_structured(value: Any, features: Features) -> bool:
+    """Whether the revision can say this: none, objects only, or any JSON value."""
+    if not features.structured_content or features.any_structured_content:
+        return features.structured_content
+    return bytes(value)[:1] == b"{" if not isinstance(value, dict) else True
+
+
+def content(block: Content, features: Features) -> dict[str, Any]:
+    match block:
+        case TextContent():
+            return {"type": "text", "text": block.text}
+        case ResourceLink() if not features.resource_links:
+            return {"type": "text", "text": f"{block.title or block.name}: {block.uri}"}
+        case ResourceLink():
+            wire = {"type": "resource_link", "uri": block.uri, "name": block.name}
+            return wire | given(
+                title=block.title, description=block.description, mimeType=block.mime_type
+            )
+
+
+def definition(one: Definition, features: Features) -> dict[str, Any]:
+    match one:
+        case ToolDefinition():
+            return tool_definition(one, features)
+        case Resource():
+            wire: dict[str, Any] = {"uri": one.uri}
+            if one.size is not None:
+                wire["size"] = one.size
+        case ResourceTemplate():
+            wire = {"uriTemplate": one.uri_template}
+    wire |= {"name": one.name, "description": one.description, "mimeType": one.mime_type}
+    if one.title and features.titles:
+        wire["title"] = one.title
+    if one.annotations is not None:
+        wire["annotations"] = annotations(one.annotations, features)
+    return wire
+
+
+def tool_definition(tool: ToolDefinition, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+    }
+    if features.titles and tool.title:
+        wire["title"] = tool.title
+    if features.tool_annotations:
+        wire["annotations"] = {
+            "readOnlyHint": tool.annotations.read_only,
+            "destructiveHint": tool.annotations.destructive,
+            "idempotentHint": tool.annotations.idempotent,
+            "openWorldHint": tool.annotations.open_world,
+        }
+    schema = tool.output_schema
+    # A revision that takes objects only gets neither the schema nor the content of another root.
+    if (
+        schema is not None
+        and features.structured_content
+        and (features.any_structured_content or schema.get("type") == "object")
+    ):
+        wire["outputSchema"] = schema
+    return wire
+
+
+def annotations(one: Annotations, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = given(audience=list(one.audience))
+    if one.priority is not None:
+        wire["priority"] = one.priority
+    if one.last_modified and features.last_modified:
+        wire["lastModified"] = one.last_modified
+    return wire
+
+
+def notification(one: Notification, revision: Revision) -> bytes:
+    """A notification as the bytes of one message."""
+    params: Mapping[str, Any] = one.params
+    if not revision.features.progress_message:
+        params = {name: value for name, value in params.items() if name != "message"}
+    return encoder.encode({"jsonrpc": "2.0", "method": one.method, "params": params})
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """The members that are not empty."""
+    return {name: value for name, value in members.items() if value}
