@@ -1,0 +1,207 @@
+"""What the desk does with selected flights. Every flight is saved and logged one by one, so that
+receivers of signals and the history in the admin know."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.mail import EmailMessage, get_connection
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from demo_project.flights.models import Booking, Flight
+from demo_project.flights.models.traffic import LONGEST_DELAY
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
+
+logger = logging.getLogger(__name__)
+
+#: How many names an intermediate page lists.
+LISTED = 20
+
+
+class DelayForm(forms.Form):
+    minutes = forms.IntegerField(
+        min_value=1,
+        max_value=LONGEST_DELAY,
+        label="Minutes",
+        help_text="Added to the delay that a flight already has.",
+    )
+    reason = forms.CharField(
+        max_length=200, required=False, help_text="Kept in the history of each flight."
+    )
+
+
+@admin.action(description="Delay selected flights…", permissions=["change"])
+def delay_flights(
+    model_admin: ModelAdmin, request: HttpRequest, flights: QuerySet[Flight]
+) -> HttpResponse | None:
+    """Add minutes to the delay of flights that have not departed."""
+    form = DelayForm(request.POST if "post" in request.POST else None)
+    if not form.is_valid():
+        return intermediate_page(
+            model_admin, request, flights, name="delay_flights", title="Delay flights", form=form
+        )
+    waiting, others = split(flights)
+    with transaction.atomic():
+        for flight in waiting:
+            minutes = flight.delay_minutes + form.cleaned_data["minutes"]
+            flight.delay_minutes = min(minutes, LONGEST_DELAY)
+            flight.status = Flight.Status.DELAYED
+            save(model_admin, request, flight, ["delay_minutes", "status"])
+            if reason := form.cleaned_data["reason"]:
+                model_admin.log_change(request, flight, f"Delayed: {reason}")
+    tell(model_admin, request, "Delayed", waiting, others)
+    return None
+
+
+@admin.action(description="Cancel selected flights…", permissions=["change"])
+def cancel_flights(
+    model_admin: ModelAdmin, request: HttpRequest, flights: QuerySet[Flight]
+) -> HttpResponse | None:
+    """Cancel flights that have not departed. Their bookings stay, for the refund."""
+    if "post" not in request.POST:
+        return intermediate_page(
+            model_admin, request, flights, name="cancel_flights", title="Cancel flights"
+        )
+    waiting, others = split(flights)
+    with transaction.atomic():
+        for flight in waiting:
+            flight.status = Flight.Status.CANCELLED
+            flight.delay_minutes = 0
+            save(model_admin, request, flight, ["status", "delay_minutes"])
+    tell(model_admin, request, "Cancelled", waiting, others)
+    return None
+
+
+@admin.action(description="Download passenger manifest", permissions=["people"])
+def passenger_manifest(
+    model_admin: ModelAdmin, request: HttpRequest, flights: QuerySet[Flight]
+) -> HttpResponse:
+    """A CSV file of who sits where, in the order of flights and seats."""
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="manifest.csv"'
+    writer = csv.writer(response)
+    writer.writerow(["flight", "departure", "from", "to", "seat", "passenger", "reference"])
+    for booking in bookings_of(flights):
+        flight = booking.flight
+        writer.writerow(
+            [
+                flight.number,
+                f"{flight.scheduled_departure:%Y-%m-%d %H:%M}",
+                flight.origin.iata,
+                flight.destination.iata,
+                booking.seat,
+                booking.passenger.name,
+                booking.reference,
+            ]
+        )
+    return response
+
+
+@admin.action(description="Notify passengers by e-mail", permissions=["change", "people"])
+def notify_passengers(
+    model_admin: ModelAdmin, request: HttpRequest, flights: QuerySet[Flight]
+) -> None:
+    """Write to everybody on board how their flight stands. Takes a while for many flights."""
+    bookings = list(bookings_of(flights))
+    with get_connection() as connection:
+        for count, booking in enumerate(bookings, start=1):
+            message(booking, connection).send()
+            if count % 25 == 0 or count == len(bookings):
+                logger.info("Notified %d of %d passengers", count, len(bookings))
+    model_admin.message_user(request, f"Notified {len(bookings)} passengers.", messages.SUCCESS)
+
+
+def message(booking: Booking, connection: Any) -> EmailMessage:
+    flight = booking.flight
+    return EmailMessage(
+        f"Your flight {flight.number}: {flight.get_status_display()}",
+        f"Dear {booking.passenger.name},\n\n"
+        f"{flight.number} from {flight.origin.name} to {flight.destination.name}\n"
+        f"Status: {flight.get_status_display()}\n"
+        f"Expected departure: {flight.expected_departure:%Y-%m-%d %H:%M} UTC, gate {flight.gate}\n"
+        f"Your seat: {booking.seat}\n",
+        to=[booking.passenger.email],
+        connection=connection,
+    )
+
+
+def bookings_of(flights: QuerySet[Flight]) -> QuerySet[Booking]:
+    return (
+        Booking.objects.filter(flight__in=flights.order_by().values("pk"))
+        .select_related("passenger", "flight__origin", "flight__destination")
+        .order_by("flight__scheduled_departure", "flight__number", "seat")
+    )
+
+
+def split(flights: QuerySet[Flight]) -> tuple[list[Flight], int]:
+    """The flights that are still on the ground, and how many are not."""
+    found = list(flights)
+    waiting = [flight for flight in found if flight.can_change]
+    return waiting, len(found) - len(waiting)
+
+
+def save(
+    model_admin: ModelAdmin, request: HttpRequest, flight: Flight, fields: list[str]
+) -> None:
+    flight.save(update_fields=fields)
+    model_admin.log_change(request, flight, [{"changed": {"fields": fields}}])
+
+
+def tell(
+    model_admin: ModelAdmin,
+    request: HttpRequest,
+    what: str,
+    done: list[Flight],
+    others: int,
+) -> None:
+    model_admin.message_user(
+        request,
+        f"{what} {len(done)} flight{'' if len(done) == 1 else 's'}.",
+        messages.SUCCESS if done else messages.WARNING,
+    )
+    if others:
+        model_admin.message_user(
+            request,
+            f"{others} had departed, landed or been cancelled before, and stay as they are.",
+            messages.WARNING,
+        )
+
+
+def intermediate_page(
+    model_admin: ModelAdmin,
+    request: HttpRequest,
+    flights: QuerySet[Flight],
+    *,
+    name: str,
+    title: str,
+    form: forms.Form | None = None,
+) -> TemplateResponse:
+    """The page between choosing an action and running it, as Django's own for deleting."""
+    waiting, others = split(flights)
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": title,
+        "opts": model_admin.opts,
+        "form": form,
+        "media": model_admin.media if form is None else model_admin.media + form.media,
+        "waiting": waiting[:LISTED],
+        "more": max(len(waiting) - LISTED, 0),
+        "count": len(waiting),
+        "others": others,
+        "action_name": name,
+        "action_checkbox_name": ACTION_CHECKBOX_NAME,
+        "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+        "select_across": request.POST.get("select_across", "0"),
+    }
+    request.current_app = model_admin.admin_site.name  # type: ignore[attr-defined]
+    return TemplateResponse(request, f"admin/flights/flight/{name}.html", context)

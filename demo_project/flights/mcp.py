@@ -1,0 +1,162 @@
+"""What assistants see of the flight desk: exposures of models, and functions as tools.
+
+Incidents are missing here: `IncidentAdmin` exposes them with its `mcp_` attributes.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+from django.http import HttpRequest
+
+import mcp_django as mcp
+from demo_project.flights import schedule
+from demo_project.flights.models import (
+    Airline,
+    Airport,
+    Booking,
+    Country,
+    Flight,
+    Passenger,
+)
+
+mcp.register(Country, fields=["id", "code", "name"])
+mcp.register(Airline, fields=["id", "name", "iata", "icao", "country"])
+
+
+@mcp.register(Airport)
+class AirportExposure(mcp.ModelExposure):
+    description = "All airports of the world. Only those with an IATA code have flights."
+    fields = [
+        "id",
+        "icao",
+        "iata",
+        "name",
+        "city",
+        "subdivision",
+        "country",
+        "elevation",
+        "latitude",
+        "longitude",
+        "timezone",
+    ]
+    filter_fields = [*fields, "country__code", "country__name"]
+    search_fields = ["=icao", "=iata", "name", "city"]
+    label_fields = ["iata", "name"]
+    ordering = ["icao"]
+
+
+@mcp.register(Flight)
+class FlightExposure(mcp.ModelExposure):
+    description = "One departure. delay_minutes counts from scheduled_departure."
+    fields = [
+        "id",
+        "number",
+        "airline",
+        "origin",
+        "destination",
+        "scheduled_departure",
+        "scheduled_arrival",
+        "status",
+        "delay_minutes",
+        "gate",
+        "aircraft",
+    ]
+    filter_fields = [
+        *fields,
+        "airline__name",
+        "airline__iata",
+        "origin__iata",
+        "origin__city",
+        "origin__country__name",
+        "destination__iata",
+        "destination__city",
+        "destination__country__name",
+    ]
+    search_fields = ["number", "origin__city", "destination__city"]
+    label_fields = ["number", "scheduled_departure"]
+    ordering = ["scheduled_departure", "number"]
+    actions = ["delay_flights", "cancel_flights", "passenger_manifest", "notify_passengers"]
+
+
+@mcp.register(Passenger)
+class PassengerExposure(mcp.ModelExposure):
+    description = "Who flies. E-mail addresses and passport numbers stay in the admin."
+    fields = ["id", "name", "notes"]
+    search_fields = ["name"]
+    label_fields = ["name"]
+    ordering = ["name", "id"]
+
+
+@mcp.register(Booking)
+class BookingExposure(mcp.ModelExposure):
+    description = "A seat for a passenger on a flight. Prices are euros."
+    fields = ["id", "reference", "flight", "passenger", "seat", "price"]
+    filter_fields = [
+        *fields,
+        "flight__number",
+        "flight__status",
+        "flight__scheduled_departure",
+        "passenger__name",
+    ]
+    search_fields = ["=reference", "passenger__name"]
+    label_fields = ["reference"]
+
+
+@mcp.tool(read_only=True, permission="flights.view_flight")
+def on_time_performance(
+    request: HttpRequest, since: date, until: date
+) -> schedule.PerformanceReport:
+    """How punctual each airline was: flights that left at most 15 minutes late are on time.
+
+    Args:
+        since: First day of departure.
+        until: Last day of departure, included.
+    """
+    return schedule.performance(request, since, until)
+
+
+@mcp.tool(read_only=True, idempotent=True, permission="flights.view_airport")
+async def distance(request: HttpRequest, origin: str, destination: str) -> schedule.Distance:
+    """The great-circle distance between two airports.
+
+    Args:
+        origin: IATA code, as FRA.
+        destination: IATA code, as JFK.
+    """
+    start = await sync_to_async(schedule.find_airport)(request, origin)
+    end = await sync_to_async(schedule.find_airport)(request, destination)
+    return schedule.distance(start, end)
+
+
+@mcp.tool(read_only=True, permission="flights.view_flight")
+def check_schedule(ctx: mcp.Context, since: date, until: date) -> schedule.ScheduleReport:
+    """Look for gates that two flights want at the same time. Reports progress day by day.
+
+    Args:
+        since: First day of departure.
+        until: Last day of departure, included.
+    """
+    report = schedule.ScheduleReport()
+    days = schedule.days(since, until)
+    for number, day in enumerate(days, start=1):
+        ctx.progress(number, total=len(days), message=f"{day:%d %B}")
+        report.add(schedule.flights_of_day(ctx.request, day))
+    return report
+
+
+@mcp.tool(permission="flights.change_flight")
+def report_delay(request: HttpRequest, flight: str, day: date, minutes: int) -> str:
+    """Set how late a flight leaves. Only for flights that are still on the ground.
+
+    Args:
+        flight: Flight number, as RF100.
+        day: Day of the scheduled departure, in UTC.
+        minutes: Whole delay in minutes; 0 puts the flight back on schedule.
+    """
+    with transaction.atomic():
+        found = schedule.find_flight(request, flight, day)
+        schedule.set_delay(request, found, minutes)
+    return f"{found} now leaves at {found.expected_departure:%H:%M} UTC."
