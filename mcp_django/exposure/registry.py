@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.tools import Tool
+from mcp_django.exposure.tools import BUILT_IN, Tool
 from mcp_django.principal import DEFAULT_SERVER
 
 ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
@@ -56,7 +56,7 @@ class Registry:
     def add_tool(self, tool: Tool) -> None:
         """Offer a tool. Raises AlreadyRegistered when its name is taken."""
         with self._lock:
-            if tool.name in self._tools:
+            if tool.name in self._tools or tool.name in BUILT_IN:
                 raise AlreadyRegistered(f"There is already a tool called {tool.name!r}.")
             self._tools[tool.name] = tool
 

@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
     from mcp_django.exposure.permissions import Rights
 
+#: The generic tools. Their number does not grow with the number of models.
+BUILT_IN = frozenset(
+    {
+        "list_models",
+        "describe_model",
+        "find_records",
+        "get_record",
+        "list_resources",
+        "read_resource",
+    }
+)
+
 
 class Lane(enum.Enum):
     """Which threads run a call: few and quick, or many and slow."""

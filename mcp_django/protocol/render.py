@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from mcp_django.protocol.content import Annotations, Content, ResourceLink, TextContent
 from mcp_django.protocol.envelope import META, SUPPORTED
 from mcp_django.protocol.jsonrpc import encoder
@@ -115,7 +117,9 @@ def has_structured(value: Any, features: Features) -> bool:
     """Whether the revision can say this: none, objects only, or any JSON value."""
     if not features.structured_content or features.any_structured_content:
         return features.structured_content
-    return bytes(value)[:1] == b"{" if not isinstance(value, dict) else True
+    if isinstance(value, msgspec.Raw):
+        return bytes(memoryview(value)[:1]) == b"{"
+    return isinstance(value, dict)
 
 
 def content(block: Content, features: Features) -> dict[str, Any]:

@@ -1,0 +1,21 @@
+"""Before anything else: the legacy handshake, ping, and modern discovery."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_django.context import CallContext
+from mcp_django.protocol.results import DiscoverResult, EmptyResult, InitializeResult
+from mcp_django.protocol.session import negotiate
+
+
+def initialize(context: CallContext, params: dict[str, Any]) -> InitializeResult:
+    return InitializeResult(protocol_version=negotiate(params).value)
+
+
+def ping(context: CallContext, params: dict[str, Any]) -> EmptyResult:
+    return EmptyResult()
+
+
+def discover(context: CallContext, params: dict[str, Any]) -> DiscoverResult:
+    return DiscoverResult()

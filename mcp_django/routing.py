@@ -1,0 +1,9 @@
+"""The endpoint for a Channels URLRouter, served at `mcp` with and without a slash."""
+
+from __future__ import annotations
+
+from django.urls import re_path
+
+from mcp_django.transports.streamable_http import MCPApplication
+
+http_urlpatterns = [re_path(r"^mcp/?$", MCPApplication.as_asgi())]

@@ -1,0 +1,62 @@
+"""Django's request for a call: complete enough for middleware, tools and the admin's own code."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from django.conf import settings
+from django.contrib.messages.storage.base import BaseStorage, Message
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest
+from django.urls import set_script_prefix
+
+
+class EmptySession(SessionBase):
+    """Middleware reads sessions and writes to them. Nothing is ever loaded or stored."""
+
+    def exists(self, session_key: str) -> bool:
+        return False
+
+    def create(self) -> None:
+        self._session_cache: dict[str, Any] = {}
+
+    def save(self, must_create: bool = False) -> None:  # noqa: FBT001, FBT002  Django's signature
+        return None
+
+    def delete(self, session_key: str | None = None) -> None:
+        return None
+
+    def load(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def clear_expired(cls) -> None:
+        return None
+
+
+class MemoryMessages(BaseStorage):
+    """Messages of the messages framework, kept for as long as the request lives."""
+
+    def _get(self, *args: Any, **kwargs: Any) -> tuple[list[Message], bool]:
+        return [], True
+
+    def _store(self, messages: Any, response: Any, *args: Any, **kwargs: Any) -> list[Message]:
+        return []
+
+
+def build_request(scope: dict[str, Any], body: bytes) -> HttpRequest:
+    """A request from an ASGI scope. `user` is not set."""
+    root_path = settings.FORCE_SCRIPT_NAME or scope.get("root_path", "")
+    set_script_prefix(root_path.rstrip("/") + "/")
+    request = ASGIRequest({"root_path": "", **scope}, io.BytesIO(body))
+    furnish(request)
+    return request
+
+
+def furnish(request: HttpRequest) -> None:
+    """Give a request what browser middleware would have given it."""
+    request.session = EmptySession()
+    request._messages = MemoryMessages(request)  # type: ignore[attr-defined]  # the framework's
+    request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # Django's own switch

@@ -1,0 +1,199 @@
+"""Inside the hop: who asks, may they, and the answer in bytes."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, TypeAlias
+
+from asgiref.sync import async_to_sync
+from django.http import HttpRequest
+
+from mcp_django.auth.authenticate import authenticate, challenge
+from mcp_django.auth.throttles import retry_after
+from mcp_django.conf import get_config
+from mcp_django.context import CallContext, Notify, drop
+from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable, TooManyRequests
+from mcp_django.handlers.dispatch import Answer, PendingAnswer, answer, server_info
+from mcp_django.principal import Principal
+from mcp_django.protocol.envelope import meta_of
+from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
+from mcp_django.protocol.jsonrpc import encode_error, encode_result, is_id
+from mcp_django.protocol.render import render
+from mcp_django.protocol.results import ToolResult
+from mcp_django.transports.endpoint import NO_STORE, Call, Exchange, HeaderList, Reply
+
+logger = logging.getLogger("mcp_django")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingReply:
+    """An async tool: the loop awaits it, and `settle` makes the reply in a second hop."""
+
+    awaitable: Awaitable[Any]
+    settle: Callable[[Callable[[], Any]], Reply]
+
+
+Outcome: TypeAlias = Reply | PendingReply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """One HTTP request being served, in whatever thread it is."""
+
+    exchange: Exchange
+    request: HttpRequest
+    cancelled: Event
+    notify: Notify = drop
+    #: Whether the transport can send anything before the answer.
+    streams: bool = True
+
+    def respond(self) -> Outcome:
+        """Identify the caller and answer. Raises Cancelled when nobody waits any more."""
+        principal = self.identify()
+        return principal if isinstance(principal, Reply) else self.serve(principal)
+
+    def identify(self) -> Principal | Reply:
+        try:
+            return authenticate(self.request)
+        except AuthenticationFailed as error:
+            headers = tuple(("WWW-Authenticate", value) for value in challenge(error))
+            return self.refuse(error.description, status=401, headers=headers)
+        except TooManyRequests as error:
+            return self.too_many(error.retry_after)
+        except ServiceUnavailable as error:
+            logger.error("Nobody can be served: %s", error)
+            return self.refuse("This server is not set up.", status=503, code=INTERNAL_ERROR)
+
+    def serve(self, principal: Principal) -> Outcome:
+        """Answer a caller who is known."""
+        self.request.user = principal.user
+        exchange = self.exchange
+        if exchange.refusal is not None:
+            return exchange.refusal
+        if not exchange.calls:
+            return Reply(status=202)
+        for _ in exchange.requests:
+            wait = retry_after(principal)
+            if wait is not None:
+                return self.too_many(wait)
+        if exchange.is_batch:
+            return self.serve_batch(principal)
+        answered = self.answer(principal, exchange.requests[0])
+        if isinstance(answered, PendingAnswer):
+            settle = answered.settle
+            return PendingReply(
+                awaitable=answered.awaitable,
+                settle=lambda returned: reply_of(settle(returned)),
+            )
+        return reply_of(answered)
+
+    def serve_batch(self, principal: Principal) -> Reply:
+        """All answers of a batch, one after the other, as JSON-RPC allows."""
+        parts = []
+        for call in self.exchange.calls:
+            if isinstance(call, ProtocolError):
+                parts.append(encode_error(call, id_optional=False))
+                continue
+            answered = self.answer(principal, call)
+            parts.append(wait_for(answered).body)
+        status = 200 if self.exchange.requests else 400
+        return Reply(status=status, parts=tuple(parts), is_batch=True, headers=NO_STORE)
+
+    def answer(self, principal: Principal, call: Call) -> Answer | PendingAnswer:
+        token = meta_of(call.request).get("progressToken")
+        context = CallContext(
+            request=self.request,
+            principal=principal,
+            revision=call.envelope.revision,
+            client=call.envelope.client,
+            progress_token=token if is_id(token) else None,
+            notify=self.notify,
+            cancelled=self.cancelled,
+        )
+        return answer(context, call.request, server_info(streams=self.streams))
+
+    def too_many(self, seconds: float) -> Reply:
+        headers = (("Retry-After", str(math.ceil(seconds))),)
+        return self.refuse(
+            "Too many requests. Try again later.",
+            status=429,
+            code=INTERNAL_ERROR,
+            headers=headers,
+        )
+
+    def refuse(
+        self,
+        sentence: str,
+        *,
+        status: int,
+        code: int = INVALID_REQUEST,
+        headers: HeaderList = (),
+    ) -> Reply:
+        """A refusal of the whole HTTP request. It carries the id of the one request, if any."""
+        return refuse_exchange(
+            self.exchange, ProtocolError(code, sentence, status=status), headers=headers
+        )
+
+
+def refuse_exchange(
+    exchange: Exchange, error: ProtocolError, *, headers: HeaderList = ()
+) -> Reply:
+    if len(exchange.requests) == 1 and not exchange.is_batch:
+        error.request_id = exchange.requests[0].request.id
+    id_optional = exchange.revision.features.error_id_optional
+    body = encode_error(error, id_optional=id_optional)
+    return Reply(status=error.status, parts=(body,), headers=(*NO_STORE, *headers))
+
+
+def reply_of(answered: Answer) -> Reply:
+    return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
+
+
+def wait_for(answered: Answer | PendingAnswer) -> Answer:
+    """Run an async tool to its end in this thread, where no loop can take it."""
+    if isinstance(answered, Answer):
+        return answered
+    return answered.settle(lambda: run_awaitable(answered.awaitable))
+
+
+def finish_here(outcome: Outcome) -> Reply:
+    if isinstance(outcome, Reply):
+        return outcome
+    return outcome.settle(lambda: run_awaitable(outcome.awaitable))
+
+
+def run_awaitable(awaitable: Awaitable[Any]) -> Any:
+    async def run() -> Any:
+        return await awaitable
+
+    return async_to_sync(run)()
+
+
+def busy(exchange: Exchange) -> Reply:
+    error = ProtocolError(INTERNAL_ERROR, "The server is busy. Try again later.", status=503)
+    return refuse_exchange(exchange, error, headers=(("Retry-After", "1"),))
+
+
+def failed(exchange: Exchange, correlation_id: str) -> Reply:
+    error = ProtocolError(INTERNAL_ERROR, "Internal error", {"id": correlation_id}, status=500)
+    return refuse_exchange(exchange, error)
+
+
+def too_slow(exchange: Exchange) -> Reply:
+    """The answer of a call that ran out of time: a tool failed, another method has an error."""
+    seconds = f"{get_config().tool_timeout:g}"
+    if exchange.is_batch or exchange.requests[0].request.method != "tools/call":
+        return refuse_exchange(
+            exchange, ProtocolError(INTERNAL_ERROR, f"Not done within {seconds} seconds.")
+        )
+    call = exchange.requests[0]
+    result = ToolResult.error(
+        f"The tool was not done within {seconds} seconds. What it began may still take effect. "
+        "Ask for less."
+    )
+    wire = render(result, call.envelope.revision, server_info(streams=True))
+    return Reply(parts=(encode_result(call.request.id, wire),), headers=NO_STORE)

@@ -1,0 +1,272 @@
+"""Streamable HTTP: the endpoint as an ASGI application, for Channels' routers or alone.
+
+It is no Channels consumer on purpose: a consumer that awaits its handler hears neither a
+disconnect nor a message meanwhile, and costs several times as much on a small call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from functools import partial
+from threading import Event
+from typing import Any, TypeAlias
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.db import connections
+
+from mcp_django.auth.authenticate import cached_principal
+from mcp_django.conf import get_config
+from mcp_django.exceptions import Busy, Cancelled
+from mcp_django.exposure.tools import BUILT_IN, Lane
+from mcp_django.protocol.headers import Headers
+from mcp_django.protocol.notifications import Notification
+from mcp_django.protocol.render import notification as encode_notification
+from mcp_django.transports.bridge import respond_through
+from mcp_django.transports.endpoint import Exchange, Reply, stranger, tools_called, understand
+from mcp_django.transports.executor import lanes
+from mcp_django.transports.middleware import loaded
+from mcp_django.transports.requests import build_request
+from mcp_django.transports.serving import Outcome, Service, busy, failed, too_slow
+from mcp_django.transports.streams import ResponseStream, Send
+from mcp_django.transports.wsgi import mcp_view
+
+logger = logging.getLogger("mcp_django")
+
+Scope: TypeAlias = dict[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+
+#: Seconds without an answer after which the response becomes a stream, so that it can be kept
+#: alive, and seconds between two signs of life.
+GRACE = KEEP_ALIVE = 15.0
+#: Seconds that an answer may take before anybody looks whether the client is still there. Most
+#: answers are ready sooner, and watching a connection costs more than they do.
+QUICK = 0.05
+
+#: Calls whose client left. Nobody else holds them.
+detached: set[asyncio.Task[Any]] = set()
+
+
+class MCPApplication:
+    """Serves the MCP endpoint at whatever path it is routed to."""
+
+    @classmethod
+    def as_asgi(cls) -> MCPApplication:
+        """As Channels' consumers have it, for `path("mcp", MCPApplication.as_asgi())`."""
+        return cls()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise ValueError("The MCP endpoint speaks HTTP only.")
+        stream = ResponseStream(send)
+        exchange = Exchange()
+        try:
+            headers = Headers(scope["headers"])
+            refusal = stranger(headers)
+            if refusal is not None:
+                await stream.reply(refusal)
+                return
+            body = await read_body(receive, headers, limit=get_config().max_body)
+            exchange = understand(scope["method"], headers, body)
+            await answer(scope, exchange, body or b"", headers, receive, stream)
+        except Disconnected:
+            return
+        except Exception:
+            # Out of here an exception would stop Daphne's watch over all its connections.
+            correlation_id = secrets.token_hex(8)
+            logger.exception("A request failed [%s]", correlation_id)
+            await stream.reply(failed(exchange, correlation_id))
+        finally:
+            await stream.end()
+
+
+class Disconnected(Exception):
+    """The client left before its request was complete."""
+
+
+async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes | None:
+    """The body, or None where it is longer than `limit`: the rest is not kept."""
+    declared = headers.get("content-length") or "0"
+    if declared.isdecimal() and int(declared[:20]) > limit:
+        return None
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            return None
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+async def answer(
+    scope: Scope,
+    exchange: Exchange,
+    body: bytes,
+    headers: Headers,
+    receive: Receive,
+    stream: ResponseStream,
+) -> None:
+    call = RunningCall(exchange)
+    service = Service(
+        exchange=exchange,
+        request=build_request(scope, body),
+        cancelled=call.cancelled,
+        notify=call.notify,
+    )
+    reply = answer_at_once(service, headers)
+    if reply is None:
+        call.start(service)
+        await call.follow(receive, stream)
+    else:
+        await stream.reply(reply)
+
+
+def answer_at_once(service: Service, headers: Headers) -> Reply | None:
+    """The reply that needs neither a thread nor the database, for a caller known a moment ago."""
+    if not service.exchange.is_constant or loaded.chain() is not None:
+        return None
+    principal = cached_principal(headers)
+    if principal is None:
+        return None
+    outcome = service.serve(principal)
+    assert isinstance(outcome, Reply)  # noqa: S101  constant methods are never pending
+    return outcome
+
+
+class RunningCall:
+    """What one HTTP request set going: it may outlive the connection that asked for it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.cancelled = Event()
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._notifications: list[Notification] = []
+
+    def notify(self, notification: Notification) -> None:
+        """From any thread: send this before the answer. The latest of several unsent ones counts."""
+        self._loop.call_soon_threadsafe(self._take, notification)
+
+    def _take(self, notification: Notification) -> None:
+        token = notification.params.get("progressToken")
+        self._notifications = [
+            waiting
+            for waiting in self._notifications
+            if waiting.params.get("progressToken") != token
+        ]
+        self._notifications.append(notification)
+        self._wake.set()
+
+    def start(self, service: Service) -> None:
+        self.task = asyncio.create_task(self._run(service))
+        self.task.add_done_callback(lambda task: self._wake.set())
+
+    async def _run(self, service: Service) -> Reply:
+        """The reply, whatever happens. Two hops where the tool is async and nothing wraps it."""
+        lane = lanes[lane_of(self.exchange)]
+        limits: Any = {"timeout": get_config().tool_timeout, "cancelled": self.cancelled}
+        try:
+            outcome: Outcome = await lane.run(partial(respond, service), **limits)
+            if isinstance(outcome, Reply):
+                return outcome
+            try:
+                returned = partial(identity, await run_async_tool(outcome.awaitable))
+            except Exception as error:  # noqa: BLE001  raised again where errors are told apart
+                returned = partial(throw, error)
+            return await lane.run(partial(outcome.settle, returned), **limits)
+        except Busy:
+            return busy(self.exchange)
+        except (TimeoutError, Cancelled):
+            return too_slow(self.exchange)
+
+    async def follow(self, receive: Receive, stream: ResponseStream) -> None:
+        """Send what comes until the answer is sent or the client is gone."""
+        await self._wait(QUICK)
+        if self.task.done() and not self._notifications:
+            await stream.reply(self.task.result())
+            return
+        gone = asyncio.create_task(until_disconnected(receive))
+        gone.add_done_callback(lambda task: self._wake.set())
+        try:
+            while not gone.done():
+                await self._send_notifications(stream)
+                if self.task.done():
+                    await stream.reply(self.task.result())
+                    return
+                if not await self._wait(GRACE):
+                    await stream.keep_alive()
+        finally:
+            gone.cancel()
+            self._leave()
+
+    async def _send_notifications(self, stream: ResponseStream) -> None:
+        waiting, self._notifications = self._notifications, []
+        if waiting:
+            revision = self.exchange.revision
+            await stream.events([encode_notification(one, revision) for one in waiting])
+
+    async def _wait(self, seconds: float) -> bool:
+        """Whether anything happened in that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        self._wake.clear()
+        return True
+
+    def _leave(self) -> None:
+        if self.task.done():
+            return
+        if self.exchange.disconnect_cancels:
+            self.cancelled.set()
+            self.task.cancel()
+        # What runs on has to end by itself, and asyncio keeps no reference to it.
+        detached.add(self.task)
+        self.task.add_done_callback(detached.discard)
+
+
+def respond(service: Service) -> Outcome:
+    """In the thread."""
+    chain = loaded.chain()
+    if chain is None:
+        return service.respond()
+    return respond_through(chain, service, view=mcp_view)
+
+
+def lane_of(exchange: Exchange) -> Lane:
+    """Tools of the project may be slow. Everything of ours is quick, or told to stop."""
+    if all(name in BUILT_IN for name in tools_called(exchange)):
+        return Lane.QUERY
+    return Lane.WORK
+
+
+def identity(value: Any) -> Any:
+    return value
+
+
+def throw(error: Exception) -> Any:
+    raise error
+
+
+async def run_async_tool(awaitable: Awaitable[Any]) -> Any:
+    """Await the tool where its own database work gets a thread and a connection of its own."""
+    async with ThreadSensitiveContext(), asyncio.timeout(get_config().tool_timeout):
+        try:
+            return await awaitable
+        finally:
+            # The thread of this context ends with it, and would leave its connections open.
+            await sync_to_async(connections.close_all)()
+
+
+async def until_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,71 @@
+"""One HTTP response on an ASGI connection: JSON at once, or a stream of events. Always ended."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
+
+from mcp_django.protocol import sse
+from mcp_django.transports.endpoint import EVENT_STREAM, JSON, Reply
+
+Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+STREAM_HEADERS = (
+    ("Content-Type", EVENT_STREAM),
+    ("Cache-Control", "no-cache, no-store, no-transform"),
+    ("Vary", "Authorization"),
+    # nginx holds back a response that it buffers.
+    ("X-Accel-Buffering", "no"),
+)
+
+
+class ResponseStream:
+    """Sends one response. After `end` nothing more is sent, whatever is called."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_started = False
+        self.is_streaming = False
+        self.has_ended = False
+
+    async def reply(self, reply: Reply) -> None:
+        """The whole response, or the last events of a stream that has begun."""
+        if self.is_streaming:
+            await self.events(reply.parts)
+            await self.end()
+        elif not self.has_started:
+            body = reply.body
+            headers = (*reply.headers, ("Content-Length", str(len(body))))
+            if body:
+                headers = (("Content-Type", JSON), *headers)
+            await self._start(reply.status, headers)
+            self.has_ended = True
+            await self._send({"type": "http.response.body", "body": body})
+
+    async def events(self, messages: Iterable[bytes]) -> None:
+        """Send messages as events. The first call commits the response to be a stream."""
+        await self._stream(b"".join(sse.encode_event(message) for message in messages))
+
+    async def keep_alive(self) -> None:
+        await self._stream(sse.KEEP_ALIVE)
+
+    async def end(self) -> None:
+        """End the body. A server may leave the connection of an unended response open for ever."""
+        if self.has_started and not self.has_ended:
+            self.has_ended = True
+            await self._send({"type": "http.response.body", "body": b""})
+
+    async def _stream(self, frames: bytes) -> None:
+        if self.has_ended:
+            return
+        if not self.has_started:
+            self.is_streaming = True
+            await self._start(200, STREAM_HEADERS)
+        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+
+    async def _start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        self.has_started = True
+        encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
+        await self._send(
+            {"type": "http.response.start", "status": status, "headers": encoded}
+        )

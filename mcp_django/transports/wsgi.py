@@ -1,0 +1,64 @@
+"""The endpoint as a Django view, for WSGI sites and plain `runserver`: JSON only, no streams."""
+
+from __future__ import annotations
+
+import secrets
+from threading import Event
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from mcp_django.conf import get_config
+from mcp_django.protocol.headers import Headers
+from mcp_django.transports.endpoint import Reply, stranger, understand
+from mcp_django.transports.serving import Service, failed, finish_here, logger
+
+
+def headers_of(request: HttpRequest) -> Headers:
+    return Headers(
+        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+        for name, value in request.headers.items()
+    )
+
+
+def read_body(request: HttpRequest, headers: Headers) -> bytes | None:
+    """The body, or None where it is longer than the limit."""
+    limit = get_config().max_body
+    declared = headers.get("content-length") or "0"
+    if declared.isdecimal() and int(declared[:20]) > limit:
+        return None
+    # Not `request.body`: its limit is that of form data, and answers with a page.
+    body = request.read(limit + 1)
+    return body if len(body) <= limit else None
+
+
+@csrf_exempt
+def mcp_view(request: HttpRequest) -> HttpResponse:
+    """Answer one HTTP request. The project's middleware has run already."""
+    headers = headers_of(request)
+    refusal = stranger(headers)
+    if refusal is not None:
+        return response_of(refusal)
+    exchange = understand(request.method or "", headers, read_body(request, headers))
+    service = Service(exchange=exchange, request=request, cancelled=Event(), streams=False)
+    try:
+        return response_of(finish_here(service.respond()))
+    except Exception:
+        correlation_id = secrets.token_hex(8)
+        logger.exception("A request failed [%s]", correlation_id)
+        return response_of(failed(exchange, correlation_id))
+
+
+# LoginRequiredMiddleware (Django 5.1 and later) lets views pass that say so.
+mcp_view.login_required = False  # type: ignore[attr-defined]  # Django's own marker
+
+
+def response_of(reply: Reply) -> HttpResponse:
+    response = HttpResponse(reply.body, status=reply.status)
+    if reply.body:
+        response.headers["Content-Type"] = "application/json"
+    else:
+        del response.headers["Content-Type"]
+    for name, value in reply.headers:
+        response.headers[name] = value
+    return response
