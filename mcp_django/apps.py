@@ -10,4 +10,8 @@ class MCPDjangoConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        # Models cannot be imported before this point.
+        from mcp_django.exposure import rights_signals
+
+        rights_signals.connect()
         autodiscover_modules("mcp")

@@ -38,6 +38,25 @@ class AuthenticationFailed(Exception):
         self.description = description
 
 
+class NotAuthenticated(AuthenticationFailed):
+    """No credential was presented, and this server answers nobody without one."""
+
+    def __init__(self, description: str = "Present a credential.") -> None:
+        super().__init__(description)
+
+
+class TooManyRequests(Exception):
+    """Too many calls, or too many wrong credentials. Come back in `retry_after` seconds."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__("Too many requests. Try again later.")
+        self.retry_after = retry_after
+
+
+class ServiceUnavailable(Exception):
+    """The site is not set up to answer anybody. The sentence is for its log, not for the peer."""
+
+
 class AlreadyRegistered(Exception):
     """The model or the tool name is taken."""
 
