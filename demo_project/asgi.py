@@ -4,6 +4,6 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "demo_project.settings")
 
-from mcp_django.asgi import get_mcp_application  # noqa: E402 - the settings come first
+from mcp_django.asgi import get_mcp_application
 
 application = get_mcp_application()

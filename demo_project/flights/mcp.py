@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from datetime import date
 
+import mcp_django as mcp
 from asgiref.sync import sync_to_async
-from django.db import transaction
 from django.http import HttpRequest
 
-import mcp_django as mcp
 from demo_project.flights import schedule
 from demo_project.flights.models import (
     Airline,
@@ -147,7 +146,7 @@ def check_schedule(ctx: mcp.Context, since: date, until: date) -> schedule.Sched
     return report
 
 
-@mcp.tool(permission="flights.change_flight")
+@mcp.tool(destructive=False, idempotent=True, atomic=True, permission="flights.change_flight")
 def report_delay(request: HttpRequest, flight: str, day: date, minutes: int) -> str:
     """Set how late a flight leaves. Only for flights that are still on the ground.
 
@@ -156,7 +155,6 @@ def report_delay(request: HttpRequest, flight: str, day: date, minutes: int) -> 
         day: Day of the scheduled departure, in UTC.
         minutes: Whole delay in minutes; 0 puts the flight back on schedule.
     """
-    with transaction.atomic():
-        found = schedule.find_flight(request, flight, day)
-        schedule.set_delay(request, found, minutes)
+    found = schedule.find_flight(request, flight, day)
+    schedule.set_delay(request, found, minutes)
     return f"{found} now leaves at {found.expected_departure:%H:%M} UTC."

@@ -14,7 +14,7 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def visible(model: type[AnyModel], request: HttpRequest) -> QuerySet[AnyModel]:
-    """The rows of `model` that its ModelAdmin shows to this user; none without the right to view."""
+    """The rows that the ModelAdmin shows to this user; none without the right to view."""
     model_admin = admin.site.get_model_admin(model)
     if not model_admin.has_view_permission(request):
         return model._default_manager.none()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from itertools import pairwise
 
 from django.contrib import admin
 from django.db.models import Avg, Count, Q
 from django.http import HttpRequest
+from mcp_django import ToolError
 
 from demo_project.flights.geography import great_circle_km
 from demo_project.flights.models import Airport, Flight
 from demo_project.flights.models.traffic import LONGEST_DELAY
 from demo_project.flights.rights import visible
-from mcp_django import ToolError
 
 #: A departure counts as punctual up to here, as in the statistics of airports.
 PUNCTUAL_MINUTES = 15
@@ -128,7 +129,7 @@ def conflicts(flights: list[Flight]) -> list[Conflict]:
     """Pairs that leave from one gate within half an hour, delays counted."""
     flights = sorted(flights, key=lambda one: (one.origin.iata, one.gate, one.expected_departure))
     found = []
-    for first, second in zip(flights, flights[1:], strict=False):
+    for first, second in pairwise(flights):
         apart = second.expected_departure - first.expected_departure
         same_gate = (first.origin_id, first.gate) == (second.origin_id, second.gate)
         if same_gate and apart < timedelta(minutes=GATE_MINUTES):

@@ -150,9 +150,7 @@ def split(flights: QuerySet[Flight]) -> tuple[list[Flight], int]:
     return waiting, len(found) - len(waiting)
 
 
-def save(
-    model_admin: ModelAdmin, request: HttpRequest, flight: Flight, fields: list[str]
-) -> None:
+def save(model_admin: ModelAdmin, request: HttpRequest, flight: Flight, fields: list[str]) -> None:
     flight.save(update_fields=fields)
     model_admin.log_change(request, flight, [{"changed": {"fields": fields}}])
 
@@ -203,5 +201,5 @@ def intermediate_page(
         "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
         "select_across": request.POST.get("select_across", "0"),
     }
-    request.current_app = model_admin.admin_site.name  # type: ignore[attr-defined]
+    request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, f"admin/flights/flight/{name}.html", context)

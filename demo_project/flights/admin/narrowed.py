@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from demo_project.flights.rights import country_of
 
 
-
 class NarrowedAdmin(admin.ModelAdmin):
     """Shows a user with a profile only what touches the country of the profile."""
 

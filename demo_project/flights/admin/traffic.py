@@ -53,7 +53,7 @@ class FlightAdmin(NarrowedAdmin):
 
     @admin.display(description="route", ordering="origin__iata")
     def route(self, flight: Flight) -> str:
-        return f"{flight.origin.iata} – {flight.destination.iata}"
+        return f"{flight.origin.iata} → {flight.destination.iata}"
 
     def has_people_permission(self, request: HttpRequest) -> bool:
         """For actions that show who is on board."""

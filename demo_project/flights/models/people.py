@@ -53,7 +53,7 @@ class Profile(models.Model):
         Country,
         on_delete=models.CASCADE,
         related_name="profiles",
-        help_text="The admin shows only airports of this country and what touches them.",
+        help_text="The admin shows only what touches this country.",
     )
 
     class Meta:

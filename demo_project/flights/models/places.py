@@ -21,7 +21,10 @@ class Airport(models.Model):
         "ICAO", max_length=4, unique=True, help_text="Four letters or digits: EDDF."
     )
     iata = models.CharField(
-        "IATA", max_length=3, blank=True, help_text="Three letters: FRA. Small airfields have none."
+        "IATA",
+        max_length=3,
+        blank=True,
+        help_text="Three letters: FRA. Small airfields have none.",
     )
     name = models.CharField(max_length=80, db_index=True)
     city = models.CharField(max_length=60, blank=True, db_index=True)
@@ -51,7 +54,10 @@ class Airline(models.Model):
     icao = models.CharField("ICAO", max_length=3, unique=True)
     name = models.CharField(max_length=60, unique=True)
     country = models.ForeignKey(
-        Country, on_delete=models.PROTECT, related_name="airlines", help_text="Where it is at home."
+        Country,
+        on_delete=models.PROTECT,
+        related_name="airlines",
+        help_text="Where it is at home.",
     )
 
     class Meta:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 
+from demo_project.flights.seeding.network import DATA
 from demo_project.flights.seeding.traffic import SEED, FlightRow
 
 PASSENGERS = 8_000
@@ -15,21 +16,8 @@ SEATS = [f"{row}{letter}" for row in range(1, 33) for letter in "ABCDEF"]
 # No 0, O, 1 and I: references are read out on the phone.
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
-FIRST = (
-    "Ada Aisha Akira Alma Amara Anders Anna Aram Beatriz Ben Carlos Chiara Chen Clara Daniel "
-    "Diego Elif Emil Emma Fatima Felix Femi Freya Gabriel Grace Hana Hugo Ines Ingrid Ivan Jack "
-    "Jana Jonas José Julia Kai Karim Kofi Lea Leo Lina Luca Lucía Malik Mara Marie Mateo Maya "
-    "Mei Mia Milan Nadia Nils Noah Nora Olga Oscar Paula Pedro Priya Ravi Rosa Sana Sara Sofia "
-    "Sven Tariq Tess Theo Uma Vera Viktor Wanda Yara Yuki Zoë"
-).split()
-LAST = (
-    "Abara Adeyemi Almeida Andersen Bakker Bauer Becker Bianchi Brandt Castillo Chen Costa Cruz "
-    "Da Silva|De Vries|Dubois Eriksen Fernández Fischer Fontaine García Gruber Haddad Hansen "
-    "Hoffmann Horvat Ito Ivanova Jansen Jensen Johnson Kaya Keller Khan Kim Kowalski Laurent "
-    "Lindberg Lopes Martin Meyer Molina Moreau Müller Murphy Nakamura Nguyen Novak Okafor Olsen "
-    "Patel Pereira Petrov Popescu Rossi Sato Schmidt Schneider Singh Smith Sørensen Suzuki "
-    "Tanaka Taylor Thomas Torres Varga Virtanen Wagner Walker Wang Weber Williams Wilson Yılmaz"
-).replace("Da Silva|De Vries|", "Da_Silva De_Vries ").split()
+FIRST = (DATA / "first_names.txt").read_text(encoding="utf-8").splitlines()
+LAST = (DATA / "last_names.txt").read_text(encoding="utf-8").splitlines()
 NOTES = [
     "Vegetarian meal.",
     "Wheelchair to the gate.",
@@ -64,7 +52,7 @@ def passengers() -> list[PassengerRow]:
 
 
 def passenger(random: Random, index: int, number: int) -> PassengerRow:
-    name = f"{random.choice(FIRST)} {random.choice(LAST).replace('_', ' ')}"
+    name = f"{random.choice(FIRST)} {random.choice(LAST)}"
     return PassengerRow(
         name=name,
         email=f"{mailbox(name)}.{index}@mail.example",
@@ -74,7 +62,7 @@ def passenger(random: Random, index: int, number: int) -> PassengerRow:
 
 
 def mailbox(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name.replace("ø", "o").replace("ı", "i"))
+    plain = unicodedata.normalize("NFKD", name.replace("ø", "o"))
     return plain.encode("ascii", "ignore").decode().lower().replace(" ", ".")
 
 

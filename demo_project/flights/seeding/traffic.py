@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from demo_project.flights.models import Flight, Incident
 from demo_project.flights.seeding.network import Service, services
 
 SEED = 20261102
-FIRST_DAY = datetime(2026, 11, 2, tzinfo=timezone.utc)
+FIRST_DAY = datetime(2026, 11, 2, tzinfo=UTC)
 DAYS = 20
 #: The desk's clock stands here.
-NOW = datetime(2026, 11, 18, 12, tzinfo=timezone.utc)
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 #: Airports where on one day (counted from the first) nothing went well.
 STORMS = {("FRA", 6), ("MUC", 6), ("LHR", 10), ("AMS", 10), ("ORD", 13), ("JFK", 13)}
 INCIDENTS = 240
@@ -125,7 +125,9 @@ STORIES = {
         "A bag was left at the gate. The area was closed for 20 minutes.",
         "A passenger without a valid document was taken off before departure.",
     ],
-    Incident.Kind.BAGGAGE: ["The belt of the sorting hall stopped. 40 bags follow on later flights."],
+    Incident.Kind.BAGGAGE: [
+        "The belt of the sorting hall stopped. 40 bags follow on later flights."
+    ],
 }
 REPORTERS = ["A. Lindqvist", "B. Osei", "C. Duarte", "D. Weiss", "E. Marchetti", "F. Novak"]
 

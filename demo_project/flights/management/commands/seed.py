@@ -11,7 +11,9 @@ from demo_project.flights.seeding.users import create_users
 
 
 class Command(BaseCommand):
-    help = "Fill the demo's database with airports, flights and users. A second run changes nothing."
+    help = (
+        "Fill the demo's database with airports, flights and users. A second run changes nothing."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
