@@ -70,7 +70,7 @@ class MCPApplication:
                 return
             body = await read_body(receive, headers, limit=get_config().max_body)
             exchange = understand(scope["method"], headers, body)
-            await answer(scope, exchange, body or b"", headers, receive, stream)
+            await answer(scope, exchange, body or b"", receive, stream)
         except Disconnected:
             return
         except Exception:
@@ -110,7 +110,6 @@ async def answer(
     scope: Scope,
     exchange: Exchange,
     body: bytes,
-    headers: Headers,
     receive: Receive,
     stream: ResponseStream,
 ) -> None:
@@ -121,7 +120,7 @@ async def answer(
         cancelled=call.cancelled,
         notify=call.notify,
     )
-    reply = answer_at_once(service, headers)
+    reply = answer_at_once(service, scope)
     if reply is None:
         call.start(service)
         await call.follow(receive, stream)
@@ -129,11 +128,11 @@ async def answer(
         await stream.reply(reply)
 
 
-def answer_at_once(service: Service, headers: Headers) -> Reply | None:
+def answer_at_once(service: Service, scope: Scope) -> Reply | None:
     """The reply that needs neither a thread nor the database, for a caller known a moment ago."""
     if not service.exchange.is_constant or loaded.chain() is not None:
         return None
-    principal = cached_principal(headers)
+    principal = cached_principal(scope["headers"])
     if principal is None:
         return None
     outcome = service.serve(principal)

@@ -1,0 +1,173 @@
+"""The generic tools over exposed models: a constant set, however many models there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from mcp_django.context import CallContext
+from mcp_django.exposure import resources
+from mcp_django.exposure.describe import describe
+from mcp_django.exposure.find import find_records as find
+from mcp_django.exposure.find import get_record as get
+from mcp_django.exposure.function_arguments import Arguments
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.signatures import Signature, resolve_hints
+from mcp_django.exposure.tools import Lane
+from mcp_django.principal import READ
+from mcp_django.protocol.content import TextContent
+from mcp_django.protocol.results import ToolAnnotations, ToolDefinition, ToolResult
+
+READING = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+
+
+def about(description: str) -> Any:
+    return msgspec.Meta(description=description)
+
+
+Model = Annotated[str, about('Label of a model as list_models gives it, such as "shop.order".')]
+Lookups = Annotated[
+    dict[str, Any],
+    about(
+        'Django lookups and values: {"status": "paid", "total__gte": 100, '
+        '"customer__country__in": ["FR"]}. describe_model lists the paths and operators.'
+    ),
+]
+Key = Annotated[str | int | list[str | int], about("Primary key; a list for a composite key.")]
+Names = list[str]
+
+
+class RecordTool:
+    """A function of ours as a tool. It takes the caller's rights and answers with JSON."""
+
+    lane = Lane.QUERY
+
+    def __init__(self, function: Callable[..., bytes], *, title: str) -> None:
+        self.name = function.__name__
+        self.function = function
+        hints = resolve_hints(function, where=f"{self.name}()")
+        annotations = {
+            name: kind for name, kind in hints.items() if name not in ("rights", "return")
+        }
+        self.arguments = Arguments(
+            self.name,
+            Signature(
+                given={},
+                annotations=annotations,
+                defaults=dict(function.__kwdefaults__ or {}),
+                returns=bytes,
+            ),
+            descriptions={},
+        )
+        self.definition = ToolDefinition(
+            name=self.name,
+            title=title,
+            description=" ".join((function.__doc__ or "").split()),
+            input_schema=self.arguments.schema,
+            annotations=READING,
+        )
+
+    def exists_for(self, rights: Rights) -> bool:
+        return rights.has_scopes(frozenset({READ}))
+
+    def call(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        encoded = self.function(rights, **self.arguments.read(arguments))
+        # Encoded once: as it is for programs, and as text for models.
+        return ToolResult(
+            content=[TextContent(encoded.decode())],
+            structured=msgspec.Raw(encoded),
+            has_structured=True,
+        )
+
+
+def list_models(rights: Rights) -> bytes:
+    """List the models that you may see, with the number of their records. Start here."""
+    return msgspec.json.encode(resources.overview(rights))
+
+
+def describe_model(rights: Rights, *, model: Model) -> bytes:
+    """Describe one model: its fields, types, choices, relations, filters and their operators,
+    what it can be ordered by, and an example call. Ask before you filter."""
+    return msgspec.json.encode(describe(rights, rights.exposure(model)))
+
+
+def find_records(
+    rights: Rights,
+    *,
+    model: Model,
+    filters: Lookups | None = None,
+    exclude: Lookups | None = None,
+    any_of: Annotated[
+        list[dict[str, Any]], about("Alternatives: records that match any of these filters.")
+    ]
+    | None = None,
+    search: Annotated[str, about("Words; each must occur in a searchable field.")] | None = None,
+    order_by: Annotated[Names, about('Paths, with "-" in front for descending.')] | None = None,
+    fields: Annotated[Names, about("Paths to show. Without it, all.")] | None = None,
+    limit: Annotated[int, about("Most records to return.")] | None = None,
+    cursor: Annotated[str, about("next_cursor of the page before, same query.")] | None = None,
+) -> bytes:
+    """Find records of a model with Django's filters, page by page. When next_cursor is not null
+    there are more: call again with it and the same query."""
+    asked = {
+        "filters": filters,
+        "exclude": exclude,
+        "any_of": any_of,
+        "search": search,
+        "order_by": order_by,
+        "fields": fields,
+        "limit": limit,
+        "cursor": cursor,
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    page = find(rights, rights.exposure(model), given)
+    return resources.encode_page(page.encoded_records, page.next_cursor)
+
+
+def get_record(
+    rights: Rights,
+    *,
+    model: Model,
+    pk: Key,
+    fields: Annotated[Names, about("Paths to show. Without it, all.")] | None = None,
+) -> bytes:
+    """Get one record by its primary key, long texts in full."""
+    return get(rights, rights.exposure(model), pk, fields=fields)
+
+
+def list_resources(rights: Rights) -> bytes:
+    """List the resources and resource templates, for clients that show none of their own."""
+    found = [
+        {"uri": one.uri, "name": one.name, "description": one.description}
+        for one in resources.list_resources(rights)
+    ]
+    templates = [
+        {"uriTemplate": one.uri_template, "name": one.name, "description": one.description}
+        for one in resources.list_templates(rights)
+    ]
+    return msgspec.json.encode({"resources": found, "resourceTemplates": templates})
+
+
+def read_resource(
+    rights: Rights, *, uri: Annotated[str, about("A URI that list_resources gave or describes.")]
+) -> bytes:
+    """Read a resource by its URI."""
+    contents = [one.as_wire() for one in resources.read_resource(rights, uri)]
+    return msgspec.json.encode({"contents": contents})
+
+
+RECORD_TOOLS: dict[str, RecordTool] = {
+    tool.name: tool
+    for tool in (
+        RecordTool(list_models, title="List models"),
+        RecordTool(describe_model, title="Describe a model"),
+        RecordTool(find_records, title="Find records"),
+        RecordTool(get_record, title="Get a record"),
+        RecordTool(list_resources, title="List resources"),
+        RecordTool(read_resource, title="Read a resource"),
+    )
+}

@@ -1,0 +1,158 @@
+"""Models as resources: an overview, definitions, collections, objects and files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mcp_django.conf import get_config
+from mcp_django.exceptions import NotFound
+from mcp_django.exposure.describe import describe
+from mcp_django.exposure.find import count_records, find_records, get_record
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.uris import (
+    COLLECTION,
+    DEFINITION,
+    OBJECT,
+    SITE,
+    Address,
+    parse_uri,
+    query_arguments,
+)
+from mcp_django.principal import READ
+from mcp_django.protocol.content import ResourceContents
+from mcp_django.protocol.results import Resource, ResourceTemplate
+
+JSON = "application/json"
+
+
+def list_resources(rights: Rights) -> list[Resource]:
+    """The overview, and a definition and a collection for each model of this caller."""
+    if not rights.has_scopes(frozenset({READ})):
+        return []
+    found = [
+        Resource(
+            uri=SITE,
+            name="site",
+            title=get_config().name,
+            description="The models that you may see, with counts.",
+        )
+    ]
+    for exposure in rights.exposures():
+        plural = str(exposure.model._meta.verbose_name_plural)
+        found.append(
+            Resource(
+                uri=DEFINITION.expand({"model": exposure.label}),
+                name=f"{exposure.label} definition",
+                title=f"Definition of {plural}",
+                description=f"Fields, filters and relations of {plural}.",
+            )
+        )
+        found.append(
+            Resource(
+                uri=COLLECTION.expand({"model": exposure.label}),
+                name=exposure.label,
+                title=plural[:1].upper() + plural[1:],
+                description=exposure.description or f"The first page of all {plural}.",
+            )
+        )
+    return found
+
+
+def list_templates(rights: Rights) -> list[ResourceTemplate]:
+    if not rights.exposures():
+        return []
+    return [
+        ResourceTemplate(
+            uri_template=DEFINITION.text,
+            name="definition",
+            title="Definition of a model",
+            description='Fields, filters and relations of a model, such as "shop.order".',
+        ),
+        ResourceTemplate(
+            uri_template=COLLECTION.text,
+            name="collection",
+            title="Records of a model",
+            description="Records, paged. Filters as in the tool find_records; a repeated key "
+            "means any of its values; order_by and fields take names with commas.",
+        ),
+        ResourceTemplate(
+            uri_template=OBJECT.text,
+            name="record",
+            title="One record",
+            description="One record by its primary key. A composite key has one segment a part.",
+        ),
+    ]
+
+
+def read_resource(rights: Rights, uri: str) -> list[ResourceContents]:
+    """The contents of a URI.
+
+    Raises NotFound, in the same words for what is missing and what is forbidden, and QueryError
+    for a query of a collection that cannot run.
+    """
+    if not rights.has_scopes(frozenset({READ})):
+        raise NotFound("There is no such resource.")
+    encoded = encode_resource(rights, parse_uri(uri))
+    return [ResourceContents(uri=uri, mime_type=JSON, text=encoded.decode())]
+
+
+def encode_resource(rights: Rights, address: Address) -> bytes:
+    match address.kind, address.segments:
+        case "site", ():
+            return msgspec.json.encode(overview(rights))
+        case "models", (label,):
+            return msgspec.json.encode(describe(rights, rights.exposure(label)))
+        case "objects", (label,):
+            return encode_collection(rights, rights.exposure(label), address)
+        case "objects", (label, *key):
+            pk = key[0] if len(key) == 1 else key
+            return get_record(rights, rights.exposure(label), pk)
+    raise NotFound("There is no such resource.")
+
+
+def encode_collection(rights: Rights, exposure: ModelExposure, address: Address) -> bytes:
+    page = find_records(rights, exposure, query_arguments(address.query))
+    return encode_page(page.encoded_records, page.next_cursor)
+
+
+def encode_page(encoded_records: bytes, next_cursor: str | None) -> bytes:
+    """A page around records that are encoded already."""
+    cursor = msgspec.json.encode(next_cursor)
+    return b'{"records":' + encoded_records + b',"next_cursor":' + cursor + b"}"
+
+
+def overview(rights: Rights) -> dict[str, Any]:
+    """What `list_models` and `django://site` show."""
+    return {
+        "site": get_config().name,
+        "models": [summary(rights, exposure) for exposure in rights.exposures()],
+    }
+
+
+def summary(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
+    opts = exposure.model._meta
+    found: dict[str, Any] = {
+        "model": exposure.label,
+        "name": str(opts.verbose_name),
+        "plural": str(opts.verbose_name_plural),
+        "records": count(rights, exposure),
+        "uri": COLLECTION.expand({"model": exposure.label}),
+    }
+    if exposure.description:
+        found["description"] = exposure.description
+    return found
+
+
+#: Counting on would cost more than the number tells.
+MOST_COUNTED = 100_000
+
+
+def count(rights: Rights, exposure: ModelExposure) -> int | str | None:
+    """How many records there are for this caller. None where they are judged one by one."""
+    number = count_records(rights, exposure, most=MOST_COUNTED)
+    if number is not None and number > MOST_COUNTED:
+        return f"more than {MOST_COUNTED}"
+    return number
