@@ -11,7 +11,11 @@ class MCPDjangoConfig(AppConfig):
 
     def ready(self) -> None:
         # Models cannot be imported before this point.
+        from mcp_django import checks
+        from mcp_django.auth import redaction
         from mcp_django.exposure import rights_signals
 
+        redaction.install()
         rights_signals.connect()
+        checks.connect()
         autodiscover_modules("mcp")

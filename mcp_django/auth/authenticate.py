@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from django.core.signals import setting_changed
@@ -17,6 +16,7 @@ from mcp_django.auth.throttles import client_address, failures
 from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated, TooManyRequests
 from mcp_django.exposure.generation import known_mark, mark
 from mcp_django.principal import Principal
+from mcp_django.protocol.headers import Headers
 
 logger = logging.getLogger("mcp_django.auth")
 
@@ -48,13 +48,12 @@ def authenticate(request: HttpRequest) -> Principal:
     return principal
 
 
-def cached_principal(headers: Iterable[tuple[bytes, bytes]]) -> Principal | None:
-    """The principal of ASGI headers, if it is known without asking anything. For event loops."""
-    values = [value for name, value in headers if name.lower() == b"authorization"]
-    now = known_mark()
-    if len(values) != 1 or now is None:
+def cached_principal(headers: Headers) -> Principal | None:
+    """Who calls, if that is known without asking anything. For event loops."""
+    header, now = headers.get("authorization"), known_mark()
+    if header is None or now is None or headers.count("authorization") != 1:
         return None
-    return cache.get(key_of(values[0].decode("latin-1")), mark=now)
+    return cache.get(key_of(header), mark=now)
 
 
 def recognise(request: HttpRequest) -> tuple[Principal, bool]:
