@@ -12,7 +12,7 @@ from mcp_django.exposure.schemas import PREFIX
 DEEPEST = 12
 LONGEST = 64
 #: Texts to try where the schema says no more than "string"; times and datetimes are such.
-TEXTS = ("text", "2026-01-31T12:00:00Z", "12:00:00")
+TEXTS = ("text", "2026-01-31T12:00:00Z", "2026-01-31T12:00:00", "12:00:00")
 FORMATS = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",

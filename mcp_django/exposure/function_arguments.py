@@ -22,9 +22,10 @@ from mcp_django.exposure.signatures import Signature, unresolved
 
 LONGEST_SHOWN = 60
 LONGEST_EXAMPLE = 400
-#: The range of a float. A Decimal beyond it is no amount of anything, and exhausts memory when
-#: something writes it out.
+#: The range of a float. A number beyond it is no amount of anything, and costs memory and time, or
+#: an error, when something writes it out.
 MOST_DIGITS = 308
+MOST_BITS = 1024
 PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 # Beside ValidationError, a ValueError: unhashable members of sets, numbers and nesting out of
 # range.
@@ -155,6 +156,8 @@ def check_plain(value: Any, *, deepest: int) -> None:
         raise RecursionError
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("Expected a finite number")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise ValueError("Number out of range")
     inner = value.values() if isinstance(value, Mapping) else value
     if isinstance(value, (Mapping, list, tuple)):
         for one in inner:
@@ -191,8 +194,6 @@ def describe(error: Exception, name: str, value: Any, *, schema: Mapping[str, An
     if message.startswith("Invalid enum value"):
         # msgspec quotes the value, at any length.
         message, hint = "Invalid value", allowed(schema, name)
-    elif message.startswith("Exceeds the limit"):
-        message = "Number out of range"
     got = f": {shown(value)}" if not found and isinstance(value, (str, int, float)) else ""
     return f"Argument {place}: {message.replace('`', '')[:200]}{got}.{hint}"
 
@@ -218,7 +219,7 @@ def shown(value: str | int | float | None) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return ascii(value[:LONGEST_SHOWN])[:LONGEST_SHOWN]
-    # Writing out an integer of thousands of digits is refused by Python.
-    if isinstance(value, int) and value.bit_length() > 128:
+    # Python refuses to write out thousands of digits.
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return "a huge number"
     return ascii(value)[:LONGEST_SHOWN]

@@ -73,9 +73,10 @@ class Results:
         if isinstance(value, (str, Promise)) and self.kind in (Kind.TEXT, Kind.ANYTHING):
             return ToolResult(content=[TextContent(str(value))])
         blocks = list(value) if isinstance(value, (list, tuple)) else [value]
-        if self.kind is Kind.CONTENT or (self.kind is Kind.ANYTHING and blocks):
-            if all(isinstance(one, CONTENT) for one in blocks):
-                return ToolResult(content=blocks)
+        # An empty list without a promise is data: "[]".
+        may_be_content = self.kind is Kind.CONTENT or (self.kind is Kind.ANYTHING and blocks)
+        if may_be_content and all(isinstance(one, CONTENT) for one in blocks):
+            return ToolResult(content=blocks)
         if self.kind is Kind.ANYTHING:
             return ToolResult(content=[TextContent(self._encode(value).decode())])
         raise self._broken(f"returned a value of {type(value)}")

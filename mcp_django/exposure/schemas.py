@@ -105,8 +105,9 @@ def components_of(
 
 
 def hint(schema: dict[str, Any], annotation: Any) -> dict[str, Any]:
-    # msgspec says no more than "string" for datetimes that may be naive.
-    if without_none(annotation) is datetime:
+    # msgspec says no more than "string" for datetimes that may be naive. Those that must be, by
+    # Meta(tz=False), are no date-time in the sense of JSON Schema.
+    if annotation is datetime or (is_union(annotation) and datetime in get_args(annotation)):
         for one in (schema, *schema.get("anyOf", ())):
             if one.get("type") == "string":
                 one.setdefault("format", "date-time")

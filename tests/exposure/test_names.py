@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.exposure.names import check_tool_name, suggest_tool_name
+
+
+@pytest.mark.parametrize("name", ["a", "revenue", "mark_shipped", "top_10", "a" * 40])
+def test_a_plain_name_is_kept(name):
+    assert check_tool_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "A", "1st", "_private", "two__parts", "with-hyphen", "with.dot", "a\n", "é", "a" * 41],
+)
+def test_a_name_that_some_client_refuses_is_refused_with_one_that_works(name):
+    with pytest.raises(ImproperlyConfigured, match="cannot be the name of a tool") as caught:
+        check_tool_name(name)
+
+    assert f'name="{suggest_tool_name(name)}"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("monthlyRevenue", "monthly_revenue"),
+        ("two__parts", "two_parts"),
+        ("_private", "private"),
+        ("shop.order-list", "shop_order_list"),
+        ("a" * 50, "a" * 40),
+        ("12", "my_tool"),
+    ],
+)
+def test_a_suggestion_stays_near_to_the_name(name, suggested):
+    assert suggest_tool_name(name) == suggested
+
+
+@given(st.text())
+def test_every_suggestion_is_a_valid_name(name):
+    suggested = suggest_tool_name(name)
+
+    assert check_tool_name(suggested) == suggested
