@@ -31,9 +31,10 @@ class Config:
     version: str = field(default_factory=package_version)
     #: Told to every client on connecting: what the site is about and how to start.
     instructions: str = ""
-    #: Origin of public addresses, such as "https://shop.example.com". Never taken from the request.
+    #: Origin of public addresses, such as "https://shop.example.com". Never the request's Host.
     public_url: str = ""
-    #: Authenticators in order: dotted paths or instances. The first that knows a credential decides.
+    #: Authenticators in order, dotted paths or instances: the first that knows a credential
+    #: decides.
     authenticators: Sequence[Any] = ("mcp_django.auth.PersonalTokens",)
     #: Names of the admin sites whose rules apply, in order.
     admin_sites: Sequence[str] = ("admin",)

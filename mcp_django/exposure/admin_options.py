@@ -1,4 +1,4 @@
-"""Exposures declared on a ModelAdmin: `mcp_expose`, `mcp_fields`, `mcp_exclude_fields`, `mcp_actions`."""
+"""Exposures on a ModelAdmin: `mcp_expose mcp_fields mcp_exclude_fields mcp_actions`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcp_django.exposure.options import ModelExposure, looks_secret
 
 
 def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
-    """An exposure for each ModelAdmin with `mcp_expose = True`; the first site that has it wins."""
+    """An exposure for each ModelAdmin with `mcp_expose = True`. The first site wins."""
     found: dict[type[Model], type[ModelExposure]] = {}
     for site in admin_sites():
         for model, model_admin in site._registry.items():
@@ -35,14 +35,14 @@ def exposure_of(model_admin: ModelAdmin[Any]) -> type[ModelExposure]:
     attributes = {
         "fields": tuple(name for name in fields if name not in hidden),
         "filter_fields": tuple(
-            dict.fromkeys(path for path in [*fields, *filters] if path.split("__")[0] not in hidden)
+            dict.fromkeys(
+                path for path in [*fields, *filters] if path.split("__")[0] not in hidden
+            )
         ),
         "search_fields": tuple(
             path for path in search if path.lstrip("^=@").split("__")[0] not in hidden
         ),
-        "ordering": tuple(
-            name for name in model_admin.ordering or () if isinstance(name, str)
-        ),
+        "ordering": tuple(name for name in model_admin.ordering or () if isinstance(name, str)),
         "actions": tuple(getattr(model_admin, "mcp_actions", ())),
         "__module__": type(model_admin).__module__,
     }

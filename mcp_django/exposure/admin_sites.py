@@ -71,7 +71,7 @@ def overrides(model_admin: ModelAdmin[Any], name: str) -> bool:
 
 
 def source_of(model: type[Model], request: HttpRequest, *, otherwise: Any) -> Any:
-    """Who answers for `model`: an admin, `otherwise` where no site has it, None where none lets in.
+    """Who answers for `model`: an admin, `otherwise` without one, None where no site lets in.
 
     The site's own gate comes first. Only `AdminSite.admin_view` asks it in the admin itself, so a
     user with every model permission who is not staff would pass all `has_*_permission`.

@@ -144,7 +144,7 @@ class Rights:
         return self._shown[model]
 
     def judges_objects(self, model: type[Model]) -> bool:
-        """Whether single rows are judged in Python, so that SQL alone can neither count nor page."""
+        """Whether rows are judged in Python, so that SQL alone can neither count nor page."""
         source = self._source(model)
         return source is not None and source.judges_objects()
 

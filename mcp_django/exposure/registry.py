@@ -74,7 +74,7 @@ class Registry:
 
     @property
     def exposures(self) -> dict[type[Model], ModelExposure]:
-        """Every exposure by its model, in the order of labels. Admin classes count at first use."""
+        """Every exposure by its model, ordered by label. Admin classes are read at first use."""
         found = self._exposures
         if found is None:
             with self._lock:

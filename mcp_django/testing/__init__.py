@@ -1,0 +1,15 @@
+"""Test your exposures and tools as an assistant sees them.
+
+from mcp_django.testing import Client
+
+def test_clerks_see_no_margins(django_user_model):
+    client = Client(user=clerk)
+    page = client.call_tool("find_records", model="shop.order")
+    assert "margin" not in page.structured["records"][0]
+"""
+
+from __future__ import annotations
+
+from mcp_django.testing.client import Client, HTTPAnswer, ProtocolFailure, ToolAnswer
+
+__all__ = ["Client", "HTTPAnswer", "ProtocolFailure", "ToolAnswer"]

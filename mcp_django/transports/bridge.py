@@ -54,9 +54,7 @@ def respond_through(chain: Chain, service: Service, *, view: Callable[..., Any])
             return response_of(found)
         other = request.user
         if other is not user and other.is_authenticated and other.pk != found.user.pk:
-            return response_of(
-                service.refuse("Middleware identified another user.", status=403)
-            )
+            return response_of(service.refuse("Middleware identified another user.", status=403))
         # A site's own authentication middleware may have put AnonymousUser in its place.
         return response_of(finish_here(service.serve(found)))
 

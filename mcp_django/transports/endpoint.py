@@ -168,9 +168,7 @@ def check_transport(verb: str, headers: Headers, body: bytes | None) -> None:
         raise ProtocolError(INVALID_REQUEST, "Only POST is served here.", status=405)
     if body is None:
         limit = get_config().max_body
-        raise ProtocolError(
-            INVALID_REQUEST, f"The body is longer than {limit} bytes.", status=413
-        )
+        raise ProtocolError(INVALID_REQUEST, f"The body is longer than {limit} bytes.", status=413)
     if media_type(headers.get("content-type") or "") != JSON or headers.get("content-encoding"):
         raise ProtocolError(
             INVALID_REQUEST, "Send plain JSON, with Content-Type: application/json.", status=415
@@ -206,9 +204,7 @@ def calls_of(batch: Batch, headers: Headers) -> tuple[Call | ProtocolError, ...]
             calls.append(message)
         elif isinstance(message, Request) and message.method == "initialize":
             calls.append(
-                ProtocolError(
-                    INVALID_REQUEST, "initialize stands alone.", request_id=message.id
-                )
+                ProtocolError(INVALID_REQUEST, "initialize stands alone.", request_id=message.id)
             )
         elif isinstance(message, Request):
             calls.append(Call(request=message, envelope=envelope))
@@ -219,5 +215,3 @@ def tools_called(exchange: Exchange) -> list[str]:
     """Names in tools/call, unchecked: they choose the lane."""
     found = [call.request.params.get("name") for call in exchange.requests]
     return [name for name in found if isinstance(name, str)]
-
-

@@ -12,9 +12,9 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 class Executor(Protocol):
     async def run(
-        self, job: Callable[[], T], *, timeout: float, cancelled: threading.Event
+        self, job: Callable[[], T], *, seconds: float, cancelled: threading.Event
     ) -> T: ...
 
 
@@ -51,23 +51,21 @@ class ThreadLane:
         """Threads that still run a call which nobody waits for any more."""
         return self._zombies
 
-    async def run(
-        self, job: Callable[[], T], *, timeout: float, cancelled: threading.Event
-    ) -> T:
+    async def run(self, job: Callable[[], T], *, seconds: float, cancelled: threading.Event) -> T:
         """Run `job` in a thread of this lane.
 
         Raises Busy when the queue is full or too many threads are lost, TimeoutError when the job
-        has *run* for `timeout` seconds (`cancelled` is set then), Cancelled when it was cancelled
+        has *run* for `seconds` (`cancelled` is set then), Cancelled when it was cancelled
         before it began, and whatever the job raises.
         """
         loop = asyncio.get_running_loop()
-        run = Run(job, loop=loop, cancelled=cancelled, done=partial(self._done))
+        run = Run(job, loop=loop, cancelled=cancelled, done=self._done)
         with self._lock:
             if self._waiting >= self.max_waiting or self._zombies * 2 >= max(self.size, 2):
                 raise Busy
             self._waiting += 1
         self._threads().submit(contextvars.copy_context().run, run, self._begin)
-        timer = loop.call_later(timeout, run.look, timeout, self._lost)
+        timer = loop.call_later(seconds, run.look, seconds, self._lost)
         try:
             return await run.future  # type: ignore[no-any-return]  # a future of T
         except asyncio.CancelledError:
@@ -141,7 +139,7 @@ class Run:
                 raise Cancelled
             close_old_connections()
             result = self.job()
-        except BaseException as raised:  # noqa: BLE001  handed to whoever waits
+        except BaseException as raised:  # handed to whoever waits
             error = raised
         finally:
             close_old_connections()
@@ -162,13 +160,13 @@ class Run:
         else:
             self.future.set_result(result)
 
-    def look(self, timeout: float, lost: Callable[[], None]) -> None:
-        """On the loop, when the time may be over. Waiting for a thread does not count as running."""
+    def look(self, seconds: float, lost: Callable[[], None]) -> None:
+        """On the loop, when the time may be over. Waiting for a thread is not running."""
         if self.future.done():
             return
         ran = 0.0 if self.started is None else time.monotonic() - self.started
-        if ran < timeout:
-            self.loop.call_later(max(timeout - ran, 0.01), self.look, timeout, lost)
+        if ran < seconds:
+            self.loop.call_later(max(seconds - ran, 0.01), self.look, seconds, lost)
             return
         with self._lock:
             if self.ended:
@@ -187,9 +185,7 @@ def close_old_connections() -> None:
 class InlineLane:
     """Runs jobs in the thread that called `async_to_sync`: a test's thread and its transaction."""
 
-    async def run(
-        self, job: Callable[[], T], *, timeout: float, cancelled: threading.Event
-    ) -> T:
+    async def run(self, job: Callable[[], T], *, seconds: float, cancelled: threading.Event) -> T:
         return await sync_to_async(job, thread_sensitive=True)()
 
 
@@ -207,10 +203,15 @@ class Lanes:
                 found = self._lanes.setdefault(lane, make_lane(lane))
         return found
 
-    def use(self, executor: Executor) -> None:
-        """Run everything on `executor`, for tests."""
-        self.close()
-        self._lanes = dict.fromkeys(Lane, executor)
+    @contextmanager
+    def using(self, executor: Executor) -> Iterator[None]:
+        """Run everything on `executor` meanwhile, for tests."""
+        with self._lock:
+            kept, self._lanes = self._lanes, dict.fromkeys(Lane, executor)
+        try:
+            yield
+        finally:
+            self._lanes = kept
 
     def close(self) -> None:
         with self._lock:

@@ -76,7 +76,7 @@ class Chain:
     def __call__(
         self, request: HttpRequest, innermost: Handler, *, view: Callable[..., Any]
     ) -> HttpResponseBase:
-        """The response for `request`: `innermost`'s, or that of a middleware that answered first."""
+        """The response of `innermost`, or of a middleware that answered first."""
         request._mcp_call = (innermost, view)  # type: ignore[attr-defined]  # for _innermost
         return self._handler(request)
 

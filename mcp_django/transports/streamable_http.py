@@ -151,7 +151,7 @@ class RunningCall:
         self._notifications: list[Notification] = []
 
     def notify(self, notification: Notification) -> None:
-        """From any thread: send this before the answer. The latest of several unsent ones counts."""
+        """From any thread: send this before the answer. Of several unsent ones the last counts."""
         self._loop.call_soon_threadsafe(self._take, notification)
 
     def _take(self, notification: Notification) -> None:
@@ -171,14 +171,14 @@ class RunningCall:
     async def _run(self, service: Service) -> Reply:
         """The reply, whatever happens. Two hops where the tool is async and nothing wraps it."""
         lane = lanes[lane_of(self.exchange)]
-        limits: Any = {"timeout": get_config().tool_timeout, "cancelled": self.cancelled}
+        limits: Any = {"seconds": get_config().tool_timeout, "cancelled": self.cancelled}
         try:
             outcome: Outcome = await lane.run(partial(respond, service), **limits)
             if isinstance(outcome, Reply):
                 return outcome
             try:
                 returned = partial(identity, await run_async_tool(outcome.awaitable))
-            except Exception as error:  # noqa: BLE001  raised again where errors are told apart
+            except Exception as error:  # raised again where errors are told apart
                 returned = partial(throw, error)
             return await lane.run(partial(outcome.settle, returned), **limits)
         except Busy:

@@ -66,6 +66,4 @@ class ResponseStream:
     async def _start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         self.has_started = True
         encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
-        await self._send(
-            {"type": "http.response.start", "status": status, "headers": encoded}
-        )
+        await self._send({"type": "http.response.start", "status": status, "headers": encoded})

@@ -1,0 +1,255 @@
+"""A sync client that talks to the real ASGI application, in the test's thread and transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from asgiref.sync import async_to_sync
+
+from mcp_django.models import PersonalToken
+from mcp_django.principal import SCOPES
+from mcp_django.protocol.envelope import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
+from mcp_django.protocol.headers import encode_value
+from mcp_django.protocol.methods import NAME_PARAMS
+from mcp_django.protocol.revisions import MODERN, Era, Revision
+from mcp_django.transports.executor import InlineLane, lanes
+from mcp_django.transports.streamable_http import MCPApplication
+
+CLIENT = {"name": "mcp_django.testing", "version": "1"}
+ACCEPT = "application/json, text/event-stream"
+
+
+class ProtocolFailure(AssertionError):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        super().__init__(f"HTTP {status}, {error['code']}: {error['message']}")
+        self.status = status
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTTPAnswer:
+    """One HTTP response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_stream(self) -> bool:
+        return self.headers.get("content-type", "").startswith("text/event-stream")
+
+    @property
+    def messages(self) -> list[Any]:
+        """The JSON-RPC messages in the body, from JSON, a batch or a stream of events."""
+        if self.is_stream:
+            events = self.body.decode().split("\n\n")
+            lines = [line for event in events for line in event.split("\n")]
+            return [
+                msgspec.json.decode(line.removeprefix("data: "))
+                for line in lines
+                if line.startswith("data: ")
+            ]
+        if not self.body:
+            return []
+        decoded = msgspec.json.decode(self.body)
+        return decoded if isinstance(decoded, list) else [decoded]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolAnswer:
+    """What a tool answered."""
+
+    is_error: bool
+    text: str
+    structured: Any = None
+    #: What came before the answer: progress.
+    notifications: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Client:
+    """Speaks one revision, as one user.
+
+    With `user`, a personal token is made for that user, with `scopes` and `token_options`
+    (arguments of `PersonalToken.create`). With `token`, that one is sent. With neither, none.
+    """
+
+    def __init__(
+        self,
+        *,
+        user: Any = None,
+        token: str | None = None,
+        scopes: Iterable[str] = SCOPES,
+        revision: Revision | str = MODERN[-1],
+        application: Any = None,
+        path: str = "/mcp",
+        inline: bool = True,
+        **token_options: Any,
+    ) -> None:
+        if user is not None:
+            _, token = PersonalToken.create(
+                user=user, name="test", scopes=list(scopes), **token_options
+            )
+        self.token = token
+        self.revision = Revision(revision)
+        self.application = application or MCPApplication.as_asgi()
+        self.path = path
+        #: False: real threads, for tests with more than one connection.
+        self.inline = inline
+        self._ids = itertools.count(1)
+
+    # MCP
+
+    def discover(self) -> dict[str, Any]:
+        return self.request("server/discover")
+
+    def initialize(self) -> dict[str, Any]:
+        params = {
+            "protocolVersion": self.revision.value,
+            "capabilities": {},
+            "clientInfo": CLIENT,
+        }
+        return self.request("initialize", params)
+
+    def list_tools(self) -> list[dict[str, Any]]:
+        return self.list_all("tools/list", "tools")
+
+    def list_resources(self) -> list[dict[str, Any]]:
+        return self.list_all("resources/list", "resources")
+
+    def list_all(self, method: str, member: str) -> list[dict[str, Any]]:
+        """Every definition, through all pages."""
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        while True:
+            page = self.request(method, params)
+            found += page[member]
+            if "nextCursor" not in page:
+                return found
+            params = {"cursor": page["nextCursor"]}
+
+    def call_tool(self, tool_name: str, /, **arguments: Any) -> ToolAnswer:
+        """Call a tool. Raises ProtocolFailure where the call itself was refused."""
+        *notifications, final = self.exchange(
+            "tools/call", {"name": tool_name, "arguments": arguments}
+        )
+        result = final["result"]
+        texts = [block["text"] for block in result["content"] if block["type"] == "text"]
+        return ToolAnswer(
+            is_error=result.get("isError", False),
+            text="\n".join(texts),
+            structured=result.get("structuredContent"),
+            notifications=notifications,
+        )
+
+    def read_resource(self, uri: str) -> Any:
+        """The decoded JSON of a resource."""
+        contents = self.request("resources/read", {"uri": uri})["contents"]
+        return msgspec.json.decode(contents[0]["text"])
+
+    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The result of a request. Raises ProtocolFailure."""
+        result: dict[str, Any] = self.exchange(method, params)[-1]["result"]
+        return result
+
+    def exchange(self, method: str, params: Mapping[str, Any] | None = None) -> list[Any]:
+        """All messages that answer a request. Raises ProtocolFailure."""
+        message = self.message(method, params)
+        answer = self.post(message, headers=self.routing_headers(message))
+        messages = answer.messages
+        if "error" in messages[-1]:
+            raise ProtocolFailure(answer.status, messages[-1]["error"])
+        return messages
+
+    def message(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """A request of this client's revision."""
+        params = dict(params or {})
+        if self.revision.era is Era.MODERN:
+            envelope = {
+                REVISION_KEY: self.revision.value,
+                CAPABILITIES_KEY: {},
+                CLIENT_KEY: CLIENT,
+            }
+            params["_meta"] = {**envelope, **params.get("_meta", {})}
+        return {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+
+    def routing_headers(self, message: Mapping[str, Any]) -> dict[str, str]:
+        """The headers that repeat parts of the message."""
+        if message["method"] == "initialize" and self.revision.era is Era.LEGACY:
+            return {}
+        headers = {"MCP-Protocol-Version": self.revision.value}
+        if self.revision.era is Era.MODERN:
+            headers["Mcp-Method"] = message["method"]
+            member = NAME_PARAMS.get(message["method"])
+            if member and isinstance(message["params"].get(member), str):
+                headers["Mcp-Name"] = encode_value(message["params"][member])
+        return headers
+
+    # HTTP
+
+    def post(self, body: Any, *, headers: Mapping[str, str] | None = None) -> HTTPAnswer:
+        """Post bytes, or anything else as JSON."""
+        encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        return self.http("POST", encoded, headers=headers)
+
+    def http(
+        self, verb: str, body: bytes = b"", *, headers: Mapping[str, str] | None = None
+    ) -> HTTPAnswer:
+        """Send one HTTP request. A header of None is left out, a default one as well."""
+        sent: dict[str, str | None] = {
+            "Host": "testserver",
+            "Accept": ACCEPT,
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self.token}" if self.token else None,
+            **(headers or {}),
+        }
+        pairs = [
+            (name.lower().encode(), value.encode("latin-1"))
+            for name, value in sent.items()
+            if value is not None
+        ]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": verb,
+            "scheme": "http",
+            "path": self.path,
+            "raw_path": self.path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": pairs,
+            "client": ("127.0.0.1", 50000),
+            "server": ("testserver", 80),
+        }
+        if not self.inline:
+            return async_to_sync(self._run)(scope, body)
+        with lanes.using(InlineLane()):
+            return async_to_sync(self._run)(scope, body)
+
+    async def _run(self, scope: dict[str, Any], body: bytes) -> HTTPAnswer:
+        events = iter([{"type": "http.request", "body": body, "more_body": False}])
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            event = next(events, None)
+            if event is None:
+                await asyncio.get_running_loop().create_future()  # the client stays connected
+            return event or {}
+
+        async def send(event: dict[str, Any]) -> None:
+            sent.append(event)
+
+        await self.application(scope, receive, send)
+        start, *rest = sent
+        headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        content = b"".join(event.get("body", b"") for event in rest)
+        return HTTPAnswer(status=start["status"], headers=headers, body=content)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from mcp_django.protocol.revisions import Revision
+from mcp_django.testing import Client
+from mcp_django.transports.executor import lanes
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup):
+    """Threads and their connections end before the test database is dropped."""
+    yield
+    lanes.close()
+
+
+@pytest.fixture(params=list(Revision), ids=lambda revision: revision.value)
+def revision(request):
+    return request.param
+
+
+@pytest.fixture
+def make_user(django_user_model):
+    """Users by name, with the codenames of their permissions."""
+
+    def make(name="ada", *codenames, **attributes):
+        user = django_user_model.objects.create_user(name, **attributes)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        return user
+
+    return make
+
+
+@pytest.fixture
+def staff(make_user):
+    """A member of the staff who may view what the shop sells."""
+    return make_user("staff", "view_order", "view_customer", "view_memo", is_staff=True)
+
+
+@pytest.fixture
+def client(staff):
+    return Client(user=staff)
