@@ -1,0 +1,7 @@
+"""Pages for staff. Loaded by the admin's autodiscovery, and by nothing else."""
+
+from __future__ import annotations
+
+from mcp_django.admin.tokens import PersonalTokenAdmin
+
+__all__ = ["PersonalTokenAdmin"]

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
 
 from mcp_django.auth.authenticators import authenticators, is_guessable, is_header_only
 from mcp_django.auth.cache import PrincipalCache, key_of
@@ -26,6 +27,8 @@ LONGEST_HEADER = 4096
 cache = PrincipalCache()
 
 
+# Error reports show the variables of each frame.
+@sensitive_variables("header")
 def authenticate(request: HttpRequest) -> Principal:
     """Who calls. The first authenticator that knows the credential decides.
 
@@ -36,6 +39,7 @@ def authenticate(request: HttpRequest) -> Principal:
     header: str | None = request.META.get("HTTP_AUTHORIZATION")
     if header is None:
         return recognise(request)[0]
+    header = header.strip(" \t")
     # Taken first: what changes while the credential is looked up makes the answer void.
     before = mark()
     key = key_of(header)
@@ -73,6 +77,7 @@ def recognise(request: HttpRequest) -> tuple[Principal, bool]:
         raise
 
 
+@sensitive_variables("header")
 def ask_all(request: HttpRequest, *, held_off: float | None) -> tuple[Principal, bool]:
     header = request.META.get("HTTP_AUTHORIZATION")
     configured = authenticators()

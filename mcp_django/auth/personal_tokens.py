@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
 
 from mcp_django.auth.users import is_active
 from mcp_django.exceptions import AuthenticationFailed
@@ -26,6 +27,7 @@ class PersonalTokens:
     header_only = True
     guessable = False
 
+    @sensitive_variables("secret")
     def authenticate(self, request: HttpRequest) -> Principal | None:
         secret = bearer_token(request)
         if secret is None or not secret.startswith(PREFIX):
@@ -48,6 +50,7 @@ def bearer_token(request: HttpRequest) -> str | None:
     return rest.strip(" ") if scheme.lower() == "bearer" else None
 
 
+@sensitive_variables("secret")
 def find(secret: str) -> PersonalToken | None:
     """The token and its user, in one query. The index is over digests: timing tells nothing."""
     # Settings import this file, and models cannot be imported by then.

@@ -1,0 +1,210 @@
+"""The page on which people make personal tokens, see them listed, and end them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
+
+from mcp_django.admin.token_forms import TokenForm
+from mcp_django.models import PersonalToken
+
+MANAGE_ALL = "mcp_django.manage_all_tokens"
+
+
+def may_manage_all(request: HttpRequest) -> bool:
+    return request.user.has_perm(MANAGE_ALL)
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("active", "Active"), ("expired", "Expired"), ("revoked", "Revoked")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[PersonalToken]
+    ) -> QuerySet[PersonalToken]:
+        now = timezone.now()
+        conditions = {
+            "active": Q(revoked_at=None, expires_at__gt=now),
+            "expired": Q(revoked_at=None, expires_at__lte=now),
+            "revoked": Q(revoked_at__isnull=False),
+        }
+        return queryset.filter(conditions.get(self.value() or "", Q()))
+
+
+if TYPE_CHECKING:
+    TokenModelAdmin = admin.ModelAdmin[PersonalToken]
+else:
+    TokenModelAdmin = admin.ModelAdmin  # it takes no subscript when it runs
+
+
+@admin.register(PersonalToken)
+class PersonalTokenAdmin(TokenModelAdmin):
+    """People see their own tokens; those of others need the permission `manage_all_tokens`."""
+
+    list_display = (
+        "user",
+        "name",
+        "begins_with",
+        "scope_names",
+        "read_only",
+        "expires_at",
+        "last_used_at",
+        "state",
+    )
+    list_display_links = ("name",)
+    list_filter = (StateFilter, "read_only", "created_at", "expires_at")
+    list_select_related = ("user",)
+    raw_id_fields = ("user",)
+    actions = ("revoke_selected",)
+
+    @admin.display(description="begins with", ordering="hint")
+    def begins_with(self, token: PersonalToken) -> str:
+        return f"mcp_{token.hint}…"
+
+    @admin.display(description="scopes")
+    def scope_names(self, token: PersonalToken) -> str:
+        return ", ".join(token.scopes)
+
+    @admin.display(description="only these models")
+    def model_names(self, token: PersonalToken) -> str:
+        return "no limit" if token.models is None else ", ".join(token.models)
+
+    @admin.display(description="state")
+    def state(self, token: PersonalToken) -> str:
+        return token.state()
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        return ("name", "hint", f"user__{get_user_model().USERNAME_FIELD}")
+
+    # Whose tokens there are for this person.
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PersonalToken]:
+        tokens = super().get_queryset(request)
+        return tokens if may_manage_all(request) else tokens.filter(user=request.user.pk)
+
+    def has_view_permission(self, request: HttpRequest, obj: PersonalToken | None = None) -> bool:
+        return super().has_view_permission(request, obj) and is_theirs(request, obj)
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: PersonalToken | None = None
+    ) -> bool:
+        return super().has_change_permission(request, obj) and is_theirs(request, obj)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: PersonalToken | None = None
+    ) -> bool:
+        return super().has_delete_permission(request, obj) and is_theirs(request, obj)
+
+    # The forms: everything when it is made, afterwards only its name.
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: PersonalToken | None = None,
+        change: bool = False,  # noqa: FBT001, FBT002  Django's signature
+        **kwargs: Any,
+    ) -> type[ModelForm[PersonalToken]]:
+        if obj is None:
+            kwargs["form"] = TokenForm
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def get_fields(self, request: HttpRequest, obj: PersonalToken | None = None) -> Sequence[str]:
+        if obj is not None:
+            return ("name", *self.get_readonly_fields(request, obj))
+        own = ("name", "scopes", "read_only", "models", "expires_at")
+        return ("user", *own) if may_manage_all(request) else own
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: PersonalToken | None = None
+    ) -> tuple[str, ...]:
+        if obj is None:
+            return ()
+        return (
+            "user",
+            "begins_with",
+            "scope_names",
+            "read_only",
+            "model_names",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        )
+
+    def formfield_for_foreignkey(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        return super().formfield_for_foreignkey(
+            db_field, request, queryset=possible_owners(request), **kwargs
+        )
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: PersonalToken,
+        form: Any,
+        change: bool,  # noqa: FBT001  Django's signature
+    ) -> None:
+        if not change:
+            if not may_manage_all(request):
+                obj.user_id = request.user.pk
+            # It lives as long as the request. A message would put it into the session or a cookie.
+            request.mcp_secret = obj.set_secret()  # type: ignore[attr-defined]  # ours
+        super().save_model(request, obj, form, change)
+
+    def response_add(
+        self, request: HttpRequest, obj: PersonalToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """The page with the secret: the answer to the form itself, so that there is no second."""
+        opts = self.model._meta
+        response = TemplateResponse(
+            request,
+            "admin/mcp_django/personaltoken/secret.html",
+            {
+                **self.admin_site.each_context(request),
+                "title": "Copy the token now",
+                "opts": opts,
+                "token": obj,
+                "secret": request.mcp_secret,  # type: ignore[attr-defined]  # set by save_model
+                "list_url": reverse(
+                    f"admin:{opts.app_label}_{opts.model_name}_changelist",
+                    current_app=self.admin_site.name,
+                ),
+            },
+        )
+        add_never_cache_headers(response)
+        return response
+
+    @admin.action(description="Revoke selected personal tokens", permissions=["change"])
+    def revoke_selected(self, request: HttpRequest, queryset: QuerySet[PersonalToken]) -> None:
+        # One by one: each save tells every process.
+        revoked = [token for token in queryset if token.revoked_at is None]
+        for token in revoked:
+            token.revoke()
+            self.log_change(request, token, "Revoked.")
+        self.message_user(request, f"Personal tokens revoked: {len(revoked)}.")
+
+
+def possible_owners(request: HttpRequest) -> QuerySet[Any]:
+    """Whom this person may make tokens for. A superuser's token would be a superuser's power."""
+    users = get_user_model()
+    found = users._default_manager.all()
+    names = {field.name for field in users._meta.get_fields()}
+    if "is_superuser" in names and not getattr(request.user, "is_superuser", False):
+        return found.filter(is_superuser=False)
+    return found
+
+
+def is_theirs(request: HttpRequest, token: PersonalToken | None) -> bool:
+    return token is None or token.user_id == request.user.pk or may_manage_all(request)
