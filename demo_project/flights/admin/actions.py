@@ -1,5 +1,4 @@
-"""What the desk does with selected flights. Every flight is saved and logged one by one, so that
-receivers of signals and the history in the admin know."""
+"""What the desk does with selected flights."""
 
 from __future__ import annotations
 
@@ -9,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.mail import EmailMessage, get_connection
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 
+from demo_project.flights.admin.selection import Selection, intermediate_page, save
 from demo_project.flights.models import Booking, Flight
 from demo_project.flights.models.traffic import LONGEST_DELAY
 
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 
 logger = logging.getLogger(__name__)
-
-#: How many names an intermediate page lists.
-LISTED = 20
 
 
 class DelayForm(forms.Form):
@@ -45,21 +40,17 @@ def delay_flights(
     model_admin: ModelAdmin, request: HttpRequest, flights: QuerySet[Flight]
 ) -> HttpResponse | None:
     """Add minutes to the delay of flights that have not departed."""
+    selection = Selection(flights)
     form = DelayForm(request.POST if "post" in request.POST else None)
-    if not form.is_valid():
-        return intermediate_page(
-            model_admin, request, flights, name="delay_flights", title="Delay flights", form=form
-        )
-    waiting, others = split(flights)
+    if selection.waiting and not form.is_valid():
+        return intermediate_page(model_admin, request, selection, name="delay_flights", form=form)
     with transaction.atomic():
-        for flight in waiting:
+        for flight in selection.waiting:
             minutes = flight.delay_minutes + form.cleaned_data["minutes"]
             flight.delay_minutes = min(minutes, LONGEST_DELAY)
             flight.status = Flight.Status.DELAYED
-            save(model_admin, request, flight, ["delay_minutes", "status"])
-            if reason := form.cleaned_data["reason"]:
-                model_admin.log_change(request, flight, f"Delayed: {reason}")
-    tell(model_admin, request, "Delayed", waiting, others)
+            save(model_admin, request, flight, reason=form.cleaned_data["reason"])
+    selection.report(model_admin, request, done="Delayed")
     return None
 
 
@@ -68,17 +59,15 @@ def cancel_flights(
     model_admin: ModelAdmin, request: HttpRequest, flights: QuerySet[Flight]
 ) -> HttpResponse | None:
     """Cancel flights that have not departed. Their bookings stay, for the refund."""
-    if "post" not in request.POST:
-        return intermediate_page(
-            model_admin, request, flights, name="cancel_flights", title="Cancel flights"
-        )
-    waiting, others = split(flights)
+    selection = Selection(flights)
+    if selection.waiting and "post" not in request.POST:
+        return intermediate_page(model_admin, request, selection, name="cancel_flights")
     with transaction.atomic():
-        for flight in waiting:
+        for flight in selection.waiting:
             flight.status = Flight.Status.CANCELLED
             flight.delay_minutes = 0
-            save(model_admin, request, flight, ["status", "delay_minutes"])
-    tell(model_admin, request, "Cancelled", waiting, others)
+            save(model_admin, request, flight)
+    selection.report(model_admin, request, done="Cancelled")
     return None
 
 
@@ -141,65 +130,3 @@ def bookings_of(flights: QuerySet[Flight]) -> QuerySet[Booking]:
         .select_related("passenger", "flight__origin", "flight__destination")
         .order_by("flight__scheduled_departure", "flight__number", "seat")
     )
-
-
-def split(flights: QuerySet[Flight]) -> tuple[list[Flight], int]:
-    """The flights that are still on the ground, and how many are not."""
-    found = list(flights)
-    waiting = [flight for flight in found if flight.can_change]
-    return waiting, len(found) - len(waiting)
-
-
-def save(model_admin: ModelAdmin, request: HttpRequest, flight: Flight, fields: list[str]) -> None:
-    flight.save(update_fields=fields)
-    model_admin.log_change(request, flight, [{"changed": {"fields": fields}}])
-
-
-def tell(
-    model_admin: ModelAdmin,
-    request: HttpRequest,
-    what: str,
-    done: list[Flight],
-    others: int,
-) -> None:
-    model_admin.message_user(
-        request,
-        f"{what} {len(done)} flight{'' if len(done) == 1 else 's'}.",
-        messages.SUCCESS if done else messages.WARNING,
-    )
-    if others:
-        model_admin.message_user(
-            request,
-            f"{others} had departed, landed or been cancelled before, and stay as they are.",
-            messages.WARNING,
-        )
-
-
-def intermediate_page(
-    model_admin: ModelAdmin,
-    request: HttpRequest,
-    flights: QuerySet[Flight],
-    *,
-    name: str,
-    title: str,
-    form: forms.Form | None = None,
-) -> TemplateResponse:
-    """The page between choosing an action and running it, as Django's own for deleting."""
-    waiting, others = split(flights)
-    context = {
-        **model_admin.admin_site.each_context(request),
-        "title": title,
-        "opts": model_admin.opts,
-        "form": form,
-        "media": model_admin.media if form is None else model_admin.media + form.media,
-        "waiting": waiting[:LISTED],
-        "more": max(len(waiting) - LISTED, 0),
-        "count": len(waiting),
-        "others": others,
-        "action_name": name,
-        "action_checkbox_name": ACTION_CHECKBOX_NAME,
-        "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
-        "select_across": request.POST.get("select_across", "0"),
-    }
-    request.current_app = model_admin.admin_site.name
-    return TemplateResponse(request, f"admin/flights/flight/{name}.html", context)

@@ -17,7 +17,7 @@ class CountryAdmin(NarrowedAdmin):
 class AirportAdmin(NarrowedAdmin):
     country_paths = ["country"]
     list_display = ["icao", "iata", "name", "city", "subdivision", "country", "elevation"]
-    list_filter = [("iata", admin.EmptyFieldListFilter), "timezone"]
+    list_filter = [("iata", admin.EmptyFieldListFilter)]
     list_select_related = ["country"]
     search_fields = ["=icao", "=iata", "name", "city", "country__name"]
     autocomplete_fields = ["country"]

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -21,6 +23,11 @@ class BookingInline(admin.TabularInline):
     fields = ["passenger", "seat", "price", "reference"]
     autocomplete_fields = ["passenger"]
     extra = 0
+    # The admin's own inputs are 20em wide: too much for a seat.
+    formfield_overrides = {
+        models.CharField: {"widget": forms.TextInput(attrs={"size": 7})},
+        models.DecimalField: {"widget": forms.NumberInput(attrs={"step": "0.01"})},
+    }
 
 
 @admin.register(Flight)
@@ -33,9 +40,8 @@ class FlightAdmin(NarrowedAdmin):
         "status",
         "delay_minutes",
         "gate",
-        "airline",
     ]
-    list_filter = ["status", "airline", ("incidents", admin.EmptyFieldListFilter)]
+    list_filter = ["status", ("incidents", admin.EmptyFieldListFilter), "airline"]
     list_select_related = ["airline", "origin", "destination"]
     list_per_page = 50
     date_hierarchy = "scheduled_departure"
@@ -48,12 +54,12 @@ class FlightAdmin(NarrowedAdmin):
         (None, {"fields": [("number", "airline"), "aircraft"]}),
         ("Route", {"fields": ["origin", "destination"]}),
         ("Schedule", {"fields": ["scheduled_departure", "scheduled_arrival"]}),
-        ("Today", {"fields": ["status", "delay_minutes", "gate"]}),
+        ("State", {"fields": ["status", "delay_minutes", "gate"]}),
     ]
 
     @admin.display(description="route", ordering="origin__iata")
     def route(self, flight: Flight) -> str:
-        return f"{flight.origin.iata} → {flight.destination.iata}"
+        return f"{flight.origin.iata}\u00a0→\u00a0{flight.destination.iata}"
 
     def has_people_permission(self, request: HttpRequest) -> bool:
         """For actions that show who is on board."""
@@ -63,8 +69,8 @@ class FlightAdmin(NarrowedAdmin):
 @admin.register(Incident)
 class IncidentAdmin(NarrowedAdmin):
     country_paths = ["airport__country", "flight__destination__country"]
-    list_display = ["kind", "severity", "airport", "flight", "reported_at", "closed"]
-    list_filter = ["closed", "severity", "kind", ("airport", admin.RelatedOnlyFieldListFilter)]
+    list_display = ["kind", "severity", "where", "flight", "reported_at", "closed"]
+    list_filter = ["closed", "severity", "kind"]
     list_select_related = ["airport", "flight"]
     date_hierarchy = "reported_at"
     search_fields = ["description", "reported_by", "=airport__iata", "flight__number"]
@@ -86,6 +92,10 @@ class IncidentAdmin(NarrowedAdmin):
     ]
     mcp_exclude_fields = ["reported_by"]
     mcp_actions = ["close_incidents"]
+
+    @admin.display(description="airport", ordering="airport__iata")
+    def where(self, incident: Incident) -> str:
+        return incident.airport.iata or incident.airport.icao
 
     @admin.action(description="Close selected incidents", permissions=["change"])
     def close_incidents(self, request: HttpRequest, incidents: QuerySet[Incident]) -> None:
