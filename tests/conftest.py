@@ -6,6 +6,11 @@ from django.contrib.auth.models import Permission
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from mcp_django.transports.executor import lanes
+from tests.services import Services
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Services(), "mcp-services")
 
 
 @pytest.fixture(scope="session")
