@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from enum import Enum
 from functools import reduce
 from operator import or_
@@ -56,7 +57,8 @@ class Results:
     def make(self, value: Any) -> ToolResult:
         """The result. Raises ToolError when it is too long, TypeError when it breaks a promise."""
         result = self._whole(value) if isinstance(value, ToolResult) else self._from(value)
-        size = len(msgspec.json.encode(list(result.content)))
+        result = replace(result, content=[plain_block(one) for one in result.content])
+        size = len(msgspec.json.encode(result.content))
         if result.has_structured:
             size += len(result.structured)
         if size > get_config().max_response:
@@ -109,11 +111,8 @@ class Results:
         return msgspec.json.encode(value, enc_hook=self._plain)
 
     def _plain(self, value: Any) -> str:
-        if isinstance(value, str):
-            # A subclass, such as SafeString; str() would return it as it is.
-            return str.__str__(value)
-        if isinstance(value, Promise):
-            return str(value)
+        if isinstance(value, (str, Promise)):
+            return plain_text(value)
         # Never str(): the text of an instance may show what this caller must not see.
         kind = type(value).__name__
         if isinstance(value, (Model, QuerySet)):
@@ -149,6 +148,21 @@ def structured(
         structured=msgspec.Raw(raw),
         has_structured=True,
         is_error=is_error,
+    )
+
+
+def plain_text(value: Any) -> str:
+    """Exactly a str, of a lazy text and of a SafeString, which str() would return as it is."""
+    return str.__str__(str(value))
+
+
+def plain_block(block: Content) -> Content:
+    texts = {one.name: getattr(block, one.name) for one in fields(block)}
+    return replace(
+        block,
+        **{
+            name: plain_text(one) for name, one in texts.items() if isinstance(one, (str, Promise))
+        },
     )
 
 

@@ -136,7 +136,10 @@ def test_defaults_fill_what_was_not_sent(everything_tool):
         ({"flag": "true"}, "Argument flag: Expected bool, got str: 'true'."),
         ({"flag": 1}, "Argument flag: Expected bool, got int: 1."),
         ({"when": "yesterday"}, "Argument when: Invalid RFC3339 encoded date: 'yesterday'."),
-        ({"status": "lost"}, "Argument status: Invalid value: 'lost'. Use one of: 'paid', 'open'."),
+        (
+            {"status": "lost"},
+            "Argument status: Invalid value: 'lost'. Use one of: 'paid', 'open'.",
+        ),
         ({"colours": ["mauve"]}, "Argument colours[0]: Invalid value. Use one of: 'blue', 'red'."),
         ({"kind": "c"}, "Argument kind: Invalid value: 'c'. Use one of: 'a', 'b'."),
         ({"size": 3}, "Argument size: Invalid value: 3. Use one of: 1, 2."),
@@ -178,7 +181,7 @@ def test_the_example_shows_the_argument_that_was_wrong(everything_tool):
 
 
 def test_a_wrong_key_is_told_from_a_wrong_value():
-    def count(numbers: dict[int, str]) -> str: ...
+    def count(numbers: dict[int, str]) -> None: ...
 
     sentence = refusal(tool_of(count), {"numbers": {"one": "x"}})
 
@@ -186,7 +189,7 @@ def test_a_wrong_key_is_told_from_a_wrong_value():
 
 
 def test_a_choice_inside_a_structure_is_named_where_it_is_looked_for():
-    def count(numbers: dict[str, Literal["a"]]) -> str: ...
+    def count(numbers: dict[str, Literal["a"]]) -> None: ...
 
     sentence = refusal(tool_of(count), {"numbers": {"x": "b"}})
 
@@ -231,7 +234,7 @@ def test_arguments_that_are_deep_only_together_are_refused(everything_tool):
 
 
 def test_a_tool_without_arguments_says_so():
-    def ping() -> str: ...
+    def ping() -> None: ...
 
     sentence = refusal(tool_of(ping), {"x": 1})
 
@@ -239,7 +242,7 @@ def test_a_tool_without_arguments_says_so():
 
 
 def test_an_example_that_cannot_be_made_is_left_out():
-    def find(code: Annotated[str, msgspec.Meta(pattern="^[0-9]{3}$")]) -> str: ...
+    def find(code: Annotated[str, msgspec.Meta(pattern="^[0-9]{3}$")]) -> None: ...
 
     with pytest.raises(ToolError) as caught:
         tool_of(find).arguments.read({})
@@ -250,7 +253,7 @@ def test_an_example_that_cannot_be_made_is_left_out():
 def test_an_example_that_is_long_is_left_out():
     long = "x" * 500
 
-    def find(code: str) -> str: ...
+    def find(code: str) -> None: ...
 
     find.__annotations__["code"] = Annotated[str, msgspec.Meta(examples=[long])]
 
@@ -272,14 +275,14 @@ def test_a_mutable_default_is_not_shared_between_calls():
 
 
 def test_a_type_that_json_cannot_be_read_into_is_refused_at_registration():
-    def find(request: HttpRequest, line: FunctionTool) -> str: ...
+    def find(request: HttpRequest, line: FunctionTool) -> None: ...
 
     with pytest.raises(ImproperlyConfigured, match="The argument line of the tool 'find'"):
         tool_of(find)
 
 
 def test_a_type_whose_own_types_are_unknown_is_refused_at_registration():
-    def find(value: int) -> str: ...
+    def find(value: int) -> None: ...
 
     find.__annotations__["value"] = msgspec.defstruct("Broken", [("x", "Nowhere")])
 
@@ -289,8 +292,8 @@ def test_a_type_whose_own_types_are_unknown_is_refused_at_registration():
 
 def test_the_same_name_is_a_request_or_an_argument_by_its_annotation():
     def untyped(request): ...
-    def typed(request: str): ...
-    def optional(asked: Annotated[HttpRequest | None, "x"] = None): ...
+    def typed(request: str) -> None: ...
+    def optional(asked: Annotated[HttpRequest | None, "x"] = None) -> None: ...
 
     assert read_signature(untyped).given == {"request": Given.REQUEST}
     assert read_signature(typed).annotations == {"request": str}
@@ -336,7 +339,7 @@ def partial_free(
     d: Period | None = None,
     e: Size | Literal["x"] = Size.SMALL,
     f: dict[Status, int] | None = None,
-) -> str: ...
+) -> None: ...
 
 
 def test_what_is_no_function_is_refused():

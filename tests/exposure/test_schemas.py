@@ -201,7 +201,9 @@ def test_a_default_that_clients_could_send_is_shown(annotation, default, shown):
     ("annotation", "default"), [(int, None), (str, _("lazy")), (int, object()), (str, "\ud800")]
 )
 def test_a_default_that_clients_could_not_send_is_not_shown(annotation, default):
-    assert "default" not in schema_of(annotation, defaults={"value": default})["properties"]["value"]
+    assert (
+        "default" not in schema_of(annotation, defaults={"value": default})["properties"]["value"]
+    )
 
 
 @pytest.mark.parametrize("annotation", [object, models.Model, complex, Address | Line], ids=str)

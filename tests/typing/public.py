@@ -1,0 +1,83 @@
+"""Public usage that a type checker must accept. Never imported: `mypy --strict` reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, assert_type
+
+import msgspec
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+import mcp_django as mcp
+from tests.shop.models import Order
+
+
+@mcp.register(Order)
+class OrderExposure(mcp.ModelExposure):
+    fields = ["id", "status"]
+    search_fields = ("status",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Order]:
+        return Order.objects.all()
+
+
+class Revenue(msgspec.Struct):
+    total: Decimal
+    days: int
+
+
+@dataclass
+class Count:
+    number: int
+
+
+@mcp.tool
+def count(status: str = "paid") -> Count:
+    """How many orders have a status."""
+    return Count(number=Order.objects.filter(status=status).count())
+
+
+@mcp.tool(read_only=True, permission="shop.view_order", title=_("Revenue"))
+def revenue(
+    request: HttpRequest,
+    context: mcp.Context,
+    since: date,
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 10,
+) -> Revenue:
+    """What was sold since a day.
+
+    Args:
+        since: The first day.
+        limit: How many days at most.
+    """
+    context.progress(1, total=limit, message="counting")
+    if not request.user.is_active:
+        raise mcp.ToolError("Ask an administrator.")
+    return Revenue(total=Decimal(0), days=limit)
+
+
+@mcp.tool(destructive=True, permission=lambda request: request.user.is_superuser)
+async def purge(context: mcp.Context | None = None) -> None:
+    """Delete what nobody needs."""
+
+
+@mcp.tool(description=_("Where an order is shown."), read_only=True, open_world=False)
+def link(pk: int) -> mcp.ResourceLink:
+    return mcp.ResourceLink(uri=f"django://objects/shop.order/{pk}", name=f"Order {pk}")
+
+
+@mcp.tool(name="ship", destructive=False, idempotent=True, atomic=True)
+def ship_order(pk: int) -> mcp.ToolResult:
+    """Mark an order as shipped."""
+    return mcp.ToolResult(structured={"pk": pk}, has_structured=True)
+
+
+assert_type(count("open"), Count)
+assert_type(ship_order(1), mcp.ToolResult)
+options: dict[str, Any] = {"read_only": True}
+mcp.unregister(Order)
+assert_type(mcp.is_registered(Order), bool)
