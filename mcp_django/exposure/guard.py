@@ -1,0 +1,200 @@
+"""Stage two: a query of this class cannot be compiled unless everything in it was declared.
+
+The check runs inside `pre_sql_setup`, where Django has resolved names to columns and made every
+join, and has not yet written SQL. Clones, counts, `exists()` and subqueries keep the class, so
+they are checked as well. What the site's own `get_queryset` brought is sealed and not judged.
+
+Not held by the class: `update()` and `delete()` give the query another one, which is why
+`rows.GuardedQuerySet` refuses both and no guarded queryset leaves this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from django.db.models import Value, expressions, lookups
+from django.db.models.functions import datetime as dates
+from django.db.models.sql import Query
+from django.db.models.sql.compiler import PositionRef, SQLCompiler
+from django.db.models.sql.datastructures import BaseTable, Join
+from django.db.models.sql.where import NothingNode, WhereNode
+
+from mcp_django.exceptions import Leak
+from mcp_django.exposure.paths import Column, Trail
+
+RETURN, FILTER, ORDER = "return", "filter", "order"
+
+LOOKUPS = frozenset(
+    [
+        "exact",
+        "iexact",
+        "in",
+        "isnull",
+        "contains",
+        "icontains",
+        "startswith",
+        "istartswith",
+        "endswith",
+        "iendswith",
+        "gt",
+        "gte",
+        "lt",
+        "lte",
+        "range",
+    ]
+)
+#: Exact classes, not subclasses: a site's own expression may hold anything.
+TRANSPARENT = frozenset(
+    {
+        expressions.OrderBy,
+        expressions.Ref,
+        expressions.ColPairs,
+        PositionRef,
+        Value,
+        dates.ExtractYear,
+        dates.ExtractMonth,
+        dates.ExtractDay,
+        dates.ExtractWeekDay,
+        dates.ExtractQuarter,
+        dates.ExtractHour,
+        dates.ExtractMinute,
+    }
+)
+
+
+class Sealed(WhereNode):
+    """A condition that the site wrote. Only `rows` makes one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What one query may touch, worked out from declared paths only."""
+
+    table: str
+    columns: Mapping[str, frozenset[Column]]
+    joins: frozenset[Trail] = frozenset()
+
+
+class GuardedQuery(Query):
+    policy: Policy
+    #: Aliases that were joined before the caller came.
+    sealed_aliases: frozenset[str] = frozenset()
+
+    def get_compiler(self, *args: Any, **kwargs: Any) -> SQLCompiler:
+        compiler: Any = super().get_compiler(*args, **kwargs)
+        kind: type[SQLCompiler] = type(compiler)
+        compiler.__class__ = guarded_compiler(kind)
+        return compiler  # type: ignore[no-any-return]
+
+    def change_aliases(self, change_map: dict[str | None, str]) -> None:
+        # A query that becomes a subquery renames its tables: the seal must follow.
+        super().change_aliases(change_map)
+        self.sealed_aliases = frozenset(change_map.get(one, one) for one in self.sealed_aliases)
+
+
+@cache
+def guarded_compiler(base: Any) -> type[SQLCompiler]:
+    """A compiler of the same backend that asks the policy first."""
+
+    class GuardedCompiler(base):  # type: ignore[misc]
+        def pre_sql_setup(self, *args: Any, **kwargs: Any) -> Any:
+            inspection = Inspection(self.query)
+            inspection.shape()
+            result = super().pre_sql_setup(*args, **kwargs)
+            extra_select, order_by, _ = result
+            inspection.run(self.select, extra_select, order_by)
+            return result
+
+    return GuardedCompiler
+
+
+class Inspection:
+    """One look at a resolved query. Raises Leak, which is always our bug and never an answer."""
+
+    def __init__(self, query: GuardedQuery) -> None:
+        self.query = query
+        self.policy = query.policy
+        self.trails: dict[str, Trail] = {}
+
+    def shape(self) -> None:
+        query: Any = self.query
+        odd = (
+            query.combinator,
+            query.extra,
+            query.extra_tables,
+            query.select_related,
+            query.distinct,
+            query.group_by is not None,
+            query._filtered_relations,
+        )
+        if any(odd) or query.get_meta().db_table != self.policy.table:
+            raise Leak(f"Unexpected parts in the query: {odd}")
+
+    def run(self, select: Any, extra_select: Any, order_by: Any) -> None:
+        self.joins()
+        self.visit(self.query.where, use=FILTER)
+        for expression, _, _ in select:
+            self.visit(expression, use=RETURN)
+        for expression, _, _ in extra_select:
+            self.visit(expression, use=ORDER)
+        for expression, _ in order_by:
+            self.visit(expression, use=ORDER)
+
+    def joins(self) -> None:
+        sealed = self.query.sealed_aliases
+        for alias, count in self.query.alias_refcount.items():
+            if count and alias not in sealed:
+                trail = self.trail(alias)
+                if trail and trail not in self.policy.joins:
+                    raise Leak(f"An undeclared join: {trail[-1][0]}")
+
+    def trail(self, alias: str) -> Trail:
+        """The joins from the first table to `alias`, as the compiled query has them."""
+        known = self.trails.get(alias)
+        if known is None:
+            join: Any = self.query.alias_map[alias]
+            if type(join) is BaseTable:
+                known = ()
+            elif type(join) is Join and join.filtered_relation is None:
+                known = (*self.trail(join.parent_alias), (join.table_name, join.join_cols))
+            else:
+                raise Leak(f"An unexpected join: {join!r}")
+            self.trails[alias] = known
+        return known
+
+    def visit(self, node: Any, *, use: str) -> None:
+        kind = type(node)
+        if kind is expressions.Col:
+            self.column(node, use=use)
+        elif kind is WhereNode:
+            for child in node.children:
+                self.visit(child, use=use)
+        elif isinstance(node, lookups.Lookup):
+            if node.lookup_name not in LOOKUPS:
+                raise Leak(f"An undeclared lookup: {node.lookup_name}")
+            self.visit(node.lhs, use=use)
+            self.operand(node.rhs, use=use)
+        elif kind in (Sealed, GuardedQuery, NothingNode):
+            return  # the site's own, or checked when it is compiled itself
+        elif kind in TRANSPARENT:
+            for source in node.get_source_expressions():
+                self.visit(source, use=use)
+        else:
+            raise Leak(f"An undeclared node: {kind.__name__}")
+
+    def operand(self, value: Any, *, use: str) -> None:
+        if isinstance(value, list | tuple | set):
+            for item in value:
+                self.operand(item, use=use)
+        elif hasattr(value, "resolve_expression") or hasattr(value, "as_sql"):
+            self.visit(value, use=use)
+
+    def column(self, col: Any, *, use: str) -> None:
+        if col.alias not in self.query.alias_map:
+            raise Leak("A column of another query.")
+        if (self.trail(col.alias), col.target.column) not in self.policy.columns[use]:
+            label = col.target.model._meta.label
+            raise Leak(f"{use}: undeclared column {label}.{col.target.column}")

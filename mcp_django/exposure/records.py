@@ -1,0 +1,150 @@
+"""How records are read: which columns, in one query, and how each record is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from django.db.models import Q
+from django.db.models.sql.constants import MULTI
+
+from mcp_django.exceptions import QueryError, unknown
+from mcp_django.exposure.guard import RETURN, GuardedQuery
+from mcp_django.exposure.paths import Path
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.reach import Reach
+from mcp_django.exposure.relations import policy_of
+from mcp_django.exposure.rows import guarded
+from mcp_django.exposure.serializers import Columns, Values, as_text, converter_of
+
+MAX_FIELDS = 64
+#: Shapes that are remembered for one Reach: callers choose among fields, so there are many.
+MOST_SHAPES = 100
+
+Render: TypeAlias = Callable[[Columns], Values]
+Converter: TypeAlias = Callable[[Values], Values] | None
+
+
+@dataclass(kw_only=True)
+class Shape:
+    """The columns of a SELECT, and for each field of a record how it is made of them."""
+
+    lookups: dict[str, None] = field(default_factory=dict)
+    renders: dict[str, Render] = field(default_factory=dict)
+    #: Foreign keys whose label may be of a row that the caller cannot see, by name of a column.
+    checks: dict[str, Path] = field(default_factory=dict)
+
+    def records(self, columns: Columns) -> list[dict[str, Any]]:
+        names = tuple(self.renders)
+        rendered = [render(columns) for render in self.renders.values()]
+        return [dict(zip(names, row, strict=True)) for row in zip(*rendered, strict=True)]
+
+
+def shape_of(reach: Reach, given: Any, *, whole: bool = False) -> Shape:
+    """What `fields` asks for. Raises QueryError for anything that is not a path to return."""
+    key = (whole, tuple(given) if is_list_of_names(given) else given)
+    if given is not None and not is_list_of_names(given):
+        names = reach.names(RETURN)
+        raise QueryError(
+            f"fields takes a list of 1 to {MAX_FIELDS} names, such as {names[:3]}."
+            if names
+            else "This model shows no fields."
+        )
+    found = reach.shapes.get(key)
+    if found is None:
+        found = make_shape(reach, named_paths(reach, given), whole=whole)
+        if len(reach.shapes) < MOST_SHAPES:
+            reach.shapes[key] = found
+    return found
+
+
+def is_list_of_names(given: Any) -> bool:
+    return (
+        isinstance(given, list | tuple)
+        and 0 < len(given) <= MAX_FIELDS
+        and all(isinstance(name, str) for name in given)
+    )
+
+
+def named_paths(reach: Reach, names: Sequence[str] | None) -> list[Path]:
+    if names is None:
+        return list(reach.paths[RETURN])
+    table = reach.tables[RETURN]
+    for name in names:
+        if name not in table:
+            raise unknown(name, reach.names(RETURN), "fields")
+    return list(dict.fromkeys(table[name] for name in names))
+
+
+def make_shape(reach: Reach, paths: Sequence[Path], *, whole: bool) -> Shape:
+    shape = Shape()
+    for path in paths:
+        shape.lookups[path.lookup] = None
+        convert = converter_of(path.field, whole=whole)
+        labels = reach.labels.get(path, ())
+        if not labels:
+            shape.renders[path.text] = plain(path.lookup, convert)
+            continue
+        check = f"_seen{len(shape.checks)}" if path.field.related_model in reach.narrowed else None
+        if check:
+            shape.checks[check] = path
+        names = [one.lookup for one in labels]
+        shape.lookups.update(dict.fromkeys(names))
+        shape.renders[path.text] = labelled(path.lookup, convert, names, check)
+    return shape
+
+
+def plain(name: str, convert: Converter) -> Render:
+    if convert is None:
+        return lambda columns: columns[name]
+    return lambda columns: convert(columns[name])
+
+
+def labelled(name: str, convert: Converter, names: list[str], check: str | None) -> Render:
+    """A foreign key: its value, and what stands for the row if that row may be seen."""
+    keys_of = plain(name, convert)
+
+    def render(columns: Columns) -> Values:
+        keys = keys_of(columns)
+        parts = zip(*(columns[one] for one in names), strict=True)
+        seen = [True] * len(keys) if check is None else columns[check]
+        return [
+            None if key is None else {"pk": key, "label": label(part) if is_seen else None}
+            for key, part, is_seen in zip(keys, parts, seen, strict=True)
+        ]
+
+    return render
+
+
+def label(parts: Sequence[Any]) -> str:
+    return " ".join(as_text(part) for part in parts if part is not None)
+
+
+def select(rights: Rights, query: GuardedQuery, shape: Shape, extra: Sequence[str]) -> list[str]:
+    """Put the columns of a shape, and those of the order, into a query. Returns their names."""
+    names = list(dict.fromkeys((*shape.lookups, *extra)))
+    query.clear_select_fields()
+    query.add_fields(names)
+    for check, path in shape.checks.items():
+        model = path.field.related_model
+        key = path.field.target_field.attname
+        visible = guarded(rights.rows(model), policy_of(model, [key])).values(key)
+        query.add_annotation(Q((f"{path.lookup}__in", visible)), check)
+    return [*names, *shape.checks]
+
+
+def read(query: GuardedQuery, *, using: str) -> tuple[list[Any], list[Values]]:
+    """Rows as the driver gave them, and the same as columns of Python values."""
+    compiler: Any = query.get_compiler(using)
+    chunks = compiler.execute_sql(MULTI)
+    rows = [row for chunk in chunks for row in chunk]
+    columns: list[Values] = list(zip(*rows, strict=True))
+    if rows:
+        expressions = [one for one, _, _ in compiler.select]
+        for at, (converters, expression) in compiler.get_converters(expressions).items():
+            column = columns[at]
+            for convert in converters:
+                column = [convert(value, expression, compiler.connection) for value in column]
+            columns[at] = column
+    return rows, columns

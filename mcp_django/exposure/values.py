@@ -1,0 +1,205 @@
+"""JSON values -> Python values that no database refuses. Everything else is a QueryError."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+from django.utils import timezone
+from django.utils.dateparse import parse_duration
+
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.operators import kind_of, target_of
+
+#: Characters in a text value.
+TERM = 100
+#: Values in a list.
+ITEMS = 100
+SIGNED_64 = (-(2**63), 2**63 - 1)
+INTEGER = re.compile(r"-?[0-9]{1,19}\Z")  # int() would take the digits of any script
+LONGEST = timedelta(days=365 * 1000)
+
+
+def convert(field: Any, operator: str, value: Any, *, using: str) -> Any:
+    """The value of one condition on `field`. Only QueryError leaves this function."""
+    if operator == "isnull":
+        return attempt(boolean, value, "true or false")
+    if value is None:
+        raise QueryError("A filter value cannot be null; use isnull.")
+    if operator in ("in", "range"):
+        return [scalar(field, item, using=using) for item in items(operator, value)]
+    return scalar(field, value, using=using)
+
+
+def items(operator: str, value: Any) -> list[Any]:
+    """The values of `in` and `range`. A text is no list: its characters would be taken."""
+    if operator == "range":
+        if not isinstance(value, list) or len(value) != 2:
+            raise QueryError("range takes a list of two values, the lowest and the highest.")
+    elif not isinstance(value, list) or not value:
+        raise QueryError("in takes a list with at least one value.")
+    elif len(value) > ITEMS:
+        raise QueryError(f"A list has at most {ITEMS} values; this one has {len(value)}.")
+    return list(value)
+
+
+def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
+    """One value for a column, where a foreign key takes the values of what it points to."""
+    field = target_of(field)
+    kind = kind_of(field)
+    if kind == "integer":
+        bounds: Any = connections[using].ops.integer_field_range(field.get_internal_type())
+        if bounds[0] is None:  # SQLite
+            bounds = SIGNED_64
+        return integer(value, low=bounds[0], high=bounds[1])
+    if kind == "text":
+        found = attempt(text, value, "text")
+        return choice(field, short(found, longest=longest))
+    converter, wanted = CONVERTERS.get(kind, (refuse, "usable: this field only has isnull"))
+    return attempt(converter, value, wanted)
+
+
+def attempt(converter: Callable[[Any], Any], value: Any, wanted: str) -> Any:
+    try:
+        return converter(value)
+    except (ValueError, TypeError, OverflowError, InvalidOperation):
+        raise QueryError(f"{quoted(value)} is not {wanted}.") from None
+
+
+def quoted(value: Any) -> str:
+    """What the caller sent, short and in ASCII, so that it can stand in any sentence."""
+    try:
+        return ascii(value)[:60]
+    except (ValueError, RecursionError):  # an integer of thousands of digits; a deep nest
+        return "This value"
+
+
+def refuse(value: Any) -> Any:
+    raise TypeError
+
+
+def text(value: Any) -> str:
+    """Text that UTF-8 and PostgreSQL can carry: no lone surrogates, no NUL."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)  # models send 42 for "42"
+    if not isinstance(value, str) or "\x00" in value:
+        raise ValueError
+    value.encode()
+    return value
+
+
+def short(value: str, *, longest: int = TERM) -> str:
+    if len(value) > longest:
+        raise QueryError(f"A text value has at most {longest} characters; this has {len(value)}.")
+    return value
+
+
+def choice(field: Any, value: str) -> str:
+    known = [key for key, _ in field.flatchoices] if field.choices else ()
+    if known and value not in known:
+        names = ", ".join(str(key) for key in known[:30])
+        raise QueryError(f"{quoted(value)} is not a choice. Choices: {names}.")
+    return value
+
+
+def integer(value: Any, *, low: int, high: int) -> int:
+    if isinstance(value, str) and INTEGER.match(value):
+        value = int(value)
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    if type(value) is not int:  # bool is an int in Python
+        raise QueryError(f"{quoted(value)} is not a whole number.")
+    if not low <= value <= high:
+        raise QueryError(f"The number must be between {low} and {high}.")
+    return value
+
+
+def number(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError
+    if isinstance(value, int) and abs(value) >= 10**60:
+        raise ValueError
+    written = str(value)
+    if len(written) > 61 or not written.isascii() or "_" in written or written != written.strip():
+        raise ValueError
+    result = Decimal(written)
+    if not result.is_finite() or result.adjusted() > 60 or result.adjusted() < -30:
+        raise ValueError
+    return result
+
+
+def boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TypeError
+    return value
+
+
+def limited(value: Any, *, longest: int) -> str:
+    if not isinstance(value, str) or len(value) > longest:
+        raise TypeError
+    return value
+
+
+def iso_date(value: Any) -> date:
+    written = limited(value, longest=10)
+    if len(written) != 10:  # Python takes 20260101, too
+        raise ValueError
+    found: date = sane(date.fromisoformat(written))
+    return found
+
+
+def iso_datetime(value: Any) -> datetime:
+    result: datetime = sane(datetime.fromisoformat(limited(value, longest=40)))
+    if timezone.is_naive(result):
+        # Never an error: an hour that does not exist, or exists twice, is taken with fold 0.
+        result = timezone.make_aware(result)
+    result = result.astimezone(UTC)
+    return result if settings.USE_TZ else timezone.make_naive(result)
+
+
+def sane(value: Any) -> Any:
+    """Years 1 and 9999 overflow as soon as a time zone moves them; MariaDB starts at 1000."""
+    if not 1000 <= value.year <= 9998:
+        raise ValueError
+    return value
+
+
+def iso_time(value: Any) -> time:
+    result = time.fromisoformat(limited(value, longest=20))
+    if result.tzinfo is not None:
+        raise ValueError
+    return result
+
+
+def duration(value: Any) -> timedelta:
+    result = parse_duration(limited(value, longest=40))
+    if result is None or abs(result) > LONGEST:
+        raise ValueError
+    return result
+
+
+CONVERTERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "float": (lambda value: float(number(value)), "a number"),
+    "decimal": (number, "a number"),
+    "boolean": (boolean, "true or false"),
+    "date": (iso_date, "a date such as 2026-01-31"),
+    "datetime": (iso_datetime, "a date and time such as 2026-01-31T12:00:00+00:00"),
+    "time": (iso_time, "a time such as 12:30"),
+    "duration": (duration, "a duration such as P3DT2H or 3 02:00:00"),
+    "uuid": (lambda value: UUID(limited(value, longest=45)), "a UUID"),
+    "ip": (lambda value: str(address(limited(value, longest=45))), "an IP address"),
+}
+
+
+def address(value: str) -> Any:
+    if "%" in value:  # a zone is no part of the address in any column
+        raise ValueError
+    return ipaddress.ip_address(value)
