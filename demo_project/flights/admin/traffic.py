@@ -8,12 +8,7 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from demo_project.flights.admin.actions import (
-    cancel_flights,
-    delay_flights,
-    notify_passengers,
-    passenger_manifest,
-)
+from demo_project.flights.admin.actions import FlightActions
 from demo_project.flights.admin.narrowed import NarrowedAdmin
 from demo_project.flights.models import Booking, Flight, Incident
 
@@ -31,7 +26,7 @@ class BookingInline(admin.TabularInline):
 
 
 @admin.register(Flight)
-class FlightAdmin(NarrowedAdmin):
+class FlightAdmin(FlightActions, NarrowedAdmin):
     country_paths = ["origin__country", "destination__country"]
     list_display = [
         "number",
@@ -49,7 +44,6 @@ class FlightAdmin(NarrowedAdmin):
     search_help_text = "Flight number, airport (FRA) or gate."
     autocomplete_fields = ["airline", "origin", "destination"]
     inlines = [BookingInline]
-    actions = [delay_flights, cancel_flights, passenger_manifest, notify_passengers]
     fieldsets = [
         (None, {"fields": [("number", "airline"), "aircraft"]}),
         ("Route", {"fields": ["origin", "destination"]}),
@@ -60,10 +54,6 @@ class FlightAdmin(NarrowedAdmin):
     @admin.display(description="route", ordering="origin__iata")
     def route(self, flight: Flight) -> str:
         return f"{flight.origin.iata}\u00a0→\u00a0{flight.destination.iata}"
-
-    def has_people_permission(self, request: HttpRequest) -> bool:
-        """For actions that show who is on board."""
-        return request.user.has_perms(["flights.view_booking", "flights.view_passenger"])
 
 
 @admin.register(Incident)
