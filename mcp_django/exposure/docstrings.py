@@ -42,27 +42,29 @@ class Reader:
     def __init__(self) -> None:
         self.text: list[str] = []
         self.parameters: dict[str, list[str]] = {}
-        #: Where lines go that belong to what was read last. None: outside all such parts.
-        self._open: list[str] | None = None
+        #: Where lines go that belong to what was read last.
+        self._part: list[str] = []
+        self._in_part = False
         #: The indentation of entries in a section, once its first entry was seen.
         self._entries: str | None = None
         self._in_section = False
 
     def read(self, line: str) -> None:
-        belongs = self._open is not None and (not line.strip() or line[0].isspace())
+        belongs = self._in_part and (not line.strip() or line[0].isspace())
         if field := FIELD.match(line):
             self._in_section = False
             self._begin(field["name"], field["text"], kept=field["kind"] in PARAMETER_FIELDS)
         elif SECTION.match(line):
-            self._open, self._entries, self._in_section = [], None, True
+            self._begin(None, None, kept=False)
+            self._entries, self._in_section = None, True
         elif not belongs:
             self._leave()
             self.text.append(line)
         elif entry := self._entry(line):
             self._entries = entry["indent"]
             self._begin(entry["name"], entry["text"], kept=True)
-        elif self._open is not None:
-            self._open.append(line)
+        else:
+            self._part.append(line)
 
     def _entry(self, line: str) -> re.Match[str] | None:
         entry = ENTRY.match(line) if self._in_section else None
@@ -71,11 +73,11 @@ class Reader:
         return entry
 
     def _begin(self, name: str | None, text: str | None, *, kept: bool) -> None:
-        self._open = [text or ""]
+        self._part, self._in_part = [text or ""], True
         if kept and name:
-            self.parameters[name] = self._open
+            self.parameters[name] = self._part
 
     def _leave(self) -> None:
-        if self._open is not None:
-            self._open = None
+        if self._in_part:
+            self._in_part = False
             self.text.append("")

@@ -98,9 +98,9 @@ def components_of(
     schemas, components = msgspec.json.schema_components(
         annotations, schema_hook=describe_enum, ref_template=PREFIX + "{name}"
     )
-    for name, component in components.items():
-        if component.get("title") == name:
-            del component["title"]
+    for component in components.values():
+        # Always the name of the class, which the reference says already.
+        component.pop("title", None)
     return [dict(one) for one in schemas], components
 
 

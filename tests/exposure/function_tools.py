@@ -15,6 +15,7 @@ from mcp_django.exposure.functions import FunctionTool, tool
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry
 from mcp_django.principal import SCOPES, Principal, Restriction
+from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolResult
 from mcp_django.protocol.revisions import Revision
 
@@ -64,6 +65,7 @@ def call(called: FunctionTool, arguments: dict[str, Any] | None = None) -> Any:
 
 def text_of(result: ToolResult) -> str:
     (block,) = result.content
+    assert isinstance(block, TextContent)
     return block.text
 
 
