@@ -157,13 +157,11 @@ def plain_text(value: Any) -> str:
 
 
 def plain_block(block: Content) -> Content:
-    texts = {one.name: getattr(block, one.name) for one in fields(block)}
-    return replace(
-        block,
-        **{
-            name: plain_text(one) for name, one in texts.items() if isinstance(one, (str, Promise))
-        },
-    )
+    values: dict[str, Any] = {one.name: getattr(block, one.name) for one in fields(block)}
+    for name, value in values.items():
+        if isinstance(value, (str, Promise)):
+            values[name] = plain_text(value)
+    return type(block)(**values)
 
 
 def without_result(annotation: Any) -> Any:

@@ -49,7 +49,9 @@ def add_memo(code: str) -> str:
 def staff(*permissions: str, **fields: Any) -> User:
     user = User.objects.create(username="ann", **{"is_staff": True, **fields})
     for codename in permissions:
-        user.user_permissions.add(Permission.objects.get(codename=codename))
+        user.user_permissions.add(
+            Permission.objects.get(codename=codename, content_type__app_label="shop")
+        )
     return user
 
 
