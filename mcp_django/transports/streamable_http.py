@@ -70,7 +70,7 @@ class MCPApplication:
                 return
             body = await read_body(receive, headers, limit=get_config().max_body)
             exchange = understand(scope["method"], headers, body)
-            await answer(scope, exchange, body or b"", receive, stream)
+            await answer(scope, exchange, body or b"", headers, receive, stream)
         except Disconnected:
             return
         except Exception:
@@ -110,6 +110,7 @@ async def answer(
     scope: Scope,
     exchange: Exchange,
     body: bytes,
+    headers: Headers,
     receive: Receive,
     stream: ResponseStream,
 ) -> None:
@@ -120,7 +121,7 @@ async def answer(
         cancelled=call.cancelled,
         notify=call.notify,
     )
-    reply = answer_at_once(service, scope)
+    reply = answer_at_once(service, headers)
     if reply is None:
         call.start(service)
         await call.follow(receive, stream)
@@ -128,11 +129,11 @@ async def answer(
         await stream.reply(reply)
 
 
-def answer_at_once(service: Service, scope: Scope) -> Reply | None:
+def answer_at_once(service: Service, headers: Headers) -> Reply | None:
     """The reply that needs neither a thread nor the database, for a caller known a moment ago."""
     if not service.exchange.is_constant or loaded.chain() is not None:
         return None
-    principal = cached_principal(scope["headers"])
+    principal = cached_principal(headers)
     if principal is None:
         return None
     outcome = service.serve(principal)
@@ -263,7 +264,14 @@ async def run_async_tool(awaitable: Awaitable[Any]) -> Any:
             return await awaitable
         finally:
             # The thread of this context ends with it, and would leave its connections open.
-            await sync_to_async(connections.close_all)()
+            await sync_to_async(close_connections)()
+
+
+def close_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        # Under a test's `async_to_sync` this is the test's own thread and transaction.
+        if not connection.in_atomic_block:
+            connection.close()
 
 
 async def until_disconnected(receive: Receive) -> None:
