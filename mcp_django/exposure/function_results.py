@@ -157,11 +157,13 @@ def plain_text(value: Any) -> str:
 
 
 def plain_block(block: Content) -> Content:
-    values: dict[str, Any] = {one.name: getattr(block, one.name) for one in fields(block)}
-    for name, value in values.items():
-        if isinstance(value, (str, Promise)):
-            values[name] = plain_text(value)
-    return type(block)(**values)
+    values = {one.name: getattr(block, one.name) for one in fields(block)}
+    return type(block)(
+        **{
+            name: plain_text(value) if isinstance(value, (str, Promise)) else value
+            for name, value in values.items()
+        }
+    )
 
 
 def without_result(annotation: Any) -> Any:
