@@ -46,7 +46,8 @@ class Tag(models.Model):
 
 
 class Note(models.Model):
-    content_type = models.ForeignKey(ContentType, models.CASCADE)
+    # Apps without migrations get their tables before those that have some.
+    content_type = models.ForeignKey(ContentType, models.CASCADE, db_constraint=False)
     object_id = models.PositiveBigIntegerField()
     target = GenericForeignKey("content_type", "object_id")
     text = models.TextField()
