@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from django.contrib import admin
+
+from benchmarks.library.models import Author, Book
+
+admin.site.register([Author, Book])
