@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_django.exceptions import ToolError
@@ -308,7 +308,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from([*everything.__annotations__, "self", "ctx"]) | st.text()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None)
 @given(arguments=st.dictionaries(NAMES, JSON), valid=st.booleans())
 def test_any_arguments_give_a_result_or_a_tool_error(everything_tool, arguments, valid):
     arguments = {**arguments, **VALID} if valid else arguments
@@ -321,6 +321,7 @@ def test_any_arguments_give_a_result_or_a_tool_error(everything_tool, arguments,
         assert isinstance(result, ToolResult)
 
 
+@settings(deadline=None)
 @given(value=JSON)
 def test_each_argument_alone_is_read_or_refused(value):
     made = tool_of(partial_free)
