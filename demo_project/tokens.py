@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import User
-from mcp_django.models import PersonalToken
 
 from demo_project.flights.seeding.users import DemoUser
 from demo_project.state import read_json, write_json
+from mcp_django.models import PersonalToken
 
 TOKENS = "tokens.json"
 

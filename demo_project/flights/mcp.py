@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from datetime import date
 
-import mcp_django as mcp
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
 
+import mcp_django as mcp
 from demo_project.flights import schedule
 from demo_project.flights.models import (
     Airline,
@@ -22,7 +22,13 @@ from demo_project.flights.models import (
 )
 
 mcp.register(Country, fields=["id", "code", "name"])
-mcp.register(Airline, fields=["id", "name", "iata", "icao", "country"])
+
+
+@mcp.register(Airline)
+class AirlineExposure(mcp.ModelExposure):
+    fields = ["id", "name", "iata", "icao", "country", "country__name"]
+    search_fields = ["name", "=iata", "=icao"]
+    label_fields = ["name"]
 
 
 @mcp.register(Airport)
@@ -36,12 +42,13 @@ class AirportExposure(mcp.ModelExposure):
         "city",
         "subdivision",
         "country",
+        "country__name",
         "elevation",
         "latitude",
         "longitude",
         "timezone",
     ]
-    filter_fields = [*fields, "country__code", "country__name"]
+    filter_fields = [*fields, "country__code"]
     search_fields = ["=icao", "=iata", "name", "city"]
     label_fields = ["iata", "name"]
     ordering = ["icao"]

@@ -9,12 +9,12 @@ from itertools import pairwise
 from django.contrib import admin
 from django.db.models import Avg, Count, Q
 from django.http import HttpRequest
-from mcp_django import ToolError
 
 from demo_project.flights.geography import great_circle_km
 from demo_project.flights.models import Airport, Flight
 from demo_project.flights.models.traffic import LONGEST_DELAY
 from demo_project.flights.rights import visible
+from mcp_django import ToolError
 
 #: A departure counts as punctual up to here, as in the statistics of airports.
 PUNCTUAL_MINUTES = 15

@@ -122,7 +122,8 @@ def message(booking: Booking, connection: Any) -> EmailMessage:
     if flight.can_change:
         lines.append(
             f"It leaves at {flight.expected_departure:%H:%M} UTC on "
-            f"{flight.expected_departure:%d %B} from gate {flight.gate}. Your seat: {booking.seat}."
+            f"{flight.expected_departure:%d %B} from gate {flight.gate}. "
+            f"Your seat: {booking.seat}."
         )
     return EmailMessage(
         f"Your flight {flight.number}: {status}",
