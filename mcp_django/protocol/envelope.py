@@ -29,6 +29,9 @@ META = "io.modelcontextprotocol/"
 REVISION_KEY = META + "protocolVersion"
 CAPABILITIES_KEY = META + "clientCapabilities"
 CLIENT_KEY = META + "clientInfo"
+LOG_LEVEL_KEY = META + "logLevel"
+
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 SUPPORTED = [revision.value for revision in MODERN]
 
@@ -107,14 +110,13 @@ def meta_of(request: Request) -> dict[str, Any]:
 def route(headers: Headers, request: Request) -> Route:
     """The first row of the table that fits."""
     evidence, has_envelope = evidence_of(headers), REVISION_KEY in meta_of(request)
-    for row in ROUTES:
-        if (
-            (row.evidence is None or evidence in row.evidence)
-            and (row.has_envelope is None or row.has_envelope is has_envelope)
-            and (row.methods is None or request.method in row.methods)
-        ):
-            return row.route
-    raise AssertionError("The last rows of the table take every request.")
+    return next(
+        row.route
+        for row in ROUTES
+        if (row.evidence is None or evidence in row.evidence)
+        and (row.has_envelope is None or row.has_envelope is has_envelope)
+        and (row.methods is None or request.method in row.methods)
+    )
 
 
 def open_envelope(headers: Headers, request: Request) -> Envelope:
@@ -125,7 +127,6 @@ def open_envelope(headers: Headers, request: Request) -> Envelope:
         case Route.UNSUPPORTED:
             raise unsupported(headers.get(names.REVISION), request.id)
         case Route.HANDSHAKE:
-            served(request.method, LATEST_LEGACY)
             return Envelope(revision=LATEST_LEGACY, client=client_of(request.params))
         case Route.LEGACY:
             return Envelope(revision=legacy_revision(headers))
@@ -204,6 +205,17 @@ def method_is_served(headers: Headers, request: Request) -> None:
         raise
 
 
+def log_level_is_known(headers: Headers, request: Request) -> None:
+    """No log messages are sent, but a level that does not exist is a mistake all the same."""
+    if meta_of(request).get(LOG_LEVEL_KEY, "info") not in LOG_LEVELS:
+        raise ProtocolError(
+            INVALID_PARAMS,
+            f"{LOG_LEVEL_KEY} must be one of {', '.join(LOG_LEVELS)}.",
+            status=400,
+            request_id=request.id,
+        )
+
+
 Rung: TypeAlias = Callable[[Headers, Request], None]
 LADDER: tuple[Rung, ...] = (
     routing_headers_stand_once,
@@ -213,6 +225,7 @@ LADDER: tuple[Rung, ...] = (
     header_names_the_thing,
     revision_is_served,
     method_is_served,
+    log_level_is_known,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
 
@@ -30,6 +30,11 @@ class Headers:
         values = self._values.get(name)
         return values[0] if values else None
 
+    def joined(self, name: str) -> str | None:
+        """The values of a header that is a list, which may stand in several lines, or None."""
+        values = self._values.get(name)
+        return ", ".join(values) if values else None
+
     def count(self, name: str) -> int:
         return len(self._values.get(name, ()))
 
@@ -46,7 +51,10 @@ def decode_value(value: str) -> str:
     """The text of a header value. Raises ProtocolError when what the markers hold is malformed.
 
     Without both markers the value is literal (2026-07-28, basic/transports, header encoding).
+    Literal text beyond ASCII means different things to different readers, so it means nothing.
     """
+    if not value.isascii():
+        raise malformed()
     if len(value) < len(PREFIX + SUFFIX) or not (
         value.startswith(PREFIX) and value.endswith(SUFFIX)
     ):
@@ -64,7 +72,9 @@ def decode_value(value: str) -> str:
 
 
 def malformed() -> ProtocolError:
-    return ProtocolError(HEADER_MISMATCH, "A header value is not valid base64.", status=400)
+    return ProtocolError(
+        HEADER_MISMATCH, "A header value is neither plain nor valid base64.", status=400
+    )
 
 
 def media_type(value: str) -> str:
@@ -73,17 +83,22 @@ def media_type(value: str) -> str:
 
 
 def accepts(header: str | None, *wanted: str) -> bool:
-    """Whether Accept allows every wanted media type. Wildcards count, q=0 forbids, absent is all."""
+    """Whether Accept allows every wanted media type. An absent one allows all.
+
+    The most specific range decides about a type, and q=0 forbids (RFC 9110, 12.5.1).
+    """
     if header is None:
         return True
-    offered = set()
+    allowed = {}
     for item in header.split(","):
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
-        if not any(is_zero(parameter) for parameter in parameters):
-            offered.add(kind)
-    return all(
-        bool(offered & {kind, f"{kind.partition('/')[0]}/*", "*/*"}) for kind in wanted
-    )
+        allowed[kind] = not any(is_zero(parameter) for parameter in parameters)
+    return all(is_allowed(kind, allowed) for kind in wanted)
+
+
+def is_allowed(kind: str, allowed: Mapping[str, bool]) -> bool:
+    ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
+    return next((allowed[one] for one in ranges if one in allowed), False)
 
 
 def is_zero(parameter: str) -> bool:

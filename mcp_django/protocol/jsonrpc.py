@@ -18,6 +18,7 @@ from mcp_django.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolErr
 RequestId: TypeAlias = str | int
 
 MAX_DEPTH = 64
+MAX_BATCH = 50
 #: Wide enough for every id that a client makes, narrow enough for every client's parser.
 MAX_ID = 2**63
 STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
@@ -56,17 +57,20 @@ class Batch:
     messages: tuple[Message | ProtocolError, ...]
 
 
-def decode(body: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Batch:
+def decode(
+    body: bytes, *, max_depth: int = MAX_DEPTH, max_batch: int = MAX_BATCH
+) -> Message | Batch:
     """One message or one batch.
 
     Raises ProtocolError (-32700 or -32600, HTTP status 400) and nothing else, whatever the bytes.
     """
     value = decode_json(body, max_depth=max_depth)
-    if isinstance(value, list):
-        if not value:
-            raise invalid("A batch holds at least one message.")
-        return Batch(tuple(element(item) for item in value))
-    return message_of(value)
+    if not isinstance(value, list):
+        return message_of(value)
+    # Counted before an element is looked at: a small body holds a million that are no messages.
+    if not 1 <= len(value) <= max_batch:
+        raise invalid(f"A batch holds 1 to {max_batch} messages.")
+    return Batch(tuple(element(item) for item in value))
 
 
 def decode_json(body: bytes, *, max_depth: int = MAX_DEPTH) -> Any:
@@ -136,7 +140,10 @@ def message_of(value: Any) -> Message:
 
 
 def response_of(value: dict[str, Any], request_id: RequestId | None) -> Response:
-    if ("result" in value) == ("error" in value) or "id" not in value:
+    is_error = "error" in value
+    # The id of an error is null or absent where the peer could not read the request.
+    has_id = request_id is not None or (is_error and value.get("id") is None)
+    if is_error == ("result" in value) or not has_id:
         raise invalid("A message has a method, or an id and one of result and error.", request_id)
     return Response(request_id)
 
@@ -162,7 +169,7 @@ def encode_result(request_id: RequestId, result: dict[str, Any]) -> bytes:
 
 
 def encode_error(error: ProtocolError, *, id_optional: bool) -> bytes:
-    """An error response. Where the id could not be read it is null or, in newer revisions, absent."""
+    """An error response. An id that could not be read is null or, in newer revisions, absent."""
     wire: dict[str, Any] = {"jsonrpc": "2.0"}
     if error.request_id is not None or not id_optional:
         wire["id"] = error.request_id

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 def page_after(
     items: Sequence[Item], last: str | None, *, size: int, key: Callable[[Item], str]
 ) -> tuple[Sequence[Item], str | None]:
-    """The items behind the one whose key was `last`, and the key to go on from, or None at the end.
+    """The items behind the one whose key was `last`, and the key to go on from: None at the end.
 
     Positions are keys and not numbers: a list that changes between two pages neither repeats nor
     skips what stayed. `items` must be in the order of `key`.

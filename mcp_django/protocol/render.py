@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 
 from mcp_django.protocol.content import Annotations, Content, ResourceLink, TextContent
 from mcp_django.protocol.envelope import META, SUPPORTED
-from mcp_django.protocol.jsonrpc import encoder
+from mcp_django.protocol.jsonrpc import encode_notification
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.results import (
     Definition,
@@ -149,7 +148,7 @@ def definition(one: Definition, features: Features) -> dict[str, Any]:
     if one.title and features.titles:
         wire["title"] = one.title
     if one.annotations is not None:
-        wire["annotations"] = annotations(one.annotations, features)
+        wire["annotations"] = annotations_of(one.annotations, features)
     return wire
 
 
@@ -168,6 +167,9 @@ def tool_definition(tool: ToolDefinition, features: Features) -> dict[str, Any]:
             "idempotentHint": tool.annotations.idempotent,
             "openWorldHint": tool.annotations.open_world,
         }
+        # 2025-03-26 has a tool's title among its annotations only.
+        if tool.title and not features.titles:
+            wire["annotations"]["title"] = tool.title
     schema = tool.output_schema
     # A revision that takes objects only gets neither the schema nor the content of another root.
     if (
@@ -179,7 +181,7 @@ def tool_definition(tool: ToolDefinition, features: Features) -> dict[str, Any]:
     return wire
 
 
-def annotations(one: Annotations, features: Features) -> dict[str, Any]:
+def annotations_of(one: Annotations, features: Features) -> dict[str, Any]:
     wire: dict[str, Any] = given(audience=list(one.audience))
     if one.priority is not None:
         wire["priority"] = one.priority
@@ -190,10 +192,10 @@ def annotations(one: Annotations, features: Features) -> dict[str, Any]:
 
 def notification(one: Notification, revision: Revision) -> bytes:
     """A notification as the bytes of one message."""
-    params: Mapping[str, Any] = one.params
+    params = one.params
     if not revision.features.progress_message:
         params = {name: value for name, value in params.items() if name != "message"}
-    return encoder.encode({"jsonrpc": "2.0", "method": one.method, "params": params})
+    return encode_notification(one.method, params)
 
 
 def given(**members: Any) -> dict[str, Any]:

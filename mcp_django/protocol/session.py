@@ -9,7 +9,7 @@ from mcp_django.protocol.revisions import LATEST_LEGACY, Era, Revision
 
 
 def negotiate(params: dict[str, Any]) -> Revision:
-    """The revision to answer `initialize` with: the requested one, else the newest with a handshake.
+    """The revision to answer `initialize` with: the requested one, or the newest with a handshake.
 
     Raises ProtocolError when a required member is missing. A modern revision is never agreed on
     by handshake (2026-07-28, basic/lifecycle).

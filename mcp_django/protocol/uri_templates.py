@@ -33,26 +33,27 @@ class URITemplate:
             if match[1]:
                 pairs = [pair for name in names for pair in query_pairs(name, values)]
                 return "?" + "&".join(pairs) if pairs else ""
-            return ",".join(
-                encode(values[name]) for name in names if values.get(name) is not None
-            )
+            return ",".join(encode(item) for name in names for item in items(values.get(name)))
 
         return EXPRESSION.sub(replace, self.text)
 
 
 def query_pairs(name: str, values: Mapping[str, Any]) -> list[str]:
-    """`name=value` for each value; an exploded mapping gives its own keys."""
-    exploded = name.endswith("*")
-    value = values.get(name.rstrip("*"))
+    """`name=value`, a list with commas. Exploded: a pair for each item; a mapping has own keys."""
+    plain = name.rstrip("*")
+    value = values.get(plain)
+    if plain == name:
+        listed = ",".join(encode(item) for item in items(value))
+        return [f"{name}={listed}"] if items(value) else []
+    pairs = value if isinstance(value, Mapping) else {plain: value}
+    return [f"{encode(key)}={encode(item)}" for key in pairs for item in items(pairs[key])]
+
+
+def items(value: Any) -> Sequence[Any]:
+    """The items of a list, else the value as the only one; none of None."""
     if value is None:
-        return []
-    if exploded and isinstance(value, Mapping):
-        return [f"{encode(key)}={encode(item)}" for key, item in value.items()]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        if exploded:
-            return [f"{name.rstrip('*')}={encode(item)}" for item in value]
-        return [f"{name}={','.join(encode(item) for item in value)}"] if value else []
-    return [f"{name.rstrip('*')}={encode(value)}"]
+        return ()
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
 def encode(value: Any) -> str:

@@ -6,6 +6,7 @@ whoever has no credential, and only then what is wrong with the request itself.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -41,7 +42,8 @@ HeaderList: TypeAlias = tuple[tuple[str, str], ...]
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
 NO_STORE: HeaderList = (("Cache-Control", "no-store"), ("Vary", "Authorization"))
 
 
@@ -111,7 +113,9 @@ def stranger(headers: Headers) -> Reply | None:
         error = ProtocolError(INVALID_REQUEST, "This host is not served here.", status=400)
         return refuse(error, id_optional=True)
     origin = headers.get("origin")
-    if origin is not None and not is_own_origin(origin, host):
+    # No browser sends two, and two readers need not look at the same one.
+    is_one = headers.count("origin") == 1
+    if origin is not None and not (is_one and is_own_origin(origin, host)):
         error = ProtocolError(INVALID_REQUEST, "This origin is not allowed.", status=403)
         return refuse(error, id_optional=True)
     return None
@@ -131,12 +135,12 @@ def is_own_origin(origin: str, host: str) -> bool:
     if origin in {origin_of(url) for url in (config.public_url, *config.allowed_origins) if url}:
         return True
     is_local = split_domain_port(host)[0] in LOOPBACK
-    return is_local and urlsplit(origin).hostname in LOOPBACK
+    return is_local and LOOPBACK_ORIGIN.fullmatch(origin) is not None
 
 
 def origin_of(url: str) -> str:
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def understand(verb: str, headers: Headers, body: bytes | None) -> Exchange:
@@ -144,8 +148,7 @@ def understand(verb: str, headers: Headers, body: bytes | None) -> Exchange:
 
     `body` is None where it was longer than the limit.
     """
-    is_unknown = evidence_of(headers) is Evidence.UNKNOWN
-    revision = MODERN[-1] if is_unknown else evidence_revision(headers)
+    revision = evidence_revision(headers)
     try:
         check_transport(verb, headers, body)
         return parse(headers, body or b"", revision)
@@ -157,6 +160,9 @@ def understand(verb: str, headers: Headers, body: bytes | None) -> Exchange:
 
 
 def evidence_revision(headers: Headers) -> Revision:
+    """The revision that errors about the whole request are written in."""
+    if evidence_of(headers) is Evidence.UNKNOWN:
+        return MODERN[-1]
     return Revision.parse(headers.get(names.REVISION)) or legacy_revision(headers)
 
 
@@ -169,11 +175,12 @@ def check_transport(verb: str, headers: Headers, body: bytes | None) -> None:
     if body is None:
         limit = get_config().max_body
         raise ProtocolError(INVALID_REQUEST, f"The body is longer than {limit} bytes.", status=413)
-    if media_type(headers.get("content-type") or "") != JSON or headers.get("content-encoding"):
+    is_plain = (headers.get("content-encoding") or "identity").lower() == "identity"
+    if media_type(headers.get("content-type") or "") != JSON or not is_plain:
         raise ProtocolError(
             INVALID_REQUEST, "Send plain JSON, with Content-Type: application/json.", status=415
         )
-    if not accepts(headers.get("accept"), JSON, EVENT_STREAM):
+    if not accepts(headers.joined("accept"), JSON, EVENT_STREAM):
         raise ProtocolError(
             INVALID_REQUEST, f"Accept must allow {JSON} and {EVENT_STREAM}.", status=406
         )
@@ -181,7 +188,7 @@ def check_transport(verb: str, headers: Headers, body: bytes | None) -> None:
 
 def parse(headers: Headers, body: bytes, revision: Revision) -> Exchange:
     config = get_config()
-    received = decode(body, max_depth=config.max_depth)
+    received = decode(body, max_depth=config.max_depth, max_batch=config.max_batch)
     if isinstance(received, Request):
         envelope = open_envelope(headers, received)
         call = Call(request=received, envelope=envelope)
@@ -189,10 +196,6 @@ def parse(headers: Headers, body: bytes, revision: Revision) -> Exchange:
     check_without_answer(headers, received)
     if not isinstance(received, Batch):
         return Exchange(revision=revision)
-    if len(received.messages) > config.max_batch:
-        raise ProtocolError(
-            INVALID_REQUEST, f"A batch has at most {config.max_batch} messages.", status=400
-        )
     return Exchange(calls=calls_of(received, headers), is_batch=True, revision=revision)
 
 
