@@ -6,7 +6,7 @@ Code elsewhere asks a revision for a feature. It never compares dates.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Era(enum.Enum):
@@ -45,34 +45,39 @@ class Features:
     disconnect_cancels: bool = False
 
 
-V2503 = {
-    "tool_annotations": True,
-    "audio": True,
-    "progress_message": True,
-    "completions_capability": True,
-}
-V2506 = {
-    **V2503,
-    "titles": True,
-    "structured_content": True,
-    "resource_links": True,
-    "last_modified": True,
-    "meta": True,
-}
-V2511 = {
-    **V2506,
-    "implementation_details": True,
-    "argument_errors_in_band": True,
-    "error_id_optional": True,
-}
-V26 = {
-    **V2511,
-    "any_structured_content": True,
-    "result_type": True,
-    "caching": True,
-    "missing_resource_is_invalid_params": True,
-    "disconnect_cancels": True,
-}
+V24 = Features()
+V2503 = replace(
+    V24,
+    batches=True,
+    tool_annotations=True,
+    audio=True,
+    progress_message=True,
+    completions_capability=True,
+)
+V2506 = replace(
+    V2503,
+    batches=False,
+    titles=True,
+    structured_content=True,
+    resource_links=True,
+    last_modified=True,
+    meta=True,
+)
+V2511 = replace(
+    V2506,
+    implementation_details=True,
+    argument_errors_in_band=True,
+    error_id_optional=True,
+)
+V26 = replace(
+    V2511,
+    era=Era.MODERN,
+    any_structured_content=True,
+    result_type=True,
+    caching=True,
+    missing_resource_is_invalid_params=True,
+    disconnect_cancels=True,
+)
 
 
 class Revision(enum.Enum):
@@ -97,13 +102,7 @@ class Revision(enum.Enum):
 
 
 BY_TEXT = {revision.value: revision for revision in Revision}
-FEATURES = {
-    Revision.V2024_11_05: Features(),
-    Revision.V2025_03_26: Features(batches=True, **V2503),
-    Revision.V2025_06_18: Features(**V2506),
-    Revision.V2025_11_25: Features(**V2511),
-    Revision.V2026_07_28: Features(era=Era.MODERN, **V26),
-}
+FEATURES = dict(zip(Revision, (V24, V2503, V2506, V2511, V26), strict=True))
 LEGACY = tuple(revision for revision in Revision if revision.era is Era.LEGACY)
 MODERN = tuple(revision for revision in Revision if revision.era is Era.MODERN)
 LATEST_LEGACY = LEGACY[-1]
