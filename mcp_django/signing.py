@@ -16,7 +16,7 @@ def seal(value: str, *, purpose: str, bound_to: str) -> str:
     return signing.TimestampSigner(salt=salt_of(purpose, bound_to)).sign(raw)
 
 
-def unseal(token: str, *, purpose: str, bound_to: str, max_age: float) -> str | None:
+def unseal(token: str, *, purpose: str, bound_to: str, max_age: int) -> str | None:
     """The value, or None for a token that is forged, foreign, damaged or too old."""
     if len(token) > LONGEST or not token.isascii():
         return None

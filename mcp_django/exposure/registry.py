@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
+from django.db.models.base import ModelBase
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
@@ -30,7 +31,8 @@ class Registry:
 
     def register(self, model: type[Model], exposure_class: type[ModelExposure]) -> None:
         """Expose a model. Raises AlreadyRegistered, or ImproperlyConfigured for a bad class."""
-        if not (isinstance(model, type) and issubclass(model, Model)) or model._meta.abstract:
+        given: Any = model
+        if not isinstance(given, ModelBase) or given._meta.abstract:
             raise ImproperlyConfigured(f"{model!r} is not a model that can be exposed.")
         if not exposure_class.fields:
             raise ImproperlyConfigured(

@@ -9,12 +9,14 @@ import msgspec
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.describe import describe
+from mcp_django.exposure.files import has_files, read_file
 from mcp_django.exposure.find import count_records, find_records, get_record
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.uris import (
     COLLECTION,
     DEFINITION,
+    FILE,
     OBJECT,
     SITE,
     Address,
@@ -26,6 +28,36 @@ from mcp_django.protocol.content import ResourceContents
 from mcp_django.protocol.results import Resource, ResourceTemplate
 
 JSON = "application/json"
+
+
+TEMPLATES = [
+    ResourceTemplate(
+        uri_template=DEFINITION.text,
+        name="definition",
+        title="Definition of a model",
+        description='Fields, filters and relations of a model, such as "shop.order".',
+    ),
+    ResourceTemplate(
+        uri_template=COLLECTION.text,
+        name="collection",
+        title="Records of a model",
+        description="Records, paged. Filters as in the tool find_records; a repeated key "
+        "means any of its values; order_by and fields take names with commas.",
+    ),
+    ResourceTemplate(
+        uri_template=OBJECT.text,
+        name="record",
+        title="One record",
+        description="One record by its primary key. A composite key has one segment a part.",
+    ),
+]
+FILES = ResourceTemplate(
+    uri_template=FILE.text,
+    name="file",
+    title="A file of a record",
+    description="The content of a file field of a record.",
+    mime_type="application/octet-stream",
+)
 
 
 def list_resources(rights: Rights) -> list[Resource]:
@@ -62,29 +94,10 @@ def list_resources(rights: Rights) -> list[Resource]:
 
 
 def list_templates(rights: Rights) -> list[ResourceTemplate]:
-    if not rights.exposures():
+    exposures = rights.exposures()
+    if not exposures:
         return []
-    return [
-        ResourceTemplate(
-            uri_template=DEFINITION.text,
-            name="definition",
-            title="Definition of a model",
-            description='Fields, filters and relations of a model, such as "shop.order".',
-        ),
-        ResourceTemplate(
-            uri_template=COLLECTION.text,
-            name="collection",
-            title="Records of a model",
-            description="Records, paged. Filters as in the tool find_records; a repeated key "
-            "means any of its values; order_by and fields take names with commas.",
-        ),
-        ResourceTemplate(
-            uri_template=OBJECT.text,
-            name="record",
-            title="One record",
-            description="One record by its primary key. A composite key has one segment a part.",
-        ),
-    ]
+    return TEMPLATES + [FILES] * any(has_files(exposure) for exposure in exposures)
 
 
 def read_resource(rights: Rights, uri: str) -> list[ResourceContents]:
@@ -95,7 +108,12 @@ def read_resource(rights: Rights, uri: str) -> list[ResourceContents]:
     """
     if not rights.has_scopes(frozenset({READ})):
         raise NotFound("There is no such resource.")
-    encoded = encode_resource(rights, parse_uri(uri))
+    address = parse_uri(uri)
+    match address.kind, address.segments:
+        case "files", (label, *key, field) if key:
+            pk = key[0] if len(key) == 1 else key
+            return [read_file(rights, rights.exposure(label), pk, field, uri=uri)]
+    encoded = encode_resource(rights, address)
     return [ResourceContents(uri=uri, mime_type=JSON, text=encoded.decode())]
 
 

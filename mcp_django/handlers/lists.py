@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import TypeVar
 
 from mcp_django.conf import get_config
@@ -13,7 +12,8 @@ from mcp_django.protocol.pagination import page_after
 from mcp_django.protocol.results import Definition, ListResult
 from mcp_django.signing import seal, unseal
 
-LIFETIME = timedelta(hours=1).total_seconds()
+#: Seconds that a cursor is good for.
+LIFETIME = 3600
 
 Found = TypeVar("Found", bound=Definition)
 
@@ -40,7 +40,5 @@ def page(
         sorted(definitions, key=key), last, size=get_config().list_page_size, key=key
     )
     if following is not None:
-        following = seal(
-            following, purpose=f"list.{member}", bound_to=context.principal.key
-        )
+        following = seal(following, purpose=f"list.{member}", bound_to=context.principal.key)
     return ListResult(key=member, definitions=shown, next_cursor=following)

@@ -1,0 +1,283 @@
+"""Who sees what, through the whole endpoint: the admin's rules, asked and not repeated."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser, Permission
+from django.test import RequestFactory, override_settings
+
+import mcp_django as mcp
+from mcp_django.exceptions import NotFound
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.registry import Registry, registry
+from mcp_django.principal import READ, Principal, Restriction
+from mcp_django.testing import Client, ProtocolFailure
+from tests.shop.admin import OrderAdmin
+from tests.shop.models import Customer, Ledger, Memo, Order
+
+pytestmark = pytest.mark.django_db
+
+
+def models_of(client):
+    return [one["model"] for one in client.call_tool("list_models").structured["models"]]
+
+
+def rights_of(user, *, registry=registry, scopes=frozenset({READ}), **restriction):
+    request = RequestFactory().get("/mcp")
+    request.user = user
+    principal = Principal(
+        user=user, scopes=scopes, method="test", restriction=Restriction(**restriction)
+    )
+    return Rights(request, principal, registry=registry)
+
+
+@pytest.fixture
+def replaced(monkeypatch):
+    """Replace methods of the ModelAdmin of Order for one test."""
+
+    def replace(**methods):
+        kind = type("ReplacedAdmin", (OrderAdmin,), methods)
+        monkeypatch.setitem(admin.site._registry, Order, kind(Order, admin.site))
+
+    return replace
+
+
+def test_staff_see_the_exposed_models_that_they_may_view(client):
+    assert models_of(client) == ["shop.customer", "shop.memo", "shop.order"]
+
+
+def test_a_model_that_nobody_exposed_does_not_exist_even_for_superusers(make_user):
+    client = Client(user=make_user("root", is_staff=True, is_superuser=True))
+
+    answer = client.call_tool("find_records", model="shop.ledger")
+
+    assert answer.is_error
+    assert "shop.ledger" not in models_of(client)
+
+
+def test_a_user_with_every_permission_who_is_not_staff_gets_nothing_of_an_admin(make_user):
+    Order.objects.create(number="A1")
+    client = Client(user=make_user("clerk", *all_codenames()))
+
+    missing = client.call_tool("find_records", model="shop.nothing").text
+    found = client.call_tool("find_records", model="shop.order").text
+
+    assert models_of(client) == ["shop.memo"]
+    assert found == missing.replace("shop.nothing", "shop.order")
+    listed = client.call_tool("list_resources").structured["resources"]
+    assert not any("order" in one["uri"] for one in [*client.list_resources(), *listed])
+
+
+def all_codenames():
+    return Permission.objects.values_list("codename", flat=True)
+
+
+def test_a_user_who_is_not_staff_runs_no_tool_without_a_permission_of_its_own(make_user):
+    client = Client(user=make_user("clerk", *all_codenames()))
+
+    assert "echo" not in [tool["name"] for tool in client.list_tools()]
+    with pytest.raises(ProtocolFailure) as unknown:
+        client.call_tool("echo", text="x")
+    assert (unknown.value.code, unknown.value.message) == (-32602, "Unknown tool: echo")
+
+
+def test_a_model_without_an_admin_asks_has_perm_and_not_staff(make_user):
+    Memo.objects.create(text="hello", code="h")
+
+    allowed = Client(user=make_user("ada", "view_memo"))
+    refused = Client(user=make_user("bob"))
+
+    assert allowed.call_tool("find_records", model="shop.memo").structured["records"]
+    assert refused.call_tool("find_records", model="shop.memo").is_error
+
+
+def test_who_may_change_may_view_as_in_the_admin(make_user):
+    client = Client(user=make_user("ada", "change_order", is_staff=True))
+
+    assert "shop.order" in models_of(client)
+
+
+def test_rows_that_the_admin_hides_do_not_exist(client, replaced):
+    paid = Order.objects.create(number="A1", status="paid")
+    new = Order.objects.create(number="A2")
+    replaced(get_queryset=lambda self, request: Order.objects.filter(status="paid"))
+
+    found = client.call_tool("find_records", model="shop.order").structured["records"]
+    hidden = client.call_tool("get_record", model="shop.order", pk=new.pk)
+    missing = client.call_tool("get_record", model="shop.order", pk=10_000)
+
+    assert [one["id"] for one in found] == [paid.pk]
+    assert hidden.is_error
+    assert hidden.text == missing.text.replace("10000", str(new.pk))
+    overview = client.read_resource("django://site")["models"]
+    assert {one["model"]: one["records"] for one in overview}["shop.order"] == 1
+
+
+def test_fields_that_the_admin_hides_from_this_user_do_not_exist(client, replaced):
+    Order.objects.create(number="A1", total=7)
+    replaced(
+        get_fields=lambda self, request, obj=None: ["number"],
+        get_list_display=lambda self, request: ["number"],
+    )
+
+    record = client.call_tool("find_records", model="shop.order").structured["records"][0]
+    filtered = client.call_tool("find_records", model="shop.order", filters={"total": 7})
+    unknown = client.call_tool("find_records", model="shop.order", filters={"totol": 7})
+
+    assert set(record) == {"id", "number"}
+    assert filtered.is_error
+    assert filtered.text == unknown.text.replace("totol", "total")
+
+
+def test_the_sites_own_gate_comes_first(client, monkeypatch):
+    monkeypatch.setattr(admin.site, "has_permission", lambda request: False, raising=False)
+
+    assert models_of(client) == ["shop.memo"]
+
+
+def test_the_first_site_that_lets_the_user_in_answers(make_user, monkeypatch):
+    class Outpost(admin.AdminSite):
+        def has_permission(self, request):
+            return request.user.is_active
+
+    outpost = Outpost(name="outpost")
+    outpost.register(Order, OrderAdmin)
+    user = make_user("clerk", "view_order")
+
+    with override_settings(MCP_DJANGO={"ADMIN_SITES": ["admin", "outpost"]}):
+        assert rights_of(user).may_view(Order)
+    assert not rights_of(user).may_view(Order)
+
+
+def test_an_exposure_that_decides_itself_serves_people_who_are_not_staff(make_user):
+    class Own(mcp.ModelExposure):
+        fields = ("number",)
+
+        def get_queryset(self, request):
+            return Order.objects.filter(status="paid")
+
+        def has_view_permission(self, request, obj=None):
+            return True
+
+    own = Registry()
+    own.register(Order, Own)
+    Order.objects.create(number="A1", status="paid")
+    Order.objects.create(number="A2")
+
+    rights = rights_of(AnonymousUser(), registry=own)
+
+    assert rights.may_view(Order)
+    assert rights.rows(Order).count() == 1
+    assert rights.judges_objects(Order)
+
+
+def test_an_exposure_that_defines_rows_only_still_asks_for_the_permission(make_user):
+    class Own(mcp.ModelExposure):
+        fields = ("number",)
+
+        def get_queryset(self, request):
+            return Order.objects.all()
+
+    own = Registry()
+    own.register(Order, Own)
+
+    assert rights_of(make_user("ada", "view_order"), registry=own).may_view(Order)
+    assert not rights_of(make_user("bob"), registry=own).may_view(Order)
+
+
+def test_get_fields_of_an_exposure_takes_fields_away(staff):
+    class Own(mcp.ModelExposure):
+        fields = ("id", "number", "total")
+
+        def get_fields(self, request):
+            return ["id", "number"]
+
+    own = Registry()
+    own.register(Order, Own)
+
+    assert rights_of(staff, registry=own).shown(Order) == {"id", "number"}
+
+
+def test_a_credential_held_to_some_models_sees_no_other(staff):
+    client = Client(user=staff, models=["shop.customer"])
+
+    assert models_of(client) == ["shop.customer"]
+    assert client.call_tool("find_records", model="shop.order").is_error
+
+
+def test_without_the_scope_to_read_nothing_exists(staff):
+    rights = rights_of(staff, scopes=frozenset())
+
+    assert rights.exposures() == []
+    with pytest.raises(NotFound):
+        rights.exposure("shop.order")
+
+
+def test_a_token_without_the_scope_of_a_tool_does_not_know_the_tool(make_user):
+    user = make_user("ada", "change_order", "view_order", is_staff=True)
+
+    reader = Client(user=user, scopes=[READ])
+    writer = Client(user=user, scopes=["mcp:write"])
+
+    assert "pay" not in [tool["name"] for tool in reader.list_tools()]
+    assert "pay" in [tool["name"] for tool in writer.list_tools()]
+    with pytest.raises(ProtocolFailure):
+        reader.call_tool("pay", number="A1")
+
+
+@pytest.mark.parametrize("switch", ["site", "token"])
+def test_read_only_leaves_no_tool_that_writes(make_user, settings, switch):
+    user = make_user("ada", "change_order", is_staff=True)
+    if switch == "site":
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
+    Order.objects.create(number="A1")
+    client = Client(user=user, read_only=switch == "token")
+
+    with pytest.raises(ProtocolFailure):
+        client.call_tool("pay", number="A1")
+
+    assert all(tool["annotations"]["readOnlyHint"] for tool in client.list_tools())
+    assert Order.objects.get().status == "new"
+
+
+def test_a_right_that_is_taken_away_is_gone_at_the_next_call(make_user):
+    user = make_user("ada", "view_order", is_staff=True)
+    client = Client(user=user)
+    before = models_of(client)
+
+    user.user_permissions.clear()
+
+    assert before == ["shop.order"]
+    assert models_of(client) == []
+
+
+def test_a_user_who_is_made_inactive_is_refused_at_the_next_call(staff, client):
+    assert models_of(client)
+
+    staff.is_active = False
+    staff.save()
+
+    assert client.post(client.message("tools/list")).status == 401
+
+
+def test_an_entry_of_the_admin_that_is_no_model_does_no_harm(client, monkeypatch):
+    class NotAModel:
+        pass
+
+    class Settings:
+        mcp_expose = True
+
+    monkeypatch.setitem(admin.site._registry, NotAModel, Settings())
+    registry.forget_resolved()
+
+    assert "shop.order" in models_of(client)
+
+
+def test_models_may_be_asked_for_without_being_exposed(make_user):
+    rights = rights_of(make_user("ada", "view_ledger", is_staff=True))
+
+    assert rights.may_view(Ledger)
+    assert not rights.may_view(Customer)
+    with pytest.raises(NotFound):
+        rights.rows(Customer)
