@@ -1,0 +1,213 @@
+"""What the tests ask, run within the demo by `__main__`. Whatever is changed is rolled back."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from time import perf_counter
+
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.core import mail
+from django.core.management import call_command
+from django.db import transaction
+from django.test import Client, RequestFactory
+from django.utils import timezone
+
+from demo_project.flights import mcp as tools
+from demo_project.flights import models
+from demo_project.flights.rights import visible
+from demo_project.flights.seeding import people, traffic
+from mcp_django.exceptions import ToolError
+from mcp_django.models import PersonalToken
+from mcp_django.testing import Client as AssistantClient
+
+NAMES = ["Country", "Airport", "Airline", "Flight", "Passenger", "Booking", "Incident"]
+FLIGHTS = "/admin/flights/flight/"
+
+
+def request_by(username):
+    request = RequestFactory().get("/")
+    request.user = User.objects.get(username=username)
+    return request
+
+
+def browser_of(username):
+    client = Client()
+    client.force_login(User.objects.get(username=username))
+    return client
+
+
+def counts():
+    return {name: getattr(models, name).objects.count() for name in NAMES}
+
+
+def digests():
+    flights = traffic.flights()
+    return {
+        "flights": traffic.digest(flights),
+        "incidents": traffic.digest(traffic.incidents(flights)),
+        "passengers": traffic.digest(people.passengers()),
+        "bookings": traffic.digest(people.bookings(flights)),
+    }
+
+
+def seconds_to_seed_again():
+    started = perf_counter()
+    call_command("seed")
+    return perf_counter() - started
+
+
+def unreadable_reports():
+    return [one.pk for one in models.Incident.objects.all() if not one.report.read()]
+
+
+def rights(username):
+    """For each model, what the admin lets the user do, and how many rows it shows."""
+    request = request_by(username)
+    found = {}
+    for name in NAMES:
+        model_admin = admin.site.get_model_admin(getattr(models, name))
+        perms = [word for word, may in model_admin.get_model_perms(request).items() if may]
+        found[name] = [perms, visible(model_admin.model, request).count()]
+    return found
+
+
+def rows_outside(username, code):
+    """How many of the rows that the user sees have nothing to do with a country."""
+    request = request_by(username)
+    airports = visible(models.Airport, request).exclude(country__code=code)
+    flights = visible(models.Flight, request).exclude(origin__country__code=code)
+    return airports.count() + flights.exclude(destination__country__code=code).count()
+
+
+def report_status(username):
+    incident = models.Incident.objects.first()
+    return browser_of(username).get(incident.report.url).status_code
+
+
+def offered_actions(username):
+    request = request_by(username)
+    return sorted(admin.site.get_model_admin(models.Flight).get_actions(request))
+
+
+def run_action(username, action, *, statuses, pages=({},)):
+    """Run an action on the first flight in each status, page by page, and undo it."""
+    mail.outbox = []
+    client = browser_of(username)
+    flights = [models.Flight.objects.filter(status=status).first() for status in statuses]
+    before = [[one.status, one.delay_minutes] for one in flights]
+    seats = models.Booking.objects.filter(flight__in=flights).count()
+    data = {"action": action, "_selected_action": [one.pk for one in flights]}
+    with transaction.atomic():
+        answers = [client.post(FLIGHTS, {**data, **page}) for page in pages]
+        final = client.get(FLIGHTS) if answers[-1].status_code == 302 else answers[-1]
+        for one in flights:
+            one.refresh_from_db()
+        found = {
+            "pages": [[answer.status_code, answer.headers["Content-Type"]] for answer in answers],
+            "texts": [answer.content.decode() for answer in answers],
+            "messages": [str(message) for message in (final.context or {}).get("messages", ())],
+            "before": before,
+            "after": [[one.status, one.delay_minutes] for one in flights],
+            "log": [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")],
+            "mails": len(mail.outbox),
+            "seats": seats,
+        }
+        transaction.set_rollback(True)
+    return found
+
+
+def delay(username, pages):
+    return run_action(username, "delay_flights", statuses=["scheduled", "landed"], pages=pages)
+
+
+def cancel(username, pages):
+    return run_action(username, "cancel_flights", statuses=["scheduled"], pages=pages)
+
+
+def manifest(username):
+    return run_action(username, "passenger_manifest", statuses=["landed"])
+
+
+def notify(username):
+    return run_action(username, "notify_passengers", statuses=["delayed", "cancelled"])
+
+
+def delay_all_scheduled():
+    """With "select all" on a filtered list: the page names no flight, the filter does."""
+    client = browser_of("dispatcher")
+    scheduled = models.Flight.objects.filter(status="scheduled")
+    some = scheduled.first().pk
+    count = scheduled.count()
+    data = {"action": "delay_flights", "select_across": "1", "_selected_action": [some]}
+    with transaction.atomic():
+        client.post(f"{FLIGHTS}?status__exact=scheduled", {**data, "post": "yes", "minutes": "10"})
+        left = models.Flight.objects.filter(status="scheduled").count()
+        transaction.set_rollback(True)
+    return [count, left]
+
+
+def close_incidents():
+    client = browser_of("dispatcher")
+    data = {"action": "close_incidents"}
+    still_open = models.Incident.objects.filter(closed=False)
+    selected = list(still_open.values_list("pk", flat=True))
+    with transaction.atomic():
+        client.post("/admin/flights/incident/", {**data, "_selected_action": selected})
+        left = still_open.count()
+        transaction.set_rollback(True)
+    return [len(selected), left]
+
+
+def punctuality(username):
+    report = tools.on_time_performance(
+        request_by(username), since=date(2026, 11, 2), until=date(2026, 11, 8)
+    )
+    return sum(one.flights + one.cancelled for one in report.airlines)
+
+
+def report_delay(username, number, day, minutes):
+    """The answer of the tool, the flight's state after it, and nothing of it is kept."""
+    with transaction.atomic():
+        try:
+            answer = tools.report_delay(
+                request_by(username), number, date.fromisoformat(day), minutes
+            )
+        except ToolError as error:
+            answer = str(error)
+        flight = models.Flight.objects.filter(number="RF100", scheduled_departure__date=day).get()
+        transaction.set_rollback(True)
+    return [answer, flight.status, flight.delay_minutes]
+
+
+def end_token(username, how):
+    token = PersonalToken.objects.filter(user__username=username, revoked_at=None).last()
+    if how == "revoked":
+        token.revoke()
+    else:
+        token.expires_at = timezone.now() - timedelta(days=1)
+        token.save()
+
+
+def token_scopes():
+    tokens = PersonalToken.objects.filter(name="Demo")
+    return {token.user.username: token.scopes for token in tokens}
+
+
+def seen_by_assistant(username):
+    """The names of tools, and of the fields of each model, that an assistant gets to see."""
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        tool_names = [tool["name"] for tool in client.list_tools()]
+        fields = {}
+        for model in client.call_tool("list_models").structured["models"]:
+            label = model["model"]
+            page = client.call_tool("find_records", model=label, limit=1).structured
+            fields[label] = sorted(page["records"][0])
+        transaction.set_rollback(True)
+    return [sorted(tool_names), fields]
+
+
+def start_page():
+    return Client().get("/").content.decode()
