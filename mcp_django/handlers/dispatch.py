@@ -73,9 +73,7 @@ def answer(context: CallContext, request: Request, server: ServerInfo) -> Answer
         try:
             outcome = make()
             if isinstance(outcome, PendingCall):
-                return PendingAnswer(
-                    awaitable=outcome.awaitable, settle=settle(outcome.finish)
-                )
+                return PendingAnswer(awaitable=outcome.awaitable, settle=settle(outcome.finish))
             wire = render(outcome, context.revision, server)
             return Answer(body=encode_result(request.id, wire))
         except Cancelled:
