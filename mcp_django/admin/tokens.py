@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -121,7 +120,7 @@ class PersonalTokenAdmin(TokenModelAdmin):
             kwargs["form"] = TokenForm
         return super().get_form(request, obj, change=change, **kwargs)
 
-    def get_fields(self, request: HttpRequest, obj: PersonalToken | None = None) -> Sequence[str]:
+    def get_fields(self, request: HttpRequest, obj: PersonalToken | None = None) -> Any:
         if obj is not None:
             return ("name", *self.get_readonly_fields(request, obj))
         own = ("name", "scopes", "read_only", "models", "expires_at")
@@ -158,7 +157,7 @@ class PersonalTokenAdmin(TokenModelAdmin):
     ) -> None:
         if not change:
             if not may_manage_all(request):
-                obj.user_id = request.user.pk
+                obj.user = request.user  # type: ignore[assignment]  # nobody anonymous comes here
             # It lives as long as the request. A message would put it into the session or a cookie.
             request.mcp_secret = obj.set_secret()  # type: ignore[attr-defined]  # ours
         super().save_model(request, obj, form, change)

@@ -15,7 +15,7 @@ from mcp_django.auth.authenticators import authenticators, is_guessable, is_head
 from mcp_django.auth.cache import PrincipalCache, key_of
 from mcp_django.auth.throttles import client_address, failures
 from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated, TooManyRequests
-from mcp_django.exposure.generation import known_mark, mark
+from mcp_django.exposure.generation import known_mark, mark, own_changes
 from mcp_django.principal import Principal
 from mcp_django.protocol.headers import Headers
 
@@ -37,18 +37,18 @@ def authenticate(request: HttpRequest) -> Principal:
     from this address, ServiceUnavailable where the site has no authenticators.
     """
     header: str | None = request.META.get("HTTP_AUTHORIZATION")
-    if header is None:
+    if header is None or len(header) > LONGEST_HEADER:
         return recognise(request)[0]
-    header = header.strip(" \t")
-    # Taken first: what changes while the credential is looked up makes the answer void.
-    before = mark()
-    key = key_of(header)
-    principal = cache.get(key, mark=before)
-    if principal is not None:
-        return principal
+    key = key_of(header.strip(" \t"))
+    known = cache.get(key, mark=mark()) if key in cache else None
+    if known is not None:
+        return known
+    before = own_changes()
     principal, by_header_only = recognise(request)
-    if by_header_only:
-        cache.keep(key, principal, mark=before)
+    # The mark comes last, so that nonsense costs no query. What another process changed in between
+    # is then missed, for as long as the cache lives: a second. What this one changed is not.
+    if by_header_only and (now := mark()).own == before:
+        cache.keep(key, principal, mark=now)
     return principal
 
 

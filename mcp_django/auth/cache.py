@@ -43,6 +43,9 @@ class PrincipalCache:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._kept
+
     def get(self, key: bytes, *, mark: Mark) -> Principal | None:
         """The principal of this header, if nothing that matters happened since it was kept."""
         with self._lock:
@@ -55,7 +58,6 @@ class PrincipalCache:
             return None
 
     def keep(self, key: bytes, principal: Principal, *, mark: Mark) -> None:
-        """`mark` is the one taken before the credential was looked up."""
         with self._lock:
             self._kept[key] = Kept(principal, mark, self.clock() + LIFETIME)
             self._kept.move_to_end(key)

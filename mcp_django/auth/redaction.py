@@ -35,7 +35,7 @@ DEEPEST = 4
 _token = re.compile(PATTERN)
 # The value of a header in whatever clothes it is logged: "Authorization: Basic x", a dictionary, a
 # list of pairs of bytes. It ends with the line or the quotation mark.
-_header = re.compile(r"(?i)(authorization['\"]?\s*[:=,]\s*\(?b?['\"]?)([^'\"\r\n]+)")
+_header = re.compile(r"(?i)(authorization['\"]?\s*[:=,]\s*\(?(?:b?['\"])?)([^'\"\r\n]+)")
 _bearer = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*", re.ASCII)
 
 #: What every record has; the rest came as `extra`.

@@ -61,7 +61,7 @@ class Generations:
             return Mark(reading.number, self._own)
 
     def mark(self, server: str = DEFAULT_SERVER) -> Mark:
-        """The mark now. Take it *before* reading what you are going to keep under it."""
+        """The mark now. Take it before reading what you are going to keep under it."""
         found = self.known_mark(server)
         if found is not None:
             return found
@@ -78,6 +78,10 @@ class Generations:
                 self._readings[server] = Reading(number, now)
         return Mark(number, own)
 
+    def own_changes(self) -> int:
+        """The part of the mark that needs no query."""
+        return self._own
+
     def forget(self) -> None:
         """Whatever this process keeps under an earlier mark is void."""
         with self._lock:
@@ -89,6 +93,7 @@ class Generations:
 generations = Generations()
 mark = generations.mark
 known_mark = generations.known_mark
+own_changes = generations.own_changes
 
 
 def current(server: str = DEFAULT_SERVER) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.db.models import ManyToManyField, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
@@ -35,9 +34,9 @@ def connect() -> None:
     for signal in (post_save, post_delete):
         uid = f"mcp_django.{signal_name(signal)}"
         signal.connect(token_changed, sender=PersonalToken, weak=False, dispatch_uid=uid)
-        for model in dict.fromkeys(models_of_rights()):
+        for model in dict.fromkeys(models_of_rights(get_user_model())):
             signal.connect(row_changed, sender=model, weak=False, dispatch_uid=uid)
-    for field in fields_of_rights():
+    for field in fields_of_rights(get_user_model()):
         m2m_changed.connect(
             members_changed,
             sender=field.remote_field.through,
@@ -50,21 +49,20 @@ def signal_name(signal: Any) -> str:
     return "post_save" if signal is post_save else "post_delete"
 
 
-def models_of_rights() -> Iterator[type[Model]]:
+def models_of_rights(user: type[Model]) -> Iterator[type[Model]]:
     """Users (proxies and children send signals of their own), groups, permissions, and the tables
     between them where a site has written those by hand."""
-    user = get_user_model()
-    yield from (model for model in apps.get_models() if issubclass(model, user))
-    for field in fields_of_rights():
+    yield from (model for model in user._meta.apps.get_models() if issubclass(model, user))
+    for field in fields_of_rights(user):
         yield field.related_model
         if not field.remote_field.through._meta.auto_created:
             yield field.remote_field.through
 
 
-def fields_of_rights() -> Iterator[Any]:
+def fields_of_rights(user: type[Model]) -> Iterator[Any]:
     """Fields that give rights: of the user to permissions, of the user to whatever has permissions
     (the site's own groups or roles count), and of those to permissions."""
-    for field in get_user_model()._meta.many_to_many:
+    for field in user._meta.many_to_many:
         inner = [one for one in many_to_many(field.related_model) if leads_to_permissions(one)]
         if inner or leads_to_permissions(field):
             yield field

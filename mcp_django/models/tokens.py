@@ -35,7 +35,7 @@ def default_expiry() -> datetime:
 
 def validate_scopes(value: object) -> None:
     if not isinstance(value, list) or not value:
-        raise ValidationError("Name at least one scope.")
+        raise ValidationError('Give scopes as a list, such as ["mcp:read"].')
     strange = [scope for scope in value if scope not in SCOPES]
     if strange:
         raise ValidationError(f"Unknown scope {strange[0]!r}. Use some of: {', '.join(SCOPES)}.")

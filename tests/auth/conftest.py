@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import RequestFactory
+
+from mcp_django.auth.authenticate import cache
+from mcp_django.auth.throttles import calls, failures
+from mcp_django.exposure.generation import generations
+from mcp_django.models import PersonalToken
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    for memory in (cache, failures, calls):
+        memory.clear()
+    generations.forget()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """One clock for everything that this process remembers."""
+    found = Clock()
+    for memory in (cache, failures, calls, generations):
+        monkeypatch.setattr(memory, "clock", found)
+    return found
+
+
+@pytest.fixture
+def alice(django_user_model):
+    user = django_user_model.objects.create_user("alice", password="correct horse")
+    user.user_permissions.add(Permission.objects.get(codename="view_group"))
+    return user
+
+
+@pytest.fixture
+def token_and_secret(alice):
+    return PersonalToken.create(user=alice, name="laptop")
+
+
+@pytest.fixture
+def token(token_and_secret):
+    return token_and_secret[0]
+
+
+@pytest.fixture
+def secret(token_and_secret):
+    return token_and_secret[1]
+
+
+@pytest.fixture
+def present():
+    """A POST with this Authorization header, or without one."""
+
+    def build(authorization=None, *, path="/mcp", **extra):
+        headers = {} if authorization is None else {"authorization": authorization}
+        return RequestFactory().post(path, headers=headers, **extra)
+
+    return build

@@ -1,0 +1,449 @@
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from django.views.debug import ExceptionReporter
+
+from mcp_django.auth import PersonalTokens
+from mcp_django.auth.authenticate import authenticate, cache, cached_principal, challenge
+from mcp_django.auth.authenticators import authenticators
+from mcp_django.auth.cache import PrincipalCache
+from mcp_django.exceptions import (
+    AuthenticationFailed,
+    NotAuthenticated,
+    ServiceUnavailable,
+    TooManyRequests,
+)
+from mcp_django.exposure.generation import Mark, current
+from mcp_django.models import PersonalToken
+from mcp_django.principal import Principal
+from mcp_django.protocol.headers import Headers
+
+VIEW_GROUP = "auth.view_group"
+
+
+class Custom:
+    """A site's own authenticator: knows `Custom <name>`."""
+
+    def __init__(self, header="Custom"):
+        self.header = header
+
+    def authenticate(self, request):
+        if request.META.get("HTTP_AUTHORIZATION", "").startswith("Custom "):
+            return Principal(user=User(username="custom"), scopes=frozenset(), method="custom")
+        return None
+
+    def challenge(self):
+        return self.header
+
+
+def headers_of(secret, *more):
+    return Headers([(b"Authorization", f"Bearer {secret}".encode()), *more])
+
+
+# Who decides
+
+
+@pytest.mark.django_db
+def test_no_credential_is_told_apart_from_a_bad_one(present):
+    with pytest.raises(NotAuthenticated, match="Present a credential"):
+        authenticate(present())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("header", ["Bearer abc", "Basic YTpi", "Bearer", "", "x" * 300])
+def test_a_credential_that_nobody_knows_is_refused(present, header):
+    with pytest.raises(AuthenticationFailed) as failed:
+        authenticate(present(header))
+
+    assert type(failed.value) is AuthenticationFailed
+
+
+@pytest.mark.django_db
+def test_a_bad_token_is_final_even_with_a_good_session(settings, present, alice, secret):
+    settings.MCP_DJANGO = {
+        "AUTHENTICATORS": ["mcp_django.auth.PersonalTokens", "mcp_django.auth.Anonymous"]
+    }
+    browser = Client()
+    browser.force_login(alice)
+    request = present(f"Bearer {secret[:-1]}")
+    request.COOKIES.update({name: one.value for name, one in browser.cookies.items()})
+    request.session, request.user = browser.session, alice
+
+    with pytest.raises(AuthenticationFailed):
+        authenticate(request)
+
+
+@pytest.mark.django_db
+def test_a_bearer_token_of_another_kind_is_left_to_the_next(settings, present):
+    class Other(Custom):
+        def authenticate(self, request):
+            return Principal(user=User(), scopes=frozenset(), method="other")
+
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [PersonalTokens(), Other()]}
+
+    assert authenticate(present("Bearer eyJhbGciOi")).method == "other"
+
+
+def test_a_site_without_authenticators_answers_nobody(settings, present):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": []}
+
+    with pytest.raises(ServiceUnavailable, match="AUTHENTICATORS"):
+        authenticate(present())
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("nowhere.Nothing", "cannot be imported"),
+        ("mcp_django.auth.Nothing", "cannot be imported"),
+        ("mcp_django.auth.DevUser", "needs arguments"),
+        ("collections.OrderedDict", "is no authenticator"),
+        (object(), "is no authenticator"),
+    ],
+)
+def test_an_entry_that_is_no_authenticator_is_named(settings, entry, sentence):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [entry]}
+
+    with pytest.raises(ImproperlyConfigured, match=sentence):
+        authenticators()
+
+
+# A user who may not act
+
+
+class BannedUsersBackend:
+    def user_can_authenticate(self, user):
+        return bool(user.last_name != "banned")
+
+    def get_user(self, pk):
+        return None
+
+
+@pytest.mark.django_db
+def test_a_user_whom_the_sites_backend_refuses_may_not_act(settings, present, alice, secret):
+    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.BannedUsersBackend"]
+    alice.last_name = "banned"
+    alice.save()
+
+    with pytest.raises(AuthenticationFailed):
+        authenticate(present(f"Bearer {secret}"))
+
+
+@pytest.mark.django_db
+def test_a_backend_for_inactive_users_does_not_open_the_door(settings, present, alice, secret):
+    settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
+    alice.is_active = False
+    alice.save()
+
+    with pytest.raises(AuthenticationFailed):
+        authenticate(present(f"Bearer {secret}"))
+
+
+@pytest.mark.django_db
+def test_backends_without_an_opinion_refuse_nobody(settings, present, secret):
+    settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.BaseBackend"]
+
+    assert authenticate(present(f"Bearer {secret}")).method == "personal_token"
+
+
+# What is remembered
+
+
+@pytest.mark.django_db
+def test_a_new_caller_costs_one_query_for_token_and_user(
+    present, secret, django_assert_num_queries
+):
+    PersonalToken.objects.update(last_used_at=timezone.now())
+    current()
+
+    with django_assert_num_queries(1):
+        assert authenticate(present(f"Bearer {secret}")).user.username == "alice"
+
+
+@pytest.mark.django_db
+def test_a_known_caller_costs_no_query_permissions_included(
+    present, secret, clock, django_assert_num_queries
+):
+    assert authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+
+    with django_assert_num_queries(0):
+        assert authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+        known = cached_principal(headers_of(secret))
+        assert known is not None
+        assert known.user.has_perm(VIEW_GROUP)
+
+
+@pytest.mark.django_db
+def test_nobody_is_known_for_longer_than_a_second(present, secret, clock):
+    first = authenticate(present(f"Bearer {secret}"))
+    clock.now += 0.9
+    current()
+    assert authenticate(present(f"Bearer {secret}")) is first
+
+    clock.now += 0.2
+
+    assert authenticate(present(f"Bearer {secret}")) is not first
+
+
+@pytest.mark.django_db
+def test_a_token_that_expires_within_the_second_is_over_at_once(present, token, secret):
+    principal = authenticate(present(f"Bearer {secret}"))
+    object.__setattr__(principal, "expires_at", timezone.now() - timedelta(microseconds=1))
+
+    assert cached_principal(headers_of(secret)) is None
+
+
+@pytest.mark.django_db
+def test_the_event_loop_asks_nothing_to_know_a_caller(
+    present, secret, clock, django_assert_num_queries
+):
+    principal = authenticate(present(f"Bearer {secret}"))
+
+    with django_assert_num_queries(0):
+        assert cached_principal(headers_of(secret)) is principal
+        assert cached_principal(Headers([])) is None
+        assert cached_principal(headers_of("mcp_other")) is None
+        assert cached_principal(headers_of(secret, (b"authorization", b"Bearer x"))) is None
+        clock.now += 1
+        assert cached_principal(headers_of(secret)) is None
+
+
+@pytest.mark.django_db
+def test_a_right_that_is_taken_away_here_is_gone_at_once(present, alice, secret, clock):
+    assert authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+
+    alice.user_permissions.clear()
+
+    assert cached_principal(headers_of(secret)) is None
+    assert not authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+
+
+@pytest.mark.django_db
+def test_a_right_that_another_process_takes_away_is_gone_within_a_second(
+    present, alice, secret, clock
+):
+    assert authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+    # No signal of this process tells of it.
+    User.user_permissions.through.objects.all().delete()
+    assert authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+
+    clock.now += 1.0
+
+    assert not authenticate(present(f"Bearer {secret}")).user.has_perm(VIEW_GROUP)
+
+
+@pytest.mark.django_db
+def test_a_token_revoked_here_is_refused_at_once(present, token, secret, clock):
+    authenticate(present(f"Bearer {secret}"))
+
+    token.revoke()
+
+    with pytest.raises(AuthenticationFailed):
+        authenticate(present(f"Bearer {secret}"))
+
+
+@pytest.mark.django_db
+def test_a_change_of_the_setting_forgets_everybody(settings, present, secret, clock):
+    authenticate(present(f"Bearer {secret}"))
+
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [Custom()]}
+
+    with pytest.raises(AuthenticationFailed):
+        authenticate(present(f"Bearer {secret}"))
+
+
+@pytest.mark.django_db
+def test_an_answer_that_may_depend_on_more_than_the_header_is_not_remembered(settings, present):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [Custom()]}
+
+    first, second = (authenticate(present("Custom ada")) for _ in range(2))
+
+    assert first is not second
+
+
+@pytest.mark.django_db
+def test_nor_is_a_token_behind_such_an_authenticator(settings, present, secret):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [Custom(), "mcp_django.auth.PersonalTokens"]}
+
+    authenticate(present(f"Bearer {secret}"))
+
+    assert len(cache) == 0
+
+
+def test_the_memory_is_bounded_and_drops_the_oldest():
+    small, mark = PrincipalCache(size=2), Mark(0, 0)
+    principals = [Principal(user=None, scopes=frozenset(), method=key) for key in "abc"]
+
+    for principal in principals:
+        small.keep(principal.method.encode(), principal, mark=mark)
+
+    assert len(small) == 2
+    assert small.get(b"a", mark=mark) is None
+    assert small.get(b"c", mark=mark) is principals[2]
+
+
+# Refusing
+
+
+def test_without_a_credential_the_challenge_names_no_error():
+    assert challenge(NotAuthenticated()) == ["Bearer"]
+
+
+def test_a_bad_credential_is_called_invalid():
+    assert challenge(AuthenticationFailed()) == [
+        'Bearer error="invalid_token", error_description="The credential is not valid."'
+    ]
+
+
+def test_a_description_cannot_break_out_of_its_header():
+    [value] = challenge(AuthenticationFailed('a" b\\\r\nSet-Cookie: x=1 é'))
+
+    assert value == 'Bearer error="invalid_token", error_description="a bSet-Cookie: x=1 "'
+
+
+def test_each_kind_of_credential_is_named_once_and_the_fuller_challenge_stands(settings):
+    settings.MCP_DJANGO = {
+        "AUTHENTICATORS": [
+            PersonalTokens(),
+            PersonalTokens(),
+            Custom("Token\r\n"),
+            Custom('Bearer resource_metadata="https://x"'),
+        ]
+    }
+
+    assert challenge(NotAuthenticated()) == ["Token", 'Bearer resource_metadata="https://x"']
+    assert challenge(AuthenticationFailed("No."))[1] == (
+        'Bearer resource_metadata="https://x", error="invalid_token", error_description="No."'
+    )
+
+
+def test_a_server_without_challenges_still_sends_one(settings):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": ["mcp_django.auth.Anonymous"]}
+
+    assert challenge(AuthenticationFailed("No."))[0].startswith("Bearer error=")
+
+
+# Guessing
+
+
+def fail(present, times, **extra):
+    for number in range(times):
+        with pytest.raises(AuthenticationFailed):
+            authenticate(present(f"Bearer mcp_{number}", **extra))
+
+
+@pytest.mark.django_db
+def test_an_address_that_guesses_is_told_to_wait(present, clock):
+    fail(present, 100)
+
+    with pytest.raises(TooManyRequests) as refused:
+        authenticate(present("Bearer mcp_x"))
+
+    assert refused.value.retry_after == 60
+
+
+@pytest.mark.django_db
+def test_people_with_a_good_token_go_on_behind_the_same_address(present, secret, clock):
+    fail(present, 100)
+
+    assert authenticate(present(f"Bearer {secret}")).user.username == "alice"
+    with pytest.raises(NotAuthenticated):
+        authenticate(present())
+
+
+@pytest.mark.django_db
+def test_other_addresses_and_the_next_minute_are_free(present, clock):
+    fail(present, 100)
+
+    fail(present, 1, REMOTE_ADDR="203.0.113.9")
+    clock.now += 60
+    fail(present, 1)
+
+
+@pytest.mark.django_db
+def test_a_credential_that_can_be_guessed_is_not_even_looked_at_then(settings, present, clock):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [PersonalTokens(), Custom()]}
+    fail(present, 100)
+
+    with pytest.raises(TooManyRequests):
+        authenticate(present("Custom ada"))
+
+
+@pytest.mark.django_db
+def test_asking_without_a_credential_is_no_guess(present, clock):
+    for _ in range(101):
+        with pytest.raises(NotAuthenticated):
+            authenticate(present())
+
+    fail(present, 1)
+
+
+# Logs
+
+
+@pytest.mark.django_db
+def test_the_secret_is_in_no_log_at_debug(present, secret, caplog):
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="django.db.backends")
+
+    with CaptureQueriesContext(connection):
+        authenticate(present(f"Bearer {secret}"))
+        with pytest.raises(AuthenticationFailed):
+            authenticate(present(f"Bearer {secret}x"))
+
+    assert "SELECT" in caplog.text
+    assert "A credential from 127.0.0.1 was refused." in caplog.text
+    assert secret not in caplog.text
+
+
+@pytest.mark.django_db
+def test_permissions_through_a_group_are_those_of_the_moment(present, alice, secret, clock):
+    group = Group.objects.create(name="Editors")
+    group.permissions.add(Permission.objects.get(codename="change_group"))
+    alice.groups.add(group)
+    assert authenticate(present(f"Bearer {secret}")).user.has_perm("auth.change_group")
+
+    group.permissions.clear()
+
+    assert not authenticate(present(f"Bearer {secret}")).user.has_perm("auth.change_group")
+
+
+@pytest.mark.django_db
+def test_a_change_while_a_credential_is_looked_up_makes_the_answer_void(present, alice, secret):
+    def change(execute, sql, *rest):
+        """Another thread takes rights away between the look-up and the remembering."""
+        answer = execute(sql, *rest)
+        if sql.startswith("SELECT") and "personaltoken" in sql:
+            alice.save(update_fields=["last_name"])
+        return answer
+
+    with connection.execute_wrapper(change):
+        authenticate(present(f"Bearer {secret}"))
+
+    assert len(cache) == 0
+
+
+def test_a_credential_does_not_appear_in_error_reports(settings, present):
+    class Broken(Custom):
+        def authenticate(self, request):
+            raise RuntimeError
+
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [Broken()]}
+    with pytest.raises(RuntimeError) as broken:
+        authenticate(present("Custom sesame"))
+
+    reporter = ExceptionReporter(present(), broken.type, broken.value, broken.tb)
+    ours = [one for one in reporter.get_traceback_frames() if "authenticate.py" in one["filename"]]
+    variables = [frame["vars"] for frame in ours if not frame["filename"].startswith(__file__)]
+
+    assert "held_off" in repr(variables)
+    assert "sesame" not in repr(variables)

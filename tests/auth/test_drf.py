@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ImproperlyConfigured
+from rest_framework.authentication import (  # type: ignore[import-untyped]
+    BaseAuthentication,
+    SessionAuthentication,
+)
+from rest_framework.exceptions import (  # type: ignore[import-untyped]
+    APIException,
+    AuthenticationFailed,
+    PermissionDenied,
+)
+
+from mcp_django.auth import DRF
+from mcp_django.auth import authenticate as module
+from mcp_django.auth.authenticate import authenticate, challenge
+from mcp_django.exceptions import AuthenticationFailed as Refused
+from mcp_django.exceptions import NotAuthenticated
+
+SAME = r"^The credential is not valid\.$"
+BASIC = "rest_framework.authentication.BasicAuthentication"
+
+
+class Keys(BaseAuthentication):  # type: ignore[misc]  # untyped
+    """A site's own: `Key <word>`, where the word says what happens."""
+
+    asked = 0
+
+    def authenticate(self, request):
+        Keys.asked += 1
+        word = request.headers.get("Authorization", "").removeprefix("Key ")
+        if word in {"bad", "forbidden", "broken"}:
+            raise {
+                "bad": AuthenticationFailed("No such user: bob."),
+                "forbidden": PermissionDenied("Not from there."),
+                "broken": APIException("Our database is down."),
+            }[word]
+        return (AnonymousUser(), None) if word == "anonymous" else None
+
+
+class CookieAuthentication(SessionAuthentication):  # type: ignore[misc]  # untyped
+    def enforce_csrf(self, request):
+        return None
+
+
+@pytest.fixture
+def use(settings):
+    def configure(path, **options):
+        settings.MCP_DJANGO = {"AUTHENTICATORS": [DRF(path, **options)]}
+
+    return configure
+
+
+def basic(username, password):
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+@pytest.mark.django_db
+def test_the_sites_own_credentials_are_good_for_what_the_site_says(use, alice, present):
+    use(BASIC, scopes={"mcp:read", "mcp:write"})
+
+    principal = authenticate(present(basic("alice", "correct horse")))
+
+    assert principal.user == alice
+    assert principal.scopes == {"mcp:read", "mcp:write"}
+    assert principal.method == "drf"
+    assert principal.client == "drf:BasicAuthentication"
+
+
+@pytest.mark.django_db
+def test_unless_it_says_more_they_are_good_for_reading(use, alice, present):
+    use(BASIC)
+
+    assert authenticate(present(basic("alice", "correct horse"))).scopes == {"mcp:read"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("username", ["alice", "nobody"])
+def test_unknown_users_and_wrong_passwords_are_refused_alike(use, alice, present, username):
+    use(BASIC)
+
+    with pytest.raises(Refused, match=SAME):
+        authenticate(present(basic(username, "wrong")))
+
+
+@pytest.mark.parametrize("word", ["bad", "forbidden", "anonymous"])
+def test_every_refusal_of_the_class_is_ours(use, present, word):
+    use(f"{__name__}.Keys")
+
+    with pytest.raises(Refused, match=SAME):
+        authenticate(present(f"Key {word}"))
+
+
+def test_a_failure_of_the_class_itself_is_no_refusal(use, present):
+    use(f"{__name__}.Keys")
+
+    with pytest.raises(APIException, match="database is down"):
+        authenticate(present("Key broken"))
+
+
+def test_a_request_without_its_credential_is_left_to_others(use, present):
+    use(f"{__name__}.Keys")
+
+    with pytest.raises(NotAuthenticated):
+        authenticate(present())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("header_only", [True, False])
+def test_its_answer_is_remembered_only_where_the_header_decides(
+    use, alice, present, clock, header_only
+):
+    use(BASIC, header_only=header_only)
+
+    authenticate(present(basic("alice", "correct horse")))
+
+    assert len(module.cache) == header_only
+
+
+def test_its_challenge_is_the_classs_own(use):
+    use(BASIC)
+    assert challenge(NotAuthenticated()) == ['Basic realm="api"']
+    assert challenge(Refused()) == ['Basic realm="api"']
+
+    use(f"{__name__}.Keys")
+    assert challenge(NotAuthenticated()) == ["Bearer"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", "mcp_django.oauth"),
+        ("rest_framework.authentication.SessionAuthentication", "cookies"),
+        (f"{__name__}.CookieAuthentication", "cookies"),
+        ("rest_framework.authentication.Nothing", "cannot be imported"),
+    ],
+)
+def test_a_class_that_must_not_be_used_is_refused_by_name(use, present, path, sentence):
+    use(path)
+
+    with pytest.raises(ImproperlyConfigured, match=sentence):
+        authenticate(present())
+
+
+def test_a_scope_that_does_not_exist_is_named(use, present):
+    use(BASIC, scopes={"mcp:all"})
+
+    with pytest.raises(ImproperlyConfigured, match="unknown scope 'mcp:all'"):
+        authenticate(present())

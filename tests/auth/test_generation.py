@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.auth.models import AbstractBaseUser, Group, Permission, User
+from django.db import DatabaseError, connection, models, transaction
+from django.test.utils import CaptureQueriesContext, isolate_apps
+
+from mcp_django.exposure import rights_signals
+from mcp_django.exposure.generation import (
+    Generations,
+    bump,
+    current,
+    generations,
+    known_mark,
+    mark,
+)
+from mcp_django.models import ExposureGeneration, PersonalToken
+
+pytestmark = pytest.mark.django_db
+
+
+def stored(server="default"):
+    return ExposureGeneration.objects.filter(server=server).values_list("number", flat=True).get()
+
+
+@pytest.fixture
+def committed(django_capture_on_commit_callbacks):
+    return lambda: django_capture_on_commit_callbacks(execute=True)
+
+
+# Reading
+
+
+def test_a_site_that_never_changed_is_at_zero():
+    assert current() == 0
+
+
+def test_the_row_is_read_once_a_second(clock, django_assert_num_queries):
+    current()
+
+    clock.now += 0.99
+    with django_assert_num_queries(0):
+        current()
+    clock.now += 0.01
+    with CaptureQueriesContext(connection) as queries:
+        current()
+
+    assert sum("SELECT" in query["sql"] for query in queries) == 1
+
+
+def test_what_another_process_wrote_is_known_within_a_second(clock):
+    current()
+    ExposureGeneration.objects.create(number=7)
+    assert current() == 0
+
+    clock.now += 1
+
+    assert current() == 7
+
+
+def test_the_event_loop_gets_the_mark_only_while_it_is_fresh(clock, django_assert_num_queries):
+    found = mark()
+
+    with django_assert_num_queries(0):
+        assert known_mark() == found
+        clock.now += 1
+        assert known_mark() is None
+        assert known_mark("other") is None
+
+
+def test_what_was_read_before_a_change_is_not_believed_after_it(clock):
+    found = Generations(clock=clock)
+
+    def change(execute, sql, *rest):
+        """Another thread announces a change while the row is being read."""
+        answer = execute(sql, *rest)
+        if "exposuregeneration" in sql:
+            found.forget()
+        return answer
+
+    with connection.execute_wrapper(change):
+        before = found.mark()
+
+    assert found.known_mark() is None
+    assert found.mark() != before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_threads_that_ask_together_read_once(clock):
+    found = Generations(clock=clock)
+    together = threading.Barrier(4)
+    reads = []
+
+    def ask(number):
+        def count(execute, sql, *rest):
+            reads.append(sql)
+            return execute(sql, *rest)
+
+        try:
+            with connection.execute_wrapper(count):
+                together.wait(5)
+                return found.mark()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        marks = set(threads.map(ask, range(4)))
+
+    assert len(marks) == 1
+    assert len(reads) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("inside_transaction", [True, False])
+def test_without_its_table_the_number_is_zero_and_nothing_else_breaks(inside_transaction):
+    with connection.schema_editor() as editor:
+        editor.delete_model(ExposureGeneration)
+    try:
+        if inside_transaction:
+            with transaction.atomic():
+                assert current() == 0
+                User.objects.create_user("alice")
+        else:
+            assert current() == 0
+            User.objects.create_user("alice")
+    finally:
+        with connection.schema_editor() as editor:
+            editor.create_model(ExposureGeneration)
+
+    assert User.objects.filter(username="alice").exists()
+
+
+def test_a_database_that_cannot_say_leaves_the_last_number(clock):
+    ExposureGeneration.objects.create(number=7)
+    current()
+    clock.now += 1
+
+    def refuse(execute, sql, *rest):
+        if "exposuregeneration" in sql:
+            raise DatabaseError("down")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(refuse):
+        assert current() == 7
+
+
+# Raising
+
+
+def test_each_server_has_a_number_of_its_own(committed):
+    with committed():
+        bump("one")
+    with committed():
+        bump("one")
+        bump("two")
+
+    assert (current("one"), current("two"), current()) == (2, 1, 0)
+
+
+def test_a_change_for_all_raises_every_number(committed):
+    ExposureGeneration.objects.create(server="other", number=5)
+
+    with committed():
+        bump(None)
+
+    assert (stored("default"), stored("other")) == (1, 6)
+
+
+def test_a_thousand_changes_in_one_transaction_raise_it_once(committed):
+    with committed():
+        for _ in range(1000):
+            bump()
+
+    assert stored() == 1
+
+
+def test_a_change_after_a_commit_counts_anew(committed):
+    for _ in range(3):
+        with committed():
+            bump()
+
+    assert stored() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rolled_back_raises_nothing():
+    with transaction.atomic():
+        bump()
+        transaction.set_rollback(True)
+    assert current() == 0
+
+    with transaction.atomic():
+        bump()
+
+    assert current() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_savepoint_that_is_rolled_back_does_not_take_the_others_with_it():
+    with transaction.atomic():
+        with transaction.atomic():
+            bump()
+            transaction.set_rollback(True)
+        bump()
+
+    assert current() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_site_that_commits_by_hand_is_served_too():
+    transaction.set_autocommit(False)
+    try:
+        bump()
+        transaction.commit()
+    finally:
+        transaction.set_autocommit(True)
+
+    assert current() == 1
+
+
+def test_this_process_forgets_before_the_commit_and_again_after_it(committed):
+    before = mark()
+
+    with committed():
+        bump()
+        within = mark()
+    after = mark()
+
+    assert before.own < within.own < after.own
+    assert after.number == 1
+
+
+# What raises it
+
+
+CHANGES = {
+    "a user saved": lambda user, group, token: user.save(),
+    "a user deleted": lambda user, group, token: user.delete(),
+    "a group deleted": lambda user, group, token: group.delete(),
+    "a permission deleted": lambda user, group, token: Permission.objects.earliest("pk").delete(),
+    "a user's groups": lambda user, group, token: user.groups.add(group),
+    "a group's users": lambda user, group, token: group.user_set.add(user),
+    "a user's permissions": lambda user, group, token: user.user_permissions.clear(),
+    "a group's permissions": lambda user, group, token: group.permissions.clear(),
+    "a token saved": lambda user, group, token: token.save(),
+    "a token deleted": lambda user, group, token: token.delete(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_of_rights_raises_the_number(committed, token, alice, change):
+    group = Group.objects.create(name="Editors")
+
+    with committed():
+        change(alice, group, PersonalToken.objects.get())
+
+    assert stored() >= 1
+
+
+def test_a_login_and_a_use_of_a_token_raise_nothing(committed, token, alice):
+    before = generations.mark()
+
+    with committed():
+        alice.save(update_fields=["last_login"])
+        PersonalToken.objects.update(last_used_at=None)
+
+    assert mark() == before
+
+
+def test_connecting_again_doubles_nothing(committed, alice):
+    rights_signals.connect()
+
+    with committed() as callbacks:
+        alice.save()
+
+    assert len(callbacks) == 1
+
+
+@isolate_apps("tests.nasty")
+def test_a_user_without_groups_is_watched_all_the_same():
+    class Member(AbstractBaseUser):
+        class Meta:
+            app_label = "nasty"
+
+    class Visitor(Member):
+        class Meta:
+            app_label = "nasty"
+            proxy = True
+
+    assert list(rights_signals.models_of_rights(Member)) == [Member, Visitor]
+    assert list(rights_signals.fields_of_rights(Member)) == []
+
+
+@isolate_apps("tests.nasty")
+def test_roles_of_the_site_are_groups_whatever_they_are_called():
+    class Role(models.Model):
+        rights = models.ManyToManyField(Permission)
+
+        class Meta:
+            app_label = "nasty"
+
+    class Hat(models.Model):
+        """A hat gives no rights."""
+
+        class Meta:
+            app_label = "nasty"
+
+    class Member(AbstractBaseUser):
+        roles = models.ManyToManyField(Role, through="Assignment")
+        hats = models.ManyToManyField(Hat)
+
+        class Meta:
+            app_label = "nasty"
+
+    class Assignment(models.Model):
+        member = models.ForeignKey(Member, models.CASCADE)
+        role = models.ForeignKey(Role, models.CASCADE)
+
+        class Meta:
+            app_label = "nasty"
+
+    assert set(rights_signals.models_of_rights(Member)) == {Member, Role, Assignment, Permission}
+    names = [field.name for field in rights_signals.fields_of_rights(Member)]
+    assert names == ["roles", "rights"]

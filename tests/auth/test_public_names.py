@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from mcp_django import auth
+
+PROBE = """
+from mcp_django.auth import DRF, Anonymous, Authenticator, DevUser, PersonalTokens
+DRF("rest_framework.authentication.TokenAuthentication"), DevUser("a"), Anonymous()
+import sys
+late = {"mcp_django.models", "django.contrib.auth.models", "rest_framework"}
+print(sorted(late & set(sys.modules)))
+"""
+
+
+def test_settings_may_import_every_authenticator():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROBE], capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_every_public_name_is_there_and_no_other():
+    assert set(auth.HOMES) == set(auth.__all__)
+    assert all(getattr(auth, name) for name in auth.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        auth.Nothing  # noqa: B018
