@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.core.exceptions import ImproperlyConfigured
+from django.db import models
+
+import mcp_django as mcp
+from mcp_django.exceptions import AlreadyRegistered, NotRegistered
+from mcp_django.exposure import registry as module
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import Registry
+from tests.shop.models import Customer, Ledger, Memo, Order
+
+
+class Numbers(ModelExposure):
+    fields = ("id",)
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    own = Registry()
+    monkeypatch.setattr(module, "registry", own)
+    return own
+
+
+def test_register_works_as_a_decorator_and_returns_the_class(registry):
+    decorated = mcp.register(Order, Memo)(Numbers)
+
+    assert decorated is Numbers
+    assert mcp.is_registered(Order)
+    assert mcp.is_registered(Memo)
+
+
+def test_register_takes_fields_without_a_class(registry):
+    mcp.register(Memo, fields=["id", "text"])
+
+    assert registry.exposures[Memo].fields == ("id", "text")
+
+
+def test_register_takes_a_class_without_a_decorator(registry):
+    mcp.register(Memo, exposure_class=Numbers)
+
+    assert isinstance(registry.exposures[Memo], Numbers)
+
+
+def test_what_is_registered_twice_or_never_is_told(registry):
+    mcp.register(Memo, exposure_class=Numbers)
+
+    with pytest.raises(AlreadyRegistered):
+        mcp.register(Memo, exposure_class=Numbers)
+    mcp.unregister(Memo)
+    assert not mcp.is_registered(Memo)
+    with pytest.raises(NotRegistered):
+        mcp.unregister(Memo)
+
+
+def test_an_exposure_without_fields_is_refused(registry):
+    with pytest.raises(ImproperlyConfigured, match="lists no fields"):
+        mcp.register(Memo)(type("Empty", (ModelExposure,), {}))
+
+
+def test_what_is_no_concrete_model_is_refused(registry):
+    class Abstract(models.Model):
+        class Meta:
+            app_label = "shop"
+            abstract = True
+
+    for wrong in (Abstract, object, "shop.Order"):
+        with pytest.raises(ImproperlyConfigured, match="not a model"):
+            registry.register(wrong, Numbers)
+    with pytest.raises(ImproperlyConfigured, match="Name the model"):
+        mcp.register()
+
+
+def test_exposures_come_in_the_order_of_their_labels(registry):
+    mcp.register(Order, Memo, Ledger, exposure_class=Numbers)
+
+    assert [one.label for one in registry.exposures.values()] == [
+        "shop.customer",
+        "shop.ledger",
+        "shop.memo",
+        "shop.order",
+    ]
+
+
+def test_code_decides_where_an_admin_exposes_the_same_model(registry):
+    mcp.register(Customer, exposure_class=Numbers)
+
+    assert registry.exposures[Customer].fields == ("id",)
+    registry.unregister(Customer)
+    assert registry.exposures[Customer].fields == ("id", "name", "country")
+
+
+def test_the_names_of_built_in_tools_are_taken(registry):
+    def find_records() -> str:
+        """Look."""
+
+    with pytest.raises(AlreadyRegistered):
+        mcp.tool(registry=registry)(find_records)
+
+
+def test_a_tool_that_is_not_there_cannot_be_removed(registry):
+    with pytest.raises(NotRegistered):
+        registry.remove_tool("nothing")
+
+
+def test_admin_sites_that_are_not_named_expose_nothing(registry, settings):
+    settings.MCP_DJANGO = {"ADMIN_SITES": []}
+    registry.forget_resolved()
+
+    assert admin.site.is_registered(Customer)
+    assert registry.exposures == {}

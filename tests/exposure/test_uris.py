@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.exceptions import NotFound
+from mcp_django.exposure.uris import (
+    COLLECTION,
+    Address,
+    object_uri,
+    parse_uri,
+    query_arguments,
+)
+
+
+def test_a_repeated_key_means_any_of_its_values():
+    address = parse_uri("django://objects/shop.order?status=new&status=paid&total__gte=5")
+
+    assert query_arguments(address.query) == {
+        "filters": {"status__in": ["new", "paid"], "total__gte": "5"}
+    }
+
+
+def test_reserved_keys_are_arguments_and_their_exact_form_is_a_filter():
+    address = parse_uri(
+        "django://objects/a.b?search=x%20y&order_by=-a,b&fields=a&fields=b&cursor=c&search__exact=z"
+    )
+
+    assert query_arguments(address.query) == {
+        "search": "x y",
+        "order_by": ["-a", "b"],
+        "fields": ["a", "b"],
+        "cursor": "c",
+        "filters": {"search__exact": "z"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "filters"),
+    [
+        ("a__in=1", {"a__in": ["1"]}),
+        ("a__range=1&a__range=2", {"a__range": ["1", "2"]}),
+        ("a__exact=1&a__exact=2", {"a__in": ["1", "2"]}),
+        ("a__isnull=true", {"a__isnull": "true"}),
+        ("a=", {"a": ""}),
+        ("a=1%2B1+1", {"a": "1+1+1"}),
+    ],
+)
+def test_filters_are_read_as_find_records_takes_them(query, filters):
+    address = parse_uri(f"django://objects/a.b?{query}")
+
+    assert query_arguments(address.query)["filters"] == filters
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "django:/site",
+        "DJANGO://site",
+        "file:///etc/passwd",
+        "django://objects/a.b#fragment",
+        "django://objects/a%2",
+        "django://objects/a%ff",
+        "django://objects/" + "a" * 5000,
+    ],
+)
+def test_what_is_no_uri_of_ours_is_not_found(uri):
+    with pytest.raises(NotFound):
+        parse_uri(uri)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
+def test_every_key_survives_its_uri(parts):
+    address = parse_uri(object_uri("a.b", parts))
+
+    assert address == Address(kind="objects", segments=("a.b", *parts))
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text(), max_size=4))
+def test_every_filter_survives_the_template(filters):
+    names = {name for name in filters if name not in ("search", "order_by", "fields", "cursor")}
+    filters = {name: filters[name] for name in names if not name.endswith(("__in", "__range"))}
+
+    address = parse_uri(COLLECTION.expand({"model": "a.b", "filters": filters}))
+
+    assert query_arguments(address.query).get("filters", {}) == filters
+
+
+@given(st.text(max_size=100))
+def test_any_text_is_an_address_or_not_found(text):
+    try:
+        parse_uri("django://" + text)
+    except NotFound:
+        return
