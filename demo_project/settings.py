@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
+import django
 from django.core.management.utils import get_random_secret_key
 
 from demo_project.state import ROOT, STATE, keep
@@ -80,7 +81,11 @@ STATIC_URL = "static/"
 MEDIA_URL = "media/"
 MEDIA_ROOT = STATE / "media"
 LOGIN_URL = "admin:login"
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+# The name of the setting since Django 6.1, and the one before.
+if django.VERSION >= (6, 1):
+    MAILERS = {"default": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 DEFAULT_FROM_EMAIL = "Flight desk <desk@flights.example>"
 LOGGING = {
     "version": 1,

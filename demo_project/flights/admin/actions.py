@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import logging
-from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.mail import EmailMessage, get_connection
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -95,11 +94,10 @@ class FlightActions(admin.ModelAdmin):
     def notify_passengers(self, request: HttpRequest, flights: QuerySet[Flight]) -> None:
         """Write to everybody on board how their flight stands. Takes a while for many flights."""
         bookings = list(bookings_of(flights))
-        with get_connection() as connection:
-            for count, booking in enumerate(bookings, start=1):
-                message(booking, connection).send()
-                if count % 25 == 0 or count == len(bookings):
-                    logger.info("Notified %d of %d passengers", count, len(bookings))
+        for count, booking in enumerate(bookings, start=1):
+            message(booking).send()
+            if count % 25 == 0 or count == len(bookings):
+                logger.info("Notified %d of %d passengers", count, len(bookings))
         self.message_user(request, f"Notified {len(bookings)} passengers.", messages.SUCCESS)
 
     def has_people_permission(self, request: HttpRequest) -> bool:
@@ -111,7 +109,7 @@ class FlightActions(admin.ModelAdmin):
         return self.has_change_permission(request) and self.has_people_permission(request)
 
 
-def message(booking: Booking, connection: Any) -> EmailMessage:
+def message(booking: Booking) -> EmailMessage:
     flight = booking.flight
     status = flight.get_status_display()
     lines = [
@@ -129,7 +127,6 @@ def message(booking: Booking, connection: Any) -> EmailMessage:
         f"Your flight {flight.number}: {status}",
         "\n".join(lines),
         to=[booking.passenger.email],
-        connection=connection,
     )
 
 

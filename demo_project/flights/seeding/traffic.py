@@ -73,7 +73,7 @@ def flown(random: Random, service: Service, day: int) -> FlightRow:
         destination=service.destination,
         scheduled_departure=departure,
         scheduled_arrival=arrival,
-        status=status,
+        status=str(status),
         delay_minutes=delay,
         gate=service.gate,
         aircraft=service.aircraft,
@@ -146,7 +146,7 @@ def incident(random: Random, index: int, row: FlightRow) -> IncidentRow:
     reported = row.scheduled_departure - timedelta(minutes=random.randrange(5, 60))
     return IncidentRow(
         flight=index,
-        kind=kind,
+        kind=str(kind),
         severity=random.choices([1, 2, 3, 4], weights=[55, 30, 12, 3])[0],
         reported_at=reported,
         reported_by=random.choice(REPORTERS),
