@@ -1,0 +1,169 @@
+"""What a message may look like, from the models of the package `mcp-types` and the schemas.
+
+The models of the four revisions with a handshake are one set, and ignore members that they do not
+know. MEMBERS says which members each revision's schema has, so that one too many is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from mcp_types import methods
+
+from mcp_django.protocol.revisions import Era, Revision
+
+V24, V2503, V2506, V2511, V26 = Revision
+
+PREFIX = "io.modelcontextprotocol/"
+LIST_MEMBERS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template"}
+CACHED = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "prompts/list",
+    }
+)
+#: The members of each kind of object, by the revision that added them.
+MEMBERS: dict[str, dict[Revision, set[str]]] = {
+    "tool": {
+        V24: {"name", "description", "inputSchema"},
+        V2503: {"annotations"},
+        V2506: {"title", "outputSchema", "_meta"},
+        V2511: {"icons"},
+    },
+    "tool annotations": {
+        V2503: {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"},
+    },
+    "resource": {
+        V24: {"uri", "name", "description", "mimeType", "size", "annotations"},
+        V2506: {"title", "_meta"},
+        V2511: {"icons"},
+    },
+    "template": {
+        V24: {"uriTemplate", "name", "description", "mimeType", "annotations"},
+        V2506: {"title", "_meta"},
+        V2511: {"icons"},
+    },
+    "annotations": {V24: {"audience", "priority"}, V2506: {"lastModified"}},
+    "text": {V24: {"type", "text", "annotations"}, V2506: {"_meta"}},
+    "image": {V24: {"type", "data", "mimeType", "annotations"}, V2506: {"_meta"}},
+    "audio": {V2503: {"type", "data", "mimeType", "annotations"}, V2506: {"_meta"}},
+    "resource content": {V24: {"type", "resource", "annotations"}, V2506: {"_meta"}},
+    "resource_link": {
+        V2506: {"type", "uri", "name", "title", "description", "mimeType", "size"}
+        | {"annotations", "_meta"},
+        V2511: {"icons"},
+    },
+    "contents": {V24: {"uri", "mimeType", "text", "blob"}, V2506: {"_meta"}},
+    "implementation": {
+        V24: {"name", "version"},
+        V2506: {"title"},
+        V2511: {"description", "icons", "websiteUrl"},
+    },
+    "tools/call": {V24: {"content", "isError", "_meta"}, V2506: {"structuredContent"}},
+    "resources/read": {V24: {"contents", "_meta"}},
+    "tools/list": {V24: {"tools", "nextCursor", "_meta"}},
+    "resources/list": {V24: {"resources", "nextCursor", "_meta"}},
+    "resources/templates/list": {V24: {"resourceTemplates", "nextCursor", "_meta"}},
+    "ping": {V24: {"_meta"}},
+    "initialize": {
+        V24: {"protocolVersion", "capabilities", "serverInfo", "instructions", "_meta"},
+    },
+    "server/discover": {V26: {"supportedVersions", "capabilities", "instructions", "_meta"}},
+    "progress": {V24: {"progressToken", "progress", "total"}, V2503: {"message"}},
+}
+#: Codes that one era must not send.
+LEGACY_CODES = {-32002, -32042}
+MODERN_CODES = range(-32099, -32019)
+
+
+def assert_valid_message(
+    revision: Revision, method: str, message: bytes | Mapping[str, Any]
+) -> None:
+    """A server's message to a peer of this revision: the answer to a request of `method`, or a
+    notification of `method`. Raises AssertionError, or pydantic's ValidationError."""
+    wire = msgspec.json.decode(message) if isinstance(message, bytes) else message
+    assert wire["jsonrpc"] == "2.0"
+    if "method" in wire:
+        assert_valid_notification(revision, method, wire)
+    elif "error" in wire:
+        assert_valid_error(revision, wire)
+    else:
+        assert wire.keys() == {"jsonrpc", "id", "result"}
+        assert type(wire["id"]) in (int, str)
+        assert_valid_result(revision, method, wire["result"])
+
+
+def assert_valid_result(revision: Revision, method: str, result: Mapping[str, Any]) -> None:
+    """A result of `method`, without the message round it."""
+    methods.validate_server_result(method, revision.value, result)
+    allowed = members(method, revision)
+    if revision.era is Era.MODERN:
+        allowed |= {"resultType", "ttlMs", "cacheScope"} if method in CACHED else {"resultType"}
+        assert_members("implementation", revision, result["_meta"][f"{PREFIX}serverInfo"])
+    assert result.keys() <= allowed
+    assert result.get("nextCursor", "") is not None
+    if not revision.features.any_structured_content and "structuredContent" in result:
+        assert isinstance(result["structuredContent"], dict)
+    if "serverInfo" in result:
+        assert_members("implementation", revision, result["serverInfo"])
+    for kind, part in parts_of(result):
+        assert_members(kind, revision, part)
+
+
+def parts_of(result: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects in a result whose members differ by revision, and their kind."""
+    for member, kind in LIST_MEMBERS.items():
+        for one in result.get(member, ()):
+            yield kind, one
+            if "annotations" in one:
+                yield ("tool annotations" if kind == "tool" else "annotations"), one["annotations"]
+    for block in result.get("content", ()):
+        yield "resource content" if block["type"] == "resource" else block["type"], block
+        yield "annotations", block.get("annotations", {})
+    for contents in result.get("contents", ()):
+        assert ("text" in contents) != ("blob" in contents)
+        yield "contents", contents
+
+
+def assert_valid_error(revision: Revision, wire: Mapping[str, Any]) -> None:
+    assert wire.keys() - {"id"} == {"jsonrpc", "error"}
+    if revision.features.error_id_optional:
+        assert type(wire.get("id", "absent")) in (int, str), "null is no id in this revision"
+    else:
+        assert type(wire["id"]) in (int, str, type(None))
+    error = wire["error"]
+    assert error.keys() <= {"code", "message", "data"}
+    assert type(error["code"]) is int
+    assert error["message"]
+    assert "\n" not in error["message"]
+    if revision.era is Era.MODERN:
+        assert error["code"] not in LEGACY_CODES
+        assert error["code"] not in MODERN_CODES or -32022 <= error["code"] <= -32020
+    else:
+        # A version that nobody serves belongs to no era: the newest words tell about it.
+        assert error["code"] not in MODERN_CODES or error["code"] == -32022
+
+
+def assert_valid_notification(revision: Revision, method: str, wire: Mapping[str, Any]) -> None:
+    assert wire["method"] == method
+    assert "id" not in wire
+    methods.SERVER_NOTIFICATIONS[method, revision.value].model_validate(dict(wire))
+    if method == "notifications/progress":
+        assert_members("progress", revision, wire["params"])
+
+
+def assert_members(kind: str, revision: Revision, part: Mapping[str, Any]) -> None:
+    surplus = part.keys() - members(kind, revision)
+    assert not surplus, f"{revision.value} knows no {sorted(surplus)} in {kind}"
+
+
+def members(kind: str, revision: Revision) -> set[str]:
+    """What this revision's schema has, with what the ones before had."""
+    known = list(Revision)[: list(Revision).index(revision) + 1]
+    return set().union(*(MEMBERS[kind].get(one, set()) for one in known))

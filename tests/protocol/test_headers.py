@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
+from mcp_django.protocol.headers import (
+    Headers,
+    accepts,
+    decode_value,
+    encode_value,
+    media_type,
+)
+
+JSON, SSE = "application/json", "text/event-stream"
+
+
+@given(st.text())
+def test_any_text_survives_the_codec(text):
+    assert decode_value(encode_value(text)) == text
+
+
+@given(st.text())
+def test_an_encoded_value_is_printable_ascii_without_blanks_at_its_ends(text):
+    value = encode_value(text)
+
+    assert value.isascii()
+    assert value == "" or value.isprintable()
+    assert value == value.strip()
+
+
+@given(st.text(alphabet="=?base64QUJD/+ \t", max_size=24))
+def test_any_value_decodes_or_raises_protocol_error(value):
+    try:
+        decode_value(value)
+    except ProtocolError as error:
+        refused = error.code, error.status
+    else:
+        refused = None
+
+    assert refused in (None, (HEADER_MISMATCH, 400))
+
+
+@given(st.text(), st.text())
+def test_two_values_never_mean_the_same_text_by_accident(one, other):
+    assert (encode_value(one) == encode_value(other)) == (one == other)
+
+
+@pytest.mark.parametrize("text", ["get_record", "shop.order", "a b", "", "django://site?a=%20"])
+def test_plain_text_travels_as_it_is(text):
+    assert encode_value(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", [" a", "a ", "é", "a\nb", "a\tb", "\x7f", "=?base64?YQ==?=", "=?base64??="]
+)
+def test_text_that_http_would_change_travels_as_base64(text):
+    expected = base64.b64encode(text.encode()).decode()
+
+    assert encode_value(text) == f"=?base64?{expected}?="
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "=?base64?YQ==",
+        "YQ==?=",
+        "=?base64?=",
+        "=?BASE64?YQ==?=",
+        "=?Base64?YQ==?=",
+        "=?utf-8?b?YQ==?=",
+        " =?base64?YQ==?=",
+        "x=?base64?YQ==?=",
+    ],
+)
+def test_a_value_with_half_of_the_markers_is_literal(value):
+    assert decode_value(value) == value
+
+
+def test_nothing_between_the_markers_is_the_empty_text():
+    assert decode_value("=?base64??=") == ""
+
+
+@pytest.mark.parametrize(
+    "payload",
+    ["YQ", "YQ=", "Y", "YR==", "YQ==YQ==", "Y Q==", "Y-_=", "####", "/w==", "7aCA", "=", "YQ==\n"],
+)
+def test_a_payload_that_is_not_canonical_base64_of_utf8_is_refused(payload):
+    with pytest.raises(ProtocolError) as caught:
+        decode_value(f"=?base64?{payload}?=")
+
+    assert (caught.value.code, caught.value.status) == (HEADER_MISMATCH, 400)
+
+
+@pytest.mark.parametrize("value", ["caf\xe9", "=?base64?caf\xe9?="])
+def test_a_value_beyond_ascii_is_refused(value):
+    with pytest.raises(ProtocolError) as caught:
+        decode_value(value)
+
+    assert caught.value.code == HEADER_MISMATCH
+
+
+def test_names_are_matched_without_case_and_values_trimmed_but_kept_in_case():
+    headers = Headers([(b"MCP-Method", b" \tTools/List \t")])
+
+    assert headers.get("mcp-method") == "Tools/List"
+
+
+def test_each_line_of_a_repeated_header_counts():
+    headers = Headers([(b"Accept", b"a/b"), (b"ACCEPT", b"c/d"), (b"x", b"")])
+
+    assert headers.count("accept") == 2
+    assert headers.get("accept") == "a/b"
+    assert headers.joined("accept") == "a/b, c/d"
+
+
+def test_an_absent_header_is_none_and_an_empty_one_is_not():
+    headers = Headers([(b"x", b"")])
+
+    assert (headers.get("x"), headers.joined("x"), headers.count("x")) == ("", "", 1)
+    assert (headers.get("y"), headers.joined("y"), headers.count("y")) == (None, None, 0)
+
+
+@given(st.lists(st.tuples(st.binary(), st.binary())))
+def test_any_bytes_are_headers(pairs):
+    headers = Headers(pairs)
+
+    for name, _ in pairs:
+        assert headers.count(name.decode("latin-1").lower()) > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("application/json", JSON),
+        ("Application/JSON; charset=utf-8", JSON),
+        (" application/json ;a=b;c", JSON),
+        ("application/jsonp", "application/jsonp"),
+        ("text/plain, application/json", "text/plain, application/json"),
+        ("", ""),
+    ],
+)
+def test_a_media_type_is_told_without_its_parameters(value, expected):
+    assert media_type(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (None, True),
+        ("*/*", True),
+        (f"{JSON}, {SSE}", True),
+        (f"{SSE},{JSON}", True),
+        (f"{JSON.upper()};q=0.5, {SSE} ; q=0.001", True),
+        ("application/*, text/*", True),
+        (f"text/html, */*;q=0.1, {JSON};q=1.0", True),
+        (f"{JSON}, {SSE}, */*;q=0", True),
+        (f"{JSON};charset=utf-8, {SSE};q=1", True),
+        ("", False),
+        (JSON, False),
+        (SSE, False),
+        ("text/*", False),
+        ("text/html", False),
+        ("application/*", False),
+        (f"{JSON}, {SSE};q=0", False),
+        (f"{JSON}, {SSE}; Q = 0.000", False),
+        (f"*/*, {JSON};q=0", False),
+        (f"*/*, text/*;q=0, {JSON}", False),
+        ("*/*;q=0", False),
+        ("application/json+x, text/event-stream+x", False),
+    ],
+)
+def test_accept_must_allow_every_wanted_type(header, expected):
+    assert accepts(header, JSON, SSE) is expected
+
+
+@given(st.text())
+def test_any_accept_is_answered(header):
+    assert accepts(header, JSON) in (True, False)

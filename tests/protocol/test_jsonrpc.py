@@ -1,0 +1,455 @@
+"""Bytes to messages: any bytes are a message or a ProtocolError, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_django.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
+from mcp_django.protocol.jsonrpc import (
+    Batch,
+    Notification,
+    Request,
+    Response,
+    decode,
+    decode_json,
+    encode_error,
+    encode_notification,
+    encode_result,
+    join_batch,
+    requests_of,
+)
+
+FOUR_MIB = 4 * 1024 * 1024
+
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text()
+json_values = st.recursive(
+    scalars | st.floats(allow_nan=False, allow_infinity=False),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    max_leaves=20,
+)
+ids = st.text() | st.integers(-(2**63), 2**63 - 1)
+
+
+def outcome(function, body):
+    """What the function returns, or the ProtocolError that it raises."""
+    try:
+        return function(body)
+    except ProtocolError as error:
+        return error
+
+
+def refusal(body, **limits):
+    """The error of a body that is none."""
+    with pytest.raises(ProtocolError) as caught:
+        decode(body, **limits)
+    assert caught.value.status == 400
+    return caught.value
+
+
+def request(**members):
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"} | members).encode()
+
+
+@given(st.binary())
+def test_any_bytes_decode_or_raise_protocol_error(body):
+    found = outcome(decode, body)
+
+    if isinstance(found, ProtocolError):
+        assert found.code in (PARSE_ERROR, INVALID_REQUEST)
+        assert found.status == 400
+    else:
+        assert isinstance(found, Request | Notification | Response | Batch)
+
+
+@given(st.text(alphabet='{}[]":,\\u0061\n \ud7ff1e-.ntrue').map(str.encode))
+def test_any_text_made_of_json_signs_decodes_or_raises_protocol_error(body):
+    found = outcome(decode_json, body)
+
+    assert not isinstance(found, ProtocolError) or found.code == PARSE_ERROR
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            name: json_values | st.just("2.0") | st.text(max_size=3)
+            for name in ("jsonrpc", "id", "method", "params", "result", "error")
+        },
+    )
+)
+def test_any_json_object_is_a_message_or_an_invalid_request_that_echoes_a_readable_id(wire):
+    found = outcome(decode, json.dumps(wire).encode())
+
+    if isinstance(found, ProtocolError):
+        given_id = wire.get("id")
+        is_int = type(given_id) is int and -(2**63) <= given_id < 2**63
+        assert found.code == INVALID_REQUEST
+        assert found.request_id == (given_id if is_int or isinstance(given_id, str) else None)
+
+
+@given(json_values, st.booleans())
+def test_json_decodes_to_what_another_decoder_finds(value, is_ascii):
+    body = json.dumps(value, ensure_ascii=is_ascii).encode()
+
+    assert decode_json(body) == json.loads(body)
+
+
+@given(json_values.filter(lambda value: value not in ([], {}, "", 0)))
+def test_members_are_counted_whatever_their_strings_hold(value):
+    text = json.dumps({"a": json.dumps(value), json.dumps(value): 'x":"{"y":1}\\'})
+
+    assert decode_json(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" \n",
+        b"\xef\xbb\xbf{}",
+        "{}".encode("utf-16"),
+        b'{"\xff": 1}',
+        b'"\xc0\x80"',
+        b'"\xed\xa0\x80"',
+        rb'"\ud800"',
+        rb'{"\udc00": 1}',
+        rb'"\udc00\ud800"',
+        b"NaN",
+        b"[Infinity]",
+        b"-Infinity",
+        b"1e400",
+        b"-1e400",
+        b"1" * 5000,
+        b"01",
+        b"{} {}",
+        b"{,}",
+        b"[1,]",
+        b'{"a" 1}',
+        b"{a: 1}",
+        b'"\n"',
+        rb'"\x"',
+        b"'a'",
+        b'"',
+        b"/**/{}",
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    ],
+    ids=lambda body: ascii(body[:20]) + str(len(body)),
+)
+def test_what_is_no_json_is_a_parse_error_without_an_id(body):
+    error = refusal(body)
+
+    assert error.code == PARSE_ERROR
+    assert error.request_id is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a": 1, "a": 1}',
+        rb'{"a": 1, "\u0061": 2}',
+        rb'{"\u0061": 1, "\u0061": 2}',
+        rb'{"\/": 1, "/": 2}',
+        b'{"": 1, "": 2}',
+        b'[{"x": [{"a": 1, "b": {}, "a": {"c": 1, "d": 2}}]}]',
+        b'{"a": {"b": 1}, "c": 2, "a": {}}',
+        b'{"a": ":", "a": 1}',
+        rb'{"a": "\\", "a": ":"}',
+        rb'{"a": "\":{", "a": "}"}',
+        b'{"a":{"a":{"a":1,"a":2}}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "method": "tools/call"}',
+        '{"é": 1, "\\u00e9": 2}'.encode(),
+        '{"😀": 1, "\\ud83d\\ude00": 2}'.encode(),
+    ],
+)
+def test_a_key_that_stands_twice_in_one_object_is_a_parse_error(body):
+    assert refusal(body).code == PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": {"a": {"a": 1}}}',
+        '[{"a": 1}, {"a": 1}]',
+        r'{"a\":": 1, "b": ":{\"a\":1}"}',
+        r'{"\\": ":", "\\\\": "\":\""}',
+        '{"a:b": "c:d", "{": "}"}',
+        '{"A": 1, "a": 2}',
+        '{"é": 1, "e\u0301": 2}',
+        r'{"\u0000": 1, "": 2}',
+    ],
+)
+def test_colons_and_braces_in_strings_make_no_key_stand_twice(text):
+    assert decode_json(text.encode()) == json.loads(text)
+
+
+@given(st.integers(1, 70), st.integers(1, 64), st.sampled_from(["[", '{"a":']))
+def test_nesting_is_allowed_down_to_the_limit_and_no_deeper(depth, limit, opening):
+    closing = "]" if opening == "[" else "}"
+    # The innermost list or object stands empty.
+    inner = "[]" if opening == "[" else "{}"
+    body = (opening * (depth - 1) + inner + closing * (depth - 1)).encode()
+
+    if depth <= limit:
+        assert decode_json(body, max_depth=limit) == json.loads(body)
+    else:
+        with pytest.raises(ProtocolError, match=f"deeper than {limit} levels") as caught:
+            decode_json(body, max_depth=limit)
+        assert caught.value.code == PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "tail"),
+    [
+        (b"", b"[", b""),
+        (b"", b'{"":', b""),
+        (b"[", b"[],", b"[]]"),
+        (b"[", b"{},", b"{}]"),
+        (b"[", b'"",', b'""]'),
+        (b"[", b"1,", b"1]"),
+        (b"[", b"9" * 4000 + b",", b"9]"),
+        (b'"', rb"\"", b'"'),
+        (b'"', rb"\\", b'"'),
+        (b'"', rb"\u0061", b'"'),
+        (b'"', b":", b'"'),
+        (b'"', rb"\\", b""),
+        (b"{", b'"":{},', b'"":{}}'),
+        (b"1", b"9", b""),
+        (b"1e", b"9", b""),
+        (b"0.", b"1", b""),
+    ],
+    ids=lambda part: ascii(part[:8]),
+)
+def test_four_mebibytes_of_anything_are_refused_in_bounded_time(head, unit, tail):
+    body = head + unit * (FOUR_MIB // len(unit)) + tail
+    began = time.process_time()
+
+    refusal(body)
+
+    # Measured: below one second for each. The limit is wide for slow machines.
+    assert time.process_time() - began < 5
+
+
+def test_many_elements_that_are_no_messages_cost_little_more_than_to_decode_them():
+    body = b"[" + b"{}," * (FOUR_MIB // 12) + b"{}]"
+    tracemalloc.start()
+    try:
+        refusal(body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    # The decoded objects take 30 times. An error for each of them would take ten times that.
+    assert peak < 60 * len(body)
+
+
+# Messages
+
+
+@given(ids)
+def test_an_id_keeps_its_value_and_type(request_id):
+    message = decode(request(id=request_id))
+
+    assert isinstance(message, Request)
+    assert (message.id, type(message.id)) == (request_id, type(request_id))
+
+
+@pytest.mark.parametrize("request_id", ["", "x" * 10_000, "1", 0, -1, 2**63 - 1, -(2**63)])
+def test_an_id_at_the_edge_is_an_id(request_id):
+    assert decode(request(id=request_id)) == Request(request_id, "ping")
+
+
+@pytest.mark.parametrize(
+    "request_id", [None, True, False, 1.0, 1.5, 1e300, 2**63, -(2**63) - 1, 10**4000, [], {}, [1]]
+)
+def test_what_is_no_id_is_refused_and_not_echoed(request_id):
+    error = refusal(request(id=request_id))
+
+    assert error.code == INVALID_REQUEST
+    assert error.request_id is None
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"jsonrpc": "1.0"},
+        {"jsonrpc": 2.0},
+        {"jsonrpc": None},
+        {"method": None},
+        {"method": 1},
+        {"method": ["ping"]},
+        {"params": []},
+        {"params": [1]},
+        {"params": "x"},
+        {"params": 0},
+        {"params": False},
+    ],
+    ids=str,
+)
+def test_a_broken_request_is_refused_with_its_id(members):
+    error = refusal(request(**members))
+
+    assert error.code == INVALID_REQUEST
+    assert error.request_id == 1
+
+
+@pytest.mark.parametrize("value", ["null", "true", "1", '"ping"', "1.5"])
+def test_a_value_that_is_no_object_is_an_invalid_request(value):
+    error = refusal(value.encode())
+
+    assert error.code == INVALID_REQUEST
+    assert error.request_id is None
+
+
+def test_a_message_without_jsonrpc_is_refused():
+    assert refusal(b'{"id": 1, "method": "ping"}').code == INVALID_REQUEST
+
+
+@pytest.mark.parametrize("members", [{}, {"params": None}, {"params": {}}], ids=str)
+def test_absent_null_and_empty_params_are_the_same(members):
+    assert decode(request(**members)) == Request(1, "ping", {})
+
+
+def test_unknown_members_of_a_message_are_ignored():
+    assert decode(request(extra={"a": 1})) == Request(1, "ping")
+
+
+def test_a_message_without_an_id_is_a_notification():
+    body = b'{"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": 1}}'
+
+    assert decode(body) == Notification("notifications/x", {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("members", "request_id"),
+    [
+        ('"id": 7, "result": {}', 7),
+        ('"id": "a", "error": {"code": 1, "message": "x"}', "a"),
+        ('"id": null, "error": {"code": 1, "message": "x"}', None),
+        ('"error": {"code": 1, "message": "x"}', None),
+    ],
+)
+def test_a_result_or_an_error_is_a_response(members, request_id):
+    assert decode(f'{{"jsonrpc": "2.0", {members}}}'.encode()) == Response(request_id)
+
+
+@pytest.mark.parametrize(
+    ("members", "request_id"),
+    [
+        ('"id": 7', 7),
+        ('"id": 7, "result": {}, "error": {}', 7),
+        ('"result": {}', None),
+        ('"id": null, "result": {}', None),
+        ('"id": 1.5, "error": {}', None),
+        ('"id": true, "result": {}', None),
+        ('"params": {}', None),
+    ],
+)
+def test_what_is_neither_request_nor_response_is_refused(members, request_id):
+    error = refusal(f'{{"jsonrpc": "2.0", {members}}}'.encode())
+
+    assert error.code == INVALID_REQUEST
+    assert error.request_id == request_id
+
+
+# Batches
+
+
+def test_a_batch_keeps_the_order_and_holds_an_error_where_an_element_is_no_message():
+    body = b"[%s, 1, [], {}, %s, %s]" % (
+        request(),
+        b'{"jsonrpc": "2.0", "method": "n"}',
+        b'{"jsonrpc": "2.0", "id": 3, "method": 4}',
+    )
+
+    batch = decode(body)
+
+    assert isinstance(batch, Batch)
+    first, number, nested, empty, notification, broken = batch.messages
+    assert (first, notification) == (Request(1, "ping"), Notification("n"))
+    assert isinstance(number, ProtocolError)
+    assert isinstance(nested, ProtocolError)
+    assert isinstance(empty, ProtocolError)
+    assert isinstance(broken, ProtocolError)
+    assert [one.code for one in (number, nested, empty, broken)] == [INVALID_REQUEST] * 4
+    assert [one.request_id for one in (number, nested, empty, broken)] == [None, None, None, 3]
+    assert list(requests_of(batch)) == [Request(1, "ping")]
+
+
+@pytest.mark.parametrize(("length", "is_batch"), [(0, False), (1, True), (3, True), (4, False)])
+def test_a_batch_has_at_least_one_message_and_at_most_the_limit(length, is_batch):
+    body = b"[" + b",".join([request()] * length) + b"]"
+
+    if is_batch:
+        batch = decode(body, max_batch=3)
+        assert isinstance(batch, Batch)
+        assert len(batch.messages) == length
+    else:
+        error = refusal(body, max_batch=3)
+        assert error.code == INVALID_REQUEST
+        assert "1 to 3" in error.message
+
+
+def test_the_only_request_of_a_single_message_is_itself():
+    assert list(requests_of(Request(1, "ping"))) == [Request(1, "ping")]
+    assert list(requests_of(Notification("n"))) == []
+
+
+# Encoding
+
+
+@given(ids, st.dictionaries(st.text(), scalars.filter(lambda one: type(one) is not int)))
+def test_a_result_repeats_the_id_and_is_one_line(request_id, result):
+    body = encode_result(request_id, result)
+
+    assert json.loads(body) == {"jsonrpc": "2.0", "id": request_id, "result": result}
+    assert not set(b"\r\n") & set(body)
+
+
+@pytest.mark.parametrize(
+    ("request_id", "id_optional", "expected"),
+    [
+        (None, True, {}),
+        (None, False, {"id": None}),
+        (0, True, {"id": 0}),
+        ("", True, {"id": ""}),
+        (5, False, {"id": 5}),
+    ],
+)
+def test_an_unreadable_id_is_null_or_absent_and_a_readable_one_echoed(
+    request_id, id_optional, expected
+):
+    error = ProtocolError(-32600, "No.", request_id=request_id)
+
+    wire = json.loads(encode_error(error, id_optional=id_optional))
+
+    assert wire == {"jsonrpc": "2.0", "error": {"code": -32600, "message": "No."}} | expected
+
+
+def test_the_data_of_an_error_stands_beside_its_message():
+    wire = json.loads(encode_error(ProtocolError(-32602, "No.", {"a": 1}), id_optional=True))
+
+    assert wire["error"] == {"code": -32602, "message": "No.", "data": {"a": 1}}
+
+
+def test_a_notification_has_no_id():
+    assert json.loads(encode_notification("n", {"a": 1})) == {
+        "jsonrpc": "2.0",
+        "method": "n",
+        "params": {"a": 1},
+    }
+
+
+@settings(max_examples=20)
+@given(st.lists(ids, min_size=1))
+def test_joined_answers_are_one_array_in_their_order(request_ids):
+    answers = [encode_result(one, {}) for one in request_ids]
+
+    assert [wire["id"] for wire in json.loads(join_batch(answers))] == request_ids
