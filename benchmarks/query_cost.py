@@ -1,6 +1,6 @@
 """What a read costs beside the same read by hand in the ORM, as ratios of CPU time.
 
-    python -m benchmarks.query_cost            # MCP_TEST_DB=postgresql for PostgreSQL
+python -m benchmarks.query_cost            # MCP_TEST_DB=postgresql for PostgreSQL
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class OrderExposure(ModelExposure):
 
 registry = Registry()
 registry.register(Order, OrderExposure)
-registry.register(Customer, type("CustomerExposure", (OrderExposure,), {"fields": ["name"], "filter_fields": None}))
+registry.register(
+    Customer,
+    type("CustomerExposure", (OrderExposure,), {"fields": ["name"], "filter_fields": None}),
+)
 exposure = registry.exposures[Order]
 user = SimpleNamespace(pk=1, has_perm=lambda name: True)
 request = RequestFactory().get("/")
@@ -112,7 +115,7 @@ if __name__ == "__main__":
     try:
         key = fill()
         sys.stdout.write(f"Django {django.__version__}, {connection.vendor}\n")
-        for run in range(2):
+        for _ in range(2):
             compare("page", our_page, plain_page)
             compare("record", our_record, plain_record, key)
     finally:

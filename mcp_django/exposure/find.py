@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from django.db import connections
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound, QueryError, unknown
 from mcp_django.exposure import cursors, values
 from mcp_django.exposure.budget import limited
-from mcp_django.exposure.guard import GuardedQuery
 from mcp_django.exposure.operators import kind_of, target_of
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.ordering import Ordering, after, parse_order
+from mcp_django.exposure.ordering import parse_order
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query import restrictions
+from mcp_django.exposure.query import Wanted, parse
 from mcp_django.exposure.reach import Reach, reach_of
-from mcp_django.exposure.records import Shape, read, select, shape_of
-from mcp_django.exposure.rows import guarded, guarded_query
+from mcp_django.exposure.records import shape_of
+from mcp_django.exposure.relations import Condition
+from mcp_django.exposure.rows import guarded
+from mcp_django.exposure.searches import Rows, Search
 from mcp_django.exposure.serializers import encoder
 
 ARGUMENTS = (
@@ -43,68 +44,6 @@ class Page:
     next_cursor: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """One understood call: everything but the rows."""
-
-    rights: Rights
-    reach: Reach
-    shape: Shape
-    order: Sequence[Ordering]
-    conditions: list[Q]
-    arguments: Mapping[str, Any]
-    using: str
-
-    def query(self, position: Sequence[Any] | None) -> tuple[GuardedQuery, list[str]]:
-        query = guarded_query(self.rights.rows(self.reach.model), self.reach.policy)
-        for condition in self.conditions:
-            query.add_q(condition)
-        if position is not None:
-            query.add_q(after(self.order, position, using=self.using))
-        query.add_ordering(*(one.term for one in self.order))
-        return query, select(self.rights, query, self.shape, [one.lookup for one in self.order])
-
-    def rows(self, position: Sequence[Any] | None, most: int) -> Rows:
-        """At most `most` rows behind a position, and whether there are more."""
-        query, names = self.query(position)
-        query.set_limits(high=most + 1)
-        with limited(self.using):
-            raw, columns = read(query, using=self.using)
-        found = dict(zip(names, columns, strict=False)) or dict.fromkeys(names, ())
-        return Rows(self, raw, found, most=most)
-
-    def bound(self) -> str:
-        return cursors.binding(self.rights, self.reach, self.arguments)
-
-
-class Rows:
-    """What one query brought."""
-
-    def __init__(
-        self, search: Search, raw: list[Any], columns: Mapping[str, Sequence[Any]], *, most: int
-    ) -> None:
-        self.search = search
-        self.raw = raw
-        self.columns = columns
-        self.names = list(columns)
-        self.has_more = len(raw) > most
-        self.count = min(len(raw), most)
-
-    def position(self, at: int) -> list[Any]:
-        vendor = connections[self.search.using].vendor
-        return [
-            one.position(
-                self.raw[at][self.names.index(one.lookup)],
-                self.columns[one.lookup][at],
-                vendor=vendor,
-            )
-            for one in self.search.order
-        ]
-
-    def records(self) -> list[dict[str, Any]]:
-        return self.search.shape.records(self.columns)[: self.count]
-
-
 def find_records(rights: Rights, exposure: ModelExposure, arguments: Mapping[str, Any]) -> Page:
     """One page of the records that the caller may see and that the arguments leave.
 
@@ -121,43 +60,54 @@ def find_records(rights: Rights, exposure: ModelExposure, arguments: Mapping[str
         reach=reach,
         shape=shape_of(reach, arguments.get("fields")),
         order=parse_order(reach, arguments.get("order_by")),
-        conditions=restrictions(rights, reach, arguments, using=using),
-        arguments=arguments,
+        wanted=parse(reach, arguments, using=using),
         using=using,
     )
+    bound = partial(cursors.binding, rights, reach, arguments)
     position = None
     if arguments.get("cursor") is not None:
-        position = cursors.decode(search.bound(), arguments["cursor"], size=len(search.order))
-    if rights.judges_objects(exposure.model):
-        return judged_page(search, position, limit)
-    rows = search.rows(position, limit)
+        position = cursors.decode(bound(), arguments["cursor"], size=len(search.order))
+    find = judged if rights.judges_objects(exposure.model) else listed
+    return page(find(search, position, limit), bound)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Records, the place of each in the order, and where the next page goes on."""
+
+    records: list[dict[str, Any]]
+    place: Callable[[int], list[Any]]
+    end: list[Any] | None
+
+
+def listed(search: Search, position: Sequence[Any] | None, limit: int) -> Found:
+    rows = search.rows(position, most=limit)
     end = rows.position(limit - 1) if rows.has_more else None
-    return page(search, rows.records(), rows.position, end=end)
+    return Found(records=rows.records(), place=rows.position, end=end)
 
 
-def judged_page(search: Search, position: Sequence[Any] | None, limit: int) -> Page:
+def judged(search: Search, position: Sequence[Any] | None, limit: int) -> Found:
     """Rows that `has_view_permission(request, obj)` leaves, from a few pages at most.
 
     It goes on behind the last row that was looked at, so a short page with a cursor is no end.
     """
     kept: list[dict[str, Any]] = []
     places: list[list[Any]] = []
-    end: list[Any] | None = None
     for _ in range(OVERFETCH):
-        rows = search.rows(position, limit)
-        may_be_seen = judge(search, rows)
+        rows = search.rows(position, most=limit)
+        verdicts = judge(search, rows)
         for at, record in enumerate(rows.records()):
-            end = rows.position(at)
-            if may_be_seen[at]:
+            position = rows.position(at)
+            if verdicts[at]:
                 kept.append(record)
-                places.append(end)
+                places.append(position)
             if len(kept) == limit:
                 is_last = at == rows.count - 1 and not rows.has_more
-                return page(search, kept, places.__getitem__, end=None if is_last else end)
+                end = None if is_last else position
+                return Found(records=kept, place=places.__getitem__, end=end)
         if not rows.has_more:
-            return page(search, kept, places.__getitem__, end=None)
-        position = end
-    return page(search, kept, places.__getitem__, end=end)
+            return Found(records=kept, place=places.__getitem__, end=None)
+    return Found(records=kept, place=places.__getitem__, end=list(position or ()))
 
 
 def judge(search: Search, rows: Rows) -> list[bool]:
@@ -178,20 +128,14 @@ def objects_of(base: QuerySet[Any], keys: Sequence[tuple[Any, ...]]) -> list[Any
     return list(base.filter(pk__in=keys if is_composite else [key for (key,) in keys]))
 
 
-def page(
-    search: Search,
-    records: list[dict[str, Any]],
-    place: Callable[[int], list[Any]],
-    *,
-    end: list[Any] | None,
-) -> Page:
-    """`end` is where the next page goes on; a page that is too long in bytes ends before."""
-    encoded, count = encoder.encode(records), len(records)
+def page(found: Found, bound: Callable[[], str]) -> Page:
+    """Encode. A page that is too long in bytes ends early, with a cursor."""
+    encoded, count, end = encoder.encode(found.records), len(found.records), found.end
     most = get_config().max_response
     if len(encoded) > most and count > 1:
-        encoded, count = fitting(records, most)
-        end = place(count - 1)
-    cursor = None if end is None else cursors.encode(search.bound(), end)
+        encoded, count = fitting(found.records, most)
+        end = found.place(count - 1)
+    cursor = None if end is None else cursors.encode(bound(), end)
     return Page(encoded_records=encoded, count=count, next_cursor=cursor)
 
 
@@ -230,35 +174,36 @@ def get_record(
         f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
     )
     try:
-        condition = key_condition(reach, pk, using=base.db)
+        key = key_conditions(reach, pk, using=base.db)
     except QueryError:
         raise missing from None
     if rights.judges_objects(exposure.model):
-        key = tuple(value for _, value in condition)
         with limited(base.db):
-            objects = objects_of(base, [key])
+            objects = objects_of(base, [tuple(one.value for one in key)])
         if not any(rights.may_view_object(obj) for obj in objects):
             raise missing
-    query = guarded_query(base, reach.policy)
-    query.add_q(Q(*condition))
-    names = select(rights, query, shape, ())
-    with limited(base.db):
-        _, columns = read(query, using=base.db)
-    if not columns:
+    search = Search(
+        rights=rights,
+        reach=reach,
+        shape=shape,
+        order=(),
+        wanted=Wanted(filters=key),
+        using=base.db,
+    )
+    rows = search.rows(None, most=1)
+    if not rows.count:
         raise missing
-    (record,) = shape.records(dict(zip(names, columns, strict=True)))
-    return encoder.encode(record)
+    return encoder.encode(rows.records()[0])
 
 
-def key_condition(reach: Reach, pk: Any, *, using: str) -> list[tuple[str, Any]]:
+def key_conditions(reach: Reach, pk: Any, *, using: str) -> list[Condition]:
     """What each part of the key must equal. Raises QueryError for what cannot be a key."""
-    parts = reach.keys
     given = pk if isinstance(pk, list | tuple) else [pk]
-    if len(given) != len(parts):
+    if len(given) != len(reach.keys):
         raise QueryError("This is not a key.")
     return [
-        (part.attname, key_value(part, value, using=using))
-        for part, value in zip(parts, given, strict=True)
+        Condition(path=path, operator="exact", value=key_value(path.field, value, using=using))
+        for path, value in zip(reach.key_paths, given, strict=True)
     ]
 
 

@@ -85,7 +85,7 @@ class GuardedQuery(Query):
 
     def get_compiler(self, *args: Any, **kwargs: Any) -> SQLCompiler:
         compiler: Any = super().get_compiler(*args, **kwargs)
-        kind: type[SQLCompiler] = type(compiler)
+        kind: Any = type(compiler)
         compiler.__class__ = guarded_compiler(kind)
         return compiler  # type: ignore[no-any-return]
 

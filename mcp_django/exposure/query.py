@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import DateField, Q
@@ -30,27 +31,49 @@ MAX_WORDS = 8
 LONGEST_LOOKUP = 200
 
 
-def restrictions(
-    rights: Rights, reach: Reach, arguments: Mapping[str, Any], *, using: str
-) -> list[Q]:
-    """What filters, exclude, any_of and search leave, as conditions that all hold."""
-    found: list[Q] = []
-    given = arguments.get("filters")
-    if given is not None:
-        conditions = parse_conditions(reach, given, using=using, what="filters")
-        found.append(conjunction(rights, reach, conditions))
-    given = arguments.get("exclude")
-    if given is not None:
-        conditions = parse_conditions(reach, given, using=using, what="exclude")
-        if conditions:
-            found.append(~conjunction(rights, reach, conditions))
-    given = arguments.get("any_of")
-    if given is not None:
-        found.append(alternatives(rights, reach, given, using=using))
-    given = arguments.get("search")
-    if given is not None:
-        found.append(parse_search(rights, reach, given, using=using))
-    return found
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What filters, exclude, any_of and search say, understood."""
+
+    filters: Sequence[Condition] = ()
+    exclude: Sequence[Condition] = ()
+    any_of: Sequence[Sequence[Condition]] = ()
+    #: For each word the conditions of which one must hold.
+    search: Sequence[Sequence[Condition]] = ()
+
+    @property
+    def is_conjunction(self) -> bool:
+        return not (self.exclude or self.any_of or self.search)
+
+    def build(self, rights: Rights, reach: Reach) -> Q:
+        def all_of(conditions: Sequence[Condition]) -> Q:
+            return conjunction(rights, reach, conditions)
+
+        parts = [all_of(self.filters)]
+        if self.exclude:
+            parts.append(~all_of(self.exclude))
+        if self.any_of:
+            parts.append(any_of(all_of(conditions) for conditions in self.any_of))
+        # No column can hold this word: nothing is found.
+        parts += [
+            any_of(all_of([condition]) for condition in word) if word else Q(pk__in=[])
+            for word in self.search
+        ]
+        return Q(*(part for part in parts if part))
+
+
+def any_of(parts: Iterable[Q]) -> Q:
+    return Q(*parts, _connector=Q.OR)
+
+
+def parse(reach: Reach, arguments: Mapping[str, Any], *, using: str) -> Wanted:
+    """Raises QueryError for anything that the caller may not ask or that means nothing."""
+    found: dict[str, Any] = {}
+    for name, parser in PARSERS.items():
+        given = arguments.get(name)
+        if given is not None:
+            found[name] = parser(reach, given, using=using, what=name)
+    return Wanted(**found)
 
 
 def parse_conditions(reach: Reach, given: Any, *, using: str, what: str) -> list[Condition]:
@@ -129,41 +152,44 @@ def part(bounds: tuple[int, int], operator: str, value: Any) -> Any:
     return values.integer(value, low=low, high=high)
 
 
-def alternatives(rights: Rights, reach: Reach, given: Any, *, using: str) -> Q:
+def parse_alternatives(
+    reach: Reach, given: Any, *, using: str, what: str
+) -> list[list[Condition]]:
     if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
         example = example_lookup(reach)
-        raise QueryError(f"any_of takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
-    either = Q()
-    for item in given:
-        conditions = parse_conditions(reach, item, using=using, what="any_of")
-        if not conditions:
-            raise QueryError("An empty object in any_of would match everything. Take it out.")
-        either |= conjunction(rights, reach, conditions)
-    return either
+        raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
+    found = [parse_conditions(reach, item, using=using, what=what) for item in given]
+    if not all(found):
+        raise QueryError(f"An empty object in {what} would match everything. Take it out.")
+    return found
 
 
-def parse_search(rights: Rights, reach: Reach, term: Any, *, using: str) -> Q:
+def parse_search(reach: Reach, term: Any, *, using: str, what: str) -> list[list[Condition]]:
     """Every word in any declared column, as in the admin."""
     words = values.short(values.attempt(values.text, term, "text")).split()
     if len(words) > MAX_WORDS:
-        raise QueryError(f"search takes at most {MAX_WORDS} words; this has {len(words)}.")
+        raise QueryError(f"{what} takes at most {MAX_WORDS} words; this has {len(words)}.")
     if not reach.search:
-        raise QueryError(
-            f"{reach.exposure.label} has no search; use filters{example_lookup(reach)}."
-        )
-    return Q(*(word_anywhere(rights, reach, word, using=using) for word in words))
+        example = example_lookup(reach)
+        raise QueryError(f"{reach.exposure.label} has no search; use filters{example}.")
+    return [list(places_of(reach, word, using=using)) for word in words]
 
 
-def word_anywhere(rights: Rights, reach: Reach, word: str, *, using: str) -> Q:
-    either = Q()
+def places_of(reach: Reach, word: str, *, using: str) -> Iterator[Condition]:
     for path, operator in reach.search:
+        if kind_of(path.field) == "text":
+            yield Condition(path=path, operator=operator, value=word)
+            continue
         try:
-            if kind_of(path.field) == "text":
-                condition = Condition(path=path, operator=operator, value=word)
-            else:
-                value = values.scalar(path.field, word, using=using)
-                condition = Condition(path=path, operator="exact", value=value)
+            value = values.scalar(path.field, word, using=using)
         except QueryError:  # not a number, so not in a column of numbers
             continue
-        either |= conjunction(rights, reach, [condition])
-    return either or Q(pk__in=[])
+        yield Condition(path=path, operator="exact", value=value)
+
+
+PARSERS: dict[str, Callable[..., Any]] = {
+    "filters": parse_conditions,
+    "exclude": parse_conditions,
+    "any_of": parse_alternatives,
+    "search": parse_search,
+}

@@ -156,12 +156,15 @@ class Reach:
         )
         self.labels = {path: found for path in self.paths[RETURN] if (found := self._label(path))}
         #: The primary key breaks ties anyway, so that everybody may order by it.
-        self.orders = {**spelled(key_paths(self.model)), **self.tables[ORDER]}
+        self.key_paths = key_paths(self.model)
+        self.orders = {**spelled(self.key_paths), **self.tables[ORDER]}
         self.default_order = self._default_order()
         #: Lookups of callers that were understood: as many as there are paths and operators.
         self.lookups: dict[str, Any] = {}
         #: How records of the usual shapes are made: filled by `serializers`.
         self.shapes: dict[Any, Any] = {}
+        #: SQL by the shape of a call: filled by `find`.
+        self.plans: dict[Any, Any] = {}
 
     def _is_usable(self, path: Path, *, use: str) -> bool:
         if any(model in self._grants.forbidden for hop in path.hops for model in hop.models):

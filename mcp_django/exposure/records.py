@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from django.db.models import Q
-from django.db.models.sql.constants import MULTI
 
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure.guard import RETURN, GuardedQuery
@@ -26,7 +25,7 @@ Render: TypeAlias = Callable[[Columns], Values]
 Converter: TypeAlias = Callable[[Values], Values] | None
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Shape:
     """The columns of a SELECT, and for each field of a record how it is made of them."""
 
@@ -124,25 +123,26 @@ def label(parts: Sequence[Any]) -> str:
 def select(rights: Rights, query: GuardedQuery, shape: Shape, extra: Sequence[str]) -> list[str]:
     """Put the columns of a shape, and those of the order, into a query. Returns their names."""
     names = list(dict.fromkeys((*shape.lookups, *extra)))
-    query.clear_select_fields()
-    query.add_fields(names)
     for check, path in shape.checks.items():
         model = path.field.related_model
         key = path.field.target_field.attname
         visible = guarded(rights.rows(model), policy_of(model, [key])).values(key)
         query.add_annotation(Q((f"{path.lookup}__in", visible)), check)
-    return [*names, *shape.checks]
+    names += shape.checks
+    query.set_values(names)
+    return names
 
 
-def read(query: GuardedQuery, *, using: str) -> tuple[list[Any], list[Values]]:
+def read(compiler: Any, sql: str, params: Any) -> tuple[list[Any], list[Values]]:
     """Rows as the driver gave them, and the same as columns of Python values."""
-    compiler: Any = query.get_compiler(using)
-    chunks = compiler.execute_sql(MULTI)
-    rows = [row for chunk in chunks for row in chunk]
+    with compiler.connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        rows = cursor.fetchall()
     columns: list[Values] = list(zip(*rows, strict=True))
     if rows:
-        expressions = [one for one, _, _ in compiler.select]
-        for at, (converters, expression) in compiler.get_converters(expressions).items():
+        for at, (converters, expression) in compiler.get_converters(
+            [one for one, _, _ in compiler.select]
+        ).items():
             column = columns[at]
             for convert in converters:
                 column = [convert(value, expression, compiler.connection) for value in column]

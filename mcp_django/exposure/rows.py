@@ -62,7 +62,7 @@ def multiplies(join: Any) -> bool:
     return field is not None and bool(field.one_to_many or field.many_to_many)
 
 
-def guarded_query(base: QuerySet[Any], policy: Policy) -> GuardedQuery:
+def guarded_query(base: Any, policy: Policy) -> GuardedQuery:
     """A query over the rows of `base` that compiles only what `policy` allows.
 
     The ordering of the site and of the model is dropped: it may sort by anything.

@@ -100,7 +100,9 @@ def finite(value: float) -> float | str:
 
 
 def utc(value: datetime) -> str:
-    return (value if timezone.is_naive(value) else value.astimezone(UTC)).isoformat()
+    if value.tzinfo is not UTC and not timezone.is_naive(value):
+        value = value.astimezone(UTC)
+    return value.isoformat()
 
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {

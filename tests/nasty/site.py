@@ -103,7 +103,7 @@ REGISTRY = registry()
 
 
 def caller(*, pk=1, may=lambda perm: True, narrow=None, shown=None, tables=REGISTRY, **principal):
-    """The rights of somebody who may do what `may` says and sees what `narrow` and `shown` leave."""
+    """The rights of somebody who may do what `may` says and sees what the others leave."""
     user = SimpleNamespace(has_perm=may, is_active=True, is_staff=True, pk=pk)
     request = RequestFactory().get("/")
     request.user, request.narrow, request.shown = user, narrow or {}, shown or {}
