@@ -81,11 +81,12 @@ STATIC_URL = "static/"
 MEDIA_URL = "media/"
 MEDIA_ROOT = STATE / "media"
 LOGIN_URL = "admin:login"
-# The name of the setting since Django 6.1, and the one before.
+# The terminal shows e-mail; a deployment sends it.
+MAIL = f"django.core.mail.backends.{'console' if DEBUG else 'smtp'}.EmailBackend"
 if django.VERSION >= (6, 1):
-    MAILERS = {"default": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+    MAILERS = {"default": {"BACKEND": MAIL}}
 else:
-    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    EMAIL_BACKEND = MAIL
 DEFAULT_FROM_EMAIL = "Flight desk <desk@flights.example>"
 LOGGING = {
     "version": 1,
