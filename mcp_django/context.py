@@ -38,25 +38,19 @@ class CallContext:
     notify: Notify = drop
     #: Set when nobody waits any more: the client left, or the time is over.
     cancelled: threading.Event = field(default_factory=threading.Event)
-    _progress: float | None = None
+    _value: float | None = None
 
-    def progress(
-        self, progress_now: float, *, total: float | None = None, message: str = ""
-    ) -> None:
+    def progress(self, value: float, *, total: float | None = None, message: str = "") -> None:
         """Tell the client how far this call is. Costs nothing where it did not ask.
 
         Values must rise from call to call; one that does not is dropped, since the protocol
         forbids sending it. Raises Cancelled when nobody waits for the call any more.
         """
         self.check()
-        if self.progress_token is None:
+        if self.progress_token is None or (self._value is not None and value <= self._value):
             return
-        if self._progress is not None and progress_now <= self._progress:
-            return
-        self._progress = progress_now
-        self.notify(
-            progress(self.progress_token, progress_now, total=total, message=message or None)
-        )
+        self._value = value
+        self.notify(progress(self.progress_token, value, total=total, message=message or None))
 
     def check(self) -> None:
         """Raise Cancelled when nobody waits for this call any more. Call it in long loops."""

@@ -12,8 +12,10 @@ from django.db.models import FileField
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.find import get_record
+from mcp_django.exposure.guard import RETURN
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.reach import reach_of
 from mcp_django.protocol.content import ResourceContents
 
 
@@ -55,11 +57,10 @@ def file_field(exposure: ModelExposure, name: str) -> FileField:
     return field
 
 
-def has_files(exposure: ModelExposure) -> bool:
-    return any(
-        isinstance(field, FileField) and field.name in exposure.fields
-        for field in exposure.model._meta.concrete_fields
-    )
+def has_files(rights: Rights, exposure: ModelExposure) -> bool:
+    """Whether this caller can see a field that names a file."""
+    paths = reach_of(rights, exposure).paths[RETURN]
+    return any(not path.hops and isinstance(path.field, FileField) for path in paths)
 
 
 def no_file() -> NotFound:

@@ -97,7 +97,7 @@ def list_templates(rights: Rights) -> list[ResourceTemplate]:
     exposures = rights.exposures()
     if not exposures:
         return []
-    return TEMPLATES + [FILES] * any(has_files(exposure) for exposure in exposures)
+    return TEMPLATES + [FILES] * any(has_files(rights, one) for one in exposures)
 
 
 def read_resource(rights: Rights, uri: str) -> list[ResourceContents]:

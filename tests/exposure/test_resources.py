@@ -118,6 +118,7 @@ def test_resources_and_templates_are_listed_with_descriptions(client):
         "django://models/{model}",
         "django://objects/{model}{?filters*,search,order_by,fields,cursor}",
         "django://objects/{model}/{pk}",
+        "django://files/{model}/{pk}/{field}",
     }
     assert all(one["description"] for one in [*listed, *templates])
 
@@ -141,7 +142,7 @@ def test_clients_without_resources_reach_them_through_tools(client, order):
     assert {one["uri"] for one in listed["resources"]} == {
         one["uri"] for one in client.list_resources()
     }
-    assert len(listed["resourceTemplates"]) == 3
+    assert len(listed["resourceTemplates"]) == 4
     text = msgspec.json.decode(answer["contents"][0]["text"])
     assert text == client.read_resource("django://site")
 

@@ -22,7 +22,7 @@ class OrderExposure(mcp.ModelExposure):
     description = "Orders of the shop. Totals are in euros."
 
 
-mcp.register(Memo, fields=["id", "text", "code"])
+mcp.register(Memo, fields=["id", "text", "code", "scan"])
 
 
 class Echo(Struct):

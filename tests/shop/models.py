@@ -33,6 +33,8 @@ class Memo(models.Model):
 
     text = models.TextField()
     code = models.SlugField(unique=True)
+    scan = models.FileField(blank=True)
+    draft = models.FileField(blank=True)  # not exposed
 
 
 class Ledger(models.Model):

@@ -1,0 +1,91 @@
+"""The content of file fields."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from django.core.files.base import ContentFile
+
+from mcp_django.testing import Client, ProtocolFailure
+from tests.shop.models import Memo
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def memo():
+    memo = Memo(text="x", code="m")
+    memo.scan.save("scan.png", ContentFile(b"\x89PNG"))
+    memo.draft.save("draft.txt", ContentFile(b"secret"))
+    return memo
+
+
+def refusal(client, uri):
+    with pytest.raises(ProtocolFailure) as failure:
+        client.read_resource(uri)
+    return failure.value.message
+
+
+def test_a_file_travels_as_a_blob_with_its_type(client, memo):
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+
+    contents = client.request("resources/read", {"uri": uri})["contents"]
+
+    assert contents == [
+        {"uri": uri, "mimeType": "image/png", "blob": base64.b64encode(b"\x89PNG").decode()}
+    ]
+
+
+def test_a_file_of_unknown_type_is_bytes(client, memo):
+    memo.scan.save("scan.q7z", ContentFile(b"?"))
+
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+
+    contents = client.request("resources/read", {"uri": uri})["contents"]
+    assert contents[0]["mimeType"] == "application/octet-stream"
+
+
+@pytest.mark.parametrize("field", ["draft", "text", "nothing", "pk", "id", "scan__name"])
+def test_fields_that_name_no_file_of_this_caller_are_not_found(client, memo, field):
+    assert refusal(client, f"django://files/shop.memo/{memo.pk}/{field}") == "Resource not found."
+
+
+def test_a_record_without_a_file_has_none(client):
+    memo = Memo.objects.create(text="x", code="m")
+
+    assert refusal(client, f"django://files/shop.memo/{memo.pk}/scan") == "Resource not found."
+
+
+def test_a_file_that_is_gone_from_storage_is_not_found(client, memo):
+    memo.scan.storage.delete(memo.scan.name)
+
+    assert refusal(client, f"django://files/shop.memo/{memo.pk}/scan") == "Resource not found."
+
+
+def test_a_stored_name_that_leaves_the_storage_is_not_followed(client, memo):
+    Memo.objects.update(scan="../../../../etc/passwd")
+
+    assert refusal(client, f"django://files/shop.memo/{memo.pk}/scan") == "Resource not found."
+
+
+def test_a_file_that_is_too_long_is_refused_in_words(client, memo, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 4}
+
+    assert "longer than 3 bytes" in refusal(client, f"django://files/shop.memo/{memo.pk}/scan")
+
+
+def test_the_template_is_listed_only_to_who_may_see_a_file(make_user, client):
+    def templates(client):
+        listed = client.list_all("resources/templates/list", "resourceTemplates")
+        return [one["name"] for one in listed]
+
+    other = Client(user=make_user("other", "view_order", is_staff=True))
+
+    assert "file" in templates(client)
+    assert "file" not in templates(other)
