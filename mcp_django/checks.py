@@ -33,15 +33,11 @@ WORDS = {
 
 
 def a_check(find: Callable[..., Iterator[CheckMessage]]) -> Check:
-    """A check that holds its tongue while the setting as a whole cannot be read: E003 says why."""
+    """A check that holds its tongue while the setting itself is wrong: E003 says where."""
 
     @wraps(find)
     def check(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-        try:
-            get_config()
-        except (ImproperlyConfigured, TypeError, AttributeError):
-            return []
-        return list(find(**kwargs))
+        return [] if check_settings() else list(find(**kwargs))
 
     return check
 

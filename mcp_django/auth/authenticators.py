@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, Protocol, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from mcp_django.conf import get_config
+from mcp_django.conf import Config, get_config
 from mcp_django.exceptions import ServiceUnavailable
 from mcp_django.principal import SCOPES, Principal
 
@@ -40,15 +39,18 @@ def authenticators() -> tuple[Authenticator, ...]:
 
     Raises ServiceUnavailable when there are none, ImproperlyConfigured when one cannot be used.
     """
-    configured = get_config().authenticators
-    if not configured:
+    config = get_config()
+    if not config.authenticators:
         raise ServiceUnavailable("MCP_DJANGO['AUTHENTICATORS'] is empty.")
-    return _prepared(tuple(configured))
+    global _known
+    known = _known
+    if known is None or known[0] is not config:
+        known = _known = (config, tuple(prepared(one) for one in config.authenticators))
+    return known[1]
 
 
-@lru_cache(maxsize=8)
-def _prepared(configured: tuple[Any, ...]) -> tuple[Authenticator, ...]:
-    return tuple(prepared(one) for one in configured)
+#: The configuration that was in force at the last call, and its authenticators.
+_known: tuple[Config, tuple[Authenticator, ...]] | None = None
 
 
 def prepared(configured: object) -> Authenticator:
@@ -57,7 +59,7 @@ def prepared(configured: object) -> Authenticator:
     if isinstance(found, str):
         try:
             found = import_string(found)
-        except ImportError as error:
+        except (ImportError, ValueError) as error:
             raise ImproperlyConfigured(f"{configured!r} cannot be imported: {error}.") from error
     if isinstance(found, type):
         try:

@@ -38,7 +38,7 @@ class DRF:
         self.scopes = known_scopes(self.scopes, of=f"DRF({self.path!r})")
         try:
             found = import_string(self.path)
-        except ImportError as error:
+        except (ImportError, ValueError) as error:
             raise ImproperlyConfigured(
                 f"DRF({self.path!r}) cannot be imported: {error}."
             ) from error

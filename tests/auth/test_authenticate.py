@@ -104,6 +104,7 @@ def test_a_site_without_authenticators_answers_nobody(settings, present):
     ("entry", "sentence"),
     [
         ("nowhere.Nothing", "cannot be imported"),
+        (".Nothing", "cannot be imported"),
         ("mcp_django.auth.Nothing", "cannot be imported"),
         ("mcp_django.auth.DevUser", "needs arguments"),
         ("collections.OrderedDict", "is no authenticator"),

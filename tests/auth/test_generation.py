@@ -147,6 +147,10 @@ def test_a_database_that_cannot_say_leaves_the_last_number(clock):
         assert current() == 7
 
 
+def test_a_row_says_what_it_counts():
+    assert str(ExposureGeneration(number=7)) == "default: 7"
+
+
 # Raising
 
 

@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from mcp_django.auth.users import is_active
 from mcp_django.conf import get_config
 from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES
@@ -57,7 +58,7 @@ class Command(BaseCommand):
 
     def create(self, *, user: str, as_json: bool, **options: Any) -> None:
         found = find_user(user)
-        if not found.is_active:
+        if not is_active(found):
             raise CommandError(f"The user {user!r} is not active, so a token would be of no use.")
         token, secret = make_token(user=found, **options)
         if as_json:

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, Permission
+from django.contrib.sessions.models import Session
+from django.test import Client, RequestFactory
+from django.urls import reverse
+from django.utils import timezone
+
+from mcp_django.admin import token_forms, tokens
+from mcp_django.auth.authenticate import authenticate
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import Registry
+from mcp_django.models import PersonalToken
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:mcp_django_personaltoken_changelist")
+ADD = reverse("admin:mcp_django_personaltoken_add")
+
+
+def change_page(token):
+    return reverse("admin:mcp_django_personaltoken_change", args=[token.pk])
+
+
+@pytest.fixture
+def make_staff(django_user_model):
+    """Staff who may do everything with tokens that the model's own permissions give."""
+
+    def make(name, *codenames, **attributes):
+        user = django_user_model.objects.create_user(name, is_staff=True, **attributes)
+        names = [f"{verb}_personaltoken" for verb in ("view", "add", "change", "delete")]
+        user.user_permissions.set(Permission.objects.filter(codename__in=[*names, *codenames]))
+        return user
+
+    return make
+
+
+@pytest.fixture
+def alice(make_staff):
+    return make_staff("alice")
+
+
+@pytest.fixture
+def browse():
+    def login(user):
+        browser = Client()
+        browser.force_login(user)
+        return browser
+
+    return login
+
+
+@pytest.fixture
+def bobs_token(make_staff):
+    return PersonalToken.create(user=make_staff("bob"), name="bob's phone")[0]
+
+
+def form(**changed):
+    ends = timezone.now() + timedelta(days=5)
+    return {
+        "name": "laptop",
+        "scopes": ["mcp:read"],
+        "expires_at_0": ends.strftime("%Y-%m-%d"),
+        "expires_at_1": "12:00:00",
+        **changed,
+    }
+
+
+def secret_in(response):
+    [found] = set(re.findall(r"mcp_[0-9A-Za-z]{49}", response.content.decode()))
+    return found
+
+
+# Making one
+
+
+def test_the_form_starts_with_the_default_expiry_and_reading(browse, alice):
+    page = browse(alice).get(ADD)
+
+    shown = page.context["adminform"].form
+    days = shown["expires_at"].initial - timezone.now()
+    assert timedelta(days=89) < days <= timedelta(days=90)
+    assert shown["scopes"].initial == ["mcp:read"]
+    assert "user" not in shown.fields
+
+
+def test_the_answer_to_the_form_shows_a_secret_that_works(browse, alice):
+    response = browse(alice).post(ADD, form(scopes=["mcp:read", "mcp:write"], read_only="on"))
+
+    header = {"authorization": f"Bearer {secret_in(response)}"}
+    principal = authenticate(RequestFactory().post("/mcp", headers=header))
+    assert response.status_code == 200
+    assert "only time that the token is shown" in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
+    assert principal.user == alice
+    assert principal.scopes == {"mcp:read", "mcp:write"}
+    assert principal.restriction.read_only
+    assert principal.restriction.models is None
+
+
+def test_the_secret_is_shown_once_and_kept_nowhere(browse, alice):
+    browser = browse(alice)
+    response = browser.post(ADD, form())
+    secret, token = secret_in(response), PersonalToken.objects.get()
+
+    pages = [browser.get(url).content.decode() for url in (LIST, change_page(token))]
+    kept = [
+        *(session.get_decoded() for session in Session.objects.all()),
+        *LogEntry.objects.values_list("change_message", "object_repr"),
+        *(cookie.output() for cookie in browser.cookies.values()),
+        *PersonalToken.objects.values(),
+    ]
+
+    assert not any(secret in page or token.digest in page for page in pages)
+    assert secret not in repr(kept)
+
+
+def test_the_token_may_be_held_to_exposed_models(browse, alice, monkeypatch):
+    registry = Registry()
+    registry.register(Group, type("G", (ModelExposure,), {"fields": ["name"]}))
+    monkeypatch.setattr(token_forms, "registry", registry)
+
+    browse(alice).post(ADD, form(models=["auth.group"]))
+
+    assert PersonalToken.objects.get().models == ["auth.group"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"scopes": []}, "This field is required."),
+        ({"scopes": ["mcp:all"]}, "is not one of the available choices"),
+        ({"models": ["shop.nothing"]}, "is not one of the available choices"),
+        ({"expires_at_0": "2020-01-01"}, "Choose a date in the future."),
+        ({"expires_at_0": "2999-01-01"}, "A token lives 365 days at most."),
+        ({"expires_at_0": ""}, "This field is required."),
+    ],
+    ids=str,
+)
+def test_a_form_with_a_mistake_makes_nothing(browse, alice, wrong, sentence):
+    response = browse(alice).post(ADD, form(**wrong))
+
+    assert sentence in response.content.decode()
+    assert not PersonalToken.objects.exists()
+
+
+# Whose
+
+
+def test_staff_cannot_make_a_token_for_somebody_else(browse, alice, bobs_token):
+    browse(alice).post(ADD, form(user=bobs_token.user.pk))
+
+    assert PersonalToken.objects.get(name="laptop").user == alice
+
+
+@pytest.mark.parametrize("attributes", [{"is_superuser": True}, {}])
+def test_those_who_manage_all_can(browse, make_staff, bobs_token, attributes):
+    codenames = [] if attributes else ["manage_all_tokens"]
+    manager = make_staff("mary", *codenames, **attributes)
+
+    response = browse(manager).post(ADD, form(user=bobs_token.user.pk))
+
+    assert secret_in(response)
+    assert PersonalToken.objects.get(name="laptop").user == bobs_token.user
+
+
+def test_nobody_makes_himself_a_superusers_token(browse, make_staff):
+    root = make_staff("root", is_superuser=True)
+    manager = make_staff("mary", "manage_all_tokens")
+
+    response = browse(manager).post(ADD, form(user=root.pk))
+
+    assert "not one of the available choices" in response.content.decode()
+    assert not PersonalToken.objects.exists()
+
+
+def test_users_who_cannot_be_superusers_are_all_offered(alice, monkeypatch, rf):
+    class Plain:
+        class _meta:
+            @staticmethod
+            def get_fields():
+                return []
+
+        _default_manager = type(alice)._default_manager
+
+    monkeypatch.setattr(tokens, "get_user_model", lambda: Plain)
+    request = rf.get("/")
+    request.user = alice
+
+    assert list(tokens.possible_owners(request)) == [alice]
+
+
+def test_other_peoples_tokens_do_not_exist_for_staff(browse, alice, bobs_token):
+    browser = browse(alice)
+
+    assert bobs_token.name not in browser.get(LIST).content.decode()
+    assert browser.get(change_page(bobs_token)).status_code == 302
+    browser.post(LIST, {"action": "revoke_selected", "_selected_action": [bobs_token.pk]})
+    bobs_token.refresh_from_db()
+    assert bobs_token.revoked_at is None
+
+
+@pytest.mark.parametrize("verb", ["view", "change", "delete"])
+def test_permission_is_asked_per_token(rf, alice, bobs_token, verb):
+    model_admin = admin.site.get_model_admin(PersonalToken)
+    request = rf.get("/")
+    request.user = alice
+    mine, _ = PersonalToken.create(user=alice, name="mine")
+    may = getattr(model_admin, f"has_{verb}_permission")
+
+    assert may(request)
+    assert may(request, mine)
+    assert not may(request, bobs_token)
+
+
+def test_without_the_models_permissions_there_is_no_page(browse, django_user_model):
+    staff = django_user_model.objects.create_user("eve", is_staff=True)
+
+    assert browse(staff).get(ADD).status_code == 403
+    assert browse(staff).get(LIST).status_code == 403
+
+
+# Seeing and ending
+
+
+def test_the_list_tells_what_each_token_is(browse, make_staff, bobs_token):
+    page = browse(make_staff("mary", "manage_all_tokens")).get(LIST).content.decode()
+
+    for word in ("bob", f"mcp_{bobs_token.hint}…", "mcp:read", "active"):
+        assert word in page
+
+
+def test_tokens_are_found_by_user_name_or_state(browse, make_staff, bobs_token):
+    mary = make_staff("mary", "manage_all_tokens")
+    gone, _ = PersonalToken.create(user=mary, name="gone")
+    gone.revoke()
+    old, _ = PersonalToken.create(user=mary, name="old")
+    PersonalToken.objects.filter(pk=old.pk).update(expires_at=timezone.now())
+    browser = browse(mary)
+
+    def found(query):
+        return {one.name for one in browser.get(f"{LIST}?{query}").context["cl"].result_list}
+
+    assert found("q=bob") == {bobs_token.name}
+    assert found("q=old") == {"old"}
+    assert found("state=active") == {bobs_token.name}
+    assert found("state=expired") == {"old"}
+    assert found("state=revoked") == {"gone"}
+    assert found("") == {bobs_token.name, "old", "gone"}
+
+
+def test_afterwards_only_the_name_can_change(browse, alice):
+    token, _ = PersonalToken.create(user=alice, name="laptop", models=["auth.group"])
+    browser = browse(alice)
+
+    assert "auth.group" in browser.get(change_page(token)).content.decode()
+    browser.post(change_page(token), form(name="desk", scopes=["mcp:write"], read_only="on"))
+
+    after = PersonalToken.objects.get()
+    assert after.name == "desk"
+    assert (after.scopes, after.read_only, after.digest) == (["mcp:read"], False, token.digest)
+    assert after.expires_at == token.expires_at
+
+
+def test_a_token_without_a_limit_says_so(browse, alice):
+    token, _ = PersonalToken.create(user=alice, name="laptop")
+
+    assert "no limit" in browse(alice).get(change_page(token)).content.decode()
+
+
+def test_revoking_ends_tokens_and_leaves_a_trace(browse, alice):
+    first, second = (PersonalToken.create(user=alice, name=name)[0] for name in "ab")
+    second.revoke()
+
+    response = browse(alice).post(
+        LIST,
+        {"action": "revoke_selected", "_selected_action": [first.pk, second.pk]},
+        follow=True,
+    )
+
+    assert "Personal tokens revoked: 1." in response.content.decode()
+    assert all(token.state() == "revoked" for token in PersonalToken.objects.all())
+    assert [one.change_message for one in LogEntry.objects.all()] == ["Revoked."]
+
+
+def test_staff_who_may_only_look_cannot_revoke(browse, django_user_model):
+    staff = django_user_model.objects.create_user("eve", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="view_personaltoken"))
+    token, _ = PersonalToken.create(user=staff, name="x")
+
+    browse(staff).post(LIST, {"action": "revoke_selected", "_selected_action": [token.pk]})
+
+    token.refresh_from_db()
+    assert token.state() == "active"

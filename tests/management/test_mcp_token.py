@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import RequestFactory
+from django.utils import timezone
+
+from mcp_django.auth.authenticate import authenticate
+from mcp_django.exceptions import AuthenticationFailed
+from mcp_django.models import PersonalToken
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice(django_user_model):
+    return django_user_model.objects.create_user("alice")
+
+
+def run(*arguments):
+    """What the command wrote to stdout and to stderr."""
+    out, err = StringIO(), StringIO()
+    call_command("mcp_token", *arguments, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def present(secret):
+    headers = {"authorization": f"Bearer {secret}"}
+    return authenticate(RequestFactory().post("/mcp", headers=headers))
+
+
+def test_a_new_token_works_and_is_all_that_stdout_gets(alice):
+    out, err = run("create", "alice")
+
+    assert present(out.strip()).user == alice
+    assert "shown once" in err
+    assert out.strip() not in err
+
+
+def test_a_program_gets_one_json_object(alice):
+    out, err = run("create", "alice", "--json", "--name", "ci")
+
+    made = json.loads(out)
+    assert present(made["token"]).client == "ci"
+    assert made["user"] == "alice"
+    assert made["scopes"] == ["mcp:read"]
+    assert made["id"] == PersonalToken.objects.get().pk
+    assert made["expires_at"] == PersonalToken.objects.get().expires_at.isoformat()
+    assert err == ""
+
+
+def test_every_limit_can_be_asked_for(alice):
+    options = ["--scope", "mcp:read", "--scope", "mcp:write", "--read-only", "--days", "3"]
+    out, _ = run("create", "alice", "--json", *options, "--model", "auth.User")
+
+    principal = present(json.loads(out)["token"])
+
+    assert principal.scopes == {"mcp:read", "mcp:write"}
+    assert principal.restriction.read_only
+    assert principal.restriction.models == {"auth.user"}
+    assert timedelta(days=2) < principal.expires_at - timezone.now() <= timedelta(days=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["create", "bob"], "There is no user whose username is 'bob'"),
+        (["create", "alice", "--scope", "mcp:reed"], "Unknown scope 'mcp:reed'. Use some of"),
+        (
+            ["create", "alice", "--model", "auth.usr"],
+            "'auth.usr'. Did you mean auth.user",
+        ),
+        (["create", "alice", "--model", "x"], "There is no model 'x'."),
+        (["create", "alice", "--days", "0"], "--days is between 1 and 365."),
+        (["create", "alice", "--days", "366"], "--days is between 1 and 365."),
+        (["list", "bob"], "There is no user"),
+        (["revoke", "99"], "There is no token 99. See: manage.py mcp_token list"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(alice, arguments, sentence):
+    with pytest.raises(CommandError) as refused:
+        run(*arguments)
+
+    assert sentence in str(refused.value)
+    assert not PersonalToken.objects.exists()
+
+
+def test_nobody_makes_a_token_that_could_not_be_used(alice):
+    alice.is_active = False
+    alice.save()
+
+    with pytest.raises(CommandError, match="not active"):
+        run("create", "alice")
+
+
+def test_the_list_shows_whose_and_never_the_secret(alice, django_user_model):
+    secret, _ = run("create", "alice", "--name", "laptop")
+    PersonalToken.create(user=django_user_model.objects.create_user("bob"), name="phone")
+
+    everybody, _ = run("list")
+    hers, _ = run("list", "alice")
+
+    assert everybody.count("\n") == 2
+    assert "alice\tlaptop" in hers
+    assert "active" in hers
+    assert "bob" not in hers
+    assert secret.strip() not in everybody
+
+
+def test_the_list_for_programs_says_what_became_of_each(alice):
+    run("create", "alice")
+    token = PersonalToken.objects.get()
+    token.mark_used(now=timezone.now())
+    token.revoke()
+    run("create", "alice")
+
+    listed = json.loads(run("list", "--json")[0])
+
+    assert [one["state"] for one in listed] == ["revoked", "active"]
+    assert [one["last_used_at"] is None for one in listed] == [False, True]
+
+
+def test_a_revoked_token_is_over(alice):
+    secret, _ = run("create", "alice")
+
+    out, _ = run("revoke", str(PersonalToken.objects.get().pk))
+
+    assert "is revoked" in out
+    with pytest.raises(AuthenticationFailed):
+        present(secret.strip())

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django import checks
+from mcp_django.auth import DRF, DevUser
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import Registry
+
+GOOD = {"PUBLIC_URL": "https://shop.example.com"}
+
+
+def ours():
+    return run_checks(tags=["mcp_django"])
+
+
+def ids():
+    return [message.id.removeprefix("mcp_django.") for message in ours()]
+
+
+@pytest.fixture
+def configure(settings):
+    def apply(**given):
+        settings.MCP_DJANGO = {**GOOD, **given}
+
+    return apply
+
+
+@pytest.fixture
+def expose(monkeypatch):
+    """A registry with this exposure and nothing else."""
+
+    def apply(**attributes):
+        found = Registry()
+        found.register(Group, type("GroupExposure", (ModelExposure,), attributes))
+        monkeypatch.setattr(found, "_exposures", {Group: found._classes[Group](Group)})
+        monkeypatch.setattr(checks, "registry", found)
+
+    return apply
+
+
+@pytest.fixture(autouse=True)
+def nothing_exposed(monkeypatch):
+    found = Registry()
+    monkeypatch.setattr(found, "_exposures", {})
+    monkeypatch.setattr(checks, "registry", found)
+
+
+def test_a_site_without_mistakes_hears_nothing(configure):
+    configure()
+
+    assert ours() == []
+
+
+# Authenticators
+
+
+def test_a_site_without_authenticators_is_told_what_to_type(configure):
+    configure(AUTHENTICATORS=[])
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.E001"
+    assert message.hint == '"AUTHENTICATORS": ["mcp_django.auth.PersonalTokens"]'
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "nowhere.Nothing",
+        "collections.OrderedDict",
+        DRF("rest_framework.authentication.SessionAuthentication"),
+        DRF("oauth2_provider.contrib.rest_framework.OAuth2Authentication"),
+    ],
+    ids=["missing", "no authenticator", "cookies", "scopeless"],
+)
+def test_an_authenticator_that_cannot_be_used_is_an_error(configure, entry):
+    configure(AUTHENTICATORS=["mcp_django.auth.PersonalTokens", entry])
+
+    assert ids() == ["E002"]
+
+
+def test_a_dev_user_in_production_is_a_warning(configure, settings):
+    configure(AUTHENTICATORS=[DevUser("alice")])
+    assert ids() == ["W001"]
+
+    settings.DEBUG = True
+
+    assert ids() == []
+
+
+def test_a_server_for_everybody_says_so(configure):
+    configure(AUTHENTICATORS=["mcp_django.auth.Anonymous"])
+
+    assert ids() == ["W002"]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"NAMES": "x"}, "Write 'NAME'."),
+        ({"XQZ": 1}, "The keys are: ADMIN_SITES"),
+        ({5: 1}, "The keys are: ADMIN_SITES"),
+        ({"NAME": 3}, "a string"),
+        ({"MAX_BODY": "4 MB"}, "a positive whole number"),
+        ({"MAX_BODY": 0}, "a positive whole number"),
+        ({"MAX_BODY": True}, "a positive whole number"),
+        ({"MAX_BODY": 1.5}, "a positive whole number"),
+        ({"TOOL_TIMEOUT": "1"}, "a positive number"),
+        ({"READ_ONLY": 1}, "True or False"),
+        ({"ADMIN_SITES": "admin"}, "a list of strings"),
+        ({"ADMIN_SITES": [1]}, "a list of strings"),
+        ({"AUTHENTICATORS": "mcp_django.auth.Anonymous"}, "a list"),
+        ({"RUN_MIDDLEWARE": 1}, "a string or a list"),
+        ({"QUERY_THREADS": 0}, "None or a positive number"),
+    ],
+    ids=str,
+)
+def test_a_mistake_in_the_settings_is_an_error_with_a_hint(settings, given, words):
+    settings.MCP_DJANGO = {**GOOD, **given}
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.E003"
+    assert words in message.hint
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"TOOL_TIMEOUT": 1},
+        {"QUERY_THREADS": 2},
+        {"QUERY_THREADS": None},
+        {"RUN_MIDDLEWARE": ["a.B"]},
+        {"RUN_MIDDLEWARE": "none"},
+        {"ADMIN_SITES": ()},
+    ],
+    ids=str,
+)
+def test_every_kind_of_value_that_may_be_passes(configure, given):
+    configure(**given)
+
+    assert ids() == []
+
+
+@pytest.mark.parametrize("given", [None, ["NAME"], {"NAMES": "x"}], ids=str)
+def test_settings_that_cannot_be_read_are_one_error_and_no_crash(settings, given):
+    settings.MCP_DJANGO = given
+
+    assert ids() == ["E003"]
+
+
+def test_a_site_without_the_setting_is_not_told_that_it_is_wrong(settings):
+    del settings.MCP_DJANGO
+
+    assert ids() == ["E004"]
+
+
+# The public address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "shop.example.com",
+        "https://",
+        "https://shop.example.com/",
+        "https://shop.example.com/mcp",
+        "https://shop.example.com?x",
+        "https://user@shop.example.com",
+        "https://shop.example.com:port",
+        "https://[::1",
+        "ftp://shop.example.com",
+    ],
+)
+def test_what_is_no_origin_is_an_error_in_production_only(configure, settings, url):
+    configure(PUBLIC_URL=url)
+    assert ids() == ["E004"]
+
+    settings.DEBUG = True
+
+    assert ids() == []
+
+
+@pytest.mark.parametrize(
+    "url", ["https://shop.example.com", "http://127.0.0.1:8000", "https://[::1]:8443"]
+)
+def test_an_origin_passes(configure, url):
+    configure(PUBLIC_URL=url)
+
+    assert ids() == []
+
+
+# Exposures
+
+
+def test_a_path_that_leads_nowhere_is_an_error(configure, expose):
+    configure()
+    expose(fields=["name", "nme"])
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.E005"
+    assert "nme" in message.msg
+
+
+def test_an_action_that_the_admin_lacks_is_an_error(configure, expose):
+    configure()
+    expose(fields=["name"], actions=["shout", "delete_selected"])
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.E005"
+    assert 'no ModelAdmin of auth.group has "shout"' in message.msg
+
+
+def test_actions_that_depend_on_the_request_are_not_judged(configure, expose, monkeypatch):
+    class Moody(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at run time
+        def get_actions(self, request):
+            return {}
+
+    configure()
+    expose(fields=["name"], actions=["shout"])
+    monkeypatch.setitem(admin.site._registry, Group, Moody(Group, admin.site))
+
+    assert ids() == []
+
+
+def test_actions_without_the_admin_are_an_error(configure, expose, monkeypatch):
+    configure()
+    expose(fields=["name"], actions=["shout"])
+    installed = apps.is_installed
+    monkeypatch.setattr(
+        apps, "is_installed", lambda name: name != "django.contrib.admin" and installed(name)
+    )
+
+    [message] = ours()
+
+    assert "not installed" in message.msg
+
+
+def test_declarations_that_cannot_be_resolved_are_an_error(configure, monkeypatch):
+    class Broken(Registry):
+        def _resolve(self):
+            raise ImproperlyConfigured("GroupExposure lists no fields.")
+
+    configure()
+    monkeypatch.setattr(checks, "registry", Broken())
+
+    assert [(one.id, one.msg) for one in ours()] == [
+        ("mcp_django.E005", "GroupExposure lists no fields.")
+    ]
