@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types.methods import CLIENT_REQUESTS
+
+from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
+from mcp_django.protocol.methods import METHODS, NAME_PARAMS, parse_params, served
+from mcp_django.protocol.revisions import Era, Revision
+
+BOTH = {
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+}
+SERVED = {Era.LEGACY: BOTH | {"initialize", "ping"}, Era.MODERN: BOTH | {"server/discover"}}
+NAMES = {name for name, _ in CLIENT_REQUESTS} | {"", "rpc.discover", "tools/List", "tools/list "}
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_method_is_served_in_its_eras_only(revision, name):
+    if name in SERVED[revision.era]:
+        assert served(name, revision) is METHODS[name]
+    else:
+        with pytest.raises(ProtocolError) as caught:
+            served(name, revision)
+        # An unknown method is 404 since 2026-07-28; before, errors ride on 200.
+        status = 404 if revision.era is Era.MODERN else 200
+        assert (caught.value.code, caught.value.status) == (METHOD_NOT_FOUND, status)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_served_method_exists_in_the_revision_that_serves_it(revision, name):
+    if revision.era in METHODS[name].eras:
+        assert (name, revision.value) in CLIENT_REQUESTS
+
+
+def test_the_answer_to_a_long_name_is_short():
+    with pytest.raises(ProtocolError) as caught:
+        served("x" * 10_000, Revision.V2025_11_25)
+
+    assert len(caught.value.message) < 120
+
+
+def test_the_header_name_repeats_one_member_of_some_methods():
+    assert NAME_PARAMS == {
+        "tools/call": "name",
+        "prompts/get": "name",
+        "resources/read": "uri",
+        "tasks/get": "taskId",
+        "tasks/update": "taskId",
+        "tasks/cancel": "taskId",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "member"),
+    [
+        ("tools/call", {}, "name"),
+        ("tools/call", {"name": 1}, "name"),
+        ("tools/call", {"name": None}, "name"),
+        ("tools/call", {"name": "a", "arguments": []}, "arguments"),
+        ("tools/call", {"name": "a", "arguments": "{}"}, "arguments"),
+        ("resources/read", {}, "uri"),
+        ("resources/read", {"uri": ["a"]}, "uri"),
+        ("tools/list", {"cursor": 1}, "cursor"),
+        ("resources/list", {"cursor": {}}, "cursor"),
+        ("resources/templates/list", {"cursor": False}, "cursor"),
+    ],
+)
+def test_params_of_another_shape_are_refused_and_the_member_is_named(method, params, member):
+    with pytest.raises(ProtocolError, match=member) as caught:
+        parse_params(method, params)
+
+    assert (caught.value.code, caught.value.status) == (INVALID_PARAMS, 200)
+
+
+@pytest.mark.parametrize("params", [{}, {"cursor": None}, {"cursor": ""}, {"_meta": {}, "x": 1}])
+def test_the_params_of_a_list_may_be_empty_and_an_empty_cursor_is_one(params):
+    assert parse_params("tools/list", params).cursor == params.get("cursor")
+
+
+@pytest.mark.parametrize("arguments", [None, {}, {"a": [1]}])
+def test_a_tool_call_has_a_name_and_maybe_arguments(arguments):
+    params = parse_params("tools/call", {"name": "a", "arguments": arguments, "task": {}})
+
+    assert (params.name, params.arguments) == ("a", arguments)
+
+
+@given(
+    st.sampled_from(sorted(METHODS)),
+    st.dictionaries(
+        st.sampled_from(["name", "uri", "cursor", "arguments", "_meta"]),
+        st.none() | st.integers() | st.text() | st.dictionaries(st.text(), st.integers()),
+    ),
+)
+def test_any_params_are_read_or_refused_with_a_protocol_error(method, params):
+    try:
+        parse_params(method, params)
+    except ProtocolError as error:
+        code = error.code
+    else:
+        code = INVALID_PARAMS
+
+    assert code == INVALID_PARAMS
