@@ -167,7 +167,7 @@ class PersonalTokenAdmin(TokenModelAdmin):
     ) -> HttpResponse:
         """The page with the secret: the answer to the form itself, so that there is no second."""
         opts = self.model._meta
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]  # for {% url %}
+        request.current_app = self.admin_site.name  # for {% url %}
         response = TemplateResponse(
             request,
             "admin/mcp_django/personaltoken/secret.html",
