@@ -22,8 +22,10 @@ def keep(name: str, make: Callable[[], str]) -> str:
             os.link(fresh, path)
         except FileExistsError:
             pass  # Another process was first: its text counts.
+        except OSError:
+            fresh.replace(path)  # Some file systems, as those of shared folders, have no links.
         finally:
-            fresh.unlink()
+            fresh.unlink(missing_ok=True)
     return path.read_text().strip()
 
 

@@ -36,7 +36,7 @@ class FlightAdmin(FlightActions, NarrowedAdmin):
         "delay_minutes",
         "gate",
     ]
-    list_filter = ["status", ("incidents", admin.EmptyFieldListFilter), "airline"]
+    list_filter = ["status", "airline"]
     list_select_related = ["airline", "origin", "destination"]
     list_per_page = 50
     date_hierarchy = "scheduled_departure"

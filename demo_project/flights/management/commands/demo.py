@@ -19,7 +19,6 @@ HOST = "127.0.0.1"
 
 class Command(BaseCommand):
     help = "Start the flight desk: prepare the database, say how to connect, and serve."
-    requires_migrations_checks = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000)
