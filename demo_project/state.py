@@ -23,7 +23,7 @@ def keep(name: str, make: Callable[[], str]) -> str:
         except FileExistsError:
             pass  # Another process was first: its text counts.
         except OSError:
-            fresh.replace(path)  # Some file systems, as those of shared folders, have no links.
+            fresh.replace(path)  # Some network file systems have no links.
         finally:
             fresh.unlink(missing_ok=True)
     return path.read_text().strip()
