@@ -5,10 +5,10 @@ from datetime import date
 import airportsdata
 
 DIGESTS = {
-    "flights": "cad39751578e0f67779e1725895f833e68a50b76ac6e9cba1c4ed01615fa75a4",
-    "incidents": "2b0c2a6aea96133da1bea2a520a2d8d96bf964fd9d70be16a7ecee1573a08621",
+    "flights": "0c181e1fd3c6abb1d14ef37e10a66fee1888ae2e22333ef708bc490c665c16e0",
+    "incidents": "cd63ba8034a4cf19369cc80d5120454eb6444e8160820b37eeda5aa85f47336f",
     "passengers": "b232d10e10bce25441d7698e2a33f15e0f2878be557819abf07825a1a6c0eaea",
-    "bookings": "312f9c921cebbac307944123f8b82c34f2927392a44bf9ab790942c6435cdb1f",
+    "bookings": "3127fdefaf70d698117e649165ef5b2fd4f65d4785755b808ffdf3bf25c0add8",
 }
 
 

@@ -142,4 +142,4 @@ def aircraft_for(random: Random, km: int) -> str:
 
 
 def gate(random: Random) -> str:
-    return f"{random.choice('ABCDE')}{random.randrange(1, 41)}"
+    return f"{random.choice('AB')}{random.randrange(1, 7)}"
