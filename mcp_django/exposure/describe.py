@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from mcp_django.exposure.declarations import SEARCH
 from mcp_django.exposure.guard import FILTER, ORDER, RETURN
 from mcp_django.exposure.operators import OPERATORS, kind_of, target_of, transforms_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import Path
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.reach import SEARCH, Reach, reach_of
+from mcp_django.exposure.reach import Reach, reach_of
 from mcp_django.exposure.serializers import Trimming, as_text
 
 MAX_CHOICES = 100
 
 
 def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
-    """The definition of a model for this caller, as JSON values. `example` is a working call."""
+    """The definition of a model for this caller, as JSON values. `example` is a working call.
+
+    What is empty, false or the usual is left out: models pay for every character.
+    """
     reach = reach_of(rights, exposure)
     opts = exposure.model._meta
     filters = {path.names: path for path in reach.paths[FILTER]}
     orders = {path.names for path in reach.paths[ORDER]}
     shown = {path.names for path in reach.paths[RETURN]}
-    fields = [
-        {
-            **about(rights, path),
-            **conditions(filters.get(path.names)),
-            "order": path.names in orders,
-        }
-        for path in reach.paths[RETURN]
+    fields = []
+    for path in reach.paths[RETURN]:
+        field = about(rights, path)
+        if path.names in filters:
+            field["filter"] = kind_of(path.field)
+        if path.names in orders:
+            field["order"] = True
+        fields.append(field)
+    others = [
+        {**about(rights, path), "filter": kind_of(path.field)}
+        for names, path in filters.items()
+        if names not in shown
     ]
-    return {
+    kinds = {kind_of(path.field) for path in filters.values()}
+    found: dict[str, Any] = {
         "name": exposure.label,
         "label": as_text(opts.verbose_name),
         "description": exposure.description,
         "primary_key": [part.name for part in reach.keys],
         "fields": fields,
-        "filters": [
-            {**about(rights, path), **conditions(path)}
-            for names, path in filters.items()
-            if names not in shown
-        ],
+        "more_filters": others,
+        "operators": {kind: operators(kind) for kind in sorted(kinds)},
         "search": reach.names(SEARCH),
         "default_order": list(reach.default_order) or [part.name for part in reach.keys],
-        "example": example(reach),
+        "example": {"tool": "find_records", "arguments": example(reach)},
     }
+    return {name: value for name, value in found.items() if value}
 
 
 def about(rights: Rights, path: Path) -> dict[str, Any]:
@@ -55,7 +62,8 @@ def about(rights: Rights, path: Path) -> dict[str, Any]:
         found["label"] = as_text(path.hops[-1].model._meta.verbose_name_plural)
     else:
         found["label"] = as_text(field.verbose_name)
-        found["null"] = path.is_nullable
+        if path.is_nullable:
+            found["null"] = True
         if field.help_text:
             found["help"] = as_text(field.help_text)
         if field.choices:
@@ -78,19 +86,17 @@ def type_of(path: Path) -> str:
     return kind
 
 
-def conditions(path: Path | None) -> dict[str, list[str]]:
-    kind = None if path is None else kind_of(path.field)
-    if kind is None:
-        return {"operators": [], "transforms": []}
-    return {"operators": list(OPERATORS[kind]), "transforms": list(transforms_of(kind))}
+def operators(kind: str) -> list[str]:
+    """What may follow a path of this kind after `__`; a part of a date takes another operator."""
+    return [*OPERATORS[kind], *transforms_of(kind)]
 
 
-def example(reach: Reach) -> str:
-    """A call of find_records with what there is."""
+def example(reach: Reach) -> dict[str, Any]:
+    """Arguments of find_records that work, with what there is."""
     call: dict[str, Any] = {"model": reach.exposure.label}
     if reach.paths[FILTER]:
         call["filters"] = {f"{reach.names(FILTER)[0]}__isnull": False}
     if reach.paths[ORDER]:
         call["order_by"] = [f"-{reach.names(ORDER)[0]}"]
     call["limit"] = 5
-    return json.dumps(call)
+    return call

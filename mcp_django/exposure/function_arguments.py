@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from decimal import Decimal
 from difflib import get_close_matches
@@ -30,6 +30,15 @@ PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 # Beside ValidationError, a ValueError: unhashable members of sets, numbers and nesting out of
 # range.
 UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+
+
+class Refused(Exception):
+    """What is wrong, and the arguments that a valid call should show."""
+
+    def __init__(self, sentence: str, names: Sequence[str]) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.names = names
 
 
 class Arguments:
@@ -61,11 +70,24 @@ class Arguments:
         self._has_decimals = '"decimal"' in msgspec.json.encode(self.schema).decode()
         self._examples = self._make_examples()
 
-    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def read(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        examples: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> dict[str, Any]:
         """The function's arguments by name, defaults included.
 
         Raises ToolError that names the argument, says what is wrong and shows a valid call.
+        `examples` gives the values for that call; without it they are made of the schema.
         """
+        try:
+            return self._read(arguments)
+        except Refused as error:
+            shown_values = self._examples if examples is None else examples()
+            raise self._refusal(error, shown_values) from None
+
+    def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check_names(arguments)
         try:
             check_plain(arguments, deepest=get_config().max_depth)
@@ -75,14 +97,6 @@ class Arguments:
         except UNREADABLE:
             raise self._explain(arguments) from None
         return {name: getattr(read, name) for name in self.annotations}
-
-    def example(self, *names: str) -> dict[str, Any]:
-        """Arguments that are valid: the required ones, and these where there is an example."""
-        return {
-            name: self._examples[name]
-            for name in self.annotations
-            if name in self._examples and (name in self.required or name in names)
-        }
 
     def _check_names(self, arguments: Mapping[str, Any]) -> None:
         unknown = sorted(name for name in arguments if name not in self.annotations)
@@ -94,11 +108,11 @@ class Arguments:
             else:
                 hint = "This tool takes no arguments."
             more = f" and {len(unknown) - 1} more" if unknown[1:] else ""
-            raise self._refusal(f"Unknown argument {shown(unknown[0])}{more}. {hint}", *close)
+            raise Refused(f"Unknown argument {shown(unknown[0])}{more}. {hint}", close)
         if missing := [name for name in self.required if name not in arguments]:
-            raise self._refusal(f"Missing argument: {', '.join(missing)}.")
+            raise Refused(f"Missing argument: {', '.join(missing)}.", [])
 
-    def _explain(self, arguments: Mapping[str, Any]) -> ToolError:
+    def _explain(self, arguments: Mapping[str, Any]) -> Refused:
         sentence, name = "These arguments cannot be read together.", ""
         for name, value in arguments.items():
             try:
@@ -107,14 +121,19 @@ class Arguments:
             except UNREADABLE as error:
                 sentence = describe(error, name, value, schema=self.schema)
                 break
-        return self._refusal(sentence, name)
+        return Refused(sentence, [name])
 
-    def _refusal(self, sentence: str, *names: str) -> ToolError:
-        example = self.example(*names)
+    def _refusal(self, refused: Refused, examples: Mapping[str, Any]) -> ToolError:
+        """The sentence, and a call with what is required and what the sentence is about."""
+        example = {
+            name: examples[name]
+            for name in self.annotations
+            if name in examples and (name in self.required or name in refused.names)
+        }
         text = msgspec.json.encode(example).decode()
         if len(text) > LONGEST_EXAMPLE or not example.keys() >= set(self.required):
-            return ToolError(sentence)
-        return ToolError(f"{sentence} A valid call: {self.tool} {text}")
+            return ToolError(refused.sentence)
+        return ToolError(f"{refused.sentence} A valid call: {self.tool} {text}")
 
     def _make_examples(self) -> dict[str, Any]:
         made = {}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 
 from mcp_django.context import CallContext
 from mcp_django.exposure import resources
-from mcp_django.exposure.describe import describe
+from mcp_django.exposure.describe import describe, example
 from mcp_django.exposure.find import find_records as find
 from mcp_django.exposure.find import get_record as get
 from mcp_django.exposure.function_arguments import Arguments
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.reach import reach_of
 from mcp_django.exposure.signatures import Signature, resolve_hints
 from mcp_django.exposure.tools import Lane
+from mcp_django.exposure.uris import SITE
 from mcp_django.principal import READ
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolAnnotations, ToolDefinition, ToolResult
@@ -75,13 +78,30 @@ class RecordTool:
     def call(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
     ) -> ToolResult:
-        encoded = self.function(rights, **self.arguments.read(arguments))
+        examples = partial(examples_for, rights, arguments.get("model"))
+        encoded = self.function(rights, **self.arguments.read(arguments, examples=examples))
         # Encoded once: as it is for programs, and as text for models.
         return ToolResult(
             content=[TextContent(encoded.decode())],
             structured=msgspec.Raw(encoded),
             has_structured=True,
         )
+
+
+def examples_for(rights: Rights, label: object) -> dict[str, Any]:
+    """Arguments that work for this caller, with the model that was meant if it is one."""
+    exposures = rights.exposures()
+    if not exposures:
+        return {"uri": SITE}
+    exposure = next((one for one in exposures if one.label == label), exposures[0])
+    found: dict[str, Any] = {"uri": SITE, **example(reach_of(rights, exposure))}
+    keys = [part.name for part in exposure.model._meta.pk_fields]
+    first = find(rights, exposure, {"limit": 1}).encoded_records
+    for record in msgspec.json.decode(first):
+        if record.keys() >= set(keys):
+            found["pk"] = record[keys[0]] if len(keys) == 1 else [record[key] for key in keys]
+            found["fields"] = list(record)[:2]
+    return found
 
 
 def list_models(rights: Rights) -> bytes:

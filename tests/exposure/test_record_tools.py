@@ -149,3 +149,42 @@ def test_get_record_takes_one_query(client, django_assert_num_queries):
         answer = client.call_tool("get_record", model="shop.order", pk=order.pk)
 
     assert answer.structured["number"] == "A1"
+
+
+def test_a_refused_call_shows_one_that_works_for_this_caller(client):
+    Order.objects.create(number="A1")
+    wrong_calls = [
+        ("find_records", {}),
+        ("find_records", {"model": "shop.order", "filters": 5}),
+        ("find_records", {"model": "shop.order", "fields": "number"}),
+        ("find_records", {"model": "shop.order", "limit": "many"}),
+        ("find_records", {"model": "shop.order", "order": ["number"]}),
+        ("get_record", {"model": "shop.order"}),
+        ("get_record", {"model": "shop.order", "pk": True}),
+        ("describe_model", {"name": "shop.order"}),
+        ("read_resource", {}),
+        ("list_models", {"all": True}),
+    ]
+
+    for tool, arguments in wrong_calls:
+        refused = client.call_tool(tool, **arguments)
+        shown = refused.text.partition(f"A valid call: {tool} ")[2]
+        answer = client.call_tool(tool, **msgspec.json.decode(shown))
+
+        assert refused.is_error
+        assert not answer.is_error, (refused.text, answer.text)
+
+
+def test_who_sees_nothing_is_shown_no_call_of_others(make_user):
+    client = Client(user=make_user("bob"))
+
+    assert "valid call" not in client.call_tool("find_records").text
+    assert "django://site" in client.call_tool("read_resource").text
+
+
+def test_a_definition_is_short_and_its_example_works(client):
+    answer = client.call_tool("describe_model", model="shop.order")
+    example = answer.structured["example"]
+
+    assert len(answer.text) < 2000
+    assert not client.call_tool(example["tool"], **example["arguments"]).is_error
