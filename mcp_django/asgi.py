@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import django
+from django.conf import settings
 
 
 def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = "mcp") -> Any:
     """The site's ASGI application, with the MCP endpoint at `path`, with and without a slash.
 
     `http` serves everything else (None: Django), `websocket` WebSockets. Sets Django up first, so
-    it may stand before any other import of the site.
+    it may stand before any other import of the site. A root path that the server or
+    FORCE_SCRIPT_NAME puts in front counts.
     """
     django.setup(set_prefix=False)
 
-    from channels.routing import ProtocolTypeRouter, URLRouter
+    from channels.routing import ProtocolTypeRouter
     from django.core.asgi import get_asgi_application
-    from django.urls import re_path
 
     from mcp_django.transports.streamable_http import MCPApplication
 
-    routes = [
-        re_path(rf"^{re.escape(path.strip('/'))}/?$", MCPApplication.as_asgi()),
-        re_path(r"", http or get_asgi_application()),
-    ]
-    applications = {"http": URLRouter(routes), "lifespan": lifespan}
+    endpoint, site = MCPApplication.as_asgi(), http or get_asgi_application()
+    own = f"/{path.strip('/')}".rstrip("/")
+
+    async def route(scope: Any, receive: Any, send: Any) -> None:
+        is_own = path_of(scope).removesuffix("/") == own
+        await (endpoint if is_own else site)(scope, receive, send)
+
+    applications = {"http": route, "lifespan": lifespan}
     if websocket is not None:
         applications["websocket"] = websocket
     return ProtocolTypeRouter(applications)
+
+
+def path_of(scope: Any) -> str:
+    """The path as URLconfs see it: the one rule of Django's request for ASGI."""
+    script_name = settings.FORCE_SCRIPT_NAME or scope.get("root_path") or ""
+    path: str = scope["path"]
+    return path.removeprefix(script_name.rstrip("/"))
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:

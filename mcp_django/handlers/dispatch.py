@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -76,12 +77,13 @@ def answer(context: CallContext, request: Request, server: ServerInfo) -> Answer
                 return PendingAnswer(awaitable=outcome.awaitable, settle=settle(outcome.finish))
             wire = render(outcome, context.revision, server)
             return Answer(body=encode_result(request.id, wire))
-        except Cancelled:
-            raise
         except ProtocolError as error:
             error.request_id = request.id
             return refused(error, context)
-        except Exception:
+        # A tool may call what exits, or awaits what was cancelled. The server goes on.
+        except (Exception, SystemExit, CancelledError) as error:
+            if isinstance(error, Cancelled) and context.cancelled.is_set():
+                raise
             return refused(unexpected(request), context)
 
     def settle(result_of: Callable[[Any], ToolResult]) -> Callable[[Callable[[], Any]], Answer]:

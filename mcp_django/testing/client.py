@@ -250,6 +250,9 @@ class Client:
 
         await self.application(scope, receive, send)
         start, *rest = sent
-        headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        headers: dict[str, str] = {}
+        for name, value in start["headers"]:
+            known = headers.get(name.decode())
+            headers[name.decode()] = f"{known}, {value.decode()}" if known else value.decode()
         content = b"".join(event.get("body", b"") for event in rest)
         return HTTPAnswer(status=start["status"], headers=headers, body=content)

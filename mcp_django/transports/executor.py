@@ -13,12 +13,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connections
+from django.db import Error, connections
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy, Cancelled
@@ -27,10 +27,19 @@ from mcp_django.exposure.tools import Lane
 T = TypeVar("T")
 
 
+class OutOfTime(Exception):
+    """A job ran for longer than it may. Not TimeoutError, which a job may raise by itself."""
+
+
 class Executor(Protocol):
-    async def run(
-        self, job: Callable[[], T], *, seconds: float, cancelled: threading.Event
-    ) -> T: ...
+    def start(
+        self,
+        job: Callable[[], T],
+        *,
+        seconds: float,
+        cancelled: threading.Event,
+        is_owed: bool = False,
+    ) -> asyncio.Future[T]: ...
 
 
 class ThreadLane:
@@ -42,59 +51,66 @@ class ThreadLane:
         self.max_waiting = max_waiting
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._pid = 0
         self._waiting = 0
         self._zombies = 0
 
     @property
+    def waiting(self) -> int:
+        """Jobs that no thread has begun."""
+        return self._waiting
+
+    @property
     def zombies(self) -> int:
-        """Threads that still run a call which nobody waits for any more."""
+        """Threads that run a job whose time is over."""
         return self._zombies
 
-    async def run(self, job: Callable[[], T], *, seconds: float, cancelled: threading.Event) -> T:
-        """Run `job` in a thread of this lane.
+    def start(
+        self,
+        job: Callable[[], T],
+        *,
+        seconds: float,
+        cancelled: threading.Event,
+        is_owed: bool = False,
+    ) -> asyncio.Future[T]:
+        """Run `job` in a thread of this lane, and return the future of what it returns or raises.
 
-        Raises Busy when the queue is full or too many threads are lost, TimeoutError when the job
-        has *run* for `seconds` (`cancelled` is set then), Cancelled when it was cancelled
-        before it began, and whatever the job raises.
+        The future fails with OutOfTime when the job has *run* for `seconds`, and with Cancelled
+        when `cancelled` was set before it began. Cancelling the future sets `cancelled`.
+        Raises Busy when the queue is full or too many threads are lost, except for a job that is
+        owed: the end of a call whose effects are there.
         """
-        loop = asyncio.get_running_loop()
-        run = Run(job, loop=loop, cancelled=cancelled, done=self._done)
+        run = Run(job, lane=self, seconds=seconds, cancelled=cancelled)
         with self._lock:
-            if self._waiting >= self.max_waiting or self._zombies * 2 >= max(self.size, 2):
+            if not is_owed and self._is_full():
                 raise Busy
             self._waiting += 1
-        self._threads().submit(contextvars.copy_context().run, run, self._begin)
-        timer = loop.call_later(seconds, run.look, seconds, self._lost)
-        try:
-            return await run.future  # type: ignore[no-any-return]  # a future of T
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-        finally:
-            timer.cancel()
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.size, f"mcp-{self.name}")
+            place = self._pool.submit(contextvars.copy_context().run, run.work)
+        run.watch(place)
+        return run.future
 
-    def _threads(self) -> ThreadPoolExecutor:
-        # Threads do not survive a fork, so a child that inherits a pool starts its own.
-        with self._lock:
-            if self._pool is None or self._pid != os.getpid():
-                self._pool = ThreadPoolExecutor(
-                    max_workers=self.size, thread_name_prefix=f"mcp-{self.name}"
-                )
-                self._pid = os.getpid()
-            return self._pool
+    def _is_full(self) -> bool:
+        return self._waiting >= self.max_waiting or self._zombies * 2 >= max(self.size, 2)
 
-    def _begin(self) -> None:
+    # Told by runs, from any thread.
+
+    def leave_queue(self) -> None:
         with self._lock:
             self._waiting -= 1
 
-    def _lost(self) -> None:
+    def lose(self, run: Run) -> bool:
+        """Count the thread of a run as lost, unless the run has ended meanwhile."""
         with self._lock:
-            self._zombies += 1
+            if not run.has_ended:
+                run.is_lost = True
+                self._zombies += 1
+            return run.is_lost
 
-    def _done(self, was_lost: bool) -> None:  # noqa: FBT001  a callback
-        if was_lost:
-            with self._lock:
+    def end(self, run: Run) -> None:
+        with self._lock:
+            run.has_ended = True
+            if run.is_lost:
                 self._zombies -= 1
 
     def close(self) -> None:
@@ -102,8 +118,10 @@ class ThreadLane:
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
+            # Each thread takes one, since none goes on before all have.
+            together = threading.Barrier(self.size)
             for _ in range(self.size):
-                pool.submit(connections.close_all)
+                pool.submit(close_together, together)
             pool.shutdown(wait=True)
 
 
@@ -114,85 +132,129 @@ class Run:
         self,
         job: Callable[[], Any],
         *,
-        loop: asyncio.AbstractEventLoop,
+        lane: ThreadLane,
+        seconds: float,
         cancelled: threading.Event,
-        done: Callable[[bool], None],
     ) -> None:
         self.job = job
-        self.loop = loop
+        self.lane = lane
+        self.seconds = seconds
         self.cancelled = cancelled
-        self.future: asyncio.Future[Any] = loop.create_future()
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
         self.started: float | None = None
-        self.ended = False
-        self.lost = False
-        self._done = done
-        self._lock = threading.Lock()
+        self.has_ended = False
+        self.is_lost = False
 
-    def __call__(self, begin: Callable[[], None]) -> None:
-        """In the thread."""
-        begin()
+    # In the thread.
+
+    def work(self) -> None:
         self.started = time.monotonic()
+        self.lane.leave_queue()
         result: Any = None
-        error: BaseException | None = None
+        error: Exception | None = None
         try:
             if self.cancelled.is_set():
                 raise Cancelled
-            close_old_connections()
-            result = self.job()
+            result = with_fresh_connections(self.job)
         except BaseException as raised:  # handed to whoever waits
-            error = raised
-        finally:
-            close_old_connections()
-            with self._lock:
-                self.ended = True
-                was_lost = self.lost
-            self._done(was_lost)
-        try:
-            self.loop.call_soon_threadsafe(self.settle, result, error)
-        except RuntimeError:
-            return  # the loop is gone, and with it everybody who waited
+            error = as_exception(raised)
+        self.lane.end(self)
+        # Without its loop nobody is left who waits.
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._settle, result, error)
 
-    def settle(self, result: Any, error: BaseException | None) -> None:
+    # On the loop.
+
+    def watch(self, place: Future[Any]) -> None:
+        self._place = place
+        self._timer = self.loop.call_later(self.seconds, self._look)
+        self.future.add_done_callback(self._answered)
+
+    def _settle(self, result: Any, error: Exception | None) -> None:
+        self._timer.cancel()
         if self.future.done():
-            return
-        if error is not None:
+            discard(result)
+        elif error is not None:
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
 
-    def look(self, seconds: float, lost: Callable[[], None]) -> None:
-        """On the loop, when the time may be over. Waiting for a thread is not running."""
-        if self.future.done():
+    def _answered(self, future: asyncio.Future[Any]) -> None:
+        if not future.cancelled():
             return
-        ran = 0.0 if self.started is None else time.monotonic() - self.started
-        if ran < seconds:
-            self.loop.call_later(max(seconds - ran, 0.01), self.look, seconds, lost)
-            return
-        with self._lock:
-            if self.ended:
-                return
-            self.lost = True
-        lost()
         self.cancelled.set()
-        self.future.set_exception(TimeoutError())
+        if self._place.cancel():
+            self._timer.cancel()
+            self.lane.leave_queue()
+
+    def _look(self) -> None:
+        """When the time may be over. Waiting for a thread is not running."""
+        ran = 0.0 if self.started is None else time.monotonic() - self.started
+        if ran < self.seconds:
+            self._timer = self.loop.call_later(max(self.seconds - ran, 0.01), self._look)
+        elif self.lane.lose(self):
+            self.cancelled.set()
+            if not self.future.done():
+                self.future.set_exception(OutOfTime())
+
+
+def as_exception(raised: BaseException) -> Exception:
+    """What a future may carry: StopIteration it refuses, SystemExit would end the server."""
+    if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
+        return raised
+    error = RuntimeError(f"{type(raised).__name__} instead of an answer.")
+    error.__cause__ = raised
+    return error
+
+
+def discard(result: Any) -> None:
+    """What holds a coroutine has `close`: a coroutine that nobody awaits complains otherwise."""
+    getattr(result, "close", bool)()
+
+
+def with_fresh_connections(job: Callable[[], T]) -> T:
+    close_old_connections()
+    try:
+        return job()
+    finally:
+        close_old_connections()
 
 
 def close_old_connections() -> None:
     for connection in connections.all(initialized_only=True):
-        connection.close_if_unusable_or_obsolete()
+        # One that cannot even be closed is dropped by Django all the same.
+        with suppress(Error):
+            connection.close_if_unusable_or_obsolete()
+
+
+def close_together(together: threading.Barrier) -> None:
+    connections.close_all()
+    together.wait(timeout=10)
 
 
 class InlineLane:
     """Runs jobs in the thread that called `async_to_sync`: a test's thread and its transaction."""
 
-    async def run(self, job: Callable[[], T], *, seconds: float, cancelled: threading.Event) -> T:
-        return await sync_to_async(job, thread_sensitive=True)()
+    def start(
+        self,
+        job: Callable[[], T],
+        *,
+        seconds: float,
+        cancelled: threading.Event,
+        is_owed: bool = False,
+    ) -> asyncio.Future[T]:
+        return asyncio.ensure_future(sync_to_async(job, thread_sensitive=True)())
 
 
 class Lanes:
     """The lanes of this process. Made at first need, never while Django starts."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew. Neither threads nor the meaning of a lock survive a fork."""
         self._lanes: dict[Lane, Executor] = {}
         self._lock = threading.Lock()
 
@@ -206,8 +268,7 @@ class Lanes:
     @contextmanager
     def using(self, executor: Executor) -> Iterator[None]:
         """Run everything on `executor` meanwhile, for tests."""
-        with self._lock:
-            kept, self._lanes = self._lanes, dict.fromkeys(Lane, executor)
+        kept, self._lanes = self._lanes, dict.fromkeys(Lane, executor)
         try:
             yield
         finally:
@@ -237,3 +298,5 @@ def query_threads() -> int:
 
 
 lanes = Lanes()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lanes.forget)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync, iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 from django.core.handlers.exception import convert_exception_to_response
@@ -68,7 +68,7 @@ class Chain:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._view_hooks: list[Callable[..., Any]] = []
-        handler: Handler = convert_exception_to_response(self._innermost)
+        handler: Handler = guarded(self._innermost)
         for path in reversed(paths):
             handler = self._wrap(import_string(path), handler)
         self._handler = handler
@@ -96,9 +96,17 @@ class Chain:
         except MiddlewareNotUsed:
             return handler
         if hasattr(wrapped, "process_view"):
-            hook = wrapped.process_view
-            self._view_hooks.insert(0, hook if is_sync else async_to_sync(hook))
-        return convert_exception_to_response(wrapped if is_sync else async_to_sync(wrapped))
+            self._view_hooks.insert(0, in_sync(wrapped.process_view))
+        return guarded(wrapped if is_sync else async_to_sync(wrapped))
+
+
+def guarded(handler: Handler) -> Handler:
+    """As Django guards each layer: what it raises becomes a response for the layers outside."""
+    return cast("Handler", convert_exception_to_response(handler))
+
+
+def in_sync(hook: Callable[..., Any]) -> Callable[..., Any]:
+    return async_to_sync(hook) if iscoroutinefunction(hook) else hook
 
 
 class Loaded:
@@ -109,8 +117,13 @@ class Loaded:
         self._is_loaded = False
         self._chain: Chain | None = None
 
+    @property
+    def is_known_to_be_empty(self) -> bool:
+        """Never loads anything, so event loops may ask."""
+        return self._is_loaded and self._chain is None
+
     def chain(self) -> Chain | None:
-        """None where nothing is left to run: the fast path."""
+        """None where nothing is left to run: the fast path. May load it, so ask in a thread."""
         if not self._is_loaded:
             with self._lock:
                 if not self._is_loaded:

@@ -55,6 +55,10 @@ def build_request(scope: dict[str, Any], body: bytes) -> HttpRequest:
     return request
 
 
+#: What `furnish` sets.
+FURNITURE = ("session", "_messages", "_dont_enforce_csrf_checks")
+
+
 def furnish(request: HttpRequest) -> None:
     """Give a request what browser middleware would have given it."""
     request.session = EmptySession()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -16,7 +18,12 @@ from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.throttles import retry_after
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext, Notify, drop
-from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable, TooManyRequests
+from mcp_django.exceptions import (
+    AuthenticationFailed,
+    Cancelled,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 from mcp_django.handlers.dispatch import Answer, PendingAnswer, answer, server_info
 from mcp_django.principal import Principal
 from mcp_django.protocol.envelope import meta_of
@@ -28,6 +35,9 @@ from mcp_django.transports.endpoint import NO_STORE, Call, Exchange, HeaderList,
 
 logger = logging.getLogger("mcp_django")
 
+#: Seconds between two looks whether an async tool inside middleware is still wanted.
+LOOK = 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class PendingReply:
@@ -35,6 +45,10 @@ class PendingReply:
 
     awaitable: Awaitable[Any]
     settle: Callable[[Callable[[], Any]], Reply]
+
+    def close(self) -> None:
+        """Nobody will await it. A coroutine that never ran complains, unless it is closed."""
+        getattr(self.awaitable, "close", bool)()
 
 
 Outcome: TypeAlias = Reply | PendingReply
@@ -71,6 +85,7 @@ class Service:
     def serve(self, principal: Principal) -> Outcome:
         """Answer a caller who is known."""
         self.request.user = principal.user
+        self.request.auser = partial(known, principal.user)
         exchange = self.exchange
         if exchange.refusal is not None:
             return exchange.refusal
@@ -99,7 +114,7 @@ class Service:
                 parts.append(encode_error(call, id_optional=False))
                 continue
             answered = self.answer(principal, call)
-            parts.append(wait_for(answered).body)
+            parts.append(self.wait_for(answered).body)
         status = 200 if self.exchange.requests else 400
         return Reply(status=status, parts=tuple(parts), is_batch=True, headers=NO_STORE)
 
@@ -115,6 +130,18 @@ class Service:
             cancelled=self.cancelled,
         )
         return answer(context, call.request, server_info(streams=self.streams))
+
+    def wait_for(self, answered: Answer | PendingAnswer) -> Answer:
+        """Run an async tool to its end in this thread, where no loop can take it."""
+        if isinstance(answered, Answer):
+            return answered
+        return answered.settle(partial(run_async, answered.awaitable, self.cancelled))
+
+    def finish(self, outcome: Outcome) -> Reply:
+        """The same for a reply."""
+        if isinstance(outcome, Reply):
+            return outcome
+        return outcome.settle(partial(run_async, outcome.awaitable, self.cancelled))
 
     def too_many(self, seconds: float) -> Reply:
         headers = (("Retry-After", str(math.ceil(seconds))),)
@@ -153,22 +180,22 @@ def reply_of(answered: Answer) -> Reply:
     return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
 
 
-def wait_for(answered: Answer | PendingAnswer) -> Answer:
-    """Run an async tool to its end in this thread, where no loop can take it."""
-    if isinstance(answered, Answer):
-        return answered
-    return answered.settle(lambda: run_awaitable(answered.awaitable))
+async def known(user: Any) -> Any:
+    return user
 
 
-def finish_here(outcome: Outcome) -> Reply:
-    if isinstance(outcome, Reply):
-        return outcome
-    return outcome.settle(lambda: run_awaitable(outcome.awaitable))
+def run_async(awaitable: Awaitable[Any], cancelled: Event) -> Any:
+    """What an async tool returns. Raises Cancelled when nobody waits for it any more."""
 
-
-def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     async def run() -> Any:
-        return await awaitable
+        task = asyncio.ensure_future(awaitable)
+        while not task.done():
+            await asyncio.wait({task}, timeout=LOOK)
+            if cancelled.is_set():
+                task.cancel()
+        if task.cancelled() and cancelled.is_set():
+            raise Cancelled
+        return task.result()
 
     return async_to_sync(run)()
 
@@ -186,11 +213,11 @@ def failed(exchange: Exchange, correlation_id: str) -> Reply:
 def too_slow(exchange: Exchange) -> Reply:
     """The answer of a call that ran out of time: a tool failed, another method has an error."""
     seconds = f"{get_config().tool_timeout:g}"
-    if exchange.is_batch or exchange.requests[0].request.method != "tools/call":
+    call = None if exchange.is_batch else next(iter(exchange.requests), None)
+    if call is None or call.request.method != "tools/call":
         return refuse_exchange(
             exchange, ProtocolError(INTERNAL_ERROR, f"Not done within {seconds} seconds.")
         )
-    call = exchange.requests[0]
     result = ToolResult.error(
         f"The tool was not done within {seconds} seconds. What it began may still take effect. "
         "Ask for less."

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import partial
-from threading import Event
+from threading import Event, Lock
 from typing import Any, TypeAlias
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -26,10 +27,17 @@ from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.render import notification as encode_notification
 from mcp_django.transports.bridge import respond_through
 from mcp_django.transports.endpoint import Exchange, Reply, stranger, tools_called, understand
-from mcp_django.transports.executor import lanes
+from mcp_django.transports.executor import OutOfTime, as_exception, lanes
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.requests import build_request
-from mcp_django.transports.serving import Outcome, Service, busy, failed, too_slow
+from mcp_django.transports.serving import (
+    Outcome,
+    PendingReply,
+    Service,
+    busy,
+    failed,
+    too_slow,
+)
 from mcp_django.transports.streams import ResponseStream, Send
 from mcp_django.transports.wsgi import mcp_view
 
@@ -37,6 +45,7 @@ logger = logging.getLogger("mcp_django")
 
 Scope: TypeAlias = dict[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+Work: TypeAlias = "asyncio.Future[Outcome]"
 
 #: Seconds without an answer after which the response becomes a stream, so that it can be kept
 #: alive, and seconds between two signs of life.
@@ -45,8 +54,8 @@ GRACE = KEEP_ALIVE = 15.0
 #: answers are ready sooner, and watching a connection costs more than they do.
 QUICK = 0.05
 
-#: Calls whose client left. Nobody else holds them.
-detached: set[asyncio.Task[Any]] = set()
+#: Async tools that run, with or without a client. asyncio itself keeps no reference to them.
+async_calls: set[asyncio.Task[Any]] = set()
 
 
 class MCPApplication:
@@ -122,16 +131,20 @@ async def answer(
         notify=call.notify,
     )
     reply = answer_at_once(service, headers)
-    if reply is None:
-        call.start(service)
-        await call.follow(receive, stream)
-    else:
+    if reply is not None:
         await stream.reply(reply)
+        return
+    try:
+        call.start(service)
+    except Busy:
+        await stream.reply(busy(exchange))
+        return
+    await call.follow(receive, stream)
 
 
 def answer_at_once(service: Service, headers: Headers) -> Reply | None:
     """The reply that needs neither a thread nor the database, for a caller known a moment ago."""
-    if not service.exchange.is_constant or loaded.chain() is not None:
+    if not (service.exchange.is_constant and loaded.is_known_to_be_empty):
         return None
     principal = cached_principal(headers)
     if principal is None:
@@ -149,69 +162,90 @@ class RunningCall:
         self.cancelled = Event()
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._notifications: list[Notification] = []
+        self._is_over = False
+        self._lock = Lock()
+        self._unsent: dict[Any, Notification] = {}
 
     def notify(self, notification: Notification) -> None:
         """From any thread: send this before the answer. Of several unsent ones the last counts."""
-        self._loop.call_soon_threadsafe(self._take, notification)
-
-    def _take(self, notification: Notification) -> None:
-        token = notification.params.get("progressToken")
-        self._notifications = [
-            waiting
-            for waiting in self._notifications
-            if waiting.params.get("progressToken") != token
-        ]
-        self._notifications.append(notification)
-        self._wake.set()
+        with self._lock:
+            is_first = not self._unsent
+            self._unsent[notification.params.get("progressToken")] = notification
+        if is_first:
+            self._loop.call_soon_threadsafe(self._wake.set)
 
     def start(self, service: Service) -> None:
-        self.task = asyncio.create_task(self._run(service))
-        self.task.add_done_callback(lambda task: self._wake.set())
+        """Give the call to a thread, or raise Busy."""
+        self._lane = lanes[lane_of(self.exchange)]
+        self._seconds = get_config().tool_timeout
+        self._watch(self._hop(partial(respond, service)))
 
-    async def _run(self, service: Service) -> Reply:
-        """The reply, whatever happens. Two hops where the tool is async and nothing wraps it."""
-        lane = lanes[lane_of(self.exchange)]
-        limits: Any = {"seconds": get_config().tool_timeout, "cancelled": self.cancelled}
+    def _hop(
+        self, job: Callable[[], Outcome], *, is_owed: bool = False
+    ) -> asyncio.Future[Outcome]:
+        return self._lane.start(
+            job, seconds=self._seconds, cancelled=self.cancelled, is_owed=is_owed
+        )
+
+    def _watch(self, work: Work) -> None:
+        self._work = work
+        work.add_done_callback(self._worked)
+
+    def _worked(self, work: Work) -> None:
+        """One step is done. An async tool takes two more: the tool itself, and a second hop."""
+        if not work.cancelled() and work.exception() is None:
+            outcome = work.result()
+            if isinstance(outcome, PendingReply):
+                task = spawn(self._finish(outcome))
+                task.add_done_callback(lambda task: outcome.close())
+                self._watch(task)
+                return
+        self._is_over = True
+        self._wake.set()
+
+    async def _finish(self, pending: PendingReply) -> Outcome:
+        returned = await run_async_tool(pending, seconds=self._seconds, cancelled=self.cancelled)
+        return await self._hop(partial(pending.settle, returned), is_owed=True)
+
+    def _reply(self) -> Reply:
         try:
-            outcome: Outcome = await lane.run(partial(respond, service), **limits)
-            if isinstance(outcome, Reply):
-                return outcome
-            try:
-                returned = partial(identity, await run_async_tool(outcome.awaitable))
-            except Exception as error:  # raised again where errors are told apart
-                returned = partial(throw, error)
-            return await lane.run(partial(outcome.settle, returned), **limits)
+            outcome = self._work.result()
         except Busy:
             return busy(self.exchange)
-        except (TimeoutError, Cancelled):
+        except (OutOfTime, Cancelled):
             return too_slow(self.exchange)
+        assert isinstance(outcome, Reply)  # noqa: S101  no third step
+        return outcome
 
     async def follow(self, receive: Receive, stream: ResponseStream) -> None:
         """Send what comes until the answer is sent or the client is gone."""
-        await self._wait(QUICK)
-        if self.task.done() and not self._notifications:
-            await stream.reply(self.task.result())
-            return
-        gone = asyncio.create_task(until_disconnected(receive))
-        gone.add_done_callback(lambda task: self._wake.set())
+        gone: asyncio.Task[None] | None = None
         try:
-            while not gone.done():
+            await self._wait(QUICK)
+            while not (stream.has_ended or (gone is not None and gone.done())):
                 await self._send_notifications(stream)
-                if self.task.done():
-                    await stream.reply(self.task.result())
+                if self._is_over and not self._unsent:
+                    await stream.reply(self._reply())
                     return
+                gone = gone or self._listen(receive)
                 if not await self._wait(GRACE):
                     await stream.keep_alive()
         finally:
-            gone.cancel()
+            if gone is not None:
+                gone.cancel()
             self._leave()
 
+    def _listen(self, receive: Receive) -> asyncio.Task[None]:
+        gone = asyncio.create_task(until_disconnected(receive))
+        gone.add_done_callback(lambda task: self._wake.set())
+        return gone
+
     async def _send_notifications(self, stream: ResponseStream) -> None:
-        waiting, self._notifications = self._notifications, []
-        if waiting:
+        if self._unsent:
+            with self._lock:
+                unsent, self._unsent = self._unsent, {}
             revision = self.exchange.revision
-            await stream.events([encode_notification(one, revision) for one in waiting])
+            await stream.events([encode_notification(one, revision) for one in unsent.values()])
 
     async def _wait(self, seconds: float) -> bool:
         """Whether anything happened in that time."""
@@ -224,14 +258,10 @@ class RunningCall:
         return True
 
     def _leave(self) -> None:
-        if self.task.done():
-            return
-        if self.exchange.disconnect_cancels:
+        """The client is answered, or gone: then what runs on has to end by itself."""
+        if not self._is_over and self.exchange.disconnect_cancels:
             self.cancelled.set()
-            self.task.cancel()
-        # What runs on has to end by itself, and asyncio keeps no reference to it.
-        detached.add(self.task)
-        self.task.add_done_callback(detached.discard)
+            self._work.cancel()
 
 
 def respond(service: Service) -> Outcome:
@@ -249,22 +279,50 @@ def lane_of(exchange: Exchange) -> Lane:
     return Lane.WORK
 
 
+def spawn(coroutine: Coroutine[Any, Any, Outcome]) -> asyncio.Task[Outcome]:
+    task = asyncio.create_task(coroutine)
+    async_calls.add(task)
+    task.add_done_callback(async_calls.discard)
+    return task
+
+
+async def run_async_tool(
+    pending: PendingReply, *, seconds: float, cancelled: Event
+) -> Callable[[], Any]:
+    """Await the tool where its own database work gets a thread and a connection of its own.
+
+    Returns a function that returns what the tool did, or raises it where errors are told apart.
+    """
+    if len(async_calls) > get_config().max_waiting:
+        raise Busy
+    async with ThreadSensitiveContext():
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return partial(identity, await pending.awaitable)
+        except BaseException as raised:
+            if limit.expired():
+                cancelled.set()
+                raise OutOfTime from None
+            if is_cancelling():
+                raise
+            return partial(throw, as_exception(raised))
+        finally:
+            # The thread of this context ends with it, and would leave its connections open.
+            await sync_to_async(close_connections)()
+
+
+def is_cancelling() -> bool:
+    """Whether somebody else cancels this task. A tool may raise CancelledError by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def identity(value: Any) -> Any:
     return value
 
 
 def throw(error: Exception) -> Any:
     raise error
-
-
-async def run_async_tool(awaitable: Awaitable[Any]) -> Any:
-    """Await the tool where its own database work gets a thread and a connection of its own."""
-    async with ThreadSensitiveContext(), asyncio.timeout(get_config().tool_timeout):
-        try:
-            return await awaitable
-        finally:
-            # The thread of this context ends with it, and would leave its connections open.
-            await sync_to_async(close_connections)()
 
 
 def close_connections() -> None:
@@ -275,5 +333,7 @@ def close_connections() -> None:
 
 
 async def until_disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    # A server that fails here has lost the connection in its own way.
+    with suppress(Exception):
+        while (await receive())["type"] != "http.disconnect":
+            pass

@@ -20,7 +20,9 @@ STREAM_HEADERS = (
 
 
 class ResponseStream:
-    """Sends one response. After `end` nothing more is sent, whatever is called."""
+    """Sends one response. After its end, or the client's, nothing more is sent, whatever is
+    called.
+    """
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -39,8 +41,7 @@ class ResponseStream:
             if body:
                 headers = (("Content-Type", JSON), *headers)
             await self._start(reply.status, headers)
-            self.has_ended = True
-            await self._send({"type": "http.response.body", "body": body})
+            await self._body(body, is_last=True)
 
     async def events(self, messages: Iterable[bytes]) -> None:
         """Send messages as events. The first call commits the response to be a stream."""
@@ -51,19 +52,31 @@ class ResponseStream:
 
     async def end(self) -> None:
         """End the body. A server may leave the connection of an unended response open for ever."""
-        if self.has_started and not self.has_ended:
-            self.has_ended = True
-            await self._send({"type": "http.response.body", "body": b""})
+        if self.has_started:
+            await self._body(b"", is_last=True)
 
     async def _stream(self, frames: bytes) -> None:
-        if self.has_ended:
-            return
         if not self.has_started:
-            self.is_streaming = True
             await self._start(200, STREAM_HEADERS)
-        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+            self.is_streaming = True
+        await self._body(frames, is_last=False)
 
     async def _start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        self.has_started = True
         encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
-        await self._send({"type": "http.response.start", "status": status, "headers": encoded})
+        self.has_started = True
+        await self._emit({"type": "http.response.start", "status": status, "headers": encoded})
+
+    async def _body(self, body: bytes, *, is_last: bool) -> None:
+        await self._emit({"type": "http.response.body", "body": body, "more_body": not is_last})
+        self.has_ended = self.has_ended or is_last
+
+    async def _emit(self, event: dict[str, Any]) -> None:
+        if self.has_ended:
+            return
+        try:
+            await self._send(event)
+        except Exception as error:
+            self.has_ended = True
+            # ASGI, HTTP connection scope: an OSError says that the client has left.
+            if not isinstance(error, OSError):
+                raise

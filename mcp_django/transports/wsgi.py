@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from mcp_django.conf import get_config
 from mcp_django.protocol.headers import Headers
-from mcp_django.transports.endpoint import Reply, stranger, understand
-from mcp_django.transports.serving import Service, failed, finish_here, logger
+from mcp_django.transports.bridge import response_of
+from mcp_django.transports.endpoint import stranger, understand
+from mcp_django.transports.requests import FURNITURE, furnish
+from mcp_django.transports.serving import Service, failed, logger
 
 
 def headers_of(request: HttpRequest) -> Headers:
@@ -27,13 +31,17 @@ def read_body(request: HttpRequest, headers: Headers) -> bytes | None:
     declared = headers.get("content-length") or "0"
     if declared.isdecimal() and int(declared[:20]) > limit:
         return None
-    # Not `request.body`: its limit is that of form data, and answers with a page.
-    body = request.read(limit + 1)
+    try:
+        # Not `request.body`: its limit is that of form data, and answers with a page.
+        body = request.read(limit + 1)
+    except UnreadablePostError:
+        # The client has left. Nobody reads what is answered to nothing.
+        return b""
     return body if len(body) <= limit else None
 
 
 @csrf_exempt
-def mcp_view(request: HttpRequest) -> HttpResponse:
+def mcp_view(request: HttpRequest) -> HttpResponseBase:
     """Answer one HTTP request. The project's middleware has run already."""
     headers = headers_of(request)
     refusal = stranger(headers)
@@ -42,7 +50,8 @@ def mcp_view(request: HttpRequest) -> HttpResponse:
     exchange = understand(request.method or "", headers, read_body(request, headers))
     service = Service(exchange=exchange, request=request, cancelled=Event(), streams=False)
     try:
-        return response_of(finish_here(service.respond()))
+        with apart_from_browsers(request):
+            return response_of(service.finish(service.respond()))
     except Exception:
         correlation_id = secrets.token_hex(8)
         logger.exception("A request failed [%s]", correlation_id)
@@ -53,12 +62,14 @@ def mcp_view(request: HttpRequest) -> HttpResponse:
 mcp_view.login_required = False  # type: ignore[attr-defined]  # Django's own marker
 
 
-def response_of(reply: Reply) -> HttpResponse:
-    response = HttpResponse(reply.body, status=reply.status)
-    if reply.body:
-        response.headers["Content-Type"] = "application/json"
-    else:
-        del response.headers["Content-Type"]
-    for name, value in reply.headers:
-        response.headers[name] = value
-    return response
+@contextmanager
+def apart_from_browsers(request: HttpRequest) -> Iterator[None]:
+    """Keep a call off the Django session of whoever's cookies came with it."""
+    kept = dict(request.__dict__)
+    furnish(request)
+    try:
+        yield
+    finally:
+        for name in FURNITURE:
+            del request.__dict__[name]
+        request.__dict__.update({name: kept[name] for name in FURNITURE if name in kept})
