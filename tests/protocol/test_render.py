@@ -1,0 +1,438 @@
+"""Results in the words of each revision: nothing that it cannot say, and all that it can."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mcp_django.protocol.content import Annotations, ResourceContents, ResourceLink, TextContent
+from mcp_django.protocol.errors import ProtocolError
+from mcp_django.protocol.jsonrpc import encode_error, encode_result
+from mcp_django.protocol.notifications import Notification, progress
+from mcp_django.protocol.render import LIST_TTL, ServerInfo, notification, render
+from mcp_django.protocol.results import (
+    DiscoverResult,
+    EmptyResult,
+    InitializeResult,
+    ListResult,
+    ReadResult,
+    Resource,
+    ResourceTemplate,
+    ToolAnnotations,
+    ToolDefinition,
+    ToolResult,
+)
+from mcp_django.protocol.revisions import Era, Revision
+from tests.oracle import assert_valid_message, assert_valid_result
+
+V24, V2503, V2506, V2511, V26 = Revision
+SERVER = ServerInfo(name="Shop", version="2.3", instructions="Ask for orders.")
+SERVER_INFO = {"name": "Shop", "version": "2.3"}
+OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}}
+HINTS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+ANNOTATIONS = Annotations(audience=["user"], priority=0.5, last_modified="2026-01-01T00:00:00Z")
+
+TOOL = ToolDefinition(
+    name="revenue",
+    title="Revenue",
+    description="What was sold.",
+    input_schema={"type": "object", "$defs": {"x": {}}, "additionalProperties": False},
+    output_schema=OBJECT,
+    annotations=HINTS,
+)
+PLAIN_TOOL = ToolDefinition(
+    name="x", description="", input_schema={"type": "object"}, annotations=HINTS
+)
+RESOURCE = Resource(
+    uri="django://site",
+    name="site",
+    title="Site",
+    description="All",
+    size=0,
+    annotations=ANNOTATIONS,
+)
+TEMPLATE = ResourceTemplate(
+    uri_template="django://objects/{model}",
+    name="objects",
+    title="Objects",
+    description="Rows",
+    annotations=ANNOTATIONS,
+)
+LINK = ResourceLink(
+    uri="django://site", name="site", title="Site", description="All", mime_type="text/plain"
+)
+RESULTS = {
+    "tools/list": ListResult(key="tools", definitions=[TOOL, PLAIN_TOOL], next_cursor=""),
+    "resources/list": ListResult(key="resources", definitions=[RESOURCE]),
+    "resources/templates/list": ListResult(key="resourceTemplates", definitions=[TEMPLATE]),
+    "resources/read": ReadResult(
+        contents=[
+            ResourceContents(uri="a:b", mime_type="text/plain", text=""),
+            ResourceContents(uri="a:b", mime_type="image/png", blob=b"\x00\xff"),
+        ]
+    ),
+    "tools/call": ToolResult(
+        content=[TextContent("1"), LINK], structured={"a": 1}, has_structured=True
+    ),
+    "initialize": InitializeResult(protocol_version="2025-06-18"),
+    "server/discover": DiscoverResult(),
+    "ping": EmptyResult(),
+}
+ONLY = {"initialize": Era.LEGACY, "ping": Era.LEGACY, "server/discover": Era.MODERN}
+
+
+def wire(result, revision, server=SERVER):
+    """The result as a peer reads it."""
+    return json.loads(encode_result(1, render(result, revision, server)))["result"]
+
+
+@pytest.mark.parametrize(
+    ("method", "revision"),
+    [
+        (method, revision)
+        for method in RESULTS
+        for revision in Revision
+        if ONLY.get(method, revision.era) is revision.era
+    ],
+)
+def test_every_result_is_one_that_the_revision_knows(method, revision):
+    assert_valid_message(
+        revision, method, encode_result(1, render(RESULTS[method], revision, SERVER))
+    )
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_the_modern_envelope_of_a_result_exists_in_the_modern_era_only(method, revision):
+    found = wire(RESULTS[method], revision)
+
+    own = {"resultType", "_meta", "ttlMs", "cacheScope"} & found.keys()
+    if revision.era is Era.LEGACY:
+        assert own == set()
+    else:
+        assert found["resultType"] == "complete"
+        assert found["_meta"] == {"io.modelcontextprotocol/serverInfo": SERVER_INFO}
+
+
+@pytest.mark.parametrize(
+    ("method", "ttl"),
+    [
+        ("tools/list", LIST_TTL),
+        ("resources/list", LIST_TTL),
+        ("resources/templates/list", LIST_TTL),
+        ("server/discover", LIST_TTL),
+        ("resources/read", 0),
+        ("tools/call", None),
+        ("ping", None),
+    ],
+)
+def test_what_may_be_kept_is_private_and_a_call_is_never_kept(method, ttl):
+    found = wire(RESULTS[method], V26)
+
+    assert found.get("ttlMs") == ttl
+    assert found.get("cacheScope") == (None if ttl is None else "private")
+
+
+# Definitions
+
+
+@pytest.mark.parametrize(
+    ("revision", "members"),
+    [
+        (V24, set()),
+        (V2503, {"annotations"}),
+        (V2506, {"annotations", "title", "outputSchema"}),
+        (V2511, {"annotations", "title", "outputSchema"}),
+        (V26, {"annotations", "title", "outputSchema"}),
+    ],
+)
+def test_a_tool_has_the_members_that_its_revision_knows(revision, members):
+    tool = wire(RESULTS["tools/list"], revision)["tools"][0]
+
+    assert tool.keys() == {"name", "description", "inputSchema"} | members
+    assert tool["inputSchema"] == TOOL.input_schema
+
+
+def test_the_hints_of_a_tool_are_all_given():
+    annotations = wire(RESULTS["tools/list"], V26)["tools"][0]["annotations"]
+
+    assert annotations == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+
+
+def test_the_title_of_a_tool_stands_among_its_annotations_where_it_has_no_place_of_its_own():
+    titled, plain = wire(RESULTS["tools/list"], V2503)["tools"]
+
+    assert titled["annotations"]["title"] == "Revenue"
+    assert "title" not in titled.keys() | plain["annotations"].keys()
+
+
+@pytest.mark.parametrize("root", [{"type": "array"}, {"type": ["object", "null"]}, {"anyOf": []}])
+def test_an_output_schema_without_an_object_at_its_root_waits_for_the_modern_era(revision, root):
+    tool = ToolDefinition(
+        name="x",
+        description="",
+        input_schema={"type": "object"},
+        output_schema=root,
+        annotations=HINTS,
+    )
+
+    found = wire(ListResult(key="tools", definitions=[tool]), revision)["tools"][0]
+
+    assert found.get("outputSchema") == (root if revision is V26 else None)
+
+
+@pytest.mark.parametrize(
+    ("revision", "members"),
+    [(V24, set()), (V2503, set()), (V2506, {"title"}), (V2511, {"title"}), (V26, {"title"})],
+)
+@pytest.mark.parametrize(
+    ("method", "key", "own"),
+    [
+        ("resources/list", "resources", {"uri", "size"}),
+        ("resources/templates/list", "resourceTemplates", {"uriTemplate"}),
+    ],
+)
+def test_a_resource_has_the_members_that_its_revision_knows(method, key, own, revision, members):
+    found = wire(RESULTS[method], revision)[key][0]
+
+    common = {"name", "description", "mimeType", "annotations"}
+    assert found.keys() == own | common | members
+    dated = {"lastModified"} if revision.value >= "2025-06-18" else set()
+    assert found["annotations"].keys() == {"audience", "priority"} | dated
+
+
+def test_what_a_resource_does_not_say_is_left_out():
+    bare = Resource(uri="a:b", name="a", description="")
+    vague = Resource(uri="a:c", name="a", description="", annotations=Annotations(priority=0))
+
+    found = wire(ListResult(key="resources", definitions=[bare, vague]), V26)["resources"]
+
+    assert found[0] == {
+        "uri": "a:b",
+        "name": "a",
+        "description": "",
+        "mimeType": "application/json",
+    }
+    assert found[1]["annotations"] == {"priority": 0}
+
+
+@pytest.mark.parametrize(("cursor", "is_there"), [(None, False), ("", True), ("x", True)])
+def test_the_next_cursor_is_absent_on_the_last_page_and_never_null(cursor, is_there, revision):
+    page = ListResult(key="tools", definitions=[], next_cursor=cursor)
+
+    found = wire(page, revision)
+
+    assert found["tools"] == []
+    assert ("nextCursor" in found) is is_there
+
+
+# Contents
+
+
+def test_text_stays_text_and_bytes_travel_as_base64():
+    text, blob = wire(RESULTS["resources/read"], V24)["contents"]
+
+    assert text == {"uri": "a:b", "mimeType": "text/plain", "text": ""}
+    assert base64.b64decode(blob["blob"]) == b"\x00\xff"
+    assert "text" not in blob
+
+
+@given(st.text(), st.binary())
+def test_any_contents_are_valid_in_every_revision(text, blob):
+    result = ReadResult(
+        contents=[
+            ResourceContents(uri="a:b", mime_type="a/b", text=text),
+            ResourceContents(uri="a:b", mime_type="a/b", blob=blob),
+        ]
+    )
+
+    for revision in Revision:
+        found = wire(result, revision)
+        assert_valid_result(revision, "resources/read", found)
+        assert found["contents"][0]["text"] == text
+
+
+def test_a_link_is_a_sentence_with_the_uri_where_the_revision_has_no_links(revision):
+    result = ToolResult(content=[LINK, ResourceLink(uri="a:b", name="b")])
+
+    first, second = wire(result, revision)["content"]
+
+    if revision.value >= "2025-06-18":
+        assert first == {
+            "type": "resource_link",
+            "uri": "django://site",
+            "name": "site",
+            "title": "Site",
+            "description": "All",
+            "mimeType": "text/plain",
+        }
+        assert second == {"type": "resource_link", "uri": "a:b", "name": "b"}
+    else:
+        assert first == {"type": "text", "text": "Site: django://site"}
+        assert second == {"type": "text", "text": "b: a:b"}
+
+
+# Structured content
+
+
+@pytest.mark.parametrize(
+    ("value", "since"),
+    [
+        ({}, "2025-06-18"),
+        ({"a": [1]}, "2025-06-18"),
+        ([], "2026-07-28"),
+        ([{"a": 1}], "2026-07-28"),
+        ("a", "2026-07-28"),
+        (0, "2026-07-28"),
+        (False, "2026-07-28"),
+        (None, "2026-07-28"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("is_encoded", [False, True])
+def test_structured_content_is_an_object_until_the_modern_era_takes_any_value(
+    value, since, is_encoded, revision
+):
+    structured = msgspec.Raw(msgspec.json.encode(value)) if is_encoded else value
+
+    found = wire(ToolResult(structured=structured, has_structured=True), revision)
+
+    assert_valid_result(revision, "tools/call", found)
+    assert ("structuredContent" in found) is (revision.value >= since)
+    assert found.get("structuredContent", value) == value
+
+
+def test_a_result_without_structured_content_has_none(revision):
+    found = wire(ToolResult(content=[TextContent("a")]), revision)
+
+    assert "structuredContent" not in found
+    assert found["content"] == [{"type": "text", "text": "a"}]
+    assert found["isError"] is False
+
+
+def test_the_error_of_a_tool_is_a_result_that_says_so(revision):
+    found = wire(ToolResult.error("Name a country."), revision)
+
+    assert_valid_result(revision, "tools/call", found)
+    assert found["isError"] is True
+    assert found["content"] == [{"type": "text", "text": "Name a country."}]
+
+
+# The server about itself
+
+
+@pytest.mark.parametrize("one", [Revision.V2024_11_05, Revision.V2025_11_25])
+def test_the_handshake_tells_the_agreed_revision_the_server_and_what_is_served(one):
+    found = wire(InitializeResult(protocol_version=one.value), V2511)
+
+    assert found == {
+        "protocolVersion": one.value,
+        "serverInfo": SERVER_INFO,
+        "capabilities": {"tools": {}, "resources": {}},
+        "instructions": "Ask for orders.",
+    }
+
+
+def test_discovery_names_the_modern_revisions_and_has_the_server_in_meta_only():
+    found = wire(DiscoverResult(), V26)
+
+    assert found["supportedVersions"] == ["2026-07-28"]
+    assert found["capabilities"] == {"tools": {}, "resources": {}}
+    assert found["instructions"] == "Ask for orders."
+    assert "serverInfo" not in found
+    assert "protocolVersion" not in found
+
+
+@pytest.mark.parametrize("result", [InitializeResult(protocol_version="x"), DiscoverResult()])
+def test_a_server_without_instructions_or_streams_says_so(result, revision):
+    found = wire(result, revision, ServerInfo(name="a", version="1", streams=False))
+
+    assert "instructions" not in found
+    assert found["capabilities"]["experimental"] == {"jsonOnly": {}}
+    assert not found["capabilities"].keys() & {"logging", "prompts", "completions"}
+
+
+# Notifications
+
+
+@pytest.mark.parametrize("token", ["a", "", 0, 7])
+def test_progress_is_a_notification_that_the_revision_knows(token, revision):
+    body = notification(progress(token, 1, total=2.5, message="half"), revision)
+
+    assert_valid_message(revision, "notifications/progress", body)
+    params = json.loads(body)["params"]
+    assert params["progressToken"] == token
+    assert ("message" in params) is (revision is not V24)
+
+
+def test_progress_without_total_and_message_has_neither():
+    assert progress("a", 0.5) == Notification(
+        "notifications/progress", {"progressToken": "a", "progress": 0.5}
+    )
+    assert progress("a", 0, total=0, message="").params.keys() == {
+        "progressToken",
+        "progress",
+        "total",
+        "message",
+    }
+
+
+# The oracle itself: a judge that accepts everything proves nothing.
+
+TITLED = {"name": "a", "inputSchema": {"type": "object"}, "title": ""}
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "result"),
+    [
+        (V2506, "tools/call", {"content": [], "resultType": "complete"}),
+        (V26, "tools/call", {"content": [], "_meta": {}}),
+        (V2503, "tools/call", {"content": [], "structuredContent": {}}),
+        (V2511, "tools/call", {"content": [], "structuredContent": []}),
+        (V2503, "tools/call", {"content": [{"type": "resource_link", "uri": "a:b", "name": "a"}]}),
+        (V24, "tools/list", {"tools": [TITLED]}),
+        (V2506, "tools/list", {"tools": [{"name": "a", "inputSchema": {"type": "array"}}]}),
+        (V2506, "tools/list", {"tools": [], "nextCursor": None}),
+        (V2506, "resources/read", {"contents": [{"uri": "a:b", "text": "", "blob": ""}]}),
+        (V2506, "initialize", {"protocolVersion": "x", "capabilities": {}}),
+        (V2506, "ping", {"done": True}),
+    ],
+    ids=repr,
+)
+def test_the_oracle_refuses_what_a_revision_does_not_know(revision, method, result):
+    with pytest.raises((AssertionError, ValidationError, KeyError)):
+        assert_valid_message(revision, method, encode_result(1, result))
+
+
+@pytest.mark.parametrize(
+    ("revision", "code", "request_id", "is_valid"),
+    [
+        (V2506, -32600, None, True),
+        (V2511, -32600, None, True),
+        (V2511, -32002, 1, True),
+        (V26, -32002, 1, False),
+        (V26, -32042, 1, False),
+        (V26, -32020, 1, True),
+        (V26, -32050, 1, False),
+        (V2511, -32020, 1, False),
+    ],
+)
+def test_the_oracle_knows_the_codes_of_each_era(revision, code, request_id, is_valid):
+    error = ProtocolError(code, "No.", request_id=request_id)
+    body = encode_error(error, id_optional=revision.features.error_id_optional)
+
+    if is_valid:
+        assert_valid_message(revision, "tools/call", body)
+    else:
+        with pytest.raises(AssertionError):
+            assert_valid_message(revision, "tools/call", body)
