@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+# docs: start tests
+from django.contrib.auth.models import Permission, User
+from django.test import TestCase
+
+from mcp_django.testing import Client, ProtocolFailure
+
+
+class AssistantTests(TestCase):
+    fixtures = ["orders"]
+
+    def setUp(self):
+        self.clerk = User.objects.create_user("clerk", is_staff=True)
+        self.clerk.user_permissions.add(Permission.objects.get(codename="view_order"))
+
+    def test_clerks_see_orders_without_margins(self):
+        client = Client(user=self.clerk)
+
+        page = client.call_tool("find_records", model="shop.order", filters={"status": "paid"})
+
+        self.assertEqual([one["number"] for one in page.structured["records"]], ["A-3", "A-1"])
+        self.assertNotIn("margin", page.structured["records"][0])
+
+    def test_a_filter_on_a_hidden_column_is_refused(self):
+        client = Client(user=self.clerk)
+
+        answer = client.call_tool("find_records", model="shop.order", filters={"margin__gt": 0})
+
+        self.assertTrue(answer.is_error)
+        self.assertIn("cannot be used in filters", answer.text)
+
+    def test_clerks_cannot_mark_orders_as_paid(self):
+        client = Client(user=self.clerk)
+
+        self.assertNotIn("mark_paid", [tool["name"] for tool in client.list_tools()])
+        with self.assertRaises(ProtocolFailure):
+            client.call_tool("mark_paid", number="A-2")
+
+    def test_a_read_only_token_changes_nothing(self):
+        admin = User.objects.create_superuser("ada")
+        client = Client(user=admin, read_only=True)
+
+        self.assertNotIn("mark_paid", [tool["name"] for tool in client.list_tools()])
+
+
+# docs: end tests

@@ -1,0 +1,121 @@
+"""The tutorial, run as a reader would: its files written, its commands typed, in its order."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Block, blocks_of
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+#: The package is installed already, in the environment that runs the tests.
+INSTALLING = ("python -m venv", ". .venv/", "python -m pip")
+WAIT = """\
+for _ in $(seq 100); do
+  (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && break
+  kill -0 $SERVER && sleep 0.1
+done
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A command of the page, what it printed, and what the page shows after it."""
+
+    block: Block
+    printed: str
+    shown: Block | None
+
+    @property
+    def result(self) -> dict:
+        return json.loads(self.printed)["result"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def as_script(block: Block, number: int, *, port: int) -> str:
+    """What a block tells the reader to do, as lines of one shell script."""
+    if block.path:
+        operator = ">>" if block.lead.startswith("Append") else ">"
+        return (
+            f'mkdir -p "$(dirname {block.path})"\n'
+            f"cat {operator} {block.path} <<'END OF FILE'\n\n{block.text}END OF FILE\n"
+        )
+    if block.language != "sh" or block.text.startswith(INSTALLING):
+        return ""
+    text = block.text.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+    text = text.replace("createsuperuser", "createsuperuser --noinput")
+    if "runserver" in text:
+        # Without the reloader it is one process, and the script ends what it has started.
+        serving = f"{text.strip()} --noreload 127.0.0.1:{port} > server.log 2>&1 &\n"
+        return f"{serving}SERVER=$!\ntrap 'kill $SERVER' EXIT\n{WAIT.format(port=port)}"
+    return f"exec > {number}.out\n{text}"
+
+
+def run(script: str, folder: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key[:6] != "DJANGO"}
+    shell = subprocess.Popen(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={
+            **environment,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "DJANGO_SUPERUSER_PASSWORD": "not-a-secret",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = shell.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(shell.pid, signal.SIGKILL)
+        raise
+    log = folder / "server.log"
+    assert shell.returncode == 0, printed + (log.read_text() if log.exists() else "")
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory) -> dict[str, Step]:
+    """Every call of the page by its arguments."""
+    if shutil.which("curl") is None:
+        pytest.skip("curl is missing")
+    folder = tmp_path_factory.mktemp("tutorial")
+    port = free_port()
+    page = list(blocks_of(TUTORIAL))
+    script = [as_script(block, number, port=port) for number, block in enumerate(page)]
+    run("\n".join(script), folder)
+    found = {}
+    for number, (block, after) in enumerate(zip(page, [*page[1:], None], strict=True)):
+        if block.text.startswith("ask "):
+            shown = after if after is not None and after.language != "sh" else None
+            printed = (folder / f"{number}.out").read_text()
+            found[block.text] = Step(block=block, printed=printed, shown=shown)
+    return found
+
+
+def test_every_answer_is_the_one_that_the_page_shows(steps):
+    assert len(steps) == 4
+
+    for step in steps.values():
+        assert step.shown is not None, step.block
+        if step.shown.language == "json":
+            assert step.result["structuredContent"] == json.loads(step.shown.text), step.shown
+        else:
+            text = step.result["content"][0]["text"]
+            assert step.result["isError"]
+            assert text == " ".join(step.shown.text.split()), step.shown
