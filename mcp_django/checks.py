@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.auth.authenticators import prepared
 from mcp_django.auth.local import Anonymous, DevUser
+from mcp_django.checks_environment import check_databases, check_middleware
 from mcp_django.conf import Config, get_config
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
@@ -188,21 +189,29 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
     if not apps.is_installed("django.contrib.admin"):
         yield "actions: they belong to the admin, and django.contrib.admin is not installed."
         return
-    from mcp_django.exposure.admin_sites import model_admins, overrides
+    from mcp_django.exposure.admin_sites import action_names, model_admins, overrides
 
     admins = model_admins(exposure.model)
     if any(overrides(one, "get_actions") for one in admins):
         # What it offers depends on the request.
         return
+    offered = {name for one in admins for name in action_names(one)}
     for name in exposure.actions:
-        if not any(one.get_action(name) for one in admins):
+        if name not in offered:
             yield (
                 f'actions: no ModelAdmin of {exposure.label} has "{name}". '
                 "Correct the name, or register the model with an admin that has it."
             )
 
 
-CHECKS = (check_settings, check_authenticators, check_public_url, check_exposures)
+CHECKS = (
+    check_settings,
+    check_authenticators,
+    check_public_url,
+    check_exposures,
+    a_check(check_databases),
+    a_check(check_middleware),
+)
 
 
 def connect() -> None:

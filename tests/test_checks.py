@@ -139,7 +139,7 @@ def test_a_mistake_in_the_settings_is_an_error_with_a_hint(settings, given, word
         {"TOOL_TIMEOUT": 1},
         {"QUERY_THREADS": 2},
         {"QUERY_THREADS": None},
-        {"RUN_MIDDLEWARE": ["a.B"]},
+        {"RUN_MIDDLEWARE": []},
         {"RUN_MIDDLEWARE": "none"},
         {"ADMIN_SITES": ()},
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from django.apps import apps
@@ -103,24 +103,22 @@ registry = Registry()
 def register(
     *models: type[Model],
     exposure_class: type[ModelExposure] | None = None,
-    fields: Iterable[str] | None = None,
+    **options: Any,
 ) -> Callable[[ExposureClass], ExposureClass]:
     """Expose models, as `@admin.register` does for the admin.
 
         @mcp.register(Order)
         class OrderExposure(mcp.ModelExposure): ...
 
-        mcp.register(Country, fields=["code", "name"])
+        mcp.register(Country, fields=["code", "name"], label_fields=["name"])
 
-    Raises AlreadyRegistered, or ImproperlyConfigured when no fields are named.
+    The options are attributes of ModelExposure. Raises AlreadyRegistered, or ImproperlyConfigured
+    when no fields are named or an option does not exist.
     """
     if not models:
         raise ImproperlyConfigured("Name the model: @mcp.register(Order).")
-    if fields is not None:
-        exposure_class = cast(
-            "type[ModelExposure]",
-            type("ModelExposure", (exposure_class or ModelExposure,), {"fields": tuple(fields)}),
-        )
+    if options:
+        exposure_class = with_options(exposure_class or ModelExposure, options)
     if exposure_class is not None:
         for model in models:
             registry.register(model, exposure_class)
@@ -131,6 +129,16 @@ def register(
         return decorated
 
     return decorate
+
+
+def with_options(base: type[ModelExposure], options: dict[str, Any]) -> type[ModelExposure]:
+    known = ModelExposure.__annotations__
+    for name in options:
+        if name not in known:
+            raise ImproperlyConfigured(
+                f"ModelExposure has no option {name!r}. It has: {', '.join(sorted(known))}."
+            )
+    return cast("type[ModelExposure]", type(base.__name__, (base,), options))
 
 
 def unregister(*models: type[Model]) -> None:

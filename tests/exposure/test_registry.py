@@ -35,7 +35,15 @@ def test_register_works_as_a_decorator_and_returns_the_class(registry):
 def test_register_takes_fields_without_a_class(registry):
     mcp.register(Memo, fields=["id", "text"])
 
-    assert registry.exposures[Memo].fields == ("id", "text")
+    assert registry.exposures[Memo].fields == ["id", "text"]
+
+
+def test_register_takes_every_option_of_an_exposure_and_no_other(registry):
+    mcp.register(Memo, fields=["id"], label_fields=["text"], description="Notes.")
+
+    assert registry.exposures[Memo].label_fields == ["text"]
+    with pytest.raises(ImproperlyConfigured, match="no option 'field'"):
+        mcp.register(Order, field=["id"])
 
 
 def test_register_takes_a_class_without_a_decorator(registry):

@@ -1,0 +1,73 @@
+"""What a site's databases and middleware mean for the endpoint, told before the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Info, Warning
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from mcp_django.conf import get_config
+from mcp_django.transports.middleware import chosen
+
+WAL = "PRAGMA journal_mode=WAL;"
+
+
+def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W003, W004."""
+    for alias in connections:
+        settings = connections.settings[alias]
+        options = settings.get("OPTIONS", {})
+        if connections[alias].vendor == "sqlite":
+            yield from check_sqlite(alias, options)
+        if settings.get("CONN_MAX_AGE") == 0 and not options.get("pool"):
+            yield Warning(
+                f"The database {alias!r} is connected to anew for every call, which costs more "
+                "than the call.",
+                hint=f'DATABASES[{alias!r}]["CONN_MAX_AGE"] = 60, or OPTIONS["pool"]',
+                id="mcp_django.W004",
+            )
+
+
+def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
+    missing: dict[str, object] = {}
+    if options.get("transaction_mode", "").upper() != "IMMEDIATE":
+        missing["transaction_mode"] = "IMMEDIATE"
+    if "wal" not in options.get("init_command", "").lower():
+        missing["init_command"] = WAL
+    if options.get("timeout", 5) < 20:
+        missing["timeout"] = 20
+    if missing:
+        yield Warning(
+            f"The SQLite database {alias!r} will answer 'database is locked' when assistants "
+            "and people write at the same time.",
+            hint=f'DATABASES[{alias!r}]["OPTIONS"] |= {missing!r}',
+            id="mcp_django.W003",
+        )
+
+
+def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E006, I001: what runs round a call is never a surprise."""
+    choice = get_config().run_middleware
+    if isinstance(choice, str) and choice not in ("auto", "project", "none"):
+        yield Error(
+            f"MCP_DJANGO['RUN_MIDDLEWARE'] is {choice!r}.",
+            hint='"RUN_MIDDLEWARE": "auto", "project", "none", or a list of dotted paths',
+            id="mcp_django.E006",
+        )
+        return
+    try:
+        paths = chosen()
+        for path in paths:
+            import_string(path)
+    except ImportError as error:
+        yield Error(f"Middleware cannot be imported: {error}.", id="mcp_django.E006")
+        return
+    if paths:
+        yield Info(
+            f"This middleware runs round every call of an assistant: {', '.join(paths)}.",
+            hint='To choose yourself, set "RUN_MIDDLEWARE" to a list of dotted paths.',
+            id="mcp_django.I001",
+        )

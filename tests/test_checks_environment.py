@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+
+from mcp_django.checks_environment import check_databases, check_middleware
+
+GOOD = {
+    "transaction_mode": "IMMEDIATE",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    "timeout": 20,
+}
+
+
+@pytest.fixture
+def configure(monkeypatch):
+    """A site with one SQLite database of these settings."""
+
+    def set_database(**database):
+        settings = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:", **database}
+        fresh = type(connections)({"default": settings})
+        monkeypatch.setattr("mcp_django.checks_environment.connections", fresh)
+
+    return set_database
+
+
+def ids(messages):
+    return [one.id for one in messages]
+
+
+def test_a_database_that_is_set_up_well_gives_no_message(configure):
+    configure(OPTIONS=GOOD, CONN_MAX_AGE=60)
+
+    assert list(check_databases()) == []
+
+
+@pytest.mark.parametrize("left_out", list(GOOD))
+def test_each_missing_option_of_sqlite_is_named_in_the_hint(configure, left_out):
+    configure(OPTIONS={name: GOOD[name] for name in GOOD if name != left_out}, CONN_MAX_AGE=60)
+
+    (warning,) = list(check_databases())
+
+    assert warning.id == "mcp_django.W003"
+    assert left_out in warning.hint
+    assert not any(name in warning.hint for name in GOOD if name != left_out)
+
+
+def test_connections_that_are_not_kept_are_told_unless_there_is_a_pool(configure):
+    configure(OPTIONS=GOOD, CONN_MAX_AGE=0)
+    without = ids(check_databases())
+    configure(OPTIONS={**GOOD, "pool": True}, CONN_MAX_AGE=0)
+
+    assert without == ["mcp_django.W004"]
+    assert list(check_databases()) == []
+
+
+def test_no_message_where_only_browser_middleware_is_configured():
+    assert list(check_middleware()) == []
+
+
+def test_what_runs_round_a_call_is_listed(settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
+
+    (message,) = list(check_middleware())
+
+    assert message.id == "mcp_django.I001"
+    assert "LocaleMiddleware" in message.msg
+    assert "Csrf" not in message.msg
+
+
+@pytest.mark.parametrize("choice", ["always", "Auto", ["nowhere.Middleware"]])
+def test_a_choice_that_cannot_run_is_an_error(settings, choice):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "RUN_MIDDLEWARE": choice}
+
+    assert ids(check_middleware()) == ["mcp_django.E006"]
+
+
+def test_middleware_that_does_not_import_is_an_error_and_no_crash(settings):
+    settings.MIDDLEWARE = ["nowhere.Middleware"]
+
+    assert ids(check_middleware()) == ["mcp_django.E006"]
+
+
+@pytest.mark.django_db
+def test_the_checks_run_with_all_others():
+    call_command("check", fail_level="WARNING", verbosity=0)
