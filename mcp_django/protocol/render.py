@@ -91,7 +91,7 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
             }
         case DiscoverResult():
             return greeting(server) | {"supportedVersions": SUPPORTED}
-        case EmptyResult():
+        case EmptyResult():  # pragma: no branch
             return {}
 
 
@@ -127,7 +127,7 @@ def content(block: Content, features: Features) -> dict[str, Any]:
             return {"type": "text", "text": block.text}
         case ResourceLink() if not features.resource_links:
             return {"type": "text", "text": f"{block.title or block.name}: {block.uri}"}
-        case ResourceLink():
+        case ResourceLink():  # pragma: no branch
             wire = {"type": "resource_link", "uri": block.uri, "name": block.name}
             return wire | given(
                 title=block.title, description=block.description, mimeType=block.mime_type
@@ -142,7 +142,7 @@ def definition(one: Definition, features: Features) -> dict[str, Any]:
             wire: dict[str, Any] = {"uri": one.uri}
             if one.size is not None:
                 wire["size"] = one.size
-        case ResourceTemplate():
+        case ResourceTemplate():  # pragma: no branch
             wire = {"uriTemplate": one.uri_template}
     wire |= {"name": one.name, "description": one.description, "mimeType": one.mime_type}
     if one.title and features.titles:

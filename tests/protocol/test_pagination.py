@@ -16,7 +16,8 @@ def identity(item):
 @given(names, st.integers(1, 5))
 def test_the_pages_of_a_list_are_the_list(items, size):
     ordered = sorted(items)
-    seen, last = [], None
+    seen: list[str] = []
+    last: str | None = None
     while True:
         page, last = page_after(ordered, last, size=size, key=identity)
         seen += page
@@ -30,7 +31,8 @@ def test_the_pages_of_a_list_are_the_list(items, size):
 @given(st.lists(names, min_size=1), st.integers(1, 3))
 def test_a_list_that_changes_between_pages_neither_repeats_nor_skips_what_stayed(versions, size):
     """Each page is of another version of the list; the last version is read to its end."""
-    seen, last = [], None
+    seen: list[str] = []
+    last: str | None = None
     taken = 0
     while taken == 0 or last is not None:
         version = sorted(versions[min(taken, len(versions) - 1)])

@@ -24,6 +24,7 @@ from mcp_django.protocol.results import (
     ReadResult,
     Resource,
     ResourceTemplate,
+    Result,
     ToolAnnotations,
     ToolDefinition,
     ToolResult,
@@ -67,7 +68,7 @@ TEMPLATE = ResourceTemplate(
 LINK = ResourceLink(
     uri="django://site", name="site", title="Site", description="All", mime_type="text/plain"
 )
-RESULTS = {
+RESULTS: dict[str, Result] = {
     "tools/list": ListResult(key="tools", definitions=[TOOL, PLAIN_TOOL], next_cursor=""),
     "resources/list": ListResult(key="resources", definitions=[RESOURCE]),
     "resources/templates/list": ListResult(key="resourceTemplates", definitions=[TEMPLATE]),
@@ -215,7 +216,11 @@ def test_what_a_resource_does_not_say_is_left_out():
     bare = Resource(uri="a:b", name="a", description="")
     vague = Resource(uri="a:c", name="a", description="", annotations=Annotations(priority=0))
 
-    found = wire(ListResult(key="resources", definitions=[bare, vague]), V26)["resources"]
+    named = Resource(
+        uri="a:d", name="a", description="", annotations=Annotations(audience=["user"])
+    )
+
+    found = wire(ListResult(key="resources", definitions=[bare, vague, named]), V26)["resources"]
 
     assert found[0] == {
         "uri": "a:b",
@@ -224,6 +229,7 @@ def test_what_a_resource_does_not_say_is_left_out():
         "mimeType": "application/json",
     }
     assert found[1]["annotations"] == {"priority": 0}
+    assert found[2]["annotations"] == {"audience": ["user"]}
 
 
 @pytest.mark.parametrize(("cursor", "is_there"), [(None, False), ("", True), ("x", True)])

@@ -44,7 +44,7 @@ def sent(changed, *more):
     )
 
 
-def call(method="tools/list", *, request_id: Any = 1, **params):
+def call(method: str = "tools/list", *, request_id: Any = 1, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
@@ -686,7 +686,7 @@ def test_a_batch_of_notifications_and_responses_asks_for_nothing():
 def test_a_handshake_in_a_batch_is_refused_alone():
     exchange = understand("POST", sent({}), encoded([call("initialize")]))
 
-    (error,) = exchange.calls
+    [error] = exchange.calls
     assert isinstance(error, ProtocolError)
     assert (error.code, error.request_id) == (-32600, 1)
     assert exchange.requests == ()
@@ -756,9 +756,8 @@ def test_a_refusal_carries_the_status_and_the_headers_it_was_given():
 
 
 versions = st.sampled_from([None, MODERN, LEGACY, "2025-03-26", UNKNOWN, "", "\xe9"])
-messages = st.binary() | st.sampled_from(
-    [encoded(one) for one in (call(), with_meta(), [call()], FIRST, call("initialize"), {}, [])]
-)
+bodies: list[Any] = [call(), with_meta(), [call()], FIRST, call("initialize"), {}, []]
+messages = st.binary() | st.sampled_from([encoded(one) for one in bodies])
 
 
 @given(
