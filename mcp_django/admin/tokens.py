@@ -58,13 +58,12 @@ class PersonalTokenAdmin(TokenModelAdmin):
         "name",
         "begins_with",
         "scope_names",
-        "read_only",
         "expires_at",
         "last_used_at",
         "state",
     )
     list_display_links = ("name",)
-    list_filter = (StateFilter, "read_only", "created_at", "expires_at")
+    list_filter = (StateFilter, "read_only")
     list_select_related = ("user",)
     raw_id_fields = ("user",)
     actions = ("revoke_selected",)
@@ -75,7 +74,8 @@ class PersonalTokenAdmin(TokenModelAdmin):
 
     @admin.display(description="scopes")
     def scope_names(self, token: PersonalToken) -> str:
-        return ", ".join(token.scopes)
+        names = ", ".join(scope.removeprefix("mcp:") for scope in token.scopes)
+        return f"{names} (read-only)" if token.read_only else names
 
     @admin.display(description="only these models")
     def model_names(self, token: PersonalToken) -> str:
@@ -135,7 +135,6 @@ class PersonalTokenAdmin(TokenModelAdmin):
             "user",
             "begins_with",
             "scope_names",
-            "read_only",
             "model_names",
             "created_at",
             "expires_at",
@@ -147,6 +146,19 @@ class PersonalTokenAdmin(TokenModelAdmin):
         return super().formfield_for_foreignkey(
             db_field, request, queryset=possible_owners(request), **kwargs
         )
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        # The secret is shown right after saving, so there is nowhere else to go on to.
+        buttons = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, {**(extra_context or {}), **buttons})
 
     def save_model(
         self,

@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
-from django.db.models.base import ModelBase
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
@@ -32,7 +31,8 @@ class Registry:
     def register(self, model: type[Model], exposure_class: type[ModelExposure]) -> None:
         """Expose a model. Raises AlreadyRegistered, or ImproperlyConfigured for a bad class."""
         given: Any = model
-        if not isinstance(given, ModelBase) or given._meta.abstract:
+        is_model = isinstance(given, type) and issubclass(given, Model)
+        if not is_model or given._meta.abstract:
             raise ImproperlyConfigured(f"{model!r} is not a model that can be exposed.")
         if not exposure_class.fields:
             raise ImproperlyConfigured(

@@ -232,7 +232,7 @@ def test_without_the_models_permissions_there_is_no_page(browse, django_user_mod
 def test_the_list_tells_what_each_token_is(browse, make_staff, bobs_token):
     page = browse(make_staff("mary", "manage_all_tokens")).get(LIST).content.decode()
 
-    for word in ("bob", f"mcp_{bobs_token.hint}…", "mcp:read", "active"):
+    for word in ("bob", f"mcp_{bobs_token.hint}…", "read", "active"):
         assert word in page
 
 
