@@ -43,8 +43,7 @@ def is_plain(query: Any) -> bool:
 def is_mergeable(query: Any) -> bool:
     """Whether our conditions can stand beside the site's without changing what either means."""
     return bool(
-        type(query) is Query
-        and query.combinator is None
+        query.combinator is None
         and query.low_mark == 0
         and query.high_mark is None
         and not query.distinct
@@ -54,6 +53,7 @@ def is_mergeable(query: Any) -> bool:
         and query.group_by is None
         and not query._filtered_relations
         and not any(multiplies(join) for join in query.alias_map.values())
+        and type(query) is Query
     )
 
 

@@ -54,7 +54,7 @@ class Note(models.Model):
     author = models.ForeignKey(Person, models.CASCADE, null=True)
 
 
-class OrderQuerySet(models.QuerySet):
+class OrderQuerySet(models.QuerySet):  # type: ignore[type-arg]
     def filter(self, *args, **kwargs):
         """Rewrites lookups, as translation packages do: it must not run behind our back."""
         if "number" in kwargs:
@@ -74,12 +74,12 @@ class Money:
         return f"EUR {self.cents / 100:.2f}"
 
 
-class MoneyField(models.IntegerField):
+class MoneyField(models.IntegerField):  # type: ignore[type-arg]
     def from_db_value(self, value, expression, connection):
         return None if value is None else Money(value)
 
 
-class WordField(models.Field):
+class WordField(models.Field):  # type: ignore[type-arg]
     """Of no class that anybody knows."""
 
     def db_type(self, connection):

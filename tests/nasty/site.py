@@ -111,11 +111,11 @@ def caller(*, pk=1, may=lambda perm: True, narrow=None, shown=None, tables=REGIS
     return Rights(request, principal, registry=tables)
 
 
-def page(who, model, **arguments):
+def page(who, model, /, **arguments):
     return find.find_records(who, who.registry.exposures[model], arguments)
 
 
-def records(who, model, **arguments):
+def records(who, model, /, **arguments):
     return msgspec.json.decode(page(who, model, **arguments).encoded_records)
 
 

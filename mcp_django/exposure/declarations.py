@@ -1,0 +1,122 @@
+"""What an exposure declares: its paths by use, and what is wrong with them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django.exposure.guard import FILTER, ORDER, RETURN
+from mcp_django.exposure.operators import kind_of
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import ModelClass, Path, resolve
+
+SEARCH = "search"
+#: Prefixes of ModelAdmin.search_fields. "@" was MySQL's full text and means the default since.
+PREFIXES = {"^": "istartswith", "=": "iexact", "@": "icontains"}
+
+
+class Declaration:
+    """The paths of an exposure by use, resolved. `problems` says what could not be."""
+
+    def __init__(self, exposure: ModelExposure) -> None:
+        self.exposure = exposure
+        self.problems: list[str] = []
+        self._hidden = [path.names for path in self._resolve("exclude", exposure.exclude)]
+        shown = self._open("fields", exposure.fields)
+        for path in shown:
+            if path.is_many:
+                self._wrong("fields", path.text, "has many values for one record; filter by it")
+        search = [text.lstrip("".join(PREFIXES)) for text in exposure.search_fields]
+        self.search_prefixes = dict(zip(search, exposure.search_fields, strict=True))
+        self.paths: dict[str, tuple[Path, ...]] = {
+            RETURN: tuple(path for path in shown if not path.is_many),
+            FILTER: shown,
+            SEARCH: self._open("search_fields", search),
+        }
+        if exposure.filter_fields is not None:
+            self.paths[FILTER] = self._open("filter_fields", exposure.filter_fields)
+        self.paths[ORDER] = self._orders()
+        self.labels = self._open("label_fields", exposure.label_fields)
+        for path in self.labels:
+            if path.hops:
+                self._wrong("label_fields", path.text, "is not a column of the model itself")
+        for path in self.paths[SEARCH]:
+            if path.field is None:
+                self._wrong("search_fields", path.text, "ends at a relation; name a column of it")
+
+    def _resolve(self, what: str, names: Iterable[str]) -> Iterator[Path]:
+        for name in names:
+            try:
+                yield resolve(self.exposure.model, name)
+            except ImproperlyConfigured as error:
+                self.problems.append(f"{self.exposure.label}: {what}: {error}")
+
+    def _open(self, what: str, names: Iterable[str]) -> tuple[Path, ...]:
+        """Those that `exclude` leaves: what it names is gone, and all that is behind it."""
+        found = self._resolve(what, names)
+        return tuple(
+            path
+            for path in found
+            if not any(path.names[: len(hidden)] == hidden for hidden in self._hidden)
+        )
+
+    def _orders(self) -> tuple[Path, ...]:
+        given = self.exposure.order_fields
+        if given is None:
+            return tuple(path for path in self.paths[RETURN] if kind_of(path.field) != "other")
+        known = {path.names for use in (RETURN, FILTER) for path in self.paths[use]}
+        paths = self._open("order_fields", given)
+        for path in paths:
+            if path.is_many or kind_of(path.field) == "other":
+                self._wrong("order_fields", path.text, "has no order")
+            elif path.names not in known:
+                self._wrong(
+                    "order_fields",
+                    path.text,
+                    "is neither in fields nor in filter_fields, and pages in its order show it",
+                )
+        return paths
+
+    def _wrong(self, what: str, text: str, sentence: str) -> None:
+        self.problems.append(f"{self.exposure.label}: {what}: {text} {sentence}.")
+
+    @cached_property
+    def everything(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(path for paths in self.paths.values() for path in paths))
+
+    @cached_property
+    def passed(self) -> tuple[ModelClass, ...]:
+        """The other models that a path passes, and those that a record may name by a label."""
+        hops = [model for path in self.everything for hop in path.hops for model in hop.models]
+        labelled = [target for path in self.paths[RETURN] if (target := label_target(path))]
+        return tuple(dict.fromkeys([*hops, *labelled]))
+
+
+def label_target(path: Path) -> ModelClass | None:
+    return path.field.related_model if path.field is not None and path.field.is_relation else None
+
+
+def problems(exposure: ModelExposure) -> list[str]:
+    """Every declared path that cannot be used, in words."""
+    return Declaration(exposure).problems
+
+
+_lock = threading.Lock()
+_declarations: WeakKeyDictionary[ModelExposure, Declaration] = WeakKeyDictionary()
+
+
+def declaration_of(exposure: ModelExposure) -> Declaration:
+    """Raises ImproperlyConfigured with every path that cannot be used."""
+    with _lock:
+        found = _declarations.get(exposure)
+    if found is None:
+        found = Declaration(exposure)
+        if found.problems:
+            raise ImproperlyConfigured(" ".join(found.problems))
+        with _lock:
+            _declarations[exposure] = found
+    return found
