@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Permission
 
+import mcp_django as mcp
+from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import Revision
-from mcp_django.testing import Client
 from mcp_django.transports.executor import lanes
+from tests.clients import CheckedClient
 from tests.services import Services
 
 
@@ -45,4 +47,19 @@ def staff(make_user):
 
 @pytest.fixture
 def client(staff):
-    return Client(user=staff)
+    return CheckedClient(user=staff)
+
+
+@pytest.fixture
+def add_tool():
+    """Offer a function as a tool until the test ends."""
+    added = []
+
+    def add(function, **options):
+        mcp.tool(**{"read_only": True, **options})(function)
+        added.append(function.__name__)
+        return function
+
+    yield add
+    for name in added:
+        registry.remove_tool(name)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
@@ -22,6 +22,8 @@ from mcp_django.transports.streamable_http import MCPApplication
 
 CLIENT = {"name": "mcp_django.testing", "version": "1"}
 ACCEPT = "application/json, text/event-stream"
+
+SentHeaders: TypeAlias = Mapping[str, str | None]
 
 
 class ProtocolFailure(AssertionError):
@@ -195,15 +197,23 @@ class Client:
 
     # HTTP
 
-    def post(self, body: Any, *, headers: Mapping[str, str] | None = None) -> HTTPAnswer:
+    def post(self, body: Any, *, headers: SentHeaders | None = None) -> HTTPAnswer:
         """Post bytes, or anything else as JSON."""
         encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
         return self.http("POST", encoded, headers=headers)
 
     def http(
-        self, verb: str, body: bytes = b"", *, headers: Mapping[str, str] | None = None
+        self, verb: str, body: bytes = b"", *, headers: SentHeaders | None = None
     ) -> HTTPAnswer:
         """Send one HTTP request. A header of None is left out, a default one as well."""
+        scope = self.scope(verb, headers=headers)
+        if not self.inline:
+            return async_to_sync(self._run)(scope, body)
+        with lanes.using(InlineLane()):
+            return async_to_sync(self._run)(scope, body)
+
+    def scope(self, verb: str, *, headers: SentHeaders | None = None) -> dict[str, Any]:
+        """What an ASGI server would tell the application about a request."""
         sent: dict[str, str | None] = {
             "Host": "testserver",
             "Accept": ACCEPT,
@@ -216,7 +226,7 @@ class Client:
             for name, value in sent.items()
             if value is not None
         ]
-        scope = {
+        return {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
@@ -230,10 +240,6 @@ class Client:
             "client": ("127.0.0.1", 50000),
             "server": ("testserver", 80),
         }
-        if not self.inline:
-            return async_to_sync(self._run)(scope, body)
-        with lanes.using(InlineLane()):
-            return async_to_sync(self._run)(scope, body)
 
     async def _run(self, scope: dict[str, Any], body: bytes) -> HTTPAnswer:
         events = iter([{"type": "http.request", "body": body, "more_body": False}])

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
-from asgiref.sync import sync_to_async
+from asgiref import sync
 from django.db import Error, connections
 
 from mcp_django.conf import get_config
@@ -25,6 +25,10 @@ from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.tools import Lane
 
 T = TypeVar("T")
+
+#: A copied context is not enough for asgiref's `Local`, which holds Django's language, time zone
+#: and script prefix: it also asks whose thread this is.
+take_over: Callable[[contextvars.Context], None] = getattr(sync, "_restore_context", bool)
 
 
 class OutOfTime(Exception):
@@ -153,6 +157,7 @@ class Run:
         self.lane.leave_queue()
         result: Any = None
         error: Exception | None = None
+        take_over(contextvars.copy_context())
         try:
             if self.cancelled.is_set():
                 raise Cancelled
@@ -244,7 +249,7 @@ class InlineLane:
         cancelled: threading.Event,
         is_owed: bool = False,
     ) -> asyncio.Future[T]:
-        return asyncio.ensure_future(sync_to_async(job, thread_sensitive=True)())
+        return asyncio.ensure_future(sync.sync_to_async(job, thread_sensitive=True)())
 
 
 class Lanes:

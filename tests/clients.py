@@ -1,0 +1,49 @@
+"""Clients whose every answer is compared with the official models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from django.test import Client as WebClient
+
+from mcp_django.testing import Client, HTTPAnswer
+from tests.oracle import assert_valid_message
+
+
+class CheckedClient(Client):
+    """The public test client, over ASGI."""
+
+    def post(self, body: Any, *, headers: Mapping[str, str | None] | None = None) -> HTTPAnswer:
+        answer = super().post(body, headers=headers)
+        if (headers or {}).get("MCP-Protocol-Version") == self.revision.value:
+            self.check(body, answer)
+        return answer
+
+    def check(self, body: Any, answer: HTTPAnswer) -> None:
+        posted = msgspec.json.decode(body) if isinstance(body, bytes) else body
+        posted = posted if isinstance(posted, list) else [posted]
+        methods = {message.get("id"): message.get("method") for message in posted}
+        for message in answer.messages:
+            method = message.get("method") or methods.get(message.get("id"), "ping")
+            assert_valid_message(self.revision, method, message)
+
+
+class WSGIClient(CheckedClient):
+    """The same requests to the same site, as a WSGI server would hand them over."""
+
+    #: Cookies and all, as a browser has them.
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.web = WebClient(enforce_csrf_checks=True)
+
+    def http(
+        self, verb: str, body: bytes = b"", *, headers: Mapping[str, str | None] | None = None
+    ) -> HTTPAnswer:
+        pairs = self.scope(verb, headers=headers)["headers"]
+        sent = {name.decode(): value.decode("latin-1") for name, value in pairs}
+        content_type = sent.pop("content-type", "")
+        response = self.web.generic(verb, self.path, body, content_type=content_type, headers=sent)
+        found = {name.lower(): value for name, value in response.items()}
+        return HTTPAnswer(status=response.status_code, headers=found, body=response.content)

@@ -1,0 +1,472 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from contextvars import ContextVar
+from threading import Event
+
+import pytest
+from django.db import Error, connection, connections
+from django.test import override_settings
+from django.utils import timezone, translation
+
+from mcp_django.exceptions import Busy, Cancelled
+from mcp_django.exposure.tools import Lane
+from mcp_django.transports.executor import (
+    InlineLane,
+    Lanes,
+    OutOfTime,
+    ThreadLane,
+    as_exception,
+    close_old_connections,
+    query_threads,
+)
+from tests.transports.wire import PATIENCE, Gate
+
+ANYTHING = ContextVar("ANYTHING", default="nothing")
+
+
+@pytest.fixture
+def make_lane():
+    made = []
+
+    def make(size=1, max_waiting=10):
+        lane = ThreadLane("test", size=size, max_waiting=max_waiting)
+        made.append(lane)
+        return lane
+
+    yield make
+    for lane in made:
+        lane.close()
+
+
+@pytest.fixture
+def gate():
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+def start(lane, job, *, seconds=PATIENCE, cancelled=None, **options):
+    return lane.start(job, seconds=seconds, cancelled=cancelled or Event(), **options)
+
+
+async def done(future):
+    async with asyncio.timeout(PATIENCE):
+        return await future
+
+
+async def lose_a_thread(lane, gate):
+    with pytest.raises(OutOfTime):
+        await done(start(lane, gate.wait, seconds=0.01))
+
+
+@pytest.mark.asyncio
+async def test_a_job_runs_in_a_thread_of_the_lane_and_its_result_comes_back(make_lane):
+    name = await done(start(make_lane(), lambda: threading.current_thread().name))
+
+    assert name.startswith("mcp-test")
+
+
+@pytest.mark.asyncio
+async def test_what_a_job_raises_comes_back(make_lane):
+    def job():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await done(start(make_lane(), job))
+
+
+@pytest.mark.parametrize("kind", [StopIteration, SystemExit, asyncio.CancelledError])
+@pytest.mark.asyncio
+async def test_what_a_future_cannot_carry_comes_back_as_an_error(make_lane, kind):
+    def job():
+        raise kind
+
+    with pytest.raises(RuntimeError, match=kind.__name__):
+        await done(start(make_lane(), job))
+
+
+@pytest.mark.asyncio
+async def test_an_ordinary_exception_is_handed_on_as_it_is():
+    error = ValueError("as it is")
+
+    assert as_exception(error) is error
+
+
+@pytest.mark.asyncio
+async def test_no_thread_starts_before_the_first_job():
+    before = threading.active_count()
+
+    Lanes()[Lane.QUERY]
+
+    assert threading.active_count() == before
+
+
+@pytest.mark.asyncio
+async def test_jobs_of_two_threads_run_at_the_same_time(make_lane):
+    lane, together = make_lane(size=2), threading.Barrier(2)
+
+    first, second = (start(lane, lambda: together.wait(PATIENCE)) for _ in range(2))
+
+    assert {await done(first), await done(second)} == {0, 1}
+
+
+@pytest.mark.asyncio
+async def test_a_full_queue_refuses(make_lane, gate):
+    lane = make_lane(max_waiting=1)
+    running = start(lane, gate.wait)
+    await gate.until_reached()
+    waiting = start(lane, int)
+
+    with pytest.raises(Busy):
+        start(lane, int)
+
+    gate.open()
+    await done(running)
+    assert await done(waiting) == 0
+    assert lane.waiting == 0
+
+
+@pytest.mark.asyncio
+async def test_the_end_of_a_call_that_has_taken_effect_is_never_refused(make_lane, gate):
+    lane = make_lane(max_waiting=0)
+
+    with pytest.raises(Busy):
+        start(lane, int)
+
+    assert await done(start(lane, int, is_owed=True)) == 0
+
+
+@pytest.mark.asyncio
+async def test_waiting_for_a_thread_does_not_count_as_running(make_lane, gate):
+    lane = make_lane()
+    blocking = start(lane, gate.wait)
+    await gate.until_reached()
+    late = start(lane, lambda: "done", seconds=0.02)
+
+    # Longer than the late job may run.
+    await asyncio.wait({late}, timeout=0.06)
+    gate.open()
+
+    await done(blocking)
+    assert await done(late) == "done"
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_runs_for_too_long_is_told_and_its_thread_counted(make_lane, gate):
+    lane, cancelled = make_lane(), Event()
+
+    with pytest.raises(OutOfTime):
+        await done(start(lane, gate.wait, seconds=0.01, cancelled=cancelled))
+
+    assert cancelled.is_set()
+    assert lane.zombies == 1
+
+
+@pytest.mark.asyncio
+async def test_a_lost_thread_counts_no_more_when_its_job_ends(make_lane, gate):
+    lane = make_lane()
+    await lose_a_thread(lane, gate)
+
+    gate.open()
+    await done(start(lane, int, is_owed=True))
+
+    assert lane.zombies == 0
+    assert await done(start(lane, int)) == 0
+
+
+@pytest.mark.parametrize(("size", "bearable"), [(1, 0), (2, 0), (3, 1), (4, 1)])
+@pytest.mark.asyncio
+async def test_a_lane_refuses_when_half_of_its_threads_are_lost(make_lane, gate, size, bearable):
+    lane = make_lane(size=size)
+
+    for _ in range(bearable):
+        await lose_a_thread(lane, gate)
+    assert await done(start(lane, int)) == 0
+    await lose_a_thread(lane, gate)
+
+    with pytest.raises(Busy):
+        start(lane, int)
+
+
+@pytest.mark.asyncio
+async def test_a_job_cancelled_in_the_queue_never_starts_and_leaves_its_place(make_lane, gate):
+    lane, cancelled, started = make_lane(), Event(), Event()
+    running = start(lane, gate.wait)
+    await gate.until_reached()
+    waiting = start(lane, started.set, cancelled=cancelled)
+
+    waiting.cancel()
+    await asyncio.wait({waiting}, timeout=PATIENCE)
+
+    assert lane.waiting == 0
+    gate.open()
+    await done(running)
+    await done(start(lane, int))
+    assert cancelled.is_set()
+    assert not started.is_set()
+
+
+@pytest.mark.asyncio
+async def test_a_job_whose_flag_is_set_before_it_begins_does_not_run(make_lane):
+    cancelled, started = Event(), Event()
+    cancelled.set()
+
+    with pytest.raises(Cancelled):
+        await done(start(make_lane(), started.set, cancelled=cancelled))
+
+    assert not started.is_set()
+
+
+@pytest.mark.asyncio
+async def test_a_job_cancelled_while_it_runs_is_told(make_lane, gate):
+    lane, cancelled = make_lane(), Event()
+    running = start(lane, gate.wait, cancelled=cancelled)
+    await gate.until_reached()
+
+    running.cancel()
+    await asyncio.wait({running}, timeout=PATIENCE)
+
+    assert cancelled.is_set()
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_job_that_goes_on_for_too_long_counts_as_lost(make_lane, gate):
+    lane, cancelled = make_lane(), Event()
+    running = start(lane, gate.wait, seconds=0.02, cancelled=cancelled)
+    await gate.until_reached()
+
+    running.cancel()
+    await asyncio.wait({start(lane, int)}, timeout=0.1)
+
+    assert lane.zombies == 1
+
+
+@pytest.mark.asyncio
+async def test_a_result_that_nobody_waits_for_is_closed(make_lane, gate):
+    lane, closed = make_lane(), asyncio.Event()
+
+    class Unwanted:
+        def close(self):
+            closed.set()
+
+    def job():
+        gate.wait()
+        return Unwanted()
+
+    running = start(lane, job)
+    await gate.until_reached()
+    running.cancel()
+    gate.open()
+
+    assert await done(closed.wait())
+
+
+@pytest.mark.asyncio
+async def test_an_end_that_comes_with_the_limit_is_no_loss(make_lane, gate):
+    """The thread has ended, and the loop has not heard of it when it looks at the clock."""
+    lane = make_lane()
+    running = start(lane, lambda: "done", seconds=0.01)
+    lane._pool.submit(int).result(PATIENCE)
+    threading.Event().wait(0.02)
+
+    assert await done(running) == "done"
+    assert lane.zombies == 0
+
+
+def test_a_thread_ends_quietly_when_its_loop_is_gone(make_lane):
+    lane, gate = make_lane(), Gate()
+
+    async def leave():
+        start(lane, gate.wait)
+        await gate.until_reached()
+
+    asyncio.run(leave())
+    gate.open()
+    lane.close()
+
+    assert gate.opened.is_set()
+
+
+@pytest.mark.asyncio
+async def test_the_context_of_the_request_is_seen_in_the_thread_and_leaks_nowhere(make_lane):
+    lane = make_lane()
+
+    def job():
+        found = ANYTHING.get(), translation.get_language(), timezone.get_current_timezone_name()
+        ANYTHING.set("left by a job")
+        translation.activate("it")
+        timezone.activate("Asia/Tokyo")
+        return found
+
+    ANYTHING.set("of the request")
+    with translation.override("fr"), timezone.override("Europe/Paris"):
+        first = await done(start(lane, job))
+    ANYTHING.set("of another request")
+    second = await done(start(lane, job))
+
+    assert first == ("of the request", "fr", "Europe/Paris")
+    assert second == ("of another request", "en-us", "UTC")
+
+
+@pytest.mark.asyncio
+async def test_closing_a_lane_ends_its_threads_and_the_next_job_starts_new_ones(make_lane):
+    lane = make_lane(size=2)
+    thread = await done(start(lane, threading.current_thread))
+
+    lane.close()
+    lane.close()
+
+    assert not thread.is_alive()
+    assert await done(start(lane, threading.current_thread)) is not thread
+
+
+@pytest.mark.asyncio
+async def test_the_query_lane_is_wide_and_one_thread_on_sqlite():
+    assert query_threads() == (1 if connection.vendor == "sqlite" else 4)
+
+
+@pytest.mark.asyncio
+async def test_settings_size_the_lanes():
+    with override_settings(MCP_DJANGO={"QUERY_THREADS": 3, "WORK_THREADS": 7, "MAX_WAITING": 5}):
+        lanes = Lanes()
+        query, work = lanes[Lane.QUERY], lanes[Lane.WORK]
+
+    assert (query.size, work.size) == (3, 7)
+    assert query.max_waiting == work.max_waiting == 5
+    assert lanes[Lane.QUERY] is query
+
+
+@pytest.mark.asyncio
+async def test_lanes_can_be_replaced_for_a_while():
+    lanes = Lanes()
+    inline = InlineLane()
+
+    with lanes.using(inline):
+        assert lanes[Lane.QUERY] is lanes[Lane.WORK] is inline
+        lanes.close()
+
+    assert isinstance(lanes[Lane.QUERY], ThreadLane)
+
+
+@pytest.mark.asyncio
+async def test_closed_lanes_are_made_anew():
+    lanes = Lanes()
+    first = lanes[Lane.QUERY]
+    await done(start(first, int))
+
+    lanes.close()
+
+    assert lanes[Lane.QUERY] is not first
+
+
+AFTER_A_FORK = """
+import asyncio, os, threading, django
+django.setup()
+from mcp_django.exposure.tools import Lane
+from mcp_django.transports.executor import lanes
+
+async def job():
+    return await asyncio.wait_for(
+        lanes[Lane.WORK].start(lambda: "ran", seconds=5, cancelled=threading.Event()), 5
+    )
+
+print(asyncio.run(job()), flush=True)
+# Another thread holds it at the moment of the fork.
+lanes._lock.acquire()
+lanes[Lane.WORK]._lock.acquire()
+child = os.fork()
+if not child:
+    print(asyncio.run(job()), flush=True)
+    os._exit(0)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
+def test_a_forked_child_has_threads_of_its_own():
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AFTER_A_FORK],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("ran\nran\n", "", 0)
+
+
+# Connections
+
+
+def backend():
+    """What tells one connection from another."""
+    connection.ensure_connection()
+    return connection.connection
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_a_thread_keeps_its_connection(make_lane):
+    lane = make_lane()
+
+    first = await done(start(lane, backend))
+
+    assert await done(start(lane, backend)) is first
+
+
+# SQLite's connections always call themselves usable.
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="A file does not hang up.")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_a_connection_that_became_unusable_is_replaced(make_lane):
+    lane = make_lane()
+
+    def spoil():
+        raw = backend()
+        raw.close()
+        with pytest.raises(Error), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    def ask():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            return cursor.fetchone()
+
+    await done(start(lane, spoil))
+
+    assert await done(start(lane, ask)) == (1,)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_a_job_that_leaves_autocommit_off_leaves_no_transaction_to_the_next(make_lane):
+    lane = make_lane()
+
+    await done(start(lane, lambda: connection.set_autocommit(False)))
+
+    assert await done(start(lane, lambda: connection.get_autocommit()))
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_cannot_be_closed_does_not_hold_up_the_others(monkeypatch):
+    class Broken:
+        def close_if_unusable_or_obsolete(self):
+            raise Error("gone")
+
+    closed = []
+
+    class Whole:
+        def close_if_unusable_or_obsolete(self):
+            closed.append(self)
+
+    monkeypatch.setattr(connections, "all", lambda **options: [Broken(), Whole()])
+
+    close_old_connections()
+
+    assert len(closed) == 1

@@ -1,0 +1,124 @@
+"""One HTTP connection to an ASGI application, event by event, and tools that wait to be let go."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+from typing import Any
+
+import msgspec
+
+from mcp_django.testing import Client
+
+PATIENCE = 5
+
+
+class Connection:
+    """What a server would do for one request: hand over the body, take events, hang up."""
+
+    def __init__(self, client: Client, *chunks: bytes, verb: str = "POST", headers: Any = None):
+        self.application = client.application
+        self.scope = client.scope(verb, headers=headers)
+        self.inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        for index, chunk in enumerate(chunks):
+            is_last = index == len(chunks) - 1
+            self.inbox.put_nowait(
+                {"type": "http.request", "body": chunk, "more_body": not is_last}
+            )
+        self.outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.sent: list[dict[str, Any]] = []
+
+    @classmethod
+    def asking(cls, client: Client, method: str, params: Any = None, **headers: str) -> Connection:
+        message = client.message(method, params)
+        return cls(
+            client,
+            msgspec.json.encode(message),
+            headers={**client.routing_headers(message), **headers},
+        )
+
+    @classmethod
+    def calling(cls, client: Client, tool: str, token: Any = None, **arguments: Any) -> Connection:
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        if token is not None:
+            params["_meta"] = {"progressToken": token}
+        return cls.asking(client, "tools/call", params)
+
+    async def send(self, event: dict[str, Any]) -> None:
+        self.sent.append(event)
+        self.outbox.put_nowait(event)
+
+    def start(self) -> asyncio.Task[None]:
+        self.task = asyncio.create_task(self.application(self.scope, self.inbox.get, self.send))
+        return self.task
+
+    def hang_up(self) -> None:
+        self.inbox.put_nowait({"type": "http.disconnect"})
+
+    async def next(self) -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE):
+            return await self.outbox.get()
+
+    async def end(self) -> None:
+        """The application returns, raising nothing."""
+        async with asyncio.timeout(PATIENCE):
+            await self.task
+
+    async def whole(self) -> Connection:
+        """Start, and wait for the end of the response."""
+        self.start()
+        await self.end()
+        return self
+
+    @property
+    def status(self) -> int:
+        return self.sent[0]["status"]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(event.get("body", b"") for event in self.sent[1:])
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    @property
+    def frames(self) -> list[bytes]:
+        return [frame for frame in self.body.split(b"\n\n") if frame]
+
+    @property
+    def messages(self) -> list[Any]:
+        lines = [frame.split(b"\n")[-1] for frame in self.frames if not frame.startswith(b":")]
+        return [msgspec.json.decode(line.removeprefix(b"data: ")) for line in lines]
+
+    def is_whole(self) -> bool:
+        """One start, then bodies, of which the last and no other ends the response."""
+        start, *bodies = self.sent
+        return (
+            start["type"] == "http.response.start"
+            and bool(bodies)
+            and [body.get("more_body", False) for body in bodies]
+            == [True] * (len(bodies) - 1) + [False]
+        )
+
+
+class Gate:
+    """Where a tool waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.reached = Event()
+        self.opened = Event()
+
+    def wait(self) -> None:
+        self.reached.set()
+        assert self.opened.wait(PATIENCE)
+
+    def open(self) -> None:
+        self.opened.set()
+
+    async def until_reached(self) -> None:
+        assert await asyncio.to_thread(self.reached.wait, PATIENCE)
