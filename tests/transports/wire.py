@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
+from tests.oracle import assert_valid_message
 
 PATIENCE = 5
 
@@ -17,6 +19,8 @@ class Connection:
     """What a server would do for one request: hand over the body, take events, hang up."""
 
     def __init__(self, client: Client, *chunks: bytes, verb: str = "POST", headers: Any = None):
+        self.revision: Revision | None = None
+        self.method = ""
         self.application = client.application
         self.scope = client.scope(verb, headers=headers)
         self.inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -31,11 +35,13 @@ class Connection:
     @classmethod
     def asking(cls, client: Client, method: str, params: Any = None, **headers: str) -> Connection:
         message = client.message(method, params)
-        return cls(
+        call = cls(
             client,
             msgspec.json.encode(message),
             headers={**client.routing_headers(message), **headers},
         )
+        call.revision, call.method = client.revision, method
+        return call
 
     @classmethod
     def calling(cls, client: Client, tool: str, token: Any = None, **arguments: Any) -> Connection:
@@ -60,9 +66,13 @@ class Connection:
             return await self.outbox.get()
 
     async def end(self) -> None:
-        """The application returns, raising nothing."""
+        """The application returns, raising nothing. What it sent are messages of the revision."""
         async with asyncio.timeout(PATIENCE):
             await self.task
+        if self.revision is not None and self.sent:
+            for message in self.messages:
+                method = message.get("method", self.method)
+                assert_valid_message(self.revision, method, message)
 
     async def whole(self) -> Connection:
         """Start, and wait for the end of the response."""
@@ -92,6 +102,8 @@ class Connection:
 
     @property
     def messages(self) -> list[Any]:
+        if not self.headers["content-type"].startswith("text/event-stream"):
+            return [self.json]
         lines = [frame.split(b"\n")[-1] for frame in self.frames if not frame.startswith(b":")]
         return [msgspec.json.decode(line.removeprefix(b"data: ")) for line in lines]
 
