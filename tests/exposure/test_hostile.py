@@ -29,45 +29,53 @@ def test_a_hostile_path_is_refused_without_naming_anything_hidden(place):
     for path in PATHS:
         if place in ("order_by", "fields") and path in SHOWN:
             continue
-        with pytest.raises(QueryError) as refusal:
+        with pytest.raises(QueryError) as caught:
             page(who, Order, **PLACES[place](path))
 
-        sentence = str(refusal.value)
+        sentence = str(caught.value)
         others = sentence.replace(ascii(path)[1:50], "")
         assert not [name for name in HIDDEN if name in others], sentence
         assert len(sentence) < 700
 
 
+def refusal(who, **arguments):
+    """The sentence that refuses a call, or None where it ran. Anything else is raised."""
+    try:
+        with transaction.atomic():
+            page(who, Order, **arguments)
+    except QueryError as error:
+        return str(error)
+    return None
+
+
 @pytest.mark.parametrize("keys", [KEYS[at::4] for at in range(4)], ids=str)
 def test_a_hostile_value_is_refused_in_words_or_simply_finds_nothing(order, keys):
     who = caller()
-    for key in keys:
-        for value in VALUES:
-            for place in ("filters", "exclude"):
-                try:
-                    with transaction.atomic():
-                        page(who, Order, **{place: {key: value}}, fields=["id"], limit=2)
-                except QueryError as refusal:
-                    assert 10 < len(str(refusal)) < 1500
+    refusals = [
+        refusal(who, **{place: {key: value}}, fields=["id"], limit=2)
+        for key in keys
+        for value in VALUES
+        for place in ("filters", "exclude")
+    ]
+
+    assert None in refusals
+    assert not [one for one in refusals if one is not None and not 10 < len(one) < 1500]
 
 
 def test_a_hostile_shape_is_refused():
     who = caller()
     for arguments in SHAPES:
-        with pytest.raises(QueryError) as refusal:
+        with pytest.raises(QueryError) as caught:
             page(who, Order, **arguments)
 
-        assert len(str(refusal.value)) < 1500, arguments
+        assert len(str(caught.value)) < 1500, arguments
 
 
 def test_a_hostile_search_finds_nothing_or_is_refused(order):
-    who = caller()
-    for value in VALUES:
-        try:
-            with transaction.atomic():
-                page(who, Order, search=value, limit=1)
-        except QueryError as refusal:
-            assert len(str(refusal)) < 1500
+    refusals = [refusal(caller(), search=value, limit=1) for value in VALUES]
+
+    assert None in refusals
+    assert max(len(one or "") for one in refusals) < 1500
 
 
 @pytest.mark.parametrize("model", [Order, Tricky, Seat, Odd])
