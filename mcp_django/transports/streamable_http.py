@@ -48,8 +48,10 @@ Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 Work: TypeAlias = "asyncio.Future[Outcome]"
 
 #: Seconds without an answer after which the response becomes a stream, so that it can be kept
-#: alive, and seconds between two signs of life.
-GRACE = KEEP_ALIVE = 15.0
+#: alive.
+GRACE = 15.0
+#: Seconds between two signs of life. Proxies give up a quiet connection after 30 or 60.
+KEEP_ALIVE = 15.0
 #: Seconds that an answer may take before anybody looks whether the client is still there. Most
 #: answers are ready sooner, and watching a connection costs more than they do.
 QUICK = 0.05
@@ -228,7 +230,7 @@ class RunningCall:
                     await stream.reply(self._reply())
                     return
                 gone = gone or self._listen(receive)
-                if not await self._wait(GRACE):
+                if not await self._wait(KEEP_ALIVE if stream.has_started else GRACE):
                     await stream.keep_alive()
         finally:
             if gone is not None:
