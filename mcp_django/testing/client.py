@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
@@ -75,6 +78,18 @@ class ToolAnswer:
     structured: Any = None
     #: What came before the answer: progress.
     notifications: list[dict[str, Any]] = field(default_factory=list)
+
+
+@contextmanager
+def kept_connections() -> Iterator[None]:
+    """As Django's own test client: the test's transaction is not closed with a request."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        for signal in (request_started, request_finished):
+            signal.connect(close_old_connections)
 
 
 class Client:
@@ -209,7 +224,7 @@ class Client:
         scope = self.scope(verb, headers=headers)
         if not self.inline:
             return async_to_sync(self._run)(scope, body)
-        with lanes.using(InlineLane()):
+        with lanes.using(InlineLane()), kept_connections():
             return async_to_sync(self._run)(scope, body)
 
     def scope(self, verb: str, *, headers: SentHeaders | None = None) -> dict[str, Any]:
