@@ -14,9 +14,12 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def visible(model: type[AnyModel], request: HttpRequest) -> QuerySet[AnyModel]:
-    """The rows that the ModelAdmin shows to this user; none without the right to view."""
+    """The rows that the ModelAdmin shows to this user; none without the right to view.
+
+    A ModelAdmin asks for permissions only. That the user is staff at all is the site's question.
+    """
     model_admin = admin.site.get_model_admin(model)
-    if not model_admin.has_view_permission(request):
+    if not (admin.site.has_permission(request) and model_admin.has_view_permission(request)):
         return model._default_manager.none()
     return model_admin.get_queryset(request)
 
