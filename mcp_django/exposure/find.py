@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from django.db.models import QuerySet
@@ -140,15 +141,10 @@ def page(found: Found, bound: Callable[[], str]) -> Page:
 
 
 def fitting(records: list[dict[str, Any]], most: int) -> tuple[bytes, int]:
-    parts: list[bytes] = []
-    size = 1
-    for record in records:
-        part = encoder.encode(record)
-        size += len(part) + 1
-        if parts and size > most:
-            break
-        parts.append(part)
-    return b"[" + b",".join(parts) + b"]", len(parts)
+    parts = [encoder.encode(record) for record in records]
+    totals = accumulate(len(part) + 1 for part in parts)
+    count = max(1, sum(total < most for total in totals))
+    return b"[" + b",".join(parts[:count]) + b"]", count
 
 
 def page_limit(given: Any) -> int:

@@ -138,9 +138,7 @@ class Inspection:
         self.visit(self.query.where, use=FILTER)
         for expression, _, _ in select:
             self.visit(expression, use=RETURN)
-        for expression, _, _ in extra_select:
-            self.visit(expression, use=ORDER)
-        for expression, _ in order_by:
+        for expression, *_ in (*extra_select, *order_by):
             self.visit(expression, use=ORDER)
 
     def joins(self) -> None:

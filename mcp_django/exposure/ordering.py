@@ -40,8 +40,11 @@ class Ordering:
         """What a cursor keeps of a row, so that it can come back to exactly here.
 
         SQLite keeps decimals as binary floats. Rounded to two places they are neither equal to
-        nor on the right side of the row that they came from, and pages would lose rows.
+        nor on the right side of the row that they came from, and pages would lose rows. Values of
+        the site's own classes travel as the database has them.
         """
+        if hasattr(self.field, "from_db_value"):
+            return raw
         if vendor == "sqlite" and raw is not None and kind_of(self.field) == "decimal":
             return float(raw)
         return converted

@@ -58,15 +58,15 @@ def make_plan(
 ) -> Plan | None:
     """A plan of a query that was compiled just now, if its only values are compared columns."""
     children: list[Any] = query.where.children
-    if query.where.connector != AND or query.where.negated or query.annotations:
+    where, found = compiler.compile(query.where) if children else (None, ())
+    is_simple = (
+        query.where.connector == AND
+        and not query.where.negated
+        and all(isinstance(one, Lookup) and type(one.lhs) is Col for one in children)
+        and list(found) == list(params)
+    )
+    if not is_simple:
         return None
-    if not all(isinstance(one, Lookup) and type(one.lhs) is Col for one in children):
-        return None
-    where: str | None = None
-    if children:
-        where, found = compiler.compile(query.where)
-        if list(found) != list(params) or where not in sql:
-            return None
     return Plan(
         query=query,
         sql=sql,

@@ -78,9 +78,8 @@ def guarded_query(base: Any, policy: Policy) -> GuardedQuery:
         ours.select_related = False
         ours.clear_deferred_loading()
         ours.select_for_update = False
-        if ours.where.children:
-            sealed = Sealed(ours.where.children, ours.where.connector, ours.where.negated)
-            ours.where = WhereNode([sealed])
+        sealed = Sealed(ours.where.children, ours.where.connector, ours.where.negated)
+        ours.where = WhereNode([sealed])
         ours.sealed_aliases = frozenset(ours.alias_refcount)
     else:
         ours = GuardedQuery(given.model)

@@ -56,15 +56,20 @@ def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
     field = target_of(field)
     kind = kind_of(field)
     if kind == "integer":
-        bounds: Any = connections[using].ops.integer_field_range(field.get_internal_type())
-        if bounds[0] is None:  # SQLite
-            bounds = SIGNED_64
-        return integer(value, low=bounds[0], high=bounds[1])
+        low, high = bounds_of(field.get_internal_type(), using=using)
+        return integer(value, low=low, high=high)
     if kind == "text":
         found = attempt(text, value, "text")
         return choice(field, short(found, longest=longest))
     converter, wanted = CONVERTERS.get(kind, (refuse, "usable: this field only has isnull"))
     return attempt(converter, value, wanted)
+
+
+def bounds_of(internal_type: str, *, using: str) -> tuple[int, int]:
+    """What a column of integers holds. Of a class of the site's own only the widest is known."""
+    ops: Any = connections[using].ops
+    known = internal_type in ops.integer_field_ranges
+    return ops.integer_field_range(internal_type) if known else SIGNED_64
 
 
 def attempt(converter: Callable[[Any], Any], value: Any, wanted: str) -> Any:

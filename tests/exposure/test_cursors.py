@@ -227,3 +227,20 @@ def test_a_position_survives_the_round_trip(position):
 
     if len(cursor) <= cursors.LONGEST:
         assert cursors.decode("bound", cursor, size=len(position)) == position
+
+
+def test_what_cannot_travel_in_a_cursor_is_our_bug():
+    with pytest.raises(TypeError, match="No cursor for object"):
+        cursors.encode("bound", [object()])
+
+
+def test_values_of_the_sites_own_classes_order_pages_as_the_database_does(shop):
+    for price, order in enumerate(Order.objects.order_by("-pk")):
+        Order.objects.filter(pk=order.pk).update(price=price % 3)
+    options = {**ORDER, "fields": "number price", "order_fields": "price"}
+    who = caller(tables=registry({Order: options}))
+
+    found = pages(who, Order, order_by=["price"], limit=1)
+
+    assert [row["price"] for row in found] == ["EUR 0.00", "EUR 0.00", "EUR 0.01", "EUR 0.02"]
+    assert len({row["number"] for row in found}) == 4

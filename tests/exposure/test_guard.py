@@ -8,6 +8,7 @@ from django.db.models import Count, Exists, F, FilteredRelation, Max, OuterRef, 
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Length, Lower, RowNumber, TruncMonth
+from django.db.models.sql.datastructures import Join
 
 from mcp_django.exceptions import Leak
 from mcp_django.exposure.reach import reach_of
@@ -228,3 +229,14 @@ def test_a_column_of_an_outer_query_is_refused(db):
 
     with pytest.raises(Leak):
         compiled(Person.objects.filter(Exists(inner)))
+
+
+def test_a_join_of_a_class_of_the_sites_own_is_refused(db):
+    class OddJoin(Join):
+        pass
+
+    rows = guarded_orders().filter(customer__country="FR").order_by().values("number")
+    rows.query.alias_map["nasty_customer"].__class__ = OddJoin
+
+    with pytest.raises(Leak, match="unexpected join"):
+        compiled(rows)

@@ -8,13 +8,16 @@ from contextlib import nullcontext
 import pytest
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.db import DataError, InternalError, OperationalError, connection, transaction
+from django.db.models import Q
 from django.db.models.sql import Query
 from django.test import override_settings
 
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure import budget
+from mcp_django.exposure import budget, searches
+from mcp_django.exposure import records as shapes
 from mcp_django.exposure.budget import limited
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.plans import make_plan
 from mcp_django.exposure.reach import reach_of
 from mcp_django.exposure.rows import is_mergeable, is_plain
 from tests.nasty.models import Customer, Order, Region, Seat
@@ -44,6 +47,7 @@ def test_a_slow_statement_is_an_answer_and_the_connection_lives(transactional_db
 
     assert time.monotonic() - start < 3
     assert run("SELECT 1") == [(1,)]
+    connection.close()  # and with it the short deadline
 
 
 def deadlines(calls):
@@ -156,9 +160,19 @@ def test_values_that_need_other_sql_do_not_get_the_kept_one(shop):
         assert numbers(filters={"customer__isnull": value}) == expected
 
 
-def test_only_so_many_plans_are_kept(shop, monkeypatch):
-    from mcp_django.exposure import searches
+def test_a_value_that_the_column_cannot_hold_or_more_than_comparisons_has_no_plan(shop):
+    plans().clear()
+    assert numbers(filters={"quantity": 1}) == ["A1"]
+    (plan,) = plans().values()
+    either = plan.query.clone()
+    either.add_q(Q(number="A1") | Q(number="A2"))
+    compiler = either.get_compiler("default")
 
+    assert plan.run([2**80], using="default") is None
+    assert make_plan(either, compiler, *compiler.as_sql(), plan.names) is None
+
+
+def test_only_so_many_plans_are_kept(shop, monkeypatch):
     plans().clear()
     monkeypatch.setattr(searches, "MOST_PLANS", 1)
 
@@ -179,9 +193,7 @@ def test_no_plan_is_kept_where_rows_or_labels_are_narrowed_or_a_page_goes_on(sho
 
 
 def test_shapes_are_remembered_up_to_a_number(shop, monkeypatch):
-    from mcp_django.exposure import records as module
-
-    monkeypatch.setattr(module, "MOST_SHAPES", 0)
+    monkeypatch.setattr(shapes, "MOST_SHAPES", 0)
     tables = registry()
 
     assert numbers(caller(tables=tables)) == ["A1", "A2", "A3", "R1"]
@@ -196,8 +208,6 @@ def test_a_query_of_the_sites_own_class_keeps_its_class(shop):
             compiler = super().get_compiler(*args, **kwargs)
             compiler.query.add_q(self.tenant)
             return compiler
-
-    from django.db.models import Q
 
     def narrow(rows):
         rows = rows.all()

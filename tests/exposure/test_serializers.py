@@ -127,6 +127,13 @@ def test_without_time_zones_instants_have_no_offset():
     assert convert([datetime(2026, 1, 1)]) == ["2026-01-01T00:00:00"]
 
 
+def test_instants_of_any_zone_are_written_in_utc():
+    convert = converter_of(Order._meta.get_field("placed_at"), whole=False)
+    elsewhere = timezone(timedelta(hours=5, minutes=45))
+
+    assert convert([datetime(2026, 1, 1, tzinfo=elsewhere)]) == ["2025-12-31T18:15:00+00:00"]
+
+
 def test_numbers_that_json_cannot_hold_are_texts():
     floats = converter_of(Order._meta.get_field("weight"), whole=False)
     integers = converter_of(Order._meta.get_field("big"), whole=False)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
+from django.db.models import IntegerField
 from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,6 +131,16 @@ def test_hours_that_do_not_exist_or_exist_twice_are_no_error():
 def test_a_class_that_nobody_knows_can_only_be_asked_for_null():
     with pytest.raises(QueryError, match="only has isnull"):
         scalar(Odd._meta.get_field("word"), "x", using="default")
+
+
+def test_integers_of_the_sites_own_classes_have_the_widest_bounds():
+    class Counter(IntegerField):
+        def get_internal_type(self):
+            return "Counter"
+
+    assert scalar(Counter(), 2**63 - 1, using="default") == 2**63 - 1
+    with pytest.raises(QueryError, match="number must be between"):
+        scalar(Counter(), 2**63, using="default")
 
 
 def test_anything_can_be_quoted():
