@@ -18,7 +18,6 @@ PAGES = [
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 REGION = re.compile(r"^# docs: start (\w+)\n(.*?)^# docs: end \1$", re.MULTILINE | re.DOTALL)
-PATH = re.compile(r"`([\w./]+\.\w+)`")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +37,7 @@ class Block:
     @property
     def path(self) -> str | None:
         """The file that the page says this is, where it says so."""
-        if not re.match(r"(Write|Append to) `", self.lead):
-            return None
-        found = PATH.search(self.lead)
+        found = re.search(r"(?:Write|Append to) `([\w./]+)`", self.lead)
         return None if found is None else found[1]
 
 
@@ -83,7 +80,7 @@ def sources() -> tuple[str, ...]:
 
 def table(page: Path, heading: str) -> list[list[str]]:
     """The cells of the first table under a heading, without its head."""
-    text = page.read_text().partition(f"\n{heading}\n")[2]
+    text = f"\n{page.read_text()}".partition(f"\n{heading}\n")[2]
     assert text, f"{page.name} has no heading {heading!r}"
     rows = re.search(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
     assert rows, f"{page.name} has no table under {heading!r}"

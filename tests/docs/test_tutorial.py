@@ -49,7 +49,7 @@ def free_port() -> int:
 def as_script(block: Block, number: int, *, port: int) -> str:
     """What a block tells the reader to do, as lines of one shell script."""
     if block.path:
-        operator = ">>" if block.lead.startswith("Append") else ">"
+        operator = ">>" if "Append to" in block.lead else ">"
         return (
             f'mkdir -p "$(dirname {block.path})"\n'
             f"cat {operator} {block.path} <<'END OF FILE'\n\n{block.text}END OF FILE\n"
@@ -91,7 +91,7 @@ def run(script: str, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory) -> dict[str, Step]:
-    """Every call of the page by its arguments."""
+    """Every call, and every other command that the page shows an answer to."""
     if shutil.which("curl") is None:
         pytest.skip("curl is missing")
     folder = tmp_path_factory.mktemp("tutorial")
@@ -101,18 +101,23 @@ def steps(tmp_path_factory) -> dict[str, Step]:
     run("\n".join(script), folder)
     found = {}
     for number, (block, after) in enumerate(zip(page, [*page[1:], None], strict=True)):
-        if block.text.startswith("ask "):
-            shown = after if after is not None and after.language != "sh" else None
+        is_answer = after is not None and after.language in ("json", "text") and not after.path
+        if block.text.startswith("ask ") or (block.language == "sh" and is_answer):
             printed = (folder / f"{number}.out").read_text()
-            found[block.text] = Step(block=block, printed=printed, shown=shown)
+            found[block.text] = Step(
+                block=block, printed=printed, shown=after if is_answer else None
+            )
     return found
 
 
 def test_every_answer_is_the_one_that_the_page_shows(steps):
-    assert len(steps) == 4
+    assert len(steps) == 5
 
     for step in steps.values():
         assert step.shown is not None, step.block
+        if not step.block.text.startswith("ask "):
+            assert step.printed == step.shown.text, step.shown
+            continue
         if step.shown.language == "json":
             assert step.result["structuredContent"] == json.loads(step.shown.text), step.shown
         else:

@@ -42,3 +42,14 @@ INSTALLED_APPS = ["daphne", *INSTALLED_APPS, "channels", "mcp_django"]
 ASGI_APPLICATION = "mysite.asgi.application"
 MCP_DJANGO = {"NAME": "My shop", "PUBLIC_URL": "https://shop.example.com"}
 # docs: end settings
+
+# docs: start sqlite
+DATABASES["default"] |= {
+    "CONN_MAX_AGE": 60,
+    "OPTIONS": {
+        "timeout": 20,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    },
+}
+# docs: end sqlite

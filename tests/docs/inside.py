@@ -1,0 +1,229 @@
+"""The examples at work, in the project of the docs. Run by test_examples, in a process of its own.
+
+Django's runner finds these by name; pytest does not collect them, since its settings are others.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from importlib import import_module
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client as DjangoClient
+from django.test import TestCase
+from shop.models import Customer, Order, Product, Ticket
+
+from mcp_django.testing import Client, ProtocolFailure
+from tests.docs.pages import ROOT, blocks_of
+
+
+class ExampleTests(TestCase):
+    fixtures = ["orders"]
+
+    @classmethod
+    def setUpTestData(cls):
+        cls.ada = User.objects.create_superuser("ada")
+        cls.clerk = User.objects.create_user("clerk", is_staff=True)
+        names = ("view_order", "view_product")
+        cls.clerk.user_permissions.set(Permission.objects.filter(codename__in=names))
+
+    def records(self, client, **arguments):
+        answer = client.call_tool("find_records", **arguments)
+        assert not answer.is_error, answer.text
+        return answer.structured["records"]
+
+    def text_of(self, user, name, **arguments):
+        return Client(user=user).call_tool(name, **arguments).text
+
+    # Querying
+
+    def test_the_calls_of_the_page_about_queries_find_what_it_says(self):
+        client = Client(user=self.ada)
+        page = ROOT / "docs" / "querying.md"
+        calls = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
+
+        found = [[one["number"] for one in self.records(client, **call)] for call in calls]
+
+        assert found == [["A-3"], ["A-3", "A-2"], ["A-2"], ["A-1"]]
+
+    def test_the_uri_of_the_page_about_tools_works(self):
+        client = Client(user=self.ada)
+        page = (ROOT / "docs" / "tools.md").read_text()
+        uri = next(line for line in page.splitlines() if line.startswith("django://"))
+
+        found = client.read_resource(uri)["records"]
+
+        assert [one["number"] for one in found] == ["A-3", "A-1", "A-2"]
+        assert set(found[0]) == {"number", "total"}
+
+    def test_the_example_of_a_definition_works(self):
+        client = Client(user=self.ada)
+        models = client.call_tool("list_models").structured["models"]
+
+        for model in models:
+            described = client.call_tool("describe_model", model=model["model"]).structured
+            self.records(client, **described["example"]["arguments"])
+
+    # Rights
+
+    def test_hidden_and_missing_columns_get_the_same_answer(self):
+        client = Client(user=self.ada)
+        answers = {
+            client.call_tool("find_records", model="shop.order", filters={name: 1}).text.replace(
+                name, "NAME"
+            )
+            for name in ("margin", "profit", "margin__gt", "tax__gt")
+        }
+
+        assert len(answers) == 1
+
+    def test_what_no_table_has_does_not_exist(self):
+        client = Client(user=self.ada)
+
+        for name in ("customer__credit_limit", "number__regex", "customer__orders__margin__gt"):
+            answer = client.call_tool("find_records", model="shop.order", filters={name: "1"})
+            assert answer.is_error, name
+        assert "margin" not in client.call_tool("describe_model", model="shop.order").text
+
+    def test_missing_and_forbidden_models_get_the_same_answer(self):
+        answers = {
+            self.text_of(self.clerk, "find_records", model=name).replace(name, "NAME")
+            for name in ("shop.customer", "shop.costumes")
+        }
+
+        assert len(answers) == 1
+
+    def test_a_path_exists_for_those_who_may_view_all_that_it_passes(self):
+        paths = {"customer__country": "FR"}
+        call = {"model": "shop.order", "filters": paths}
+        before = Client(user=self.clerk).call_tool("find_records", **call)
+
+        self.clerk.user_permissions.add(Permission.objects.get(codename="view_customer"))
+        after = Client(user=User.objects.get(pk=self.clerk.pk)).call_tool("find_records", **call)
+
+        assert before.is_error
+        assert len(after.structured["records"]) == 2
+
+    def test_rows_of_the_admin_are_those_of_the_assistant(self):
+        Product.objects.create(sku="1", name="Lamp", price=3, purchase_price=2)
+        Product.objects.create(sku="2", name="Bell", price=4, discontinued=True)
+
+        seen = self.records(Client(user=self.clerk), model="shop.product")
+        counts = {
+            one["model"]: one["records"]
+            for one in Client(user=self.clerk).call_tool("list_models").structured["models"]
+        }
+
+        assert [one["name"] for one in seen] == ["Lamp"]
+        assert set(seen[0]) == {"id", "sku", "name", "price", "discontinued"}
+        assert counts["shop.product"] == 1
+        assert len(self.records(Client(user=self.ada), model="shop.product")) == 2
+
+    def test_an_exposure_that_decides_itself_serves_people_who_are_not_staff(self):
+        eve, bob = User.objects.create_user("eve"), User.objects.create_user("bob")
+        Ticket.objects.create(customer_login=eve, subject="Lamp is broken")
+        Ticket.objects.create(customer_login=bob, subject="Bell is silent")
+
+        overview = Client(user=eve).call_tool("list_models").structured["models"]
+
+        # Rows are judged one by one, so nobody can count them.
+        assert [(one["model"], one["records"]) for one in overview] == [("shop.ticket", None)]
+        found = self.records(Client(user=eve), model="shop.ticket")
+        assert [one["subject"] for one in found] == ["Lamp is broken"]
+
+    # Functions
+
+    def test_revenue_counts_what_the_caller_may_see(self):
+        client = Client(user=self.clerk)
+
+        answer = client.call_tool("revenue", since="2026-03-01", until="2026-03-02")
+
+        assert answer.structured["orders"] == 2
+        assert Decimal(answer.structured["total"]) == Decimal("200.50")
+
+    def test_a_function_without_the_permission_does_not_exist(self):
+        with pytest.raises(ProtocolFailure):
+            Client(user=self.clerk).call_tool("mark_paid", number="A-2")
+
+    def test_a_function_that_writes(self):
+        assert self.text_of(self.ada, "mark_paid", number="A-2") == "A-2 is paid."
+        assert "find_records" in self.text_of(self.ada, "mark_paid", number="A-9")
+        assert Order.objects.get(number="A-2").status == "paid"
+
+    def test_arguments_that_do_not_fit_are_refused_with_a_call_that_does(self):
+        text = self.text_of(self.clerk, "revenue", since="yesterday", until="2026-03-02")
+
+        assert "A valid call: revenue {" in text
+
+    def test_progress_and_async_functions(self):
+        assert self.text_of(self.clerk, "check_totals") == "Wrong totals: none."
+        assert "A-1" in self.text_of(self.clerk, "parcel", number="A-1")
+
+    def test_a_token_held_to_a_model_has_only_functions_about_it(self):
+        client = Client(user=self.ada, models=["shop.order"])
+
+        names = {one["name"] for one in client.list_tools()}
+        models = client.call_tool("list_models").structured["models"]
+
+        assert "mark_paid" in names
+        assert [one["model"] for one in models] == ["shop.order"]
+
+    # Deployment
+
+    def test_each_way_to_deploy_answers(self):
+        for name, path in (
+            ("asgi", "/mcp"),
+            ("asgi", "/mcp/"),
+            ("asgi_around", "/assistants/mcp"),
+            ("asgi_router", "/mcp"),
+        ):
+            application = import_module(f"mysite.{name}").application
+            client = Client(user=self.ada, application=application, path=path)
+            names = {one["name"] for one in client.list_tools()}
+            assert "find_records" in names, name
+
+    def test_the_rest_of_the_site_is_served_as_before(self):
+        for name in ("asgi", "asgi_around", "asgi_router"):
+            application = import_module(f"mysite.{name}").application
+            client = Client(application=application, path="/admin/")
+            assert client.http("GET").status == 302, name
+
+    def test_the_view_of_a_wsgi_site_answers(self):
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        client = Client(user=self.ada)
+
+        answer = DjangoClient().post(
+            "/mcp",
+            json.dumps(body),
+            content_type="application/json",
+            headers={
+                "Host": "testserver",
+                "Accept": "application/json, text/event-stream",
+                "Authorization": f"Bearer {client.token}",
+                "MCP-Protocol-Version": "2025-11-25",
+            },
+        )
+
+        assert answer.status_code == 200
+        assert "find_records" in answer.content.decode()
+
+    def test_get_is_refused_at_once(self):
+        answer = Client(user=self.ada).http("GET")
+
+        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+    def test_without_a_token_there_is_no_answer(self):
+        answer = Client().post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+
+        assert answer.status == 401
+        assert "shop" not in answer.body.decode()
+
+    def test_nothing_that_is_not_declared_is_listed(self):
+        client = Client(user=self.ada)
+
+        models = {one["model"] for one in client.call_tool("list_models").structured["models"]}
+
+        assert models == {"shop.customer", "shop.order", "shop.product", "shop.ticket"}
+        assert Customer.objects.count() == 2

@@ -1,0 +1,39 @@
+"""The project of the docs is run in processes of its own: it has its own settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.pages import EXAMPLES, ROOT
+
+
+def django(*arguments: str, settings: str = "mysite.settings") -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "django", *arguments],
+        cwd=EXAMPLES,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": settings,
+            "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{ROOT}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_the_examples_do_what_the_pages_say():
+    finished = django("test", "shop", "tests.docs.inside")
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@pytest.mark.parametrize("name", ["settings_local", "settings_public", "settings_drf"])
+def test_the_settings_of_the_page_about_tokens_pass_the_checks(name):
+    finished = django("check", "--fail-level", "ERROR", settings=f"mysite.{name}")
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr
