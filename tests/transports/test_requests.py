@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from django.contrib import messages
+from django.urls import get_script_prefix, reverse
+
+from mcp_django.testing import Client
+from mcp_django.transports.requests import EmptySession, build_request
+
+
+@pytest.fixture(autouse=True)
+def keep_the_script_prefix():
+    from django.urls import set_script_prefix
+
+    yield
+    set_script_prefix("/")
+
+
+def scope(**changes):
+    return {**Client().scope("POST", headers={"X-Name": "value"}), **changes}
+
+
+def test_a_request_is_djangos_own_with_headers_and_body():
+    request = build_request(scope(), b"body")
+
+    assert request.method == "POST"
+    assert request.path == request.path_info == "/mcp"
+    assert request.headers["X-Name"] == "value"
+    assert request.META["REMOTE_ADDR"] == "127.0.0.1"
+    assert request.get_host() == "testserver"
+    assert request.body == b"body"
+
+
+@pytest.mark.parametrize("root_path", ["/app", "/app/"])
+def test_a_root_path_stands_in_front_of_addresses(root_path):
+    request = build_request(scope(path="/app/mcp", root_path=root_path), b"")
+
+    assert request.path_info.lstrip("/") == "mcp"
+    assert get_script_prefix() == "/app/"
+    assert reverse("admin:index") == "/app/admin/"
+
+
+def test_a_forced_script_name_counts_more_than_the_servers(settings):
+    settings.FORCE_SCRIPT_NAME = "/forced"
+
+    request = build_request(scope(path="/forced/mcp", root_path="/other"), b"")
+
+    assert request.path_info == "/mcp"
+    assert get_script_prefix() == "/forced/"
+
+
+def test_a_scope_without_a_root_path_has_none():
+    bare = scope()
+    del bare["root_path"]
+
+    assert build_request(bare, b"").path_info == "/mcp"
+
+
+def test_the_session_takes_everything_and_keeps_nothing():
+    session = build_request(scope(), b"").session
+
+    session["cart"] = [1]
+    session.save()
+    session.set_expiry(5)
+    session.cycle_key()
+
+    assert session["cart"] == [1]
+    assert session.session_key is None
+    assert not session.exists("any")
+    session.flush()
+    assert session.is_empty()
+    assert build_request(scope(), b"").session.load() == {}
+    EmptySession.clear_expired()
+
+
+def test_async_code_can_use_the_session():
+    async def use(session):
+        await session.aset("a", 1)
+        await session.asave()
+        return await session.aget("a")
+
+    assert asyncio.run(use(EmptySession())) == 1
+
+
+def test_messages_live_as_long_as_the_request():
+    request = build_request(scope(), b"")
+
+    messages.warning(request, "careful")
+
+    assert [str(message) for message in messages.get_messages(request)] == ["careful"]
+    assert request._messages.update(None) == []
+    assert not list(messages.get_messages(build_request(scope(), b"")))

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.messages import get_messages
+from django.contrib.sessions.models import Session
+
+import mcp_django as mcp
+from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.transports import wsgi
+from mcp_django.transports.requests import build_request
+from mcp_django.transports.wsgi import mcp_view
+from tests.clients import WSGIClient
+from tests.transports.cases import PING, REFUSED, STRANGERS, Case
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client(client):
+    return WSGIClient(token=client.token)
+
+
+@pytest.fixture
+def configure(settings):
+    def set_some(**changes):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+
+    return set_some
+
+
+def test_every_revision_is_served(client, revision):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    hello = client.discover() if revision.era is Era.MODERN else client.initialize()
+
+    assert hello["capabilities"]["experimental"] == {"jsonOnly": {}}
+    assert "echo" in {tool["name"] for tool in client.list_tools()}
+    assert "staff" in client.call_tool("echo", text="x").text
+
+
+def test_async_tools_work(client):
+    assert "staff" in client.call_tool("echo_later", text="x").text
+
+
+def test_progress_is_dropped(client):
+    message = client.message(
+        "tools/call",
+        {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}},
+    )
+
+    answer = client.post(message, headers=client.routing_headers(message))
+
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.messages[0]["result"]["content"][0]["text"] == "Counted to 2."
+
+
+def test_what_needs_no_answer_gets_202_and_an_empty_body(client):
+    answer = client.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    assert (answer.status, answer.body) == (202, b"")
+    assert "content-type" not in answer.headers
+
+
+def test_a_batch_is_an_array(client):
+    client = WSGIClient(token=client.token, revision=Revision.V2025_03_26)
+
+    answer = client.post([client.message("ping"), client.message("ping")])
+
+    assert answer.body.startswith(b"[")
+    assert [message["id"] for message in answer.messages] == [1, 2]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+def test_refusals_are_those_of_the_asgi_endpoint(client, configure, case: Case):
+    configure(**case.settings)
+
+    answer = client.http(case.verb, case.body, headers=case.headers)
+
+    assert answer.status == case.status
+    assert answer.headers.items() >= case.answered.items()
+    # Django's own middleware turns strange hosts away first.
+    assert case.name == "strange host" or "error" in answer.messages[0]
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in REFUSED if case.name not in STRANGERS], ids=lambda case: case.name
+)
+def test_nothing_about_the_request_is_told_before_a_credential(configure, case: Case):
+    configure(**case.settings)
+
+    answer = WSGIClient().http(case.verb, case.body, headers=case.headers)
+
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_body_of_exactly_the_limit_passes(client, configure):
+    configure(MAX_BODY=100)
+
+    assert client.post(PING.ljust(100)).status == 200
+
+
+def test_a_length_that_is_declared_too_long_is_refused_unread(rf, configure):
+    configure(MAX_BODY=10)
+    request = rf.generic("POST", "/mcp", PING, content_type="application/json")
+
+    class Untouched:
+        def read(self, *args):
+            raise AssertionError("The body was read.")
+
+    request._stream = Untouched()
+
+    assert wsgi.read_body(request, wsgi.headers_of(request)) is None
+
+
+def test_a_body_longer_than_declared_is_refused_where_django_is_served_by_asgi(client, configure):
+    configure(MAX_BODY=10)
+    request = build_request(client.scope("POST", headers={"Content-Length": "5"}), PING)
+
+    assert mcp_view(request).status_code == 413
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_ends_the_request_quietly(client, caplog):
+    class Broken:
+        def read(self, *args):
+            raise OSError("gone")
+
+    request = build_request(client.scope("POST"), b"")
+    request._stream = Broken()
+
+    assert mcp_view(request).status_code == 400
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+# Browsers
+
+
+def test_a_browser_with_a_session_and_no_credential_is_nobody(client, staff):
+    client.web.force_login(staff)
+    client.token = None
+
+    answer = client.post(PING)
+
+    assert answer.status == 401
+
+
+def test_no_csrf_token_is_asked_for(client):
+    assert client.post(PING).status == 200
+
+
+def test_a_site_that_asks_everybody_to_log_in_lets_calls_pass(client, settings):
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE,
+        "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    ]
+
+    assert client.post(PING).status == 200
+
+
+def test_a_call_does_not_touch_the_session_of_the_browser_that_makes_it(client, staff, add_tool):
+    def scribble(request) -> int:
+        """Write where a browser would see it."""
+        from django.contrib import messages
+
+        request.session["seen"] = request.session.get("seen", 0) + 1
+        messages.info(request, "hello")
+        assert [str(one) for one in get_messages(request)] == ["hello"]
+        return request.session["seen"]
+
+    add_tool(scribble)
+    client.web.force_login(staff)
+
+    for _ in range(2):
+        assert client.call_tool("scribble").text == '{"result":1}'
+
+    assert "seen" not in Session.objects.get().get_decoded()
+    assert client.web.cookies["sessionid"].value
+
+
+def test_a_request_without_session_middleware_has_one_during_the_call_only(rf):
+    request = rf.post("/mcp")
+
+    with wsgi.apart_from_browsers(request):
+        request.session["a"] = 1
+
+    assert not hasattr(request, "session")
+
+
+def test_the_user_of_the_call_is_the_principals_whoever_is_logged_in(client, make_user):
+    client.web.force_login(make_user("eve"))
+
+    assert "staff" in client.call_tool("echo", text="x").text
+
+
+# What goes wrong
+
+
+def test_a_bug_of_ours_is_an_answer_and_a_number_in_the_log(client, settings, caplog):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "AUTHENTICATORS": [f"{__name__}.Broken"],
+    }
+
+    answer = client.post(PING)
+
+    assert answer.status == 500
+    assert answer.messages[0]["error"]["message"] == "Internal error"
+    assert answer.messages[0]["error"]["data"]["id"] in caplog.text
+    assert b"secret" not in answer.body
+
+
+class Broken:
+    def authenticate(self, request):
+        raise ValueError("secret")
+
+    def challenge(self):
+        return None
+
+
+class Nobody(Broken):
+    def authenticate(self, request):
+        return None
+
+    def challenge(self):
+        return "Basic"
+
+
+def test_every_challenge_is_told(client, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "AUTHENTICATORS": [f"{__name__}.Nobody", "mcp_django.auth.PersonalTokens"],
+    }
+    client.token = None
+
+    answer = client.post(PING)
+
+    assert answer.headers["www-authenticate"] == "Basic, Bearer"
+
+
+def test_tools_say_what_to_do_next(client, add_tool):
+    def refuse() -> str:
+        """Refuse."""
+        raise mcp.ToolError("Ask for tomorrow.")
+
+    add_tool(refuse)
+
+    answer = client.call_tool("refuse")
+
+    assert answer.is_error
+    assert answer.text == "Ask for tomorrow."
