@@ -14,6 +14,7 @@ from asgiref.sync import async_to_sync
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 
+from mcp_django.auth import throttles
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.envelope import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
@@ -122,6 +123,9 @@ class Client:
         #: False: real threads, for tests with more than one connection.
         self.inline = inline
         self._ids = itertools.count(1)
+        # Tests make more calls in a minute than people, and their users have the same keys.
+        throttles.calls.clear()
+        throttles.failures.clear()
 
     # MCP
 

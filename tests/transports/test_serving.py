@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+
+import pytest
+
+from mcp_django.exceptions import Cancelled
+from mcp_django.protocol.revisions import Revision
+from mcp_django.testing import ProtocolFailure
+from mcp_django.transports.endpoint import understand
+from mcp_django.transports.serving import PendingReply, failed, run_async, too_slow
+from tests.clients import CheckedClient
+
+pytestmark = pytest.mark.django_db
+
+NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+
+@pytest.fixture
+def configure(settings):
+    def set_some(**changes):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+
+    return set_some
+
+
+def exchange_of(client, body, headers=None):
+    from mcp_django.protocol.headers import Headers
+
+    return understand("POST", Headers(client.scope("POST", headers=headers)["headers"]), body)
+
+
+# Refusals of the whole request
+
+
+def test_a_credential_that_is_wrong_is_challenged_with_an_error():
+    answer = CheckedClient(token="wrong").post(NOTIFICATION)
+
+    assert answer.status == 401
+    assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_every_challenge_is_told(configure):
+    configure(
+        AUTHENTICATORS=["tests.transports.test_wsgi.Nobody", "mcp_django.auth.PersonalTokens"]
+    )
+
+    assert CheckedClient().post(NOTIFICATION).headers["www-authenticate"] == "Basic, Bearer"
+
+
+def test_a_site_without_authenticators_serves_nobody_and_tells_only_its_log(configure, caplog):
+    configure(AUTHENTICATORS=[])
+
+    answer = CheckedClient().post(b'{"jsonrpc":"2.0","id":3,"method":"ping"}')
+
+    assert answer.status == 503
+    assert answer.messages[0]["id"] == 3
+    assert b"AUTHENTICATORS" not in answer.body
+    assert "AUTHENTICATORS" in caplog.text
+
+
+def test_too_many_calls_are_told_when_to_come_back(client, configure):
+    configure(CALLS_PER_MINUTE=1)
+    client.call_tool("echo", text="x")
+
+    with pytest.raises(ProtocolFailure) as raised:
+        client.call_tool("echo", text="x")
+    message = client.message("tools/list")
+    answer = client.post(message, headers=client.routing_headers(message))
+
+    assert raised.value.status == 429
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+
+
+def test_each_message_of_a_batch_counts_as_a_call(client, configure):
+    configure(CALLS_PER_MINUTE=2)
+    client = CheckedClient(token=client.token, revision=Revision.V2025_03_26)
+
+    answer = client.post([client.message("ping") for _ in range(3)])
+
+    assert answer.status == 429
+
+
+def test_too_many_wrong_credentials_are_told_when_to_come_back(monkeypatch):
+    from mcp_django.auth import throttles
+
+    monkeypatch.setattr(throttles, "MOST_FAILURES", 0)
+
+    answer = CheckedClient(token="wrong").post(NOTIFICATION)
+
+    assert answer.status == 429
+    assert int(answer.headers["retry-after"]) > 0
+
+
+# Answers in place of an answer
+
+
+def test_a_failure_carries_the_id_of_the_request_and_the_number_in_the_log(client):
+    exchange = exchange_of(client, b'{"jsonrpc":"2.0","id":3,"method":"ping"}')
+
+    reply = failed(exchange, "abc")
+
+    assert reply.status == 500
+    assert b'"id":3' in reply.body
+    assert b'"data":{"id":"abc"}' in reply.body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        NOTIFICATION,
+        b"{",
+        b'{"jsonrpc":"2.0","id":3,"method":"tools/list"}',
+        b'[{"jsonrpc":"2.0","id":3,"method":"tools/call"}]',
+    ],
+)
+def test_whatever_takes_too_long_and_is_no_tool_is_an_error(client, body):
+    reply = too_slow(exchange_of(client, body))
+
+    assert b'"code":-32603' in reply.body
+    assert b"60 seconds" in reply.body
+
+
+def test_a_tool_that_takes_too_long_is_a_result_that_the_model_reads(client):
+    body = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}'
+
+    reply = too_slow(exchange_of(client, body))
+
+    assert reply.status == 200
+    assert b'"isError":true' in reply.body
+
+
+# Async tools where no loop of ours can take them
+
+
+def test_a_coroutine_runs_to_its_end():
+    async def add():
+        await asyncio.sleep(0)
+        return 3
+
+    assert run_async(add(), Event()) == 3
+
+
+def test_what_a_coroutine_raises_comes_back():
+    async def burst():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_async(burst(), Event())
+
+
+def test_a_coroutine_that_nobody_waits_for_is_cancelled():
+    cancelled = Event()
+
+    async def leave():
+        cancelled.set()
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(Cancelled):
+        run_async(leave(), cancelled)
+
+
+def test_a_coroutine_that_was_done_all_the_same_has_its_result():
+    cancelled = Event()
+
+    async def finish():
+        cancelled.set()
+        return "done"
+
+    assert run_async(finish(), cancelled) == "done"
+
+
+def test_a_reply_that_nobody_awaits_is_closed_without_complaint():
+    async def tool():
+        raise AssertionError("It never runs.")
+
+    class NoCoroutine:
+        def __await__(self):
+            raise AssertionError("It never runs.")
+
+    PendingReply(awaitable=tool(), settle=lambda returned: None).close()
+    PendingReply(awaitable=NoCoroutine(), settle=lambda returned: None).close()
