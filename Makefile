@@ -48,6 +48,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy mcp_django tests/typing
+	$(BIN)/mypy --config-file demo_project/mypy.ini demo_project manage.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m django makemigrations --check --dry-run --settings tests.settings mcp_django
 	$(BIN)/python manage.py makemigrations --check --dry-run
