@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.principal import SCOPES
+from tests.official.desk import Desk
+
+EVERY_SCOPE = [part for scope in SCOPES for part in ("--scope", scope)]
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory):
+    """The flight desk behind Daphne, with a token for each of its users and some more."""
+    desk = Desk(tmp_path_factory.mktemp("official") / "state")
+    desk.manage("demo", "--no-serve")
+    with desk.inside() as desk.orm:
+        desk.orm.ask("prepare")
+        for user in ("admin", "dispatcher", "outsider"):
+            desk.make_token(user, user, *EVERY_SCOPE)
+        for user in ("analyst", "manager"):
+            desk.make_token(user, user, "--scope", "mcp:read")
+        desk.make_token("read-only admin", "admin", *EVERY_SCOPE, "--read-only")
+        with desk.serving("daphne"):
+            yield desk
+
+
+@pytest.fixture(scope="session")
+def uvicorn(desk):
+    with desk.serving("uvicorn"):
+        yield "uvicorn"
+
+
+@pytest.fixture(scope="session")
+def wsgi(desk):
+    with desk.serving("wsgi"):
+        yield "wsgi"
+
+
+@pytest.fixture(params=["modern", "legacy"])
+def era(request):
+    return request.param
+
+
+@pytest.fixture(params=["admin", "dispatcher", "analyst", "manager"])
+def user(request):
+    return request.param

@@ -1,0 +1,213 @@
+"""A flight desk in processes of its own, and the official client in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: How the client is told which era to speak, and what it then speaks.
+MODES = {"modern": "auto", "legacy": "legacy"}
+NEWEST = {"modern": "2026-07-28", "legacy": "2025-11-25"}
+#: Seconds that one test may wait for the server in all.
+PATIENCE = 60
+
+SERVERS = {
+    "daphne": ["-m", "daphne", "--fd", "{fd}", "demo_project.asgi:application"],
+    "uvicorn": ["-m", "uvicorn", "--fd", "{fd}", "demo_project.asgi:application"],
+    "wsgi": ["-m", "tests.official.wsgi", "{fd}"],
+}
+
+
+class Desk:
+    """The state of one flight desk, and whatever runs on it."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.tokens: dict[str, str] = {}
+        self.token_ids: dict[str, int] = {}
+        self.urls: dict[str, str] = {}
+        self.orm: Inside
+
+    def environment(self, **more: str) -> dict[str, str]:
+        inherited = {key: value for key, value in os.environ.items() if key[:5] != "DEMO_"}
+        return {
+            **inherited,
+            "DJANGO_SETTINGS_MODULE": "tests.official.settings",
+            "DEMO_STATE": str(self.state),
+            **more,
+        }
+
+    def manage(self, *arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.environment(),
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+        ).stdout
+
+    def make_token(self, name: str, user: str, *options: str) -> None:
+        """With `manage.py mcp_token`, in a process that has Django loaded already."""
+        made = json.loads(self.orm.ask("run", "mcp_token", "create", user, *options, "--json"))
+        self.tokens[name] = made["token"]
+        self.token_ids[name] = made["id"]
+
+    @contextmanager
+    def serving(self, server: str) -> Iterator[None]:
+        """A server in a process of its own. What it logged must not be a traceback."""
+        log = self.state / f"{server}.log"
+        # Bound and listening before the server runs: a client may connect at once, and waits.
+        with socket.create_server(("127.0.0.1", 0), backlog=64) as listener, log.open("w") as out:
+            address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            process = subprocess.Popen(
+                [sys.executable, *(part.format(fd=listener.fileno()) for part in SERVERS[server])],
+                cwd=ROOT,
+                env=self.environment(DEMO_PUBLIC_URL=address),
+                pass_fds=[listener.fileno()],
+                stdout=out,
+                stderr=out,
+            )
+        self.urls[server] = f"{address}/mcp"
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=PATIENCE)
+        assert "Traceback" not in log.read_text(), log.read_text()
+
+    @contextmanager
+    def inside(self) -> Iterator[Inside]:
+        with (
+            (self.state / "inside.log").open("a") as errors,
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.official"],
+                cwd=ROOT,
+                env=self.environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as process,
+        ):
+            yield Inside(process)
+            process.stdin.close()
+
+    @asynccontextmanager
+    async def connect(
+        self, token: str, era: str, *, server: str = "daphne", **options: Any
+    ) -> AsyncIterator[Assistant]:
+        """The official client, connected as whoever owns the token of that name."""
+        headers = {"Authorization": f"Bearer {self.tokens[token]}"}
+        try:
+            async with (
+                asyncio.timeout(PATIENCE),
+                httpx2.AsyncClient(headers=headers, timeout=PATIENCE, verify=False) as http,
+                Client(
+                    streamable_http_client(self.urls[server], http_client=http),
+                    mode=MODES[era],
+                    cache=None,
+                    **options,
+                ) as client,
+            ):
+                yield Assistant(client)
+        except BaseExceptionGroup as group:
+            # The client's task groups wrap what a test raises, once or several times.
+            raise only(group) from None
+
+    def http(self, token: str | None = None, *, server: str = "daphne") -> httpx2.Client:
+        """A plain HTTP client, for what the official client would never send."""
+        headers = {"Accept": "application/json, text/event-stream"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {self.tokens[token]}"
+        address = self.urls[server].removesuffix("/mcp")
+        return httpx2.Client(base_url=address, headers=headers, timeout=PATIENCE, verify=False)
+
+
+class Inside:
+    """A process that has the demo's own settings."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        self.start(name, *arguments)
+        return self.answer()
+
+    def start(self, name: str, *arguments: object) -> None:
+        self.process.stdin.write(json.dumps([name, arguments]) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        line = self.process.stdout.readline()
+        assert line, "The process inside of the demo has ended."
+        found = json.loads(line)
+        assert "error" not in found, found["error"]
+        return found["answer"]
+
+
+class Assistant:
+    """A connected client, with the shortest words for what tests do all the time."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
+        """The structured answer of a tool that must succeed."""
+        result = await self.client.call_tool(tool, arguments)
+        (block,) = result.content
+        assert not result.is_error, block.text
+        assert json.loads(block.text) == result.structured_content
+        return result.structured_content
+
+    async def refusal(self, tool: str, /, **arguments: Any) -> str:
+        """The sentence of a tool that must fail."""
+        result = await self.client.call_tool(tool, arguments)
+        (block,) = result.content
+        assert result.is_error, block.text
+        return block.text
+
+    async def find(self, model: str, /, **arguments: Any) -> list[dict[str, Any]]:
+        """The records of all pages."""
+        found: list[dict[str, Any]] = []
+        arguments = {"model": model, "limit": 200, **arguments}
+        while True:
+            page = await self.call("find_records", **arguments)
+            found += page["records"]
+            if page["next_cursor"] is None:
+                return found
+            arguments["cursor"] = page["next_cursor"]
+
+    async def models(self) -> dict[str, int]:
+        """The models that list_models shows, and how many records of each."""
+        overview = await self.call("list_models")
+        return {one["model"]: one["records"] for one in overview["models"]}
+
+    async def read(self, uri: str) -> Any:
+        """The decoded JSON of a resource."""
+        (contents,) = (await self.client.read_resource(uri)).contents
+        assert contents.uri == uri
+        assert contents.mime_type == "application/json"
+        return json.loads(contents.text)
+
+
+def only(group: BaseExceptionGroup) -> BaseException:
+    """The one exception in a group of groups, or the group where there are several."""
+    inner: BaseException = group
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+        inner = inner.exceptions[0]
+    return inner

@@ -1,0 +1,169 @@
+"""What the ORM knows, asked within the demo, and what somebody else changes meanwhile."""
+
+from __future__ import annotations
+
+import base64
+from datetime import date
+from io import StringIO
+from random import Random
+
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.db.models import Q
+from django.test import RequestFactory
+
+from demo_project.flights import models
+from tests.official.questions import QUESTIONS
+
+GERMAN = Q(origin__country__code="DE") | Q(destination__country__code="DE")
+#: Keys that no airport of the seed has any more, so that others may come and go in between.
+GAP = 50
+
+
+def prepare():
+    """Somebody with every permission who is not staff, gaps among keys, and NULLs."""
+    outsider = User.objects.create_user("outsider")
+    outsider.user_permissions.set(Permission.objects.all())
+    models.Airport.objects.filter(pk__in=gaps(), iata="").delete()
+    frankfurt = models.Airport.objects.get(iata="FRA")
+    first = models.Incident.objects.earliest("pk")
+    models.Incident.objects.bulk_create(
+        models.Incident(
+            airport=frankfurt,
+            kind="weather",
+            severity=1 + at % 4,
+            reported_at=first.reported_at,
+            reported_by="A. Lindqvist",
+            description="Fog over the whole field.",
+        )
+        for at in range(12)
+    )
+
+
+def gaps():
+    return range(GAP, 28_000, GAP)
+
+
+def answer_to(name):
+    """The keys that the ORM finds, in its order."""
+    found = QUESTIONS[name].orm(models)
+    return list(found.order_by(*found.query.order_by, "pk").values_list("pk", flat=True))
+
+
+def rows_of(username):
+    """How many rows of each model the admin shows to somebody."""
+    request = RequestFactory().get("/")
+    request.user = User.objects.get(username=username)
+    found = {}
+    for model, model_admin in admin.site._registry.items():
+        if model._meta.app_label == "flights" and model_admin.has_view_permission(request):
+            found[model._meta.label_lower] = model_admin.get_queryset(request).count()
+    return found
+
+
+def airport_keys():
+    return list(models.Airport.objects.order_by("pk").values_list("pk", flat=True))
+
+
+def german():
+    """The keys of what touches Germany."""
+    incidents = Q(airport__country__code="DE") | Q(flight__destination__country__code="DE")
+    return {
+        "flights.airport": keys(models.Airport.objects.filter(country__code="DE")),
+        "flights.flight": keys(models.Flight.objects.filter(GERMAN)),
+        "flights.incident": keys(models.Incident.objects.filter(incidents)),
+    }
+
+
+def keys(found):
+    return sorted(found.values_list("pk", flat=True))
+
+
+def abroad():
+    """Keys of an airport, of its country and of a flight that have nothing to do with Germany."""
+    paris = models.Airport.objects.get(iata="CDG")
+    flight = models.Flight.objects.filter(origin=paris).exclude(GERMAN).earliest("pk")
+    incident = models.Incident.objects.exclude(pk__in=german()["flights.incident"]).earliest("pk")
+    return {
+        "flights.airport": paris.pk,
+        "flights.country": paris.country_id,
+        "flights.flight": flight.pk,
+        "flights.incident": incident.pk,
+    }
+
+
+def from_abroad():
+    """A flight from Paris to Germany."""
+    found = models.Flight.objects.filter(origin__iata="CDG", destination__country__code="DE")
+    first = found.earliest("pk")
+    return {"pk": first.pk, "origin": first.origin_id, "destination": str(first.destination)}
+
+
+def secrets_of_a_passenger():
+    passenger = models.Passenger.objects.get(pk=77)
+    return {"passport_number": passenger.passport_number, "email": passenger.email}
+
+
+def record(label, pk):
+    model = next(one for one in admin.site._registry if one._meta.label_lower == label)
+    return model.objects.filter(pk=pk).values().get()
+
+
+def report_of(pk):
+    with models.Incident.objects.get(pk=pk).report.open() as file:
+        return base64.b64encode(file.read()).decode()
+
+
+def left_and_cancelled(since, until):
+    """How many flights of a period left, and how many were cancelled."""
+    period = (date.fromisoformat(since), date.fromisoformat(until))
+    flights = models.Flight.objects.filter(scheduled_departure__date__range=period)
+    left = flights.filter(status__in=["departed", "landed", "diverted"])
+    return {
+        "all": [left.count(), flights.filter(status="cancelled").count()],
+        "manager": [
+            left.filter(GERMAN).count(),
+            flights.filter(GERMAN, status="cancelled").count(),
+        ],
+    }
+
+
+def state_of(number, day):
+    flight = models.Flight.objects.get(number=number, scheduled_departure__date=day)
+    return [flight.status, flight.delay_minutes]
+
+
+def run(*command):
+    """What a management command writes."""
+    written = StringIO()
+    call_command(*command, stdout=written)
+    return written.getvalue()
+
+
+def come_and_go(step):
+    """Airports appear anywhere among the others, some with equal heights, and are gone again."""
+    random = Random(step)
+    models.Airport.objects.filter(icao__startswith="#").delete()
+    if step < 0:
+        return 0
+    free = set(random.sample(gaps(), 12)) | {
+        random.randrange(30_000, 40_000),
+        -random.randrange(99),
+    }
+    taken = models.Airport.objects.filter(pk__in=free).values_list("pk", flat=True)
+    free -= set(taken)
+    models.Airport.objects.bulk_create(
+        models.Airport(
+            pk=pk,
+            icao=f"#{at}",
+            name="Nowhere",
+            country_id=random.randrange(1, 250),
+            elevation=random.choice([0, 0, 100, random.randrange(5_000)]),
+            latitude=0,
+            longitude=0,
+            timezone="UTC",
+        )
+        for at, pk in enumerate(sorted(free))
+    )
+    return len(free)

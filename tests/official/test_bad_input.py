@@ -1,0 +1,151 @@
+"""What a real client can get wrong."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+from mcp import MCPError
+
+FIVE_MEGABYTES = 5 * 1024 * 1024
+SERVED = ["daphne", "uvicorn", "wsgi"]
+
+
+@pytest.fixture(params=SERVED)
+def server(request):
+    """Each server in turn; all but Daphne have a fixture of their own."""
+    if request.param != "daphne":
+        request.getfixturevalue(request.param)
+    return request.param
+
+
+@pytest.mark.asyncio
+async def test_an_unknown_tool_is_an_error_of_the_protocol(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        with pytest.raises(MCPError) as caught:
+            await assistant.client.call_tool("launch_rocket", {})
+
+        assert (caught.value.code, caught.value.message) == (-32602, "Unknown tool: launch_rocket")
+        assert await assistant.models(), "The connection goes on."
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("tool", "arguments", "part"),
+    [
+        ("find_records", {"model": "flights.flight", "offset": 5}, "'offset'"),
+        ("find_records", {}, "model"),
+        ("find_records", {"model": "flights.flight", "filters": "landed"}, "filters"),
+        ("find_records", {"model": "flights.flight", "order_by": {"id": 1}}, "order_by"),
+        ("find_records", {"model": "flights.flight", "limit": 1.5}, "limit"),
+        ("find_records", {"model": ["flights.flight"]}, "model"),
+        ("get_record", {"model": "flights.flight", "pk": {"id": 1}}, "pk"),
+        ("get_record", {"model": "flights.flight", "pk": 1, "lock": True}, "'lock'"),
+        ("read_resource", {"uri": 5}, "uri"),
+        ("distance", {"origin": "FRA"}, "destination"),
+        ("distance", {"origin": "FRA", "destination": 5}, "destination"),
+        ("on_time_performance", {"since": "yesterday", "until": "2026-11-08"}, "since"),
+        ("list_models", {"verbose": True}, "'verbose'"),
+    ],
+)
+async def test_arguments_that_do_not_fit_are_named_in_a_sentence(desk, era, tool, arguments, part):
+    async with desk.connect("analyst", era) as assistant:
+        refused = await assistant.refusal(tool, **arguments)
+
+    assert part in refused
+    assert "\n" not in refused
+
+
+@pytest.mark.asyncio
+async def test_after_a_body_of_five_megabytes_the_client_goes_on(desk, server):
+    async with desk.connect("dispatcher", "modern", server=server) as assistant:
+        with pytest.raises(MCPError):
+            await assistant.find("flights.flight", search="x" * FIVE_MEGABYTES)
+
+        assert await assistant.models()
+
+
+def test_a_body_of_five_megabytes_is_told_the_limit(desk, server):
+    with desk.http("dispatcher", server=server) as http:
+        response = http.post("/mcp", json={"search": "x" * FIVE_MEGABYTES})
+
+    assert response.status_code == 413
+    assert response.json()["error"]["message"] == "The body is longer than 4194304 bytes."
+
+
+@pytest.mark.asyncio
+async def test_three_megabytes_are_read_and_judged(desk, server):
+    async with desk.connect("dispatcher", "legacy", server=server) as assistant:
+        refused = await assistant.refusal(
+            "find_records", model="flights.flight", search="x" * 3 * 1024 * 1024
+        )
+
+    assert "at most 100 characters" in refused
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("wrong", ["mcp_" + "a" * 49, "nonsense", "a b"])
+async def test_a_wrong_token_does_not_connect(desk, era, wrong):
+    desk.tokens["wrong"] = wrong
+
+    with pytest.raises(MCPError) as caught:
+        async with desk.connect("wrong", era):
+            pass
+
+    assert "redential" in caught.value.message
+
+
+def post(http: httpx2.Client) -> httpx2.Response:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    return http.post("/mcp", json=message, headers={"MCP-Protocol-Version": "2025-11-25"})
+
+
+@pytest.mark.parametrize("token", [None, "wrong"])
+def test_without_a_good_token_the_status_is_401_and_says_what_to_present(desk, server, token):
+    desk.tokens["wrong"] = "mcp_" + "a" * 49
+
+    with desk.http(token, server=server) as http:
+        response = post(http)
+
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
+    assert response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE", "PUT", "HEAD"])
+def test_only_post_is_served(desk, server, verb):
+    with desk.http("admin", server=server) as http:
+        response = http.request(verb, "/mcp", headers={"MCP-Protocol-Version": "2025-11-25"})
+
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Accept": "text/html"}, 406),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"MCP-Protocol-Version": "1999-01-01"}, 400),
+    ],
+)
+def test_a_request_that_is_not_for_us_has_a_status_that_says_so(desk, server, headers, status):
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+
+    with desk.http("admin", server=server) as http:
+        sent = {"Content-Type": "application/json", **headers}
+        response = http.post("/mcp", content=body, headers=sent)
+
+    assert response.status_code == status
+    assert response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 5000]
+)
+def test_a_body_that_is_no_message_is_refused(desk, server, body):
+    with desk.http("admin", server=server) as http:
+        response = http.post("/mcp", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] in (-32700, -32600)

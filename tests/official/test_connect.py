@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.official.desk import NEWEST
+
+PLACES = {"flights.airline", "flights.airport", "flights.country", "flights.flight"}
+EVERYTHING = PLACES | {"flights.booking", "flights.incident", "flights.passenger"}
+SEES = {
+    "admin": EVERYTHING,
+    "dispatcher": EVERYTHING,
+    "analyst": PLACES,
+    "manager": PLACES | {"flights.incident"},
+}
+READS = {
+    "check_schedule",
+    "describe_model",
+    "distance",
+    "find_records",
+    "get_record",
+    "list_models",
+    "list_resources",
+    "on_time_performance",
+    "read_resource",
+}
+
+
+@pytest.mark.asyncio
+async def test_the_server_says_who_it_is_and_how_to_begin(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        client = assistant.client
+
+        assert client.protocol_version == NEWEST[era]
+        assert (client.server_info.name, client.server_info.version) == ("Flight desk", "1.0")
+        assert "2026-11-18 12:00 UTC" in client.instructions
+        assert client.server_capabilities.tools is not None
+        assert client.server_capabilities.resources is not None
+
+
+@pytest.mark.asyncio
+async def test_each_user_is_offered_their_tools_under_names_that_every_client_takes(
+    desk, user, era
+):
+    async with desk.connect(user, era) as assistant:
+        tools = (await assistant.client.list_tools()).tools
+
+    names = [tool.name for tool in tools]
+    writes = {"report_delay"} if user in ("admin", "dispatcher") else set()
+    assert set(names) >= READS | writes
+    assert "report_delay" not in set(names) - writes
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) for name in names)
+    assert not any("__" in name for name in names)
+    assert all(tool.description and tool.annotations for tool in tools)
+
+
+@pytest.mark.asyncio
+async def test_tools_of_models_say_that_they_only_read(desk, era):
+    async with desk.connect("dispatcher", era) as assistant:
+        tools = {tool.name: tool for tool in (await assistant.client.list_tools()).tools}
+
+    assert all(tools[name].annotations.read_only_hint for name in READS)
+    assert not tools["report_delay"].annotations.read_only_hint
+
+
+@pytest.mark.asyncio
+async def test_each_model_of_a_user_is_two_resources_and_nothing_else_is(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        resources = (await assistant.client.list_resources()).resources
+        templates = (await assistant.client.list_resource_templates()).resource_templates
+
+    expected = {"django://site"}
+    for model in SEES[user]:
+        expected |= {f"django://models/{model}", f"django://objects/{model}"}
+    assert {str(one.uri) for one in resources} == expected
+    kinds = {one.uri_template.split("/")[2] for one in templates}
+    has_files = "flights.incident" in SEES[user]
+    assert kinds == {"models", "objects"} | ({"files"} if has_files else set())
+
+
+@pytest.mark.asyncio
+async def test_the_tool_lists_the_same_resources_as_the_method(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        by_method = (await assistant.client.list_resources()).resources
+        templates = (await assistant.client.list_resource_templates()).resource_templates
+        by_tool = await assistant.call("list_resources")
+
+    assert {one["uri"] for one in by_tool["resources"]} == {str(one.uri) for one in by_method}
+    uri_templates = {one["uriTemplate"] for one in by_tool["resourceTemplates"]}
+    assert uri_templates == {one.uri_template for one in templates}
+
+
+@pytest.mark.asyncio
+async def test_each_user_sees_their_models_with_the_counts_of_the_admin(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        counts = await assistant.models()
+
+    assert counts.keys() == SEES[user]
+    assert counts == desk.orm.ask("rows_of", user)
+
+
+@pytest.mark.asyncio
+async def test_the_example_in_a_description_is_a_call_that_works(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        for model in SEES[user]:
+            described = await assistant.call("describe_model", model=model)
+            example = described["example"]
+            page = await assistant.call(example["tool"], **example["arguments"])
+
+            assert described["name"] == model
+            assert {field["name"] for field in described["fields"]} == set(page["records"][0])
+
+
+@pytest.mark.asyncio
+async def test_relations_in_a_description_lead_to_models_of_the_user_only(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        for model in SEES[user]:
+            described = await assistant.call("describe_model", model=model)
+            parts = described["fields"] + described.get("more_filters", [])
+
+            assert {part["relation"] for part in parts if "relation" in part} <= SEES[user]

@@ -1,0 +1,85 @@
+"""A walk through all airports, while somebody else adds and removes some."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+PAGE = 200
+
+
+@pytest.fixture(scope="module")
+def somebody_else(desk):
+    """Another process, which leaves the airports as they were."""
+    with desk.inside() as process:
+        yield process
+        process.ask("come_and_go", -1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "order", [["id"], ["country", "-elevation"]], ids=["by key", "by country and height"]
+)
+async def test_every_airport_that_stays_comes_exactly_once_while_others_come_and_go(
+    desk, era, somebody_else, order
+):
+    somebody_else.ask("come_and_go", -1)
+    stays = desk.orm.ask("airport_keys")
+    query = {"model": "flights.airport", "order_by": order, "limit": PAGE, "fields": ["id"]}
+    seen: Counter[int] = Counter()
+    changes = pages = 0
+
+    async with desk.connect("dispatcher", era) as assistant:
+        cursor: dict[str, str] = {}
+        while True:
+            somebody_else.start("come_and_go", pages)
+            page = await assistant.call("find_records", **query, **cursor)
+            changes += await asyncio.to_thread(somebody_else.answer)
+            pages += 1
+            seen.update(record["id"] for record in page["records"])
+            if page["next_cursor"] is None:
+                break
+            cursor = {"cursor": page["next_cursor"]}
+
+    assert len(stays) > 27_000
+    assert pages >= len(stays) / PAGE
+    assert changes > 10 * pages
+    assert Counter(dict.fromkeys(stays, 1)) == Counter({key: seen[key] for key in stays})
+
+
+@pytest.mark.asyncio
+async def test_rows_with_the_same_and_with_no_value_are_neither_lost_nor_repeated(desk, era):
+    all_there_are = desk.orm.ask("rows_of", "dispatcher")["flights.incident"]
+
+    async with desk.connect("dispatcher", era) as assistant:
+        for order in (["flight"], ["-flight"], ["closed", "-flight", "severity"]):
+            found = await assistant.find("flights.incident", order_by=order, limit=11)
+            keys = [record["id"] for record in found]
+            empty = [record["flight"] is None for record in found]
+
+            assert len(keys) == len(set(keys)) == all_there_are
+            assert sum(empty) == 12
+
+
+@pytest.mark.asyncio
+async def test_a_collection_is_read_page_by_page_as_the_tool_finds_it(desk, era):
+    filters = {"country__code": "AT", "elevation__gte": 1000}
+
+    async with desk.connect("analyst", era) as assistant:
+        by_tool = await assistant.find("flights.airport", filters=filters, order_by=["-elevation"])
+        uri = (
+            "django://objects/flights.airport"
+            "?country__code=AT&elevation__gte=1000&order_by=-elevation"
+        )
+        by_resource, cursor = [], ""
+        while True:
+            page = await assistant.read(uri + cursor)
+            by_resource += page["records"]
+            if page["next_cursor"] is None:
+                break
+            cursor = f"&cursor={page['next_cursor']}"
+
+    assert len(by_tool) > 25, "One page shows nothing."
+    assert by_resource == by_tool

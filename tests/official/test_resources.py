@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+from mcp import MCPError
+
+
+@pytest.mark.asyncio
+async def test_the_overview_is_what_list_models_answers(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        overview = await assistant.read("django://site")
+
+        assert overview == await assistant.call("list_models")
+        assert overview["site"] == "Flight desk"
+
+
+@pytest.mark.asyncio
+async def test_definitions_collections_and_records_are_what_the_tools_answer(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        for model in await assistant.models():
+            definition = await assistant.read(f"django://models/{model}")
+            assert definition == await assistant.call("describe_model", model=model)
+            collection = await assistant.read(f"django://objects/{model}")
+            page = await assistant.call("find_records", model=model)
+            assert collection["records"] == page["records"]
+            # Cursors tell when they were made.
+            assert (collection["next_cursor"] is None) is (page["next_cursor"] is None)
+            pk = collection["records"][0]["id"]
+            record = await assistant.read(f"django://objects/{model}/{pk}")
+            assert record == await assistant.call("get_record", model=model, pk=pk)
+
+
+@pytest.mark.asyncio
+async def test_every_listed_resource_can_be_read(desk, user, era):
+    async with desk.connect(user, era) as assistant:
+        for one in (await assistant.client.list_resources()).resources:
+            assert await assistant.read(str(one.uri))
+
+
+@pytest.mark.asyncio
+async def test_a_repeated_key_in_a_collection_means_any_of_its_values(desk, user, era):
+    filters = {"status__in": ["delayed", "boarding"], "scheduled_departure__date": "2026-11-18"}
+    uri = (
+        "django://objects/flights.flight?status=delayed&status=boarding"
+        "&scheduled_departure__date=2026-11-18&order_by=-number,id&fields=id,number&search=1"
+    )
+
+    async with desk.connect(user, era) as assistant:
+        by_uri = await assistant.read(uri)
+        by_tool = await assistant.call(
+            "find_records",
+            model="flights.flight",
+            filters=filters,
+            order_by=["-number", "id"],
+            fields=["id", "number"],
+            search="1",
+        )
+
+    assert by_uri["records"] == by_tool["records"] != []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["admin", "dispatcher"])
+async def test_the_file_of_an_incident_is_the_file(desk, era, name):
+    uri = "django://files/flights.incident/7/report"
+    expected = base64.b64decode(desk.orm.ask("report_of", 7))
+
+    async with desk.connect(name, era) as assistant:
+        (contents,) = (await assistant.client.read_resource(uri)).contents
+
+    assert contents.mime_type == "text/plain"
+    assert base64.b64decode(contents.blob) == expected
+    assert b"Incident 7" in expected
+
+
+@pytest.mark.asyncio
+async def test_a_manager_reads_files_of_incidents_in_the_country_only(desk, era):
+    german = desk.orm.ask("german")["flights.incident"][0]
+    abroad = desk.orm.ask("abroad")["flights.incident"]
+
+    async with desk.connect("manager", era) as assistant:
+        read = assistant.client.read_resource
+        assert (await read(f"django://files/flights.incident/{german}/report")).contents
+        for path in (
+            f"flights.incident/{abroad}/report",
+            f"flights.incident/{german}/reported_by",
+        ):
+            with pytest.raises(MCPError) as caught:
+                await read(f"django://files/{path}")
+            assert caught.value.message == "Resource not found."
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "django://models",
+        "django://models/flights.flight/1",
+        "django://objects/flights.flight/none",
+        "django://objects/flights.flight/1/2",
+        "django://files/flights.flight/1/number",
+        "django://files/flights.incident/1/../../db.sqlite3",
+        "django://users/1",
+        "file:///etc/passwd",
+        "https://flights.example/",
+    ],
+)
+async def test_a_uri_of_nothing_is_not_found(desk, era, uri):
+    async with desk.connect("admin", era) as assistant:
+        with pytest.raises(MCPError) as caught:
+            await assistant.client.read_resource(uri)
+
+    assert caught.value.message == "Resource not found."
+    assert caught.value.code == (-32602 if era == "modern" else -32002)

@@ -1,0 +1,98 @@
+"""The same desk behind other servers: uvicorn, and WSGI, which has JSON only."""
+
+from __future__ import annotations
+
+import pytest
+from mcp.types import InitializeRequest, InitializeRequestParams, InitializeResult
+
+from tests.official.desk import NEWEST
+
+LONG = {"since": "2026-11-14", "until": "2026-11-21"}
+OLD = ["2024-11-05", "2025-03-26", "2025-06-18"]
+
+
+@pytest.mark.asyncio
+async def test_uvicorn_serves_a_connection_a_page_and_progress(desk, uvicorn, era):
+    heard = []
+
+    async def listen(progress, total, message):
+        heard.append(progress)
+
+    async with desk.connect("dispatcher", era, server=uvicorn) as assistant:
+        counts = await assistant.models()
+        countries = await assistant.find("flights.country", limit=100)
+        answer = await assistant.call("distance", origin="FRA", destination="MUC")
+        await assistant.client.call_tool("check_schedule", LONG, progress_callback=listen)
+
+    assert counts["flights.country"] == len(countries) == 250
+    assert answer["kilometres"] > 0
+    assert heard == sorted(set(heard))
+    assert heard[-1] == 8
+
+
+@pytest.mark.asyncio
+async def test_wsgi_serves_tools_and_resources(desk, wsgi, era):
+    async with desk.connect("dispatcher", era, server=wsgi) as assistant:
+        client = assistant.client
+        assert client.protocol_version == NEWEST[era]
+        assert client.server_info.name == "Flight desk"
+        tools = (await client.list_tools()).tools
+        resources = (await client.list_resources()).resources
+        flights = await assistant.find("flights.flight", filters={"status": "delayed"}, limit=3)
+        answer = await assistant.call("distance", origin="FRA", destination="MUC")
+        uri = "django://files/flights.incident/7/report"
+        (report,) = (await client.read_resource(uri)).contents
+
+    assert len(tools) >= 10
+    assert len(resources) == 15
+    assert flights
+    assert answer["kilometres"] > 0
+    assert report.blob
+
+
+@pytest.mark.asyncio
+async def test_wsgi_answers_a_long_tool_without_progress(desk, wsgi, era):
+    heard = []
+
+    async def listen(progress, total, message):
+        heard.append(progress)
+
+    async with desk.connect("analyst", era, server=wsgi) as assistant:
+        result = await assistant.client.call_tool("check_schedule", LONG, progress_callback=listen)
+
+    assert result.structured_content["flights"] > 1000
+    assert heard == []
+
+
+@pytest.mark.parametrize("method", ["tools/list", "resources/list"])
+def test_wsgi_answers_in_json_only(desk, wsgi, method):
+    message = {"jsonrpc": "2.0", "id": 1, "method": method}
+
+    with desk.http("analyst", server=wsgi) as http:
+        response = http.post("/mcp", json=message, headers={"MCP-Protocol-Version": "2025-06-18"})
+
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("revision", OLD)
+async def test_the_official_client_may_speak_an_older_revision(desk, revision):
+    """It offers its newest one only, so the greeting is repeated in the older one."""
+    async with desk.connect("analyst", "legacy") as assistant:
+        session = assistant.client.session
+        params = InitializeRequestParams(
+            protocol_version=revision,
+            capabilities={},
+            client_info={"name": "official", "version": "1"},
+        )
+        hello = await session.send_request(InitializeRequest(params=params), InitializeResult)
+        session.adopt(hello)
+        tools = (await assistant.client.list_tools()).tools
+        result = await assistant.client.call_tool("list_models", {})
+
+    assert hello.protocol_version == revision
+    assert len(tools) >= 9
+    assert "flights.airport" in result.content[0].text
+    has_structured = revision >= "2025-06-18"
+    assert (result.structured_content is not None) is has_structured
