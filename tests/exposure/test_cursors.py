@@ -229,6 +229,16 @@ def test_a_position_survives_the_round_trip(position):
         assert cursors.decode("bound", cursor, size=len(position)) == position
 
 
+def test_the_next_page_starts_in_the_index(shop, django_assert_num_queries):
+    arguments = {"order_by": ["-number"], "fields": ["number"], "limit": 1}
+    cursor = page(caller(), Order, **arguments).next_cursor
+
+    with django_assert_num_queries(1) as seen:
+        page(caller(), Order, **arguments, cursor=cursor)
+
+    assert '"nasty_order"."number" <= ' in seen.captured_queries[0]["sql"]
+
+
 def test_what_cannot_travel_in_a_cursor_is_our_bug():
     with pytest.raises(TypeError, match="No cursor for object"):
         cursors.encode("bound", [object()])
