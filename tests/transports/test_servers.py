@@ -1,0 +1,190 @@
+"""Real servers in processes of their own, looked at through raw sockets."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+
+import msgspec
+import pytest
+
+from mcp_django.protocol.revisions import Revision
+from mcp_django.testing import Client, HTTPAnswer
+
+PATIENCE = 10
+
+
+@dataclass
+class Live:
+    port: int
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+
+    def exchange(self, raw: bytes) -> HTTPAnswer:
+        """One request on a connection that stays open, so that only an ended body is an end."""
+        with self.connect() as connection, connection.makefile("rb") as stream:
+            connection.sendall(raw)
+            return read_answer(stream)
+
+    def call(self, tool: str, **arguments: object) -> HTTPAnswer:
+        return self.exchange(calling(tool, **arguments))
+
+
+def read_answer(stream) -> HTTPAnswer:
+    status = int(stream.readline().split()[1])
+    headers = {}
+    while line := stream.readline().strip():
+        name, _, value = line.decode().partition(":")
+        headers[name.lower()] = value.strip()
+    if "content-length" in headers:
+        body = stream.read(int(headers["content-length"]))
+    else:
+        assert headers["transfer-encoding"] == "chunked"
+        body = b""
+        while size := int(stream.readline(), 16):
+            body += stream.read(size)
+            stream.readline()
+        assert stream.readline() == b"\r\n"
+    return HTTPAnswer(status=status, headers=headers, body=body)
+
+
+def raw(body: bytes, *, verb: str = "POST", path: str = "/mcp", **headers: str) -> bytes:
+    lines = [f"{verb} {path} HTTP/1.1", "Host: 127.0.0.1"]
+    given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in given.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def calling(tool: str, revision: Revision = Revision.V2026_07_28, **arguments: object) -> bytes:
+    client = Client(revision=revision)
+    params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
+    message = client.message("tools/call", params)
+    return raw(msgspec.json.encode(message), **client.routing_headers(message))
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def serve(server: str):
+    port = free_port()
+    # A pipe that nobody reads would stop the server when its log has filled it.
+    with TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "tests.transports.live", server, str(port)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        try:
+            if process.stdout.readline() != "ready\n":
+                log.seek(0)
+                pytest.fail(log.read())
+            yield Live(port)
+        finally:
+            process.terminate()
+            process.communicate(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def daphne():
+    yield from serve("daphne")
+
+
+@pytest.fixture(scope="module")
+def uvicorn():
+    yield from serve("uvicorn")
+
+
+@pytest.fixture(params=["daphne", "uvicorn"])
+def live(request):
+    return request.getfixturevalue(request.param)
+
+
+PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+BATCH = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]'
+EXITS = {
+    "json": (raw(PING), 200),
+    "slash": (raw(PING, path="/mcp/"), 200),
+    "other path": (raw(b"", verb="GET", path="/nothing"), 404),
+    "batch": (raw(BATCH), 200),
+    "notification": (raw(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'), 202),
+    "get": (raw(b"", verb="GET"), 405),
+    "garbage": (raw(b"{"), 400),
+    "oversize": (raw(b" " * 20_001), 413),
+    "strange host": (raw(PING, Origin="https://evil.example"), 403),
+    "stream": (calling("report", then="end"), 200),
+    "raise in a stream": (calling("report", then="raise"), 200),
+    "linger in a stream": (calling("report", then="linger"), 200),
+    "async stream": (calling("report_later", then="end"), 200),
+    "raise in an async stream": (calling("report_later", then="raise"), 200),
+    "linger in an async stream": (calling("report_later", then="linger"), 200),
+    "unknown tool": (calling("nonsense"), 200),
+}
+
+
+@pytest.mark.parametrize("exit_path", EXITS)
+def test_every_way_out_ends_the_body(live, exit_path):
+    request, status = EXITS[exit_path]
+
+    answer = live.exchange(request)
+
+    assert answer.status == status
+
+
+def test_a_stream_carries_progress_and_then_the_answer_in_both_eras(live):
+    for revision in (Revision.V2025_06_18, Revision.V2026_07_28):
+        answer = live.exchange(calling("report", revision, then="end"))
+
+        assert answer.is_stream
+        assert answer.headers["x-accel-buffering"] == "no"
+        assert [message.get("method") for message in answer.messages] == [
+            "notifications/progress",
+            None,
+        ]
+
+
+@pytest.mark.parametrize("length", [8192, 16384])
+def test_bodies_that_fill_the_servers_buffers_are_read_whole(live, length):
+    assert live.exchange(raw(PING.ljust(length))).messages[0]["result"] == {}
+
+
+def test_one_connection_carries_many_requests(live):
+    with live.connect() as connection, connection.makefile("rb") as stream:
+        for _ in range(3):
+            connection.sendall(raw(PING) + b"")
+            assert read_answer(stream).status == 200
+            connection.sendall(calling("report", then="raise"))
+            assert read_answer(stream).is_stream
+
+
+def test_clients_that_leave_anywhere_do_no_harm(live):
+    with live.connect() as connection:
+        connection.sendall(raw(PING)[:-10])
+    with live.connect() as connection:
+        connection.sendall(calling("report_later", then="linger"))
+        assert connection.recv(10)
+
+    assert live.exchange(raw(PING)).status == 200
+
+
+def test_daphne_lets_go_of_requests_after_tools_have_raised_in_the_middle_of_streams(daphne):
+    for _ in range(50):
+        assert daphne.call("report", then="raise").is_stream
+
+    # It looks for finished requests once a second.
+    give_up = time.monotonic() + PATIENCE
+    while (alive := alive_in(daphne)) > 5:
+        assert time.monotonic() < give_up, f"{alive} requests are still held"
+
+
+def alive_in(live: Live) -> int:
+    answer = live.call("requests_alive")
+    return answer.messages[-1]["result"]["structuredContent"]["result"]
