@@ -79,6 +79,15 @@ class ExampleTests(TestCase):
 
         assert len(answers) == 1
 
+    def test_a_hidden_column_behind_a_relation_is_answered_like_a_misspelt_one(self):
+        client = Client(user=self.ada)
+        answers = {
+            client.call_tool("find_records", model="shop.order", filters={name: 1}).text
+            for name in ("customer__credit_limit", "customer__contry")
+        }
+
+        assert len(answers) == 1
+
     def test_what_no_table_has_does_not_exist(self):
         client = Client(user=self.ada)
 

@@ -20,7 +20,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 #: The package is installed already, in the environment that runs the tests.
 INSTALLING = ("python -m venv", ". .venv/", "python -m pip")
 WAIT = """\
-for _ in $(seq 100); do
+for _ in $(seq 300); do
   (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && break
   kill -0 $SERVER && sleep 0.1
 done
