@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: How the client is told which era to speak, and what it then speaks.
-MODES = {"modern": "auto", "legacy": "legacy"}
+MODES = {"modern": "auto", "pinned": "2026-07-28", "legacy": "legacy"}
 NEWEST = {"modern": "2026-07-28", "legacy": "2025-11-25"}
 #: Seconds that one test may wait for the server in all.
 PATIENCE = 60

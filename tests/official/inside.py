@@ -100,6 +100,12 @@ def from_abroad():
     return {"pk": first.pk, "origin": first.origin_id, "destination": str(first.destination)}
 
 
+def airport_abroad_with_incidents():
+    """Its code. The flights of some of the incidents were to land in Germany."""
+    found = models.Incident.objects.filter(flight__destination__country__code="DE")
+    return found.exclude(airport__country__code="DE").earliest("pk").airport.iata
+
+
 def secrets_of_a_passenger():
     passenger = models.Passenger.objects.get(pk=77)
     return {"passport_number": passenger.passport_number, "email": passenger.email}

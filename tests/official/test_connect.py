@@ -40,6 +40,16 @@ async def test_the_server_says_who_it_is_and_how_to_begin(desk, user, era):
 
 
 @pytest.mark.asyncio
+async def test_a_client_that_knows_the_modern_era_needs_no_greeting(desk, user):
+    async with desk.connect(user, "pinned") as assistant:
+        counts = await assistant.models()
+
+        assert counts.keys() == SEES[user]
+        assert assistant.client.protocol_version == NEWEST["modern"]
+        assert assistant.client.session.discover_result.capabilities.tools is None
+
+
+@pytest.mark.asyncio
 async def test_each_user_is_offered_their_tools_under_names_that_every_client_takes(
     desk, user, era
 ):

@@ -228,6 +228,22 @@ async def test_a_manager_finds_nothing_through_an_airport_abroad(desk, era):
 
 
 @pytest.mark.asyncio
+async def test_search_of_a_manager_does_not_look_into_airports_abroad(desk, era):
+    """Incidents abroad are shown where the flight was on its way into the country."""
+    code = desk.orm.ask("airport_abroad_with_incidents")
+
+    async with desk.connect("manager", era) as assistant:
+        shown = await assistant.find("flights.incident")
+        found = await assistant.find("flights.incident", search=code)
+    async with desk.connect("dispatcher", era) as assistant:
+        there_are = await assistant.find("flights.incident", search=code)
+
+    assert any(record["airport"]["label"] is None for record in shown)
+    assert found == []
+    assert {record["id"] for record in there_are} & {record["id"] for record in shown}
+
+
+@pytest.mark.asyncio
 async def test_an_airport_abroad_has_no_name_for_a_manager(desk, era):
     flight = desk.orm.ask("from_abroad")
 
