@@ -119,7 +119,7 @@ def judge(search: Search, rows: Rows) -> list[bool]:
     with limited(search.using):
         objects = objects_of(search.rights.rows(model), keys)
     found = {tuple(getattr(obj, name) for name in names): obj for obj in objects}
-    return [key in found and search.rights.may_view_object(found[key]) for key in keys]
+    return [key in found and search.rights.may_view_object(model, found[key]) for key in keys]
 
 
 def objects_of(base: QuerySet[Any], keys: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -176,7 +176,7 @@ def get_record(
     if rights.judges_objects(exposure.model):
         with limited(base.db):
             objects = objects_of(base, [tuple(one.value for one in key)])
-        if not any(rights.may_view_object(obj) for obj in objects):
+        if not any(rights.may_view_object(exposure.model, obj) for obj in objects):
             raise missing
     search = Search(
         rights=rights,

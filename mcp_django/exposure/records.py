@@ -53,8 +53,9 @@ def shape_of(reach: Reach, given: Any, *, whole: bool = False) -> Shape:
     found = reach.shapes.get(key)
     if found is None:
         found = make_shape(reach, named_paths(reach, given), whole=whole)
-        if len(reach.shapes) < MOST_SHAPES:
-            reach.shapes[key] = found
+        if len(reach.shapes) >= MOST_SHAPES:
+            reach.shapes.clear()
+        reach.shapes[key] = found
     return found
 
 

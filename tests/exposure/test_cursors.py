@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure import cursors
+from mcp_django.exposure.permissions import Rights
 from tests.nasty.models import Customer, Order, Person, Seat, Tenant
 from tests.nasty.site import ORDER, caller, page, records, registry
 
@@ -51,14 +53,14 @@ ROW = st.fixed_dictionaries(
     }
 )
 TERM = st.tuples(st.sampled_from(ORDER["order_fields"].split()), st.booleans())
-SLOW = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def pages(who, model, between=lambda: None, **arguments):
     """All records page by page, with something happening after each page."""
     cursor, found = None, []
     for _ in range(200):
-        more = {"cursor": cursor} if cursor else {}
+        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
         one = page(who, model, **arguments, **more)
         found += msgspec.json.decode(one.encoded_records)
         if (cursor := one.next_cursor) is None:
@@ -151,7 +153,7 @@ def first_cursor(who, **arguments):
 def test_a_cursor_belongs_to_one_caller_server_query_and_declaration(shop):
     cursor = first_cursor(caller())
     narrowed = caller(tables=registry({Order: {**ORDER, "exclude": "total"}}))
-    strangers = [
+    strangers: list[tuple[Rights, dict[str, Any]]] = [
         (caller(pk=2), {}),
         (caller(client="other"), {}),
         (caller(server="other"), {}),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -418,7 +419,7 @@ def many_orders(size=40):
 def all_pages(who, model=Order, **arguments):
     cursor, found = None, []
     while True:
-        more = {"cursor": cursor} if cursor else {}
+        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
         one = page(who, model, **arguments, **more)
         found.append(msgspec.json.decode(one.encoded_records))
         if (cursor := one.next_cursor) is None:
@@ -486,7 +487,8 @@ def test_an_error_about_operators_names_those_that_the_field_has():
 
 
 def test_examples_in_errors_are_calls_that_work(shop):
-    for arguments in ({"filters": []}, {"exclude": 1}, {"any_of": []}):
+    wrong: list[dict[str, Any]] = [{"filters": []}, {"exclude": 1}, {"any_of": []}]
+    for arguments in wrong:
         with pytest.raises(QueryError) as refusal:
             numbers(**arguments)
         example = str(refusal.value).split("such as ")[1].rstrip(".")

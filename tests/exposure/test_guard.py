@@ -28,7 +28,7 @@ class Backwards(m.Transform):
 def site_transform():
     m.CharField.register_lookup(Backwards)
     yield
-    m.CharField._unregister_lookup(Backwards)
+    m.CharField._unregister_lookup(Backwards)  # type: ignore[arg-type]
 
 
 def plain(rows):

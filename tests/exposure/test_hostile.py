@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 
@@ -13,7 +15,7 @@ from tests.nasty.site import caller, numbers, page, record
 
 pytestmark = pytest.mark.django_db
 
-PLACES = {
+PLACES: dict[str, Any] = {
     "filters": lambda path: {"filters": {path: "1"}},
     "exclude": lambda path: {"exclude": {path: "1"}},
     "any_of": lambda path: {"any_of": [{"number": "x"}, {path: "1"}]},

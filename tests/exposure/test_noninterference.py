@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
@@ -62,7 +64,7 @@ def answer(call, **rights):
 
 def test_every_hidden_path_gives_the_same_answer_over_two_sets_of_secrets():
     fill()
-    calls = [
+    calls: list[Any] = [
         {where: {path: value}}
         for path in SHARP
         for where in ("filters", "exclude")

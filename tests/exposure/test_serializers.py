@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import msgspec
 import pytest
+from django.db.models import CharField
 from django.test import override_settings
 from django.utils.translation import gettext_lazy
 from hypothesis import given
@@ -21,6 +23,10 @@ FIELDS = [field.name for field in Order._meta.concrete_fields]
 def everything():
     tables = registry({Order: {**ORDER, "fields": FIELDS, "order_fields": []}})
     return caller(tables=tables)
+
+
+def converter(field: Any) -> Any:
+    return converter_of(field, whole=False)
 
 
 @pytest.fixture
@@ -105,12 +111,9 @@ def test_one_bad_value_does_not_take_the_page_away(rich):
 
 
 def test_labels_of_choices_are_in_the_language_of_the_call():
-    class Field(type(Order._meta.get_field("number"))):
-        pass
-
-    field = Field(choices=[("y", gettext_lazy("Yes")), ("n", "n")])
+    field = CharField(choices=[("y", gettext_lazy("Yes")), ("n", "n")])
     with override_settings(LANGUAGE_CODE="de"):
-        convert = converter_of(field, whole=False)
+        convert = converter(field)
 
         assert convert(["y", None, "n", "?"]) == [
             {"value": "y", "label": "Ja"},
@@ -122,21 +125,21 @@ def test_labels_of_choices_are_in_the_language_of_the_call():
 
 @override_settings(USE_TZ=False)
 def test_without_time_zones_instants_have_no_offset():
-    convert = converter_of(Order._meta.get_field("placed_at"), whole=False)
+    convert = converter(Order._meta.get_field("placed_at"))
 
     assert convert([datetime(2026, 1, 1)]) == ["2026-01-01T00:00:00"]
 
 
 def test_instants_of_any_zone_are_written_in_utc():
-    convert = converter_of(Order._meta.get_field("placed_at"), whole=False)
+    convert = converter(Order._meta.get_field("placed_at"))
     elsewhere = timezone(timedelta(hours=5, minutes=45))
 
     assert convert([datetime(2026, 1, 1, tzinfo=elsewhere)]) == ["2025-12-31T18:15:00+00:00"]
 
 
 def test_numbers_that_json_cannot_hold_are_texts():
-    floats = converter_of(Order._meta.get_field("weight"), whole=False)
-    integers = converter_of(Order._meta.get_field("big"), whole=False)
+    floats = converter(Order._meta.get_field("weight"))
+    integers = converter(Order._meta.get_field("big"))
 
     assert floats([1.5, float("nan"), float("inf"), None]) == [1.5, "nan", "inf", None]
     assert integers([2**53, 2**53 + 1, -(2**53) - 1, None]) == [
@@ -169,7 +172,8 @@ def test_any_class_of_value_has_some_json(value, expected):
 
 
 def test_the_depth_and_the_size_of_a_json_value_are_held():
-    nest = value = {}
+    value: dict[str, Any] = {}
+    nest = value
     for _ in range(50):
         nest["a"] = nest = {}
     deep = msgspec.json.encode(Trimming(1000, whole=False).json(value))

@@ -134,7 +134,7 @@ def test_a_class_that_nobody_knows_can_only_be_asked_for_null():
 
 
 def test_integers_of_the_sites_own_classes_have_the_widest_bounds():
-    class Counter(IntegerField):
+    class Counter(IntegerField):  # type: ignore[type-arg]
         def get_internal_type(self):
             return "Counter"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 #: Parts of names that no answer may hold unless the caller typed them.
 HIDDEN_TEXT = """
 api_token margin password salary credit_rating internal_note secret_reason cost account_manager
@@ -52,7 +54,7 @@ SHARP = [path for path in PATHS if len(path) < 60 and any(name in path for name 
 #: Hostile in a filter, but columns that may be shown.
 SHOWN = ("payload", "attachment")
 
-VALUES = [
+VALUES: list[Any] = [
     None, True, False, 0, -1, 2**31, 2**31 - 1, 2**63, 2**63 - 1, -(2**63) - 1, 2**64, 10**30,
     10**400, 10**5000, 1.5, 1e308, -0.0, float("nan"), float("inf"), "", " ", "x", "\x00",
     "a\x00b", "\ud800", "\U0001f600", "a" * 101, "a" * 10**6, "%", "_", "\\", "%%%%", "'", '"',
@@ -85,21 +87,25 @@ tricky__contains rushorder__courier tags__parent__slug
 """
 KEYS = KEYS_TEXT.split()
 
-SHAPES = [
-    *({"limit": value} for value in (0, -1, 201, True, "x", 1.5, [], 10**30, 10**5000)),
-    *({"order_by": value} for value in (
+ARGUMENTS: dict[str, list[Any]] = {
+    "limit": [0, -1, 201, True, "x", 1.5, [], 10**30, 10**5000],
+    "order_by": [
         "number", {"number": 1}, ["?"], [None], [1], [10**5000], ["--number"], ["-"], [""],
-        ["+number"], ["number"] * 5, [["number"]], ["-?"], ["number desc"], ["payload"])),
-    *({"fields": value} for value in (
+        ["+number"], ["number"] * 5, [["number"]], ["-?"], ["number desc"], ["payload"],
+    ],
+    "fields": [
         "number", [], [None], ["*"], ["number as x"], {"number": 1}, ["number"] * 65,
-        ["tags"], [["number"]], 5)),
-    *({"filters": value} for value in (
-        "x", ["number"], 5, {1: 2}, {("a",): 1}, {f"k{n}": 1 for n in range(99)}, {None: 1})),
-    *({"any_of": value} for value in (
-        {"number": 1}, "x", [[]], [{}], [], [{"number": "a"}] * 9, [None], [{"any_of": []}])),
-    *({"search": value} for value in (
-        {}, ["a"], "\x00", "\ud800", "a" * 101, "a b c d e f g h i", True)),
-    *({"exclude": value} for value in ("x", [1])),
-    *({"cursor": value} for value in ("", "x", "é", 5, [], {}, "a" * 9999, "a:b:c", "::")),
-    {"raw": "x"}, {"using": "other"}, {"model": 1}, {"": 1},
-]  # fmt: skip
+        ["tags"], [["number"]], 5,
+    ],
+    "filters": [
+        "x", ["number"], 5, {1: 2}, {("a",): 1}, {f"k{n}": 1 for n in range(99)}, {None: 1},
+    ],
+    "any_of": [
+        {"number": 1}, "x", [[]], [{}], [], [{"number": "a"}] * 9, [None], [{"any_of": []}],
+    ],
+    "search": [{}, ["a"], "\x00", "\ud800", "a" * 101, "a b c d e f g h i", True],
+    "exclude": ["x", [1]],
+    "cursor": ["", "x", "é", 5, [], {}, "a" * 9999, "a:b:c", "::"],
+    "raw": ["x"], "using": ["other"], "model": [1], "": [1],
+}  # fmt: skip
+SHAPES = [{name: value} for name, values in ARGUMENTS.items() for value in values]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 from django.test import RequestFactory
@@ -105,10 +106,11 @@ REGISTRY = registry()
 def caller(*, pk=1, may=lambda perm: True, narrow=None, shown=None, tables=REGISTRY, **principal):
     """The rights of somebody who may do what `may` says and sees what the others leave."""
     user = SimpleNamespace(has_perm=may, is_active=True, is_staff=True, pk=pk)
-    request = RequestFactory().get("/")
+    request: Any = RequestFactory().get("/")
     request.user, request.narrow, request.shown = user, narrow or {}, shown or {}
-    principal = Principal(user=user, scopes=frozenset(SCOPES), method="test", **principal)
-    return Rights(request, principal, registry=tables)
+    scopes = frozenset(SCOPES)
+    found = Principal(user=user, scopes=scopes, method="test", **principal)
+    return Rights(request, found, registry=tables)
 
 
 def page(who, model, /, **arguments):
