@@ -108,7 +108,7 @@ def is_positive(value: object, kind: type) -> bool:
 
 @a_check
 def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E001, E002, W001, W002."""
+    """E001, E002, W001, I002."""
     configured = get_config().authenticators
     if not configured:
         yield Error(
@@ -135,8 +135,8 @@ def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
         if isinstance(authenticator, Anonymous):
             yield Info(
                 "Anonymous is configured: everybody may read what AnonymousUser may see.",
-                hint='If you mean that: SILENCED_SYSTEM_CHECKS = ["mcp_django.W002"]',
-                id="mcp_django.W002",
+                hint='If you mean that: SILENCED_SYSTEM_CHECKS = ["mcp_django.I002"]',
+                id="mcp_django.I002",
             )
 
 

@@ -36,14 +36,14 @@ def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
     if options.get("transaction_mode", "").upper() != "IMMEDIATE":
         missing["transaction_mode"] = "IMMEDIATE"
     if "wal" not in options.get("init_command", "").lower():
-        missing["init_command"] = WAL
+        missing["init_command"] = f"{WAL} {options.get('init_command', '')}".strip()
     if options.get("timeout", 5) < 20:
         missing["timeout"] = 20
     if missing:
         yield Warning(
             f"The SQLite database {alias!r} will answer 'database is locked' when assistants "
             "and people write at the same time.",
-            hint=f'DATABASES[{alias!r}]["OPTIONS"] |= {missing!r}',
+            hint=f'DATABASES[{alias!r}]["OPTIONS"] = {options | missing!r}',
             id="mcp_django.W003",
         )
 

@@ -36,6 +36,7 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "postgresql": has_postgresql,
     "chromium": lambda: shutil.which("chromium") is not None,
     "make": lambda: shutil.which("make") is not None,
+    "curl": lambda: shutil.which("curl") is not None,
     "git": lambda: shutil.which("git") is not None,
 }
 

@@ -97,7 +97,7 @@ def test_a_dev_user_in_production_is_a_warning(configure, settings):
 def test_a_server_for_everybody_says_so(configure):
     configure(AUTHENTICATORS=["mcp_django.auth.Anonymous"])
 
-    assert ids() == ["W002"]
+    assert ids() == ["I002"]
 
 
 # Settings

@@ -48,7 +48,7 @@ class DRF:
                 # It takes tokens from the query string and gives requests without scopes a pass.
                 raise ImproperlyConfigured(
                     f"{name} does not check for whom a token was issued. "
-                    "Add mcp_django.oauth to INSTALLED_APPS instead."
+                    "Use personal tokens until this package checks such tokens itself."
                 )
             if name == "rest_framework.authentication.SessionAuthentication":
                 raise ImproperlyConfigured(

@@ -275,7 +275,8 @@ def tool(
     annotations = ToolAnnotations(
         read_only=read_only,
         destructive=not read_only if destructive is None else destructive,
-        idempotent=idempotent,
+        # What changes nothing changes nothing the second time.
+        idempotent=idempotent or read_only,
         open_world=open_world,
     )
 

@@ -130,7 +130,7 @@ def test_its_challenge_is_the_classs_own(use):
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", "mcp_django.oauth"),
+        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", "personal tokens"),
         ("rest_framework.authentication.SessionAuthentication", "cookies"),
         (f"{__name__}.CookieAuthentication", "cookies"),
         ("rest_framework.authentication.Nothing", "cannot be imported"),

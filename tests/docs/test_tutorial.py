@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +24,9 @@ for _ in $(seq 300); do
   kill -0 $SERVER && sleep 0.1
 done
 """
+
+
+pytestmark = pytest.mark.needs("curl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +94,6 @@ def run(script: str, folder: Path) -> None:
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory) -> dict[str, Step]:
     """Every call, and every other command that the page shows an answer to."""
-    if shutil.which("curl") is None:
-        pytest.skip("curl is missing")
     folder = tmp_path_factory.mktemp("tutorial")
     port = free_port()
     page = list(blocks_of(TUTORIAL))

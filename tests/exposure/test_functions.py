@@ -119,7 +119,7 @@ def test_a_lazy_title_stands_beside_a_plain_description():
     ("options", "expected", "scope"),
     [
         ({}, (False, True, False, False), ACTION),
-        ({"read_only": True}, (True, False, False, False), READ),
+        ({"read_only": True}, (True, False, True, False), READ),
         ({"destructive": False, "idempotent": True}, (False, False, True, False), WRITE),
         ({"destructive": True, "open_world": True}, (False, True, False, True), DELETE),
     ],
