@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin import AdminSite, ModelAdmin, sites
 from django.contrib.admin.sites import all_sites
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import Model, QuerySet
@@ -28,9 +28,12 @@ OBJECT_METHODS = (
 
 
 def admin_sites() -> list[AdminSite]:
-    """The sites named in ADMIN_SITES, in that order. `all_sites` is a set without one."""
-    by_name = {site.name: site for site in all_sites}
-    return [by_name[name] for name in get_config().admin_sites if name in by_name]
+    """The sites named in ADMIN_SITES, in that order. `all_sites` is a set without one.
+
+    Names need not be unique: of those that share one the default site comes first.
+    """
+    known = sorted(all_sites, key=lambda site: sites.site != site)
+    return [site for name in get_config().admin_sites for site in known if site.name == name]
 
 
 def model_admins(model: type[Model]) -> list[ModelAdmin[Any]]:

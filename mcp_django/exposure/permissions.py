@@ -148,8 +148,9 @@ class Rights:
         source = self._source(model)
         return source is not None and source.judges_objects()
 
-    def may_view_object(self, obj: Model) -> bool:
-        source = self._source(type(obj))
+    def may_view_object(self, model: type[Model], obj: Model) -> bool:
+        # The class of the object may be another: a proxy, or a child with rules of its own.
+        source = self._source(model)
         return source is not None and source.may_view_object(self.request, obj)
 
     def _source(self, model: type[Model]) -> Source | None:

@@ -1,0 +1,144 @@
+"""Rules of the site that code of the site can get out of the way without meaning to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.admin import AdminSite
+from django.db import connection
+
+from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exposure.find import find_records
+from mcp_django.testing import Client
+from tests.nasty import models
+from tests.nasty.site import Narrowable, caller, numbers, page, record, registry
+from tests.shop.models import Order
+
+pytestmark = pytest.mark.django_db
+
+
+class Judging(Narrowable):
+    """Its rows are of a class that other rules are for."""
+
+    def get_queryset(self, request):
+        return models.PaidOrder._default_manager.all()
+
+    def has_view_permission(self, request, obj=None):
+        return obj is None or obj.number == "A1"
+
+
+@pytest.fixture
+def orders():
+    owner = models.Person.objects.create(username="boss")
+    return [models.Order.objects.create(owner=owner, number=f"A{n}") for n in (1, 2, 3)]
+
+
+def test_objects_of_another_class_are_judged_by_the_exposure_that_was_asked(orders):
+    who = caller(tables=registry({models.Order: {"fields": "number", "bases": (Judging,)}}))
+
+    assert numbers(who) == ["A1"]
+    assert record(who, models.Order, orders[0].pk) == {"number": "A1"}
+    with pytest.raises(NotFound):
+        record(who, models.Order, orders[1].pk)
+
+
+def test_another_admin_site_of_the_same_name_opens_no_door(make_user):
+    Order.objects.create(number="A1")
+    client = Client(user=make_user("no staff", "view_order"))
+    others = [AdminSite() for _ in range(20)]
+
+    found = client.call_tool("find_records", model="shop.order")
+
+    assert {site.name for site in others} == {"admin"}
+    assert found.is_error
+
+
+def test_the_same_condition_in_two_spellings_is_kept_for_no_other_values(orders):
+    who = caller()
+    calls = [("A1", "A1"), ("A1", "A1"), ("A1", "A2"), ("A2", "A2")]
+    found = [numbers(who, filters={"number": a, "number__exact": b}) for a, b in calls]
+
+    assert found == [["A1"], ["A1"], [], ["A2"]]
+
+
+SIGHTS = {
+    "all": {},
+    "no total": {"shown": {models.Order: ["id", "number"]}},
+    "one row": {"narrow": {models.Order: lambda rows: rows.filter(number="A1")}},
+    "no customers": {"may": lambda perm: "customer" not in perm},
+    "one customer": {"narrow": {models.Customer: lambda rows: rows.filter(name="x")}},
+}
+CALLS = [
+    {},
+    {"fields": ["number"]},
+    {"fields": ["number", "customer"], "order_by": ["-number"]},
+    {"filters": {"number": "A1"}},
+    {"filters": {"customer__name__isnull": True}, "limit": 2},
+    {"order_by": ["total"]},
+    {"search": "A"},
+]
+
+
+def answer(who, arguments):
+    try:
+        found = find_records(who, who.registry.exposures[models.Order], arguments)
+    except QueryError as refusal:
+        return str(refusal)
+    return found.encoded_records
+
+
+@pytest.mark.django_db(transaction=True)
+def test_callers_of_different_rights_share_no_answers_in_threads(orders):
+    expected = {
+        (name, at): answer(caller(**sight, tables=registry()), call)
+        for name, sight in SIGHTS.items()
+        for at, call in enumerate(CALLS)
+    }
+    shared = registry()
+    together = threading.Barrier(4)
+
+    def ask(start):
+        together.wait(timeout=10)
+        jobs = list(expected) * 3
+        jobs = jobs[start:] + jobs[:start]
+        try:
+            return [
+                (name, at)
+                for name, at in jobs
+                if answer(caller(**SIGHTS[name], tables=shared), CALLS[at]) != expected[name, at]
+            ]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        wrong = [one for found in threads.map(ask, (0, 11, 23, 31)) for one in found]
+
+    assert len(set(expected.values())) > 10
+    assert wrong == []
+
+
+def test_a_cursor_of_somebody_else_says_what_a_forged_one_says(orders):
+    cursor = page(caller(pk=1), models.Order, limit=1).next_cursor
+    others = [caller(pk=2), caller(pk=1, client="x"), caller(pk=1, **SIGHTS["no customers"])]
+    sentences = set()
+    for who, given in [*((one, cursor) for one in others), (caller(pk=1), cursor[:-1] + "~")]:
+        with pytest.raises(QueryError) as caught:
+            page(who, models.Order, limit=1, cursor=given)
+        sentences.add(str(caught.value))
+
+    assert len(sentences) == 1
+
+
+def test_a_model_that_nobody_exposes_answers_like_one_that_does_not_exist(staff):
+    client = Client(user=staff)
+    secret = ("shop.ledger", "auth.user", "mcp_django.personaltoken", "sessions.session")
+    for tool in ("describe_model", "find_records"):
+        said = {
+            json.dumps(client.call_tool(tool, model=label).text.replace(label, ""))
+            for label in (*secret, "no.model")
+        }
+
+        assert len(said) == 1
