@@ -109,7 +109,8 @@ def stranger(headers: Headers) -> Reply | None:
     host = headers.get("host") or ""
     if settings.USE_X_FORWARDED_HOST and headers.get("x-forwarded-host"):
         host = headers.get("x-forwarded-host") or ""
-    if not is_own_host(host, tuple(settings.ALLOWED_HOSTS), settings.DEBUG):
+    is_own = is_own_host(host, tuple(settings.ALLOWED_HOSTS), settings.DEBUG)
+    if not is_own or headers.count("host") > 1:
         error = ProtocolError(INVALID_REQUEST, "This host is not served here.", status=400)
         return refuse(error, id_optional=True)
     origin = headers.get("origin")

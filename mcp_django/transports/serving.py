@@ -110,6 +110,8 @@ class Service:
         """All answers of a batch, one after the other, as JSON-RPC allows."""
         parts = []
         for call in self.exchange.calls:
+            if self.cancelled.is_set():
+                raise Cancelled
             if isinstance(call, ProtocolError):
                 parts.append(encode_error(call, id_optional=False))
                 continue

@@ -1,0 +1,117 @@
+"""Requests that two readers could understand in two ways, and calls that outlive their time."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import msgspec
+import pytest
+
+import mcp_django as mcp
+from mcp_django.protocol.headers import Headers
+from mcp_django.testing import Client
+from mcp_django.transports.endpoint import understand
+from mcp_django.transports.requests import build_request
+from mcp_django.transports.serving import Service
+
+pytestmark = pytest.mark.django_db
+
+
+def sent_with(client, *pairs, **scope):
+    """The answer to a list of tools, with headers and parts of the scope put in as they are."""
+    made = client.scope
+
+    def changed(verb, *, headers=None):
+        found = made(verb, headers=headers)
+        return {**found, **scope, "headers": [*found["headers"], *pairs]}
+
+    client.scope = changed
+    message = client.message("tools/list")
+    return client.post(message, headers=client.routing_headers(message))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        (b"host", b"evil.example", 400),
+        (b"host", b"testserver", 400),
+        (b"origin", b"http://testserver.evil.example", 403),
+        (b"origin", b"http://localhost:80@evil.example", 403),
+        (b"origin", b"null", 403),
+        (b"authorization", b"Bearer x", 401),
+        (b"mcp-method", b"tools/list", 400),
+        (b"mcp-method", b"tools/call", 400),
+        (b"mcp-protocol-version", b"2025-06-18", 400),
+        (b"content-length", b"99999999", 413),
+    ],
+)
+def test_one_header_too_many_is_refused(staff, name, value, status):
+    assert sent_with(Client(user=staff), (name, value)).status == status
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b"authorization_", b"Bearer x"),
+        (b"http_authorization", b"Bearer x"),
+        (b"x-forwarded-host", b"evil.example"),
+        (b"x-forwarded-for", b"127.0.0.1"),
+        (b"x-http-method-override", b"DELETE"),
+        (b"cookie", b"sessionid=\xff; =; ;;"),
+        (b"range", b"bytes=0-1"),
+        (b"expect", b"100-continue"),
+        (b"", b""),
+        (b"\xff", b"\xff"),
+    ],
+)
+def test_a_header_that_means_nothing_here_changes_nothing(staff, name, value):
+    usual = Client(user=staff).list_tools()
+
+    answer = sent_with(Client(user=staff), (name, value))
+
+    assert answer.status == 200
+    assert answer.messages[0]["result"]["tools"] == usual
+
+
+def test_a_token_anywhere_but_in_its_header_is_none(staff):
+    secret = Client(user=staff).token.encode()
+    places = [
+        {"query_string": b"access_token=" + secret},
+        {"query_string": b"Authorization=Bearer%20" + secret},
+        {"pairs": [(b"cookie", b"access_token=" + secret)]},
+        {"pairs": [(b"x-authorization", b"Bearer " + secret)]},
+        {"pairs": [(b"authorization_", b"Bearer " + secret)]},
+        {"pairs": [(b"proxy-authorization", b"Bearer " + secret)]},
+        {"pairs": [(b"authorization", b"Basic " + secret)]},
+        {"pairs": [(b"authorization", b"Bearer " + secret), (b"authorization", b"")]},
+    ]
+    for place in places:
+        answer = sent_with(Client(), *place.pop("pairs", []), **place)
+
+        assert answer.status == 401
+        assert secret not in answer.body
+
+
+def test_a_batch_begins_nothing_more_when_nobody_waits(staff, add_tool):
+    over, ran = Event(), []
+
+    def work() -> str:
+        """Work until the time is over."""
+        ran.append(1)
+        over.set()
+        return "worked"
+
+    add_tool(work)
+    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "work"}}
+    body = msgspec.json.encode([{**call, "id": n} for n in range(5)])
+    scope = Client(user=staff, revision="2025-03-26").scope("POST")
+    service = Service(
+        exchange=understand("POST", Headers(scope["headers"]), body),
+        request=build_request(scope, body),
+        cancelled=over,
+    )
+
+    with pytest.raises(mcp.Cancelled):
+        service.respond()
+
+    assert ran == [1]
