@@ -78,7 +78,8 @@ class Command(BaseCommand):
             return
         for token in tokens:
             self.stdout.write(
-                f"{token.pk}\t{token.user.get_username()}\t{token.name}\tmcp_{token.hint}…\t"
+                f"{token.pk}\t{one_line(token.user.get_username())}\t{one_line(token.name)}\t"
+                f"mcp_{token.hint}…\t"
                 f"{' '.join(token.scopes)}\t{token.state()}\t{token.expires_at:%Y-%m-%d}"
             )
 
@@ -88,6 +89,11 @@ class Command(BaseCommand):
             raise CommandError(f"There is no token {id}. See: manage.py mcp_token list")
         token.revoke()
         self.stdout.write(f"Token {id} is revoked.")
+
+
+def one_line(text: str) -> str:
+    """Without what ends a line or speaks to the terminal: people choose these names."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
 def find_user(username: str) -> Any:

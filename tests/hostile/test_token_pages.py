@@ -1,0 +1,147 @@
+"""The pages and the command for tokens, asked by staff who want more than is theirs."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.management import call_command
+from django.test import Client as Browser
+
+from mcp_django.models import PersonalToken
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/admin/mcp_django/personaltoken/"
+VERBS = [f"{verb}_personaltoken" for verb in ("add", "view", "change", "delete")]
+FORM = {
+    "name": "x",
+    "scopes": ["mcp:read"],
+    "expires_at_0": "2026-12-31",
+    "expires_at_1": "00:00:00",
+}
+SURPLUS = {
+    "digest": "d" * 64,
+    "hint": "evil",
+    "server": "other",
+    "revoked_at": "",
+    "revoked_at_0": "2020-01-01",
+    "created_at": "2000-01-01",
+    "last_used_at": "2000-01-01",
+    "id": 99,
+    "pk": 99,
+}
+
+
+@pytest.fixture
+def eve(make_user):
+    return make_user("eve", *VERBS, is_staff=True)
+
+
+@pytest.fixture
+def browser(eve):
+    found = Browser()
+    found.force_login(eve)
+    return found
+
+
+@pytest.fixture
+def bobs(make_user):
+    return PersonalToken.create(user=make_user("bob", is_staff=True), name="Bob's")[0]
+
+
+def facts(token):
+    return {name: value for name, value in vars(token).items() if not name.startswith("_")}
+
+
+def test_what_the_form_does_not_ask_for_is_never_set(browser, eve, bobs, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOKEN_MAX_DAYS": 36_500}
+
+    browser.post(f"{PAGE}add/", {**FORM, **SURPLUS, "user": bobs.user.pk})
+
+    token = PersonalToken.objects.get(name="x")
+    assert token.user == eve
+    assert (token.server, token.revoked_at, token.last_used_at) == ("default", None, None)
+    assert not {token.digest, token.hint, token.pk} & {"d" * 64, "evil", 99}
+    assert token.created_at.year > 2000
+
+    before = facts(token)
+    more = {"name": "y", "scopes": ["mcp:write"], "models": "null", "user": bobs.user.pk}
+    browser.post(f"{PAGE}{token.pk}/change/", {**FORM, **SURPLUS, **more})
+
+    token.refresh_from_db()
+    assert facts(token) == {**before, "name": "y"}
+
+
+@pytest.mark.parametrize("page", ["change/", "delete/", "history/"])
+def test_a_token_of_somebody_else_answers_like_a_missing_one(browser, bobs, page):
+    answers = [browser.get(f"{PAGE}{key}/{page}") for key in (bobs.pk, bobs.pk + 1000)]
+
+    assert {one.status_code for one in answers} == {302}
+    assert {one["Location"] for one in answers} == {"/admin/"}
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [{"action": "revoke_selected"}, {"action": "delete_selected", "post": "yes"}],
+)
+def test_an_action_on_a_token_of_somebody_else_does_nothing(browser, bobs, posted):
+    before = facts(bobs)
+
+    browser.post(PAGE, {**posted, "_selected_action": [bobs.pk], "select_across": "1"})
+
+    assert facts(PersonalToken.objects.get(pk=bobs.pk)) == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["digest__startswith=", "hint__gte=", "user__id__isnull=0", "user__isnull=0", "e=1", "all="],
+)
+def test_no_query_of_the_list_shows_a_token_of_somebody_else(browser, bobs, query):
+    assert b"Bob&#x27;s" not in browser.get(f"{PAGE}?{query}", follow=True).content
+
+
+def test_the_list_cannot_be_asked_for_passwords(browser, eve):
+    PersonalToken.create(user=eve, name="mine")
+
+    assert browser.get(f"{PAGE}?user__password__startswith=md5").status_code == 400
+
+
+def test_names_stay_text_and_secrets_stay_out_of_every_page_and_record(browser, eve):
+    eve.username = "<b>eve</b>"
+    eve.save()
+    made = browser.post(f"{PAGE}add/", {**FORM, "name": "<script>alert(1)</script>"})
+    token, secret = PersonalToken.objects.get(), made.context["secret"]
+    paths = ["", *(f"{token.pk}/{page}/" for page in ("change", "delete", "history"))]
+    pages = [browser.get(PAGE + path) for path in paths]
+    told = "".join(str(vars(one)) for one in LogEntry.objects.all())
+
+    assert {one.status_code for one in pages} == {200}
+    for page in [made, *pages]:
+        assert b"<script>alert" not in page.content
+        assert b"<b>eve" not in page.content
+    kept = [one.content.decode() for one in pages]
+    for text in [*kept, told, str(dict(browser.session)), str(browser.cookies)]:
+        assert secret not in text
+        assert token.digest not in text
+
+
+def test_a_post_without_its_csrf_token_makes_nothing(eve):
+    browser = Browser(enforce_csrf_checks=True)
+    browser.force_login(eve)
+
+    assert browser.post(f"{PAGE}add/", FORM).status_code == 403
+    assert not PersonalToken.objects.exists()
+
+
+def test_a_name_cannot_draw_another_line_into_the_list(eve):
+    PersonalToken.create(user=eve, name="a\n99\troot\tbackdoor\x1b[2J\u202e\r\u2028")
+    shown = StringIO()
+
+    call_command("mcp_token", "list", stdout=shown)
+
+    line = shown.getvalue()
+    assert len(line.splitlines()) == 1
+    assert line.count("\t") == 6
+    assert not {"\x1b", "\u202e"} & set(line)
