@@ -266,6 +266,7 @@ def test_any_contents_are_valid_in_every_revision(text, blob):
         found = wire(result, revision)
         assert_valid_result(revision, "resources/read", found)
         assert found["contents"][0]["text"] == text
+        assert base64.b64decode(found["contents"][1]["blob"]) == blob
 
 
 def test_a_link_is_a_sentence_with_the_uri_where_the_revision_has_no_links(revision):

@@ -546,6 +546,12 @@ def test_a_refusal_is_valid_in_the_revision_that_it_is_written_for(row):
     assert_valid_message(revision, "tools/list", exchange.refusal.body)
 
 
+def test_a_version_that_nobody_serves_is_refused_in_the_newest_words():
+    exchange = understand("POST", sent(old(UNKNOWN)), encoded(call()))
+
+    assert exchange.revision is Revision.V2026_07_28
+
+
 # What is understood
 
 
