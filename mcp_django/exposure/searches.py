@@ -80,8 +80,6 @@ def form_of(value: Any) -> Any:
 
 
 def remember(reach: Reach, key: Any, plan: Plan | None) -> None:
-    if plan is None:
-        return
     if len(reach.plans) >= MOST_PLANS:
         reach.plans.clear()
     reach.plans[key] = plan
