@@ -129,6 +129,13 @@ def test_a_wrong_host_is_told_before_a_wrong_origin():
     assert refusal.status == 400
 
 
+def test_two_hosts_are_refused_though_both_are_ours():
+    refusal = stranger(sent({}, ("host", "testserver")))
+
+    assert refusal is not None
+    assert refusal.status == 400
+
+
 def test_two_origins_are_refused_though_both_are_ours():
     own = ("origin", "http://testserver")
 
