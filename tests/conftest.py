@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import Permission
+from django.db import connections
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
@@ -20,6 +22,8 @@ def django_db_setup(django_db_setup):
     """Threads and their connections end before the test database is dropped."""
     yield
     lanes.close()
+    # Where asgiref runs the ORM of async tests.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 @pytest.fixture(params=list(Revision), ids=lambda revision: revision.value)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 #: A copied context is not enough for asgiref's `Local`, which holds Django's language, time zone
 #: and script prefix: it also asks whose thread this is.
-take_over: Callable[[contextvars.Context], None] = getattr(sync, "_restore_context", bool)
+take_over: Callable[[contextvars.Context], Any] = getattr(sync, "_restore_context", bool)
 
 
 class OutOfTime(Exception):
@@ -44,6 +44,8 @@ class Executor(Protocol):
         cancelled: threading.Event,
         is_owed: bool = False,
     ) -> asyncio.Future[T]: ...
+
+    def close(self) -> None: ...
 
 
 class ThreadLane:
@@ -251,6 +253,9 @@ class InlineLane:
     ) -> asyncio.Future[T]:
         return asyncio.ensure_future(sync.sync_to_async(job, thread_sensitive=True)())
 
+    def close(self) -> None:
+        """Nothing of its own runs."""
+
 
 class Lanes:
     """The lanes of this process. Made at first need, never while Django starts."""
@@ -283,8 +288,7 @@ class Lanes:
         with self._lock:
             lanes, self._lanes = self._lanes, {}
         for lane in lanes.values():
-            if isinstance(lane, ThreadLane):
-                lane.close()
+            lane.close()
 
 
 def make_lane(lane: Lane) -> ThreadLane:
@@ -303,5 +307,5 @@ def query_threads() -> int:
 
 
 lanes = Lanes()
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
     os.register_at_fork(after_in_child=lanes.forget)

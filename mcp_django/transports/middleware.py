@@ -124,13 +124,12 @@ class Loaded:
 
     def chain(self) -> Chain | None:
         """None where nothing is left to run: the fast path. May load it, so ask in a thread."""
-        if not self._is_loaded:
-            with self._lock:
-                if not self._is_loaded:
-                    paths = chosen()
-                    self._chain = Chain(paths) if paths else None
-                    self._is_loaded = True
-        return self._chain
+        with self._lock:
+            if not self._is_loaded:
+                paths = chosen()
+                self._chain = Chain(paths) if paths else None
+                self._is_loaded = True
+            return self._chain
 
     def forget(self) -> None:
         self._is_loaded = False

@@ -251,13 +251,18 @@ class RunningCall:
 
     async def _wait(self, seconds: float) -> bool:
         """Whether anything happened in that time."""
+        self._is_quiet = False
+        timer = self._loop.call_later(seconds, self._be_quiet)
         try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return False
+            await self._wake.wait()
+        finally:
+            timer.cancel()
         self._wake.clear()
-        return True
+        return not self._is_quiet
+
+    def _be_quiet(self) -> None:
+        self._is_quiet = True
+        self._wake.set()
 
     def _leave(self) -> None:
         """The client is answered, or gone: then what runs on has to end by itself."""
@@ -338,4 +343,4 @@ async def until_disconnected(receive: Receive) -> None:
     # A server that fails here has lost the connection in its own way.
     with suppress(Exception):
         while (await receive())["type"] != "http.disconnect":
-            pass
+            continue

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextvars import ContextVar
 from threading import Event
 
@@ -19,6 +20,7 @@ from mcp_django.transports.executor import (
     InlineLane,
     Lanes,
     OutOfTime,
+    Run,
     ThreadLane,
     as_exception,
     close_old_connections,
@@ -267,15 +269,17 @@ async def test_a_result_that_nobody_waits_for_is_closed(make_lane, gate):
 
 
 @pytest.mark.asyncio
-async def test_an_end_that_comes_with_the_limit_is_no_loss(make_lane, gate):
-    """The thread has ended, and the loop has not heard of it when it looks at the clock."""
+async def test_a_job_that_ends_while_the_loop_looks_at_the_clock_is_no_loss(make_lane):
     lane = make_lane()
-    running = start(lane, lambda: "done", seconds=0.01)
-    lane._pool.submit(int).result(PATIENCE)
-    threading.Event().wait(0.02)
+    run = Run(int, lane=lane, seconds=0, cancelled=Event())
+    run.started = time.monotonic()
+    lane.end(run)
 
-    assert await done(running) == "done"
+    run._look()
+
     assert lane.zombies == 0
+    assert not run.cancelled.is_set()
+    assert not run.future.done()
 
 
 def test_a_thread_ends_quietly_when_its_loop_is_gone(make_lane):
@@ -348,7 +352,7 @@ async def test_lanes_can_be_replaced_for_a_while():
 
     with lanes.using(inline):
         assert lanes[Lane.QUERY] is lanes[Lane.WORK] is inline
-        lanes.close()
+        inline.close()
 
     assert isinstance(lanes[Lane.QUERY], ThreadLane)
 
@@ -441,6 +445,20 @@ async def test_a_connection_that_became_unusable_is_replaced(make_lane):
     await done(start(lane, spoil))
 
     assert await done(start(lane, ask)) == (1,)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_a_connection_that_is_too_old_is_replaced(make_lane):
+    lane = make_lane()
+    first = await done(start(lane, backend))
+
+    def grow_old():
+        connection.close_at = time.monotonic() - 1
+
+    await done(start(lane, grow_old))
+
+    assert await done(start(lane, backend)) is not first
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from channels.routing import URLRouter
+from django.urls import path, re_path
+
+from mcp_django.asgi import get_mcp_application, path_of
+from mcp_django.routing import http_urlpatterns
+from mcp_django.transports.streamable_http import MCPApplication
+from mcp_django.transports.wsgi import mcp_view
+from tests.clients import CheckedClient
+from tests.transports.wire import PATIENCE, Connection
+
+PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+
+
+async def site(scope, receive, send):
+    """Another application, which says what it was asked for."""
+    body = scope["path"].encode()
+    await send({"type": "http.response.start", "status": 299, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+def status_at(application, at, **scope):
+    """Without a credential the endpoint answers 401. Nobody else here does."""
+
+    async def ask():
+        call = Connection(CheckedClient(application=application, path=at), b"", verb="GET")
+        call.scope.update(scope)
+        return (await call.whole()).status
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("given", "at", "status"),
+    [
+        ("mcp", "/mcp", 401),
+        ("mcp", "/mcp/", 401),
+        ("mcp", "/mcp//", 299),
+        ("mcp", "/mcp/more", 299),
+        ("mcp", "/mcpmore", 299),
+        ("mcp", "/MCP", 299),
+        ("mcp", "/", 299),
+        ("mcp", "/x/mcp", 299),
+        ("/api/v1.0/mcp/", "/api/v1.0/mcp", 401),
+        ("/api/v1.0/mcp/", "/api/v1x0/mcp", 299),
+        ("", "/", 401),
+        ("", "/mcp", 299),
+    ],
+)
+def test_the_endpoint_stands_at_its_path_and_nowhere_else(given, at, status):
+    assert status_at(get_mcp_application(http=site, path=given), at) == status
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("root_path", "at", "status"),
+    [
+        # The specification has the root path in the path. Not every server does.
+        ("/app", "/app/mcp", 401),
+        ("/app/", "/app/mcp/", 401),
+        ("/app", "/mcp", 401),
+        ("/app", "/other/mcp", 299),
+    ],
+)
+def test_a_root_path_may_stand_in_front(root_path, at, status):
+    assert status_at(get_mcp_application(http=site), at, root_path=root_path) == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_forced_script_name_may_stand_in_front(settings):
+    settings.FORCE_SCRIPT_NAME = "/forced"
+    application = get_mcp_application(http=site)
+
+    assert status_at(application, "/forced/mcp", root_path="/other") == 401
+    assert status_at(application, "/other/mcp", root_path="/other") == 299
+
+
+def test_a_scope_without_a_root_path_has_none():
+    assert path_of({"path": "/mcp"}) == "/mcp"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_everything_else_reaches_django():
+    application = get_mcp_application()
+
+    assert status_at(application, "/admin/") == 302
+    assert status_at(application, "/nothing/here") == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_djangos_urlconf_has_the_endpoint_as_a_view():
+    """With `path("mcp", include("mcp_django.urls"))`, for whoever routes nothing to us."""
+    from django.urls import resolve, reverse
+
+    assert reverse("mcp_django:endpoint") == "/mcp"
+    assert resolve("/mcp").func is resolve("/mcp/").func is mcp_view
+
+
+def test_the_site_is_asked_with_the_scope_as_it_was():
+    async def ask():
+        call = Connection(
+            CheckedClient(application=get_mcp_application(http=site), path="/a b"), PING
+        )
+        return (await call.whole()).body
+
+    assert asyncio.run(ask()) == b"/a b"
+
+
+def test_websockets_go_where_the_site_sends_them():
+    connected = []
+
+    async def sockets(scope, receive, send):
+        connected.append(scope["path"])
+
+    application = get_mcp_application(websocket=sockets)
+    asyncio.run(application({"type": "websocket", "path": "/chat"}, None, None))
+
+    assert connected == ["/chat"]
+
+
+def test_without_websockets_there_are_none():
+    with pytest.raises(ValueError, match="websocket"):
+        asyncio.run(get_mcp_application()({"type": "websocket", "path": "/"}, None, None))
+
+
+@pytest.mark.asyncio
+async def test_servers_that_speak_lifespan_are_answered():
+    application = get_mcp_application()
+    inbox, outbox = asyncio.Queue(), asyncio.Queue()
+    inbox.put_nowait({"type": "lifespan.startup"})
+    serving = asyncio.create_task(application({"type": "lifespan"}, inbox.get, outbox.put))
+
+    async with asyncio.timeout(PATIENCE):
+        started = await outbox.get()
+        inbox.put_nowait({"type": "lifespan.shutdown"})
+        stopped = await outbox.get()
+        await serving
+
+    assert started == {"type": "lifespan.startup.complete"}
+    assert stopped == {"type": "lifespan.shutdown.complete"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("at", "status"), [("/mcp", 401), ("/mcp/", 401), ("/mcp/more", 299)])
+def test_the_patterns_fit_into_a_sites_own_router(at, status):
+    assert status_at(URLRouter([*http_urlpatterns, re_path(r"", site)]), at) == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_application_can_be_routed_anywhere():
+    router = URLRouter([path("deep/down/", MCPApplication.as_asgi())])
+
+    assert status_at(router, "/deep/down/") == 401
+
+
+@pytest.mark.django_db
+def test_the_whole_site_answers_a_client(staff):
+    client = CheckedClient(user=staff, application=get_mcp_application(path="assist"))
+    client.path = "/assist"
+
+    assert "staff" in client.call_tool("echo", text="x").text
