@@ -8,20 +8,13 @@ import pytest
 
 import mcp_django as mcp
 from mcp_django.protocol.revisions import Revision
-from mcp_django.transports import streamable_http
+from mcp_django.transports import calls
 from mcp_django.transports.endpoint import Reply
 from mcp_django.transports.streams import ResponseStream
 from tests.clients import CheckedClient
 from tests.transports.wire import PATIENCE, Connection, Gate
 
 MODERN = Revision.V2026_07_28
-
-
-@pytest.fixture
-def gate():
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 def calling(client, token, number=3):
@@ -230,9 +223,9 @@ async def test_an_error_after_the_first_report_rides_in_the_stream(client, add_t
 async def test_a_slow_answer_becomes_a_stream_that_shows_signs_of_life(
     client, add_tool, gate, monkeypatch
 ):
-    monkeypatch.setattr(streamable_http, "QUICK", 0.01)
-    monkeypatch.setattr(streamable_http, "GRACE", 0.01)
-    monkeypatch.setattr(streamable_http, "KEEP_ALIVE", 0.01)
+    monkeypatch.setattr(calls, "QUICK", 0.01)
+    monkeypatch.setattr(calls, "GRACE", 0.01)
+    monkeypatch.setattr(calls, "KEEP_ALIVE", 0.01)
 
     def block() -> str:
         """Wait."""
@@ -256,7 +249,7 @@ async def test_a_slow_answer_becomes_a_stream_that_shows_signs_of_life(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_before_the_grace_time_is_over_nothing_is_sent(client, add_tool, gate, monkeypatch):
-    monkeypatch.setattr(streamable_http, "QUICK", 0.01)
+    monkeypatch.setattr(calls, "QUICK", 0.01)
 
     def block() -> str:
         """Wait."""

@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 
+from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
+from mcp_django.transports.executor import lanes
+from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 
 PATIENCE = 5
@@ -134,3 +137,22 @@ class Gate:
 
     async def until_reached(self) -> None:
         assert await asyncio.to_thread(self.reached.wait, PATIENCE)
+
+
+def speaking(client: Client, revision: Revision) -> CheckedClient:
+    return CheckedClient(token=client.token, revision=revision)
+
+
+async def finished(lane: Lane) -> None:
+    """Until every job that a lane has now is done: one more per thread, all at once."""
+    threads = lanes[lane].size
+    together = asyncio.Barrier(threads + 1)
+    loop = asyncio.get_running_loop()
+
+    def meet():
+        asyncio.run_coroutine_threadsafe(together.wait(), loop).result(PATIENCE)
+
+    jobs = [lanes[lane].start(meet, seconds=PATIENCE, cancelled=Event()) for _ in range(threads)]
+    async with asyncio.timeout(PATIENCE):
+        await together.wait()
+        await asyncio.gather(*jobs)

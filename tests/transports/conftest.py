@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.transports.executor import lanes
+from tests.transports.wire import Gate
+
+
+@pytest.fixture
+def gate():
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+@pytest.fixture
+def configure(settings):
+    def set_some(**changes):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+
+    return set_some
+
+
+@pytest.fixture
+def fresh_lanes():
+    """Lanes of a size that the test sets, ended behind it."""
+    lanes.close()
+    yield lanes
+    lanes.close()
