@@ -87,6 +87,32 @@ def mysql_setting(connection: Any, seconds: float) -> tuple[str, list[Any]]:
     return "SET SESSION max_execution_time = %s", [int(seconds * 1000)]
 
 
+def lift_deadlines() -> None:
+    """Give this thread's connections back as they were, where others than we go on using them."""
+    for connection in connections.all(initialized_only=True):
+        raw, _, _ = getattr(connection, MARK, (None, None, None))
+        if raw is None:
+            continue
+        delattr(connection, MARK)
+        # A transaction that failed takes the setting back itself, and lets nothing else run.
+        if raw is connection.connection and not connection.needs_rollback:
+            with connection.wrap_database_errors, connection.connection.cursor() as cursor:
+                cursor.execute(RESETS[connection.vendor](connection))
+
+
+def postgresql_reset(connection: Any) -> str:
+    return "RESET statement_timeout"
+
+
+def mysql_reset(connection: Any) -> str:
+    name = "max_statement_time" if connection.mysql_is_mariadb else "max_execution_time"
+    return f"SET SESSION {name} = DEFAULT"
+
+
+RESETS: dict[str, Callable[[Any], str]] = {
+    "postgresql": postgresql_reset,
+    "mysql": mysql_reset,
+}
 Setting = Callable[[Any, float], tuple[str, list[Any]]]
 SETTINGS: dict[str, Setting] = {"postgresql": postgresql_setting, "mysql": mysql_setting}
 DEADLINES = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import FileField
+
 from mcp_django.exposure.declarations import SEARCH
 from mcp_django.exposure.guard import FILTER, ORDER, RETURN
 from mcp_django.exposure.operators import OPERATORS, kind_of, target_of, transforms_of
@@ -61,9 +63,12 @@ def about(rights: Rights, path: Path) -> dict[str, Any]:
     if field is None:
         found["label"] = as_text(path.hops[-1].model._meta.verbose_name_plural)
     else:
-        found["label"] = as_text(field.verbose_name)
+        hops = [as_text(hop.field.verbose_name) for hop in path.hops if hop.field.concrete]
+        found["label"] = " ".join([*hops, as_text(field.verbose_name)])
         if path.is_nullable:
             found["null"] = True
+        if isinstance(field, FileField) and not path.hops:
+            found["content"] = f"django://files/{path.model._meta.label_lower}/{{pk}}/{field.name}"
         if field.help_text:
             found["help"] = as_text(field.help_text)
         if field.choices:
@@ -95,8 +100,20 @@ def example(reach: Reach) -> dict[str, Any]:
     """Arguments of find_records that work, with what there is."""
     call: dict[str, Any] = {"model": reach.exposure.label}
     if reach.paths[FILTER]:
-        call["filters"] = {f"{reach.names(FILTER)[0]}__isnull": False}
+        lookups = [example_lookup(path) for path in reach.paths[FILTER]]
+        # The most telling one: a choice, then a text, and what any path has at the last.
+        call["filters"] = min(lookups, key=lambda one: one[0])[1]
     if reach.paths[ORDER]:
         call["order_by"] = [f"-{reach.names(ORDER)[0]}"]
     call["limit"] = 5
     return call
+
+
+def example_lookup(path: Path) -> tuple[int, dict[str, Any]]:
+    """A filter on one path, and how little it teaches."""
+    kind = kind_of(path.field)
+    if kind == "text" and path.field is not None and path.field.choices:
+        return 0, {path.text: path.field.flatchoices[0][0]}
+    if kind == "text":
+        return 1 + len(path.hops), {f"{path.text}__icontains": "a"}
+    return 9, {f"{path.text}__isnull": False}

@@ -44,6 +44,11 @@ def read_file(
     if len(content) > longest:
         raise QueryError(f"This file is longer than {longest} bytes and cannot be sent.")
     kind = mimetypes.guess_type(stored)[0] or "application/octet-stream"
+    if kind.startswith("text/"):
+        try:
+            return ResourceContents(uri=uri, mime_type=kind, text=content.decode())
+        except UnicodeDecodeError:
+            pass  # it says that it is text and is in another encoding
     return ResourceContents(uri=uri, mime_type=kind, blob=content)
 
 

@@ -47,7 +47,7 @@ class ModelExposure:
 
     #: Paths that records show. There is no "all".
     fields: Sequence[str] = ()
-    #: Paths taken away from `fields` again; for exposures that inherit.
+    #: Paths taken away again from every use; for exposures that inherit.
     exclude: Sequence[str] = ()
     #: Paths that filters may use. None: those of `fields`.
     filter_fields: Sequence[str] | None = None
@@ -61,6 +61,10 @@ class ModelExposure:
     ordering: Sequence[str] = ()
     #: What a model should know before it asks: units, conventions, pitfalls.
     description: str = ""
+    #: Say that `get_queryset` leaves out every object that `has_view_permission(request, obj)`
+    #: would refuse. Without it, overriding that method means that rows are judged one by one,
+    #: so that they can be neither counted nor reached through relations.
+    rows_are_enough: bool = False
     #: Admin actions that assistants may run. Checked at start.
     actions: Sequence[str] = ()
 

@@ -10,6 +10,7 @@ The rules of the site are asked and never written again. For each model the answ
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 from django.apps import apps
@@ -114,9 +115,17 @@ class Rights:
             for one in self.registry.exposures.values():
                 if one.label == label.lower() and self.may_view(one.model):
                     return one
-        raise NotFound(
-            f"There is no model {ascii(label)[:80]}. Call list_models to see which there are."
-        )
+        shown = ascii(label)[:80] if isinstance(label, str) else "of that name"
+        raise NotFound(f"There is no model {shown}. {self._models_like(label)}")
+
+    def _models_like(self, label: object) -> str:
+        """Models of this caller that may have been meant; others are not even compared with."""
+        text = label.lower()[:80] if isinstance(label, str) else ""
+        labels = [one.label for one in self.exposures()]
+        close = get_close_matches(text, labels, n=3, cutoff=0.5)
+        if close:
+            return f"Did you mean {', '.join(close)}?"
+        return "Call list_models to see which there are."
 
     def may_view(self, model: type[Model]) -> bool:
         return self._source(model) is not None
@@ -145,6 +154,9 @@ class Rights:
 
     def judges_objects(self, model: type[Model]) -> bool:
         """Whether rows are judged in Python, so that SQL alone can neither count nor page."""
+        exposure = self.registry.exposures.get(model)
+        if exposure is not None and exposure.rows_are_enough:
+            return False
         source = self._source(model)
         return source is not None and source.judges_objects()
 

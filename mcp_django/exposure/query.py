@@ -107,8 +107,18 @@ def parse_condition(reach: Reach, key: Any, value: Any, *, using: str, what: str
             field = path.hops[-1].model._meta.pk if path.field is None else path.field
             value = values.convert(field, operator, value, using=using)
     except QueryError as error:
-        raise QueryError(f"{key}: {error}") from None
+        raise QueryError(f"{key}: {error}{key_hint(reach, path)}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
+
+
+def key_hint(reach: Reach, path: Path) -> str:
+    """For who wrote what a related record is called in place of its key."""
+    through = paths_behind(reach, path)
+    return f" It takes keys; by value: {', '.join(through[:8])}." if through else ""
+
+
+def paths_behind(reach: Reach, path: Path) -> list[str]:
+    return [name for name in reach.names(FILTER) if name.startswith(path.text + LOOKUP_SEP)]
 
 
 def split(reach: Reach, key: Any, what: str) -> tuple[Path, str, str]:
@@ -126,10 +136,25 @@ def split(reach: Reach, key: Any, what: str) -> tuple[Path, str, str]:
             found = suffix(kind_of(path.field), names[size:])
             if found is not None:
                 return path, *found
-            kind = kind_of(path.field)
-            allowed = [*OPERATORS[kind], *transforms_of(kind)]
-            raise QueryError(f"{path.text} has the operators {', '.join(allowed)}.")
+            raise QueryError(no_such_lookup(reach, path, names[size:]))
     raise unknown(key, reach.names(FILTER), what)
+
+
+def no_such_lookup(reach: Reach, path: Path, rest: Sequence[str]) -> str:
+    """What may stand behind a path. It does not depend on what the caller tried there."""
+    sentence = f"{path.text} has the operators {', '.join(offered(kind_of(path.field), rest[0]))}."
+    if through := paths_behind(reach, path):
+        sentence += f" Behind it there is: {', '.join(through[:30])}."
+    return sentence
+
+
+def offered(kind: str, part: str) -> Sequence[str]:
+    """What could follow a path of this kind, or a part of a date."""
+    if part == "date" and kind == "datetime":
+        return [f"date__{operator}" for operator in DAY_OPERATORS]
+    if part in TRANSFORMS.get(kind, ()):
+        return [f"{part}__{operator}" for operator in PART_OPERATORS]
+    return [*OPERATORS[kind], *transforms_of(kind)]
 
 
 def suffix(kind: str, names: list[str]) -> tuple[str, str] | None:

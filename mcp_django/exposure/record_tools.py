@@ -7,7 +7,9 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exposure import resources
 from mcp_django.exposure.describe import describe, example
@@ -35,11 +37,17 @@ Lookups = Annotated[
     dict[str, Any],
     about(
         'Django lookups and values: {"status": "paid", "total__gte": 100, '
-        '"customer__country__in": ["FR"]}. describe_model lists the paths and operators.'
+        '"customer__country__in": ["FR"]}. Texts compare exactly; else use __iexact or '
+        "__icontains. describe_model lists the paths and operators."
     ),
 ]
 Key = Annotated[str | int | list[str | int], about("Primary key; a list for a composite key.")]
 Names = list[str]
+Fields = Annotated[Names, about("Paths to show. Without it, all.")]
+LIMITS = (
+    f"Most records to return. Without it {get_config().page_size}, "
+    f"never more than {get_config().max_page_size}."
+)
 
 
 class RecordTool:
@@ -78,6 +86,8 @@ class RecordTool:
     def call(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
     ) -> ToolResult:
+        # Some clients send null for what they leave out.
+        arguments = {name: value for name, value in arguments.items() if value is not None}
         examples = partial(examples_for, rights, arguments.get("model"))
         encoded = self.function(rights, **self.arguments.read(arguments, examples=examples))
         # Encoded once: as it is for programs, and as text for models.
@@ -119,17 +129,20 @@ def find_records(
     rights: Rights,
     *,
     model: Model,
-    filters: Lookups | None = None,
-    exclude: Lookups | None = None,
+    filters: Lookups | UnsetType = UNSET,
+    exclude: Lookups | UnsetType = UNSET,
     any_of: Annotated[
         list[dict[str, Any]], about("Alternatives: records that match any of these filters.")
     ]
-    | None = None,
-    search: Annotated[str, about("Words; each must occur in a searchable field.")] | None = None,
-    order_by: Annotated[Names, about('Paths, with "-" in front for descending.')] | None = None,
-    fields: Annotated[Names, about("Paths to show. Without it, all.")] | None = None,
-    limit: Annotated[int, about("Most records to return.")] | None = None,
-    cursor: Annotated[str, about("next_cursor of the page before, same query.")] | None = None,
+    | UnsetType = UNSET,
+    search: Annotated[str, about("Words; each must occur in a searchable field.")]
+    | UnsetType = UNSET,
+    order_by: Annotated[Names, about('Paths, with "-" in front for descending.')]
+    | UnsetType = UNSET,
+    fields: Fields | UnsetType = UNSET,
+    limit: Annotated[int, about(LIMITS)] | UnsetType = UNSET,
+    cursor: Annotated[str, about("next_cursor of the page before, same query.")]
+    | UnsetType = UNSET,
 ) -> bytes:
     """Find records of a model with Django's filters, page by page. When next_cursor is not null
     there are more: call again with it and the same query."""
@@ -143,7 +156,7 @@ def find_records(
         "limit": limit,
         "cursor": cursor,
     }
-    given = {name: value for name, value in asked.items() if value is not None}
+    given = {name: value for name, value in asked.items() if value is not UNSET}
     page = find(rights, rights.exposure(model), given)
     return resources.encode_page(page.encoded_records, page.next_cursor)
 
@@ -153,10 +166,11 @@ def get_record(
     *,
     model: Model,
     pk: Key,
-    fields: Annotated[Names, about("Paths to show. Without it, all.")] | None = None,
+    fields: Fields | UnsetType = UNSET,
 ) -> bytes:
     """Get one record by its primary key, long texts in full."""
-    return get(rights, rights.exposure(model), pk, fields=fields)
+    shown = None if fields is UNSET else fields
+    return get(rights, rights.exposure(model), pk, fields=shown)
 
 
 def list_resources(rights: Rights) -> bytes:

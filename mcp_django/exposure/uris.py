@@ -19,7 +19,7 @@ OBJECT = URITemplate("django://objects/{model}/{pk}")
 FILE = URITemplate("django://files/{model}/{pk}/{field}")
 
 #: Keys of a collection's query that are no filters. A field of that name: `search__exact`.
-RESERVED = frozenset({"search", "order_by", "fields", "cursor"})
+RESERVED = frozenset({"search", "order_by", "fields", "limit", "cursor"})
 
 
 @dataclass(frozen=True, kw_only=True)

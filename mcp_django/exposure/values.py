@@ -24,6 +24,7 @@ TERM = 100
 #: Values in a list.
 ITEMS = 100
 SIGNED_64 = (-(2**63), 2**63 - 1)
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 INTEGER = re.compile(r"-?[0-9]{1,19}\Z")  # int() would take the digits of any script
 LONGEST = timedelta(days=365 * 1000)
 
@@ -34,9 +35,21 @@ def convert(field: Any, operator: str, value: Any, *, using: str) -> Any:
         return attempt(boolean, value, "true or false")
     if value is None:
         raise QueryError("A filter value cannot be null; use isnull.")
+    if operator not in ("gte", "lt") and kind_of(target_of(field)) == "datetime":
+        check_times(value if isinstance(value, list) else [value])
     if operator in ("in", "range"):
         return [scalar(field, item, using=using) for item in items(operator, value)]
     return scalar(field, value, using=using)
+
+
+def check_times(given: list[Any]) -> None:
+    """A day stands for its first instant. Where that would mislead, refuse it in words."""
+    for value in given:
+        if isinstance(value, str) and DAY.match(value):
+            raise QueryError(
+                f"{value} is a day and not a point in time. Filter with __date, __date__lte or "
+                f"__date__range, or name the time: {value}T00:00:00+00:00."
+            )
 
 
 def items(operator: str, value: Any) -> list[Any]:
@@ -57,7 +70,10 @@ def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
     kind = kind_of(field)
     if kind == "integer":
         low, high = bounds_of(field.get_internal_type(), using=using)
-        return integer(value, low=low, high=high)
+        try:
+            return integer(value, low=low, high=high)
+        except QueryError as error:
+            raise QueryError(f"{error}{choices_of(field)}") from None
     if kind == "text":
         found = attempt(text, value, "text")
         return choice(field, short(found, longest=longest))
@@ -113,6 +129,12 @@ def choice(field: Any, value: str) -> str:
         names = ", ".join(str(key) for key in known[:30])
         raise QueryError(f"{quoted(value)} is not a choice. Choices: {names}.")
     return value
+
+
+def choices_of(field: Any) -> str:
+    """For who wrote the label of a choice in place of its number."""
+    known = [f"{key} ({label})" for key, label in field.flatchoices[:30]] if field.choices else []
+    return f" Choices: {', '.join(known)}." if known else ""
 
 
 def integer(value: Any, *, low: int, high: int) -> int:

@@ -60,11 +60,11 @@ def test_a_user_with_every_permission_who_is_not_staff_gets_nothing_of_an_admin(
     Order.objects.create(number="A1")
     client = Client(user=make_user("clerk", *all_codenames()))
 
-    missing = client.call_tool("find_records", model="shop.nothing").text
+    missing = client.call_tool("find_records", model="shop.xxxxx").text
     found = client.call_tool("find_records", model="shop.order").text
 
     assert models_of(client) == ["shop.memo"]
-    assert found == missing.replace("shop.nothing", "shop.order")
+    assert found == missing.replace("shop.xxxxx", "shop.order")
     listed = client.call_tool("list_resources").structured["resources"]
     assert not any("order" in one["uri"] for one in [*client.list_resources(), *listed])
 
@@ -281,3 +281,24 @@ def test_models_may_be_asked_for_without_being_exposed(make_user):
     assert not rights.may_view(Customer)
     with pytest.raises(NotFound):
         rights.rows(Customer)
+
+
+def test_an_exposure_may_say_that_its_rows_need_no_judge(make_user):
+    class Own(mcp.ModelExposure):
+        fields = ("number",)
+        rows_are_enough = True
+
+        def has_view_permission(self, request, obj=None):
+            return True
+
+    own = Registry()
+    own.register(Order, Own)
+
+    assert not rights_of(make_user("ada"), registry=own).judges_objects(Order)
+
+
+def test_a_misspelt_model_is_answered_with_those_of_this_caller(client, make_user):
+    blind = Client(user=make_user("bob"))
+
+    assert "Did you mean shop.order?" in client.call_tool("describe_model", model="orders").text
+    assert "shop.order" not in blind.call_tool("describe_model", model="orders").text
