@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from threading import Event
 
+import msgspec
 import pytest
 from django.db import connection
 
@@ -286,3 +287,35 @@ def count_connections():
             return cursor.fetchone()[0]
     finally:
         connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_message(
+    client, add_tool, gate, configure
+):
+    configure(TOOL_TIMEOUT=0.05)
+    began = Event()
+
+    def block() -> str:
+        """Wait."""
+        gate.wait()
+        return ""
+
+    def begin() -> str:
+        """Say that it began."""
+        began.set()
+        return ""
+
+    add_tool(block)
+    add_tool(begin)
+    client = speaking(client, Revision.V2025_03_26)
+    batch = [client.message("tools/call", {"name": name}) for name in ("block", "begin")]
+
+    call = await Connection(client, msgspec.json.encode(batch)).whole()
+    gate.open()
+    await finished(Lane.WORK)
+
+    assert call.json["error"]["code"] == -32603
+    assert "0.05 seconds" in call.json["error"]["message"]
+    assert not began.is_set()
