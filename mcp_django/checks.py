@@ -168,6 +168,22 @@ def is_origin(url: str) -> bool:
 
 
 @a_check
+def check_admin_sites(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E007: a name that no admin site has."""
+    if not apps.is_installed("django.contrib.admin"):
+        return
+    from mcp_django.exposure.admin_sites import missing_sites
+
+    for name in missing_sites():
+        yield Error(
+            f"MCP_DJANGO['ADMIN_SITES'] names {name!r}, and no admin site has that name. Models "
+            "that no other site has do not exist for anybody meanwhile.",
+            hint='"ADMIN_SITES": ["admin"]',
+            id="mcp_django.E007",
+        )
+
+
+@a_check
 def check_exposures(**kwargs: Any) -> Iterator[CheckMessage]:
     """E005: paths and actions that exposures name and nobody has."""
     # Late: it brings the query compiler along, which most starts do not need.
@@ -208,6 +224,7 @@ CHECKS = (
     check_settings,
     check_authenticators,
     check_public_url,
+    check_admin_sites,
     check_exposures,
     a_check(check_databases),
     a_check(check_middleware),

@@ -34,6 +34,8 @@ def exposure_of(model_admin: ModelAdmin[Any]) -> type[ModelExposure]:
     search = [path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"))]
     attributes = {
         "fields": tuple(name for name in fields if name not in hidden),
+        # It knows every spelling of a path, and what lies behind it.
+        "exclude": tuple(hidden),
         "filter_fields": tuple(
             dict.fromkeys(
                 path for path in [*fields, *filters] if path.split("__")[0] not in hidden

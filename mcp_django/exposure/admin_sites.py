@@ -36,6 +36,12 @@ def admin_sites() -> list[AdminSite]:
     return [site for name in get_config().admin_sites for site in known if site.name == name]
 
 
+def missing_sites() -> list[str]:
+    """The names in ADMIN_SITES that no site has: misspelt, or not imported yet."""
+    known = {site.name for site in all_sites}
+    return [name for name in get_config().admin_sites if name not in known]
+
+
 def model_admins(model: type[Model]) -> list[ModelAdmin[Any]]:
     """The ModelAdmins of a model on those sites, in the order of the sites."""
     return [site._registry[model] for site in admin_sites() if model in site._registry]
@@ -54,9 +60,11 @@ class AdminSource:
     def shown(self, request: HttpRequest) -> frozenset[str] | None:
         if not any(overrides(self.admin, name) for name in FIELD_METHODS):
             return None
+        # What exists is shown by the change form; without an object the add form is meant.
+        some = self.admin.model()
         names = {
-            *flatten_fieldsets(self.admin.get_fieldsets(request)),
-            *self.admin.get_readonly_fields(request),
+            *flatten_fieldsets(self.admin.get_fieldsets(request, some)),
+            *self.admin.get_readonly_fields(request, some),
             *self.admin.get_list_display(request),
         }
         key = self.admin.model._meta.pk
@@ -84,12 +92,14 @@ def action_names(model_admin: Any) -> list[str]:
 def source_of(model: type[Model], request: HttpRequest, *, otherwise: Any) -> Any:
     """Who answers for `model`: an admin, `otherwise` without one, None where no site lets in.
 
+    While a site that is named cannot be found, nobody knows which models it guards.
+
     The site's own gate comes first. Only `AdminSite.admin_view` asks it in the admin itself, so a
     user with every model permission who is not staff would pass all `has_*_permission`.
     """
     found = model_admins(model)
     if not found:
-        return otherwise
+        return None if missing_sites() else otherwise
     for model_admin in found:
         if model_admin.admin_site.has_permission(request):
             return AdminSource(model_admin)

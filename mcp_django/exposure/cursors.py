@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core import signing
+from django.utils.crypto import salted_hmac
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.permissions import Rights
@@ -21,6 +23,8 @@ from mcp_django.exposure.reach import Reach
 SALT = "mcp_django.cursor"
 LIFETIME = timedelta(hours=1)
 LONGEST = 8192
+#: Bytes that make two cursors of one position different.
+NONCE = 16
 STALE = "This cursor is not valid for this query. Call again without a cursor."
 #: Arguments that a position depends on. `fields` and `limit` may change from page to page.
 BINDING = ("filters", "exclude", "any_of", "search", "order_by")
@@ -36,7 +40,9 @@ def binding(rights: Rights, reach: Reach, arguments: Mapping[str, Any]) -> str:
 
 def encode(bound: str, position: Sequence[Any]) -> str:
     body = json.dumps([bound, [pack(value) for value in position]], separators=(",", ":"))
-    raw = base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")
+    nonce = secrets.token_bytes(NONCE)
+    sealed = nonce + mixed(body.encode(), nonce)
+    raw = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
     return signing.TimestampSigner(salt=SALT).sign(raw)
 
 
@@ -46,13 +52,25 @@ def decode(bound: str, cursor: Any, *, size: int) -> list[Any]:
         raise QueryError(STALE)
     try:
         raw = signing.TimestampSigner(salt=SALT).unsign(cursor, max_age=LIFETIME)
-        owner, position = json.loads(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
+        sealed = base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4))
+        owner, position = json.loads(mixed(sealed[NONCE:], sealed[:NONCE]))
         values = [unpack(item) for item in position]
     except (signing.BadSignature, ValueError, binascii.Error):
         raise QueryError(STALE) from None
     if owner != bound or len(values) != size:
         raise QueryError(STALE)
     return values
+
+
+def mixed(text: bytes, nonce: bytes) -> bytes:
+    """The text under a keystream, and back again.
+
+    The key of a row is in every cursor, whether or not records show it. The signature round this
+    keeps anybody from changing it; here it only has to be unreadable.
+    """
+    key = salted_hmac(SALT, nonce, algorithm="sha256").digest()
+    stream = hashlib.shake_256(key).digest(len(text))
+    return bytes(one ^ other for one, other in zip(text, stream, strict=True))
 
 
 def pack(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -132,7 +133,7 @@ def objects_of(base: QuerySet[Any], keys: Sequence[tuple[Any, ...]]) -> list[Any
 def page(found: Found, bound: Callable[[], str]) -> Page:
     """Encode. A page that is too long in bytes ends early, with a cursor."""
     encoded, count, end = encoder.encode(found.records), len(found.records), found.end
-    most = get_config().max_response
+    most = longest_answer()
     if len(encoded) > most and count > 1:
         encoded, count = fitting(found.records, most)
         end = found.place(count - 1)
@@ -189,7 +190,18 @@ def get_record(
     rows = search.rows(None, most=1)
     if not rows.count:
         raise missing
-    return encoder.encode(rows.records()[0])
+    encoded = encoder.encode(rows.records()[0])
+    if len(encoded) > longest_answer():
+        raise QueryError(
+            f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
+            f"of its fields: {json.dumps(list(shape.renders)[:2])}."
+        )
+    return encoded
+
+
+def longest_answer() -> int:
+    """Bytes of records in one answer: they travel twice, as text and as data."""
+    return get_config().max_response // 2
 
 
 def key_conditions(reach: Reach, pk: Any, *, using: str) -> list[Condition]:

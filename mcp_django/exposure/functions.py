@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 Permission: TypeAlias = str | Callable[[HttpRequest], Any]
 LONGEST_VALIDATION = 2000
+
+logger = logging.getLogger("mcp_django")
 
 
 class FunctionTool:
@@ -121,7 +124,12 @@ class FunctionTool:
 
     def _is_permitted(self, request: HttpRequest) -> bool:
         if callable(self.permission):
-            return bool(self.permission(request))
+            try:
+                return bool(self.permission(request))
+            except Exception:
+                # Code of the site: this tool is not there, and all the others are.
+                logger.exception("The permission of the tool %s failed.", self.name)
+                return False
         if self.permission is not None:
             return request.user.has_perm(self.permission)
         return request.user.is_active and request.user.is_staff

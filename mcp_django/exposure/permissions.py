@@ -10,7 +10,7 @@ The rules of the site are asked and never written again. For each model the answ
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+import logging
 from typing import Any, Protocol
 
 from django.apps import apps
@@ -22,6 +22,11 @@ from mcp_django.exceptions import NotFound
 from mcp_django.exposure.options import ModelExposure, may_view
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.principal import READ, Principal
+
+logger = logging.getLogger("mcp_django")
+
+#: Models that an error names.
+MOST_LABELS = 30
 
 
 class Source(Protocol):
@@ -116,29 +121,18 @@ class Rights:
                 if one.label == label.lower() and self.may_view(one.model):
                     return one
         shown = ascii(label)[:80] if isinstance(label, str) else "of that name"
-        raise NotFound(f"There is no model {shown}. {self._models_like(label)}")
-
-    def _models_like(self, label: object) -> str:
-        """Models of this caller that may have been meant; others are not even compared with."""
-        text = label.lower()[:80] if isinstance(label, str) else ""
-        labels = [one.label for one in self.exposures()]
-        close = get_close_matches(text, labels, n=3, cutoff=0.5)
-        if close:
-            return f"Did you mean {', '.join(close)}?"
-        return "Call list_models to see which there are."
+        labels = ", ".join(one.label for one in self.exposures()[:MOST_LABELS])
+        hint = f"There are: {labels}." if labels else "There is none that you may see."
+        raise NotFound(f"There is no model {shown}. {hint}")
 
     def may_view(self, model: type[Model]) -> bool:
         return self._source(model) is not None
 
     def rows(self, model: type[Model]) -> QuerySet[Any]:
-        """The rows that exist for this caller. Ask `may_view` first."""
-        found = self._rows.get(model)
-        if found is None:
-            source = self._source(model)
-            if source is None:
-                raise NotFound("There is no such model.")
-            found = self._rows[model] = source.rows(self.request)
-        return found
+        """The rows that exist for this caller. Raises NotFound where `may_view` says no."""
+        if not self.may_view(model):
+            raise NotFound("There is no such model.")
+        return self._rows[model]
 
     def shown(self, model: type[Model]) -> frozenset[str] | None:
         """The names of fields that exist for this caller. None: no rule but the declared paths."""
@@ -183,4 +177,12 @@ class Rights:
             source = source_of(model, self.request, otherwise=PermissionSource(model))
         else:
             source = PermissionSource(model)
-        return source if source is not None and source.may_view(self.request) else None
+        try:
+            if source is None or not source.may_view(self.request):
+                return None
+            self._rows[model] = source.rows(self.request)
+        except Exception:
+            # Code of the site: this model is not there, and all the others are.
+            logger.exception("What may be seen of %s cannot be told.", model._meta.label)
+            return None
+        return source

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from django.db import router
+
 from mcp_django.exposure.declarations import (
     PREFIXES,
     SEARCH,
@@ -190,9 +192,9 @@ _reaches: OrderedDict[Key, Reach] = OrderedDict()
 def reach_of(rights: Rights, exposure: ModelExposure) -> Reach:
     """What this caller can reach. Raises NotFound where the caller has no such model."""
     declaration = declaration_of(exposure)
-    using = rights.rows(exposure.model).db
+    home = home_of(rights, exposure.model)
     forbidden = frozenset(
-        model for model in declaration.passed if not is_open(rights, model, using=using)
+        model for model in declaration.passed if not is_open(rights, model, home=home)
     )
     narrowed = frozenset(
         model
@@ -225,10 +227,16 @@ def reach_of(rights: Rights, exposure: ModelExposure) -> Reach:
     return found
 
 
-def is_open(rights: Rights, model: ModelClass, *, using: str) -> bool:
+def is_open(rights: Rights, model: ModelClass, *, home: str) -> bool:
     """Whether a path may pass a model. Rows that are judged in Python cannot be joined."""
     return (
         rights.may_view(model)
         and not rights.judges_objects(model)
-        and rights.rows(model).db == using
+        and home_of(rights, model) == home
     )
+
+
+def home_of(rights: Rights, model: ModelClass) -> str:
+    """The database that a model lives in. A router may name another replica for each read."""
+    rows: Any = rights.rows(model)
+    return str(rows._db or router.db_for_write(model))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import msgspec
+from django.db import DatabaseError
 
 from mcp_django.conf import get_config
-from mcp_django.exceptions import NotFound
+from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.describe import describe
 from mcp_django.exposure.files import has_files, read_file
 from mcp_django.exposure.find import count_records, find_records, get_record
@@ -28,6 +30,8 @@ from mcp_django.protocol.content import ResourceContents
 from mcp_django.protocol.results import Resource, ResourceTemplate
 
 JSON = "application/json"
+
+logger = logging.getLogger("mcp_django")
 
 
 TEMPLATES = [
@@ -170,7 +174,12 @@ MOST_COUNTED = 100_000
 
 def count(rights: Rights, exposure: ModelExposure) -> int | str | None:
     """How many records there are for this caller. None where they are judged one by one."""
-    number = count_records(rights, exposure, most=MOST_COUNTED)
+    try:
+        number = count_records(rights, exposure, most=MOST_COUNTED)
+    except (DatabaseError, QueryError):
+        # No table, or too slow: the other models are still there.
+        logger.exception("%s cannot be counted.", exposure.label)
+        return None
     if number is not None and number > MOST_COUNTED:
         return f"more than {MOST_COUNTED}"
     return number

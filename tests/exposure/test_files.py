@@ -75,9 +75,10 @@ def test_a_stored_name_that_leaves_the_storage_is_not_followed(client, memo):
 
 
 def test_a_file_that_is_too_long_is_refused_in_words(client, memo, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 4}
+    memo.scan.save("scan.png", ContentFile(b"?" * 301))
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 400}
 
-    assert "longer than 3 bytes" in refusal(client, f"django://files/shop.memo/{memo.pk}/scan")
+    assert "longer than 300 bytes" in refusal(client, f"django://files/shop.memo/{memo.pk}/scan")
 
 
 def test_the_template_is_listed_only_to_who_may_see_a_file(make_user, client):

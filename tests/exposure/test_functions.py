@@ -266,11 +266,12 @@ def test_a_callable_decides_by_the_request():
     assert made.exists_for(rights_of(User())) is False
 
 
-def test_a_callable_that_fails_is_a_bug_and_not_a_no():
+def test_a_callable_that_fails_hides_its_tool_and_is_logged(caplog):
     made = tool_of(greet, permission=lambda request: 1 / 0)
 
-    with pytest.raises(ZeroDivisionError):
-        made.exists_for(rights_of(User()))
+    assert not made.exists_for(rights_of(User()))
+    assert "greet" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -300,5 +300,7 @@ def test_an_exposure_may_say_that_its_rows_need_no_judge(make_user):
 def test_a_misspelt_model_is_answered_with_those_of_this_caller(client, make_user):
     blind = Client(user=make_user("bob"))
 
-    assert "Did you mean shop.order?" in client.call_tool("describe_model", model="orders").text
+    assert "There are: shop.customer, shop.memo, shop.order." in (
+        client.call_tool("describe_model", model="orders").text
+    )
     assert "shop.order" not in blind.call_tool("describe_model", model="orders").text
