@@ -14,7 +14,7 @@ from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.tools import BUILT_IN, Lane
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.render import notification as encode_notification
-from mcp_django.transports.async_tools import run_async_tool, spawn
+from mcp_django.transports.async_tools import Tool, begin, outcome_of
 from mcp_django.transports.bridge import respond_through
 from mcp_django.transports.endpoint import Exchange, Reply, tools_called
 from mcp_django.transports.executor import lanes
@@ -79,15 +79,16 @@ class RunningCall:
         if not work.cancelled() and work.exception() is None:
             outcome = work.result()
             if isinstance(outcome, PendingReply):
-                task = spawn(self._finish(outcome))
-                task.add_done_callback(lambda task: outcome.close())
-                self._watch(task)
+                tool = begin(outcome)
+                ending = asyncio.create_task(self._finish(outcome, tool))
+                ending.add_done_callback(lambda ending: tool.cancel())
+                self._watch(ending)
                 return
         self._is_over = True
         self._wake.set()
 
-    async def _finish(self, pending: PendingReply) -> Outcome:
-        returned = await run_async_tool(pending, seconds=self._seconds, cancelled=self.cancelled)
+    async def _finish(self, pending: PendingReply, tool: Tool) -> Outcome:
+        returned = await outcome_of(tool, seconds=self._seconds, cancelled=self.cancelled)
         return await self._hop(partial(pending.settle, returned), is_owed=True)
 
     def _reply(self) -> Reply:

@@ -143,8 +143,8 @@ class Run:
         self.lane.leave_queue()
         result: Any = None
         error: Exception | None = None
-        take_over(contextvars.copy_context())
         try:
+            take_over(contextvars.copy_context())
             if self.cancelled.is_set():
                 raise Cancelled
             result = with_fresh_connections(self.job)

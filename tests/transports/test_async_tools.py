@@ -9,6 +9,7 @@ from django.db import connection
 import mcp_django as mcp
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports import async_tools
+from mcp_django.transports.serving import PendingReply
 from tests.shop.models import Order
 from tests.transports.wire import PATIENCE, Connection, speaking
 
@@ -170,3 +171,82 @@ async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(
     assert call.json["result"]["structuredContent"] == {"result": True}
     with pytest.raises(Exception, match="closed"):
         raw[0].cursor()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_an_async_tool_that_is_stuck_in_a_thread_does_not_delay_its_answer(
+    client, add_tool, gate, configure
+):
+    configure(TOOL_TIMEOUT=0.05)
+
+    async def wait() -> str:
+        """Wait in a thread."""
+        await sync_to_async(gate.wait)()
+        return ""
+
+    add_tool(wait)
+
+    call = await Connection.calling(client, "wait").whole()
+    held = len(async_tools.async_calls)
+    gate.open()
+    await asyncio.gather(*async_tools.async_calls, return_exceptions=True)
+
+    assert call.json["result"]["isError"]
+    assert held == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_the_end_of_an_async_tool_is_told_however_full_the_lane_is(
+    client, add_tool, gate, configure, fresh_lanes
+):
+    configure(WORK_THREADS=1, MAX_WAITING=1)
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def effect() -> str:
+        """Take effect."""
+        started.set()
+        await release.wait()
+        return "done"
+
+    def block() -> str:
+        """Hold the only thread."""
+        gate.wait()
+        return ""
+
+    add_tool(effect)
+    add_tool(block)
+    calls = [Connection.calling(client, name) for name in ("effect", "block", "echo")]
+    calls[0].start()
+    async with asyncio.timeout(PATIENCE):
+        await started.wait()
+    calls[1].start()
+    await gate.until_reached()
+    calls[2].start()
+    refused = await Connection.calling(client, "echo", text="x").whole()
+
+    release.set()
+    await asyncio.gather(*async_tools.async_calls)
+    gate.open()
+    for call in calls:
+        await call.end()
+
+    assert refused.status == 503
+    assert calls[0].json["result"]["content"][0]["text"] == "done"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_a_tool_cancelled_before_its_first_step_complains_of_nothing():
+    async def never():
+        raise AssertionError("It never runs.")
+
+    tool = async_tools.begin(PendingReply(awaitable=never(), settle=lambda returned: None))
+    tool.cancel()
+    await asyncio.wait({tool}, timeout=PATIENCE)
+    # Callbacks of a task run in the turn of the loop behind its end.
+    await asyncio.to_thread(int)
+
+    assert tool.cancelled()
+    assert async_tools.async_calls == set()
