@@ -21,7 +21,7 @@ from mcp_django.transports.executor import lanes
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.serving import Outcome, PendingReply, Service, busy, too_slow
 from mcp_django.transports.streams import ResponseStream
-from mcp_django.transports.threads import OutOfTime
+from mcp_django.transports.threads import OutOfTime, discard
 from mcp_django.transports.wsgi import mcp_view
 
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
@@ -78,12 +78,13 @@ class RunningCall:
         """One step is done. An async tool takes two more: the tool itself, and a second hop."""
         if not work.cancelled() and work.exception() is None:
             outcome = work.result()
-            if isinstance(outcome, PendingReply):
+            if isinstance(outcome, PendingReply) and not self.cancelled.is_set():
                 tool = begin(outcome)
                 ending = asyncio.create_task(self._finish(outcome, tool))
                 ending.add_done_callback(lambda ending: tool.cancel())
                 self._watch(ending)
                 return
+            discard(outcome)
         self._is_over = True
         self._wake.set()
 

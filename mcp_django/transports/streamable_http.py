@@ -18,11 +18,7 @@ from mcp_django.transports.calls import Receive, RunningCall
 from mcp_django.transports.endpoint import Exchange, Reply, stranger, understand
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.requests import build_request
-from mcp_django.transports.serving import (
-    Service,
-    busy,
-    failed,
-)
+from mcp_django.transports.serving import Service, busy, failed
 from mcp_django.transports.streams import ResponseStream, Send
 
 logger = logging.getLogger("mcp_django")

@@ -9,6 +9,8 @@ from django.db import connection
 import mcp_django as mcp
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports import async_tools
+from mcp_django.transports.calls import RunningCall
+from mcp_django.transports.endpoint import Exchange
 from mcp_django.transports.serving import PendingReply
 from tests.shop.models import Order
 from tests.transports.wire import PATIENCE, Connection, speaking
@@ -250,3 +252,21 @@ async def test_a_tool_cancelled_before_its_first_step_complains_of_nothing():
 
     assert tool.cancelled()
     assert async_tools.async_calls == set()
+
+
+@pytest.mark.asyncio
+async def test_an_async_tool_does_not_begin_when_its_client_left_in_the_same_moment():
+    """Its first hop is done, and the loop hears of the disconnect first."""
+
+    async def never():
+        raise AssertionError("It never runs.")
+
+    call = RunningCall(Exchange())
+    hop = asyncio.get_running_loop().create_future()
+    hop.set_result(PendingReply(awaitable=never(), settle=lambda returned: None))
+    call.cancelled.set()
+
+    call._worked(hop)
+
+    assert async_tools.async_calls == set()
+    assert call._is_over
