@@ -21,14 +21,22 @@ from demo_project.flights.models import (
     Passenger,
 )
 
-mcp.register(Country, fields=["id", "code", "name"])
+mcp.register(
+    Country,
+    fields=["id", "code", "name"],
+    search_fields=["=code", "name"],
+    label_fields=["name"],
+    description="Countries by ISO 3166 code, as DE.",
+)
 
 
 @mcp.register(Airline)
 class AirlineExposure(mcp.ModelExposure):
-    fields = ["id", "name", "iata", "icao", "country", "country__name"]
+    fields = ["id", "name", "iata", "icao", "country"]
+    filter_fields = [*fields, "country__code", "country__name"]
     search_fields = ["name", "=iata", "=icao"]
     label_fields = ["name"]
+    description = "The airlines of the desk. They are invented."
 
 
 @mcp.register(Airport)
@@ -42,13 +50,13 @@ class AirportExposure(mcp.ModelExposure):
         "city",
         "subdivision",
         "country",
-        "country__name",
         "elevation",
         "latitude",
         "longitude",
         "timezone",
     ]
-    filter_fields = [*fields, "country__code"]
+    filter_fields = [*fields, "country__code", "country__name"]
+    order_fields = [*fields, "country__name"]
     search_fields = ["=icao", "=iata", "name", "city"]
     label_fields = ["iata", "name"]
     ordering = ["icao"]
@@ -76,11 +84,14 @@ class FlightExposure(mcp.ModelExposure):
         "airline__iata",
         "origin__iata",
         "origin__city",
+        "origin__country__code",
         "origin__country__name",
         "destination__iata",
         "destination__city",
+        "destination__country__code",
         "destination__country__name",
     ]
+    order_fields = [*fields, "airline__name", "origin__iata", "destination__iata"]
     search_fields = ["number", "origin__city", "destination__city"]
     label_fields = ["number", "scheduled_departure"]
     ordering = ["scheduled_departure", "number"]
@@ -105,6 +116,9 @@ class BookingExposure(mcp.ModelExposure):
         "flight__number",
         "flight__status",
         "flight__scheduled_departure",
+        "flight__origin__iata",
+        "flight__destination__iata",
+        "flight__airline__iata",
         "passenger__name",
     ]
     search_fields = ["=reference", "passenger__name"]

@@ -70,7 +70,7 @@ async def test_the_file_of_an_incident_is_the_file(desk, era, name):
         (contents,) = (await assistant.client.read_resource(uri)).contents
 
     assert contents.mime_type == "text/plain"
-    assert base64.b64decode(contents.blob) == expected
+    assert contents.text.encode() == expected
     assert b"Incident 7" in expected
 
 

@@ -47,7 +47,7 @@ async def test_wsgi_serves_tools_and_resources(desk, wsgi, era):
     assert len(resources) == 15
     assert flights
     assert answer["kilometres"] > 0
-    assert report.blob
+    assert "Incident 7" in report.text
 
 
 @pytest.mark.asyncio

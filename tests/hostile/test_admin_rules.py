@@ -1,0 +1,79 @@
+"""Rules of the admin that are easily asked in the wrong way."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import User
+from django.core import checks
+
+from mcp_django.exposure.admin_sites import AdminSource
+from mcp_django.exposure.reach import reach_of
+from mcp_django.testing import Client
+from tests.nasty import models
+from tests.nasty.site import REGISTRY, caller
+from tests.shop.models import Order
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def superuser_request(rf):
+    request = rf.get("/")
+    request.user = User(is_superuser=True, is_staff=True, is_active=True)
+    return request
+
+
+def test_fields_that_the_admin_hides_of_existing_objects_do_not_exist(superuser_request):
+    class PersonAdmin(ModelAdmin):
+        def get_fields(self, request, obj=None):
+            # People are made with a salary, and nobody sees it afterwards.
+            return ["username", "salary"] if obj is None else ["username"]
+
+    source = AdminSource(PersonAdmin(models.Person, AdminSite(name="x")))
+
+    assert "salary" not in source.shown(superuser_request)
+
+
+def test_fields_of_the_change_form_of_users_exist(superuser_request):
+    shown = AdminSource(UserAdmin(User, admin.site)).shown(superuser_request)
+
+    assert {"username", "email", "last_login", "date_joined"} <= shown
+
+
+def test_a_misspelt_admin_site_is_an_error_and_opens_no_door(make_user, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admn"]}
+    Order.objects.create(number="A1")
+
+    found = checks.run_checks(tags=["mcp_django"])
+    answer = Client(user=make_user("clerk", "view_order")).call_tool(
+        "find_records", model="shop.order"
+    )
+
+    assert "mcp_django.E007" in [one.id for one in found]
+    assert answer.is_error
+
+
+class Replicas:
+    """Another replica for each read."""
+
+    turn = itertools.cycle(["default", "replica"])
+
+    def db_for_read(self, model, **hints):
+        return next(self.turn)
+
+
+def test_a_router_that_takes_turns_changes_no_paths(settings):
+    settings.DATABASE_ROUTERS = [Replicas()]
+
+    found = {
+        tuple(reach_of(caller(), REGISTRY.exposures[models.Order]).names("filter"))
+        for _ in range(6)
+    }
+
+    assert len(found) == 1
+    assert "customer__country" in next(iter(found))
