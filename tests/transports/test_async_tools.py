@@ -23,12 +23,13 @@ LATEST = Revision.V2025_11_25
 async def test_an_async_tool_of_a_modern_client_that_leaves_is_cancelled(client, add_tool):
     started, ended = asyncio.Event(), asyncio.Event()
 
-    async def sleep() -> str:
+    async def sleep(ctx: mcp.Context) -> str:
         """Wait for ever."""
         started.set()
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
+            assert ctx.cancelled.is_set()
             ended.set()
             raise
         return ""

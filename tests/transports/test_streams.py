@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 import mcp_django as mcp
+from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports import calls
 from mcp_django.transports.endpoint import Reply
 from mcp_django.transports.streams import ResponseStream
 from tests.clients import CheckedClient
-from tests.transports.wire import PATIENCE, Connection, Gate
+from tests.transports.wire import PATIENCE, Connection, Gate, finished
 
 MODERN = Revision.V2026_07_28
 
@@ -180,6 +181,33 @@ async def test_an_async_tool_reports_progress_as_well(client, add_tool):
         "notifications/progress",
         None,
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_the_last_report_is_sent_even_if_the_answer_is_ready_with_it(client, add_tool, gate):
+    def climb(ctx: mcp.Context) -> str:
+        """Report before and after the gate."""
+        ctx.progress(1)
+        gate.wait()
+        ctx.progress(2)
+        return "top"
+
+    add_tool(climb)
+    call = Connection.calling(client, "climb", token="t")
+    send = call.send
+
+    async def slow_send(event):
+        await send(event)
+        if b"progress" in event.get("body", b"") and not gate.opened.is_set():
+            gate.open()
+            await finished(Lane.WORK)
+
+    call.send = slow_send
+    await call.whole()
+
+    values = [message["params"]["progress"] for message in call.messages[:-1]]
+    assert values == [1, 2]
 
 
 # Errors before and after the first event
