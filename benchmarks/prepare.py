@@ -41,9 +41,7 @@ def prepare() -> str:
         batch_size=500,
     )
     user = get_user_model().objects.create_user("reader", is_staff=True)
-    user.user_permissions.set(
-        Permission.objects.filter(codename__in=["view_book", "view_author"])
-    )
+    user.user_permissions.set(Permission.objects.filter(codename__in=["view_book", "view_author"]))
     _, secret = PersonalToken.create(user=user, name="bench", scopes=[READ])
     return secret
 

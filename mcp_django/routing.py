@@ -6,4 +6,7 @@ from django.urls import re_path
 
 from mcp_django.transports.streamable_http import MCPApplication
 
-http_urlpatterns = [re_path(r"^mcp/?$", MCPApplication.as_asgi())]
+http_urlpatterns = [
+    # Channels routes to ASGI applications what Django routes to views.
+    re_path(r"^mcp/?$", MCPApplication.as_asgi()),  # type: ignore[arg-type]
+]

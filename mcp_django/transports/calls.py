@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy, Cancelled
+from mcp_django.exposure.budget import lift_deadlines
 from mcp_django.exposure.tools import BUILT_IN, Lane
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.render import notification as encode_notification
@@ -157,9 +158,14 @@ class RunningCall:
 def respond(service: Service) -> Outcome:
     """In the thread."""
     chain = loaded.chain()
-    if chain is None:
-        return service.respond()
-    return respond_through(chain, service, view=mcp_view)
+    try:
+        if chain is None:
+            return service.respond()
+        return respond_through(chain, service, view=mcp_view)
+    finally:
+        if lane_of(service.exchange) is Lane.WORK:
+            # The next tool of the project has this connection, and its own idea of slow.
+            lift_deadlines()
 
 
 def lane_of(exchange: Exchange) -> Lane:

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
 from typing import Any, TypeAlias
@@ -37,6 +38,8 @@ logger = logging.getLogger("mcp_django")
 
 #: Seconds between two looks whether an async tool inside middleware is still wanted.
 LOOK = 0.1
+#: Characters of a progress token, which every progress event repeats.
+LONGEST_TOKEN = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,8 @@ class Service:
 
     def serve(self, principal: Principal) -> Outcome:
         """Answer a caller who is known."""
+        principal = own_copy(principal)
+        forget_credential(self.request)
         self.request.user = principal.user
         self.request.auser = partial(known, principal.user)
         exchange = self.exchange
@@ -127,7 +132,7 @@ class Service:
             principal=principal,
             revision=call.envelope.revision,
             client=call.envelope.client,
-            progress_token=token if is_id(token) else None,
+            progress_token=token if is_id(token) and len(str(token)) <= LONGEST_TOKEN else None,
             notify=self.notify,
             cancelled=self.cancelled,
         )
@@ -148,7 +153,7 @@ class Service:
     def too_many(self, seconds: float) -> Reply:
         headers = (("Retry-After", str(math.ceil(seconds))),)
         return self.refuse(
-            "Too many requests. Try again later.",
+            f"Too many requests. Try again in {math.ceil(seconds)} seconds.",
             status=429,
             code=INTERNAL_ERROR,
             headers=headers,
@@ -180,6 +185,24 @@ def refuse_exchange(
 
 def reply_of(answered: Answer) -> Reply:
     return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
+
+
+def own_copy(principal: Principal) -> Principal:
+    """A principal may be a cached one: what a tool writes on its user ends with the call."""
+    user = principal.user
+    # First, so that all copies share the permissions that Django keeps on the user.
+    user.has_perm("")
+    return replace(principal, user=copy(user))
+
+
+def forget_credential(request: HttpRequest) -> None:
+    """Who calls is known. Nothing that runs from here on needs the credential itself."""
+    request.META.pop("HTTP_AUTHORIZATION", None)
+    request.__dict__.pop("headers", None)  # a cached property, made of META
+    scope = getattr(request, "scope", None)
+    if scope is not None:
+        pairs = [pair for pair in scope["headers"] if pair[0].lower() != b"authorization"]
+        request.scope = {**scope, "headers": pairs}  # type: ignore[attr-defined]  # ASGI's
 
 
 async def known(user: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 from mcp_django.auth.authenticate import cached_principal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
+from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
 from mcp_django.transports.calls import Receive, RunningCall
-from mcp_django.transports.endpoint import Exchange, Reply, stranger, understand
+from mcp_django.transports.endpoint import Exchange, Reply, refuse, stranger, understand
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import Service, busy, failed
@@ -42,6 +43,10 @@ class MCPApplication:
         try:
             headers = Headers(scope["headers"])
             refusal = stranger(headers)
+            if refusal is None and not scope.get("query_string", b"").isascii():
+                # A URI is ASCII (RFC 3986), and Django decodes this without a net.
+                error = ProtocolError(INVALID_REQUEST, "The URL is not valid.", status=400)
+                refusal = refuse(error, id_optional=True)
             if refusal is not None:
                 await stream.reply(refusal)
                 return

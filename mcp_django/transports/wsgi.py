@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from mcp_django.conf import get_config
+from mcp_django.exposure.budget import lift_deadlines
 from mcp_django.protocol.headers import Headers
 from mcp_django.transports.bridge import response_of
 from mcp_django.transports.endpoint import stranger, understand
@@ -19,9 +20,12 @@ from mcp_django.transports.serving import Service, failed, logger
 
 
 def headers_of(request: HttpRequest) -> Headers:
+    # HTTP/1.0 and Django's own test client send no Host; the server's name stands for it.
+    host = request._get_raw_host()  # type: ignore[attr-defined]  # with nothing checked yet
+    found = {"Host": host, **request.headers}
     return Headers(
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
-        for name, value in request.headers.items()
+        for name, value in found.items()
     )
 
 
@@ -56,6 +60,9 @@ def mcp_view(request: HttpRequest) -> HttpResponseBase:
         correlation_id = secrets.token_hex(8)
         logger.exception("A request failed [%s]", correlation_id)
         return response_of(failed(exchange, correlation_id))
+    finally:
+        # The site's own views go on with these connections.
+        lift_deadlines()
 
 
 # LoginRequiredMiddleware (Django 5.1 and later) lets views pass that say so.

@@ -1,0 +1,98 @@
+"""What a tool can see and leave behind, and what a request can make the server repeat."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.http import HttpRequest
+
+import mcp_django as mcp
+from mcp_django.testing import ProtocolFailure
+from tests.clients import WSGIClient
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_tool_sees_no_credential(client, add_tool):
+    def dump(request: HttpRequest, ctx: mcp.Context) -> str:
+        """Show everything of the request."""
+        return repr([request.META, dict(request.headers), request.scope, vars(ctx.request)])
+
+    add_tool(dump)
+
+    assert client.token not in client.call_tool("dump").text
+
+
+def test_what_a_tool_writes_on_its_user_ends_with_the_call(client, add_tool):
+    def sudo(request: HttpRequest) -> str:
+        """Work as somebody mightier for a moment."""
+        request.user.is_superuser = True
+        return "Done"
+
+    add_tool(sudo)
+    client.call_tool("sudo")
+
+    with pytest.raises(ProtocolFailure):
+        client.call_tool("pay", number="x")
+
+
+def test_a_permission_that_raises_hides_its_tool_and_no_other(client, add_tool):
+    def odd() -> str:
+        """Odd."""
+        return "odd"
+
+    add_tool(odd, permission=lambda request: request.user.profile.is_chief)
+
+    names = [one["name"] for one in client.list_tools()]
+    with pytest.raises(ProtocolFailure) as refused:
+        client.call_tool("odd")
+
+    assert "find_records" in names
+    assert "odd" not in names
+    assert refused.value.message == "Unknown tool: odd"
+
+
+def test_bytes_in_the_query_string_are_a_bad_request(client, monkeypatch):
+    original = client.scope
+    monkeypatch.setattr(
+        client,
+        "scope",
+        lambda *arguments, **options: {
+            **original(*arguments, **options),
+            "query_string": b"a=\xff",
+        },
+    )
+    message = client.message("tools/list")
+
+    assert client.post(message, headers=client.routing_headers(message)).status == 400
+
+
+def test_a_long_progress_token_is_not_repeated_in_every_event(client):
+    message = client.message(
+        "tools/call",
+        {
+            "name": "count_to",
+            "arguments": {"number": 3},
+            "_meta": {"progressToken": "t" * 1_000_000},
+        },
+    )
+
+    answer = client.post(message, headers=client.routing_headers(message))
+
+    assert answer.status == 200
+    assert len(answer.body) < 10_000
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only there it is a setting")
+@pytest.mark.django_db(transaction=True)
+def test_the_deadline_of_calls_does_not_stay_on_the_sites_own_connection(staff):
+    def deadline():
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            return cursor.fetchone()
+
+    before = deadline()
+    found = WSGIClient(user=staff).call_tool("find_records", model="shop.memo")
+
+    assert not found.is_error
+    assert deadline() == before
