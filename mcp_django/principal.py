@@ -52,6 +52,9 @@ class Principal:
     credential_id: str = ""
     restriction: Restriction = field(default_factory=Restriction)
     expires_at: datetime | None = None
+    #: What was found out about this user's rights, and holds for as long as the principal does:
+    #: a second at most, where it is kept between calls.
+    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def key(self) -> str:

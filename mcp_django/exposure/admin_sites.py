@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
+from mcp_django.exposure.permissions import has_plain_manager
 
 #: A ModelAdmin that replaces one of these may show different fields to different people.
 FIELD_METHODS = (
@@ -47,6 +48,10 @@ def model_admins(model: type[Model]) -> list[ModelAdmin[Any]]:
     return [site._registry[model] for site in admin_sites() if model in site._registry]
 
 
+#: A ModelAdmin that replaces none of these asks nothing but the permissions of the user.
+OWN_METHODS = (*FIELD_METHODS, *OBJECT_METHODS, "get_queryset")
+
+
 class AdminSource:
     def __init__(self, model_admin: ModelAdmin[Any]) -> None:
         self.admin = model_admin
@@ -76,6 +81,14 @@ class AdminSource:
     def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
         return self.admin.has_view_permission(request, obj)
 
+    def is_constant(self) -> bool:
+        site = self.admin.admin_site
+        is_own = any(overrides(self.admin, name) for name in OWN_METHODS)
+        gate = getattr(site.has_permission, "__func__", None)
+        return (
+            not is_own and gate is AdminSite.has_permission and has_plain_manager(self.admin.model)
+        )
+
 
 def overrides(model_admin: ModelAdmin[Any], name: str) -> bool:
     return getattr(type(model_admin), name) is not getattr(ModelAdmin, name)
@@ -89,18 +102,32 @@ def action_names(model_admin: Any) -> list[str]:
     ]
 
 
-def source_of(model: type[Model], request: HttpRequest, *, otherwise: Any) -> Any:
-    """Who answers for `model`: an admin, `otherwise` without one, None where no site lets in.
-
-    While a site that is named cannot be found, nobody knows which models it guards.
+class Gates:
+    """The admin sites as one request finds them: each is asked once whether it lets the user in.
 
     The site's own gate comes first. Only `AdminSite.admin_view` asks it in the admin itself, so a
     user with every model permission who is not staff would pass all `has_*_permission`.
     """
-    found = model_admins(model)
-    if not found:
-        return None if missing_sites() else otherwise
-    for model_admin in found:
-        if model_admin.admin_site.has_permission(request):
-            return AdminSource(model_admin)
-    return None
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.request = request
+        self.sites = admin_sites()
+        self._is_open: dict[AdminSite, bool] = {}
+
+    def source_of(self, model: type[Model], *, otherwise: Any) -> Any:
+        """Who answers for `model`: an admin, `otherwise` without one, None where no site lets in.
+
+        While a site that is named cannot be found, nobody knows which models it guards.
+        """
+        found = [site for site in self.sites if model in site._registry]
+        if not found:
+            return None if missing_sites() else otherwise
+        for site in found:
+            if self.is_open(site):
+                return AdminSource(site._registry[model])
+        return None
+
+    def is_open(self, site: AdminSite) -> bool:
+        if site not in self._is_open:
+            self._is_open[site] = site.has_permission(self.request)
+        return self._is_open[site]

@@ -11,10 +11,11 @@ The rules of the site are asked and never written again. For each model the answ
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import Any, Protocol
 
 from django.apps import apps
-from django.db.models import Model, QuerySet
+from django.db.models import Manager, Model, QuerySet
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
@@ -37,6 +38,9 @@ class Source(Protocol):
     def shown(self, request: HttpRequest) -> frozenset[str] | None: ...
     def judges_objects(self) -> bool: ...
     def may_view_object(self, request: HttpRequest, obj: Model) -> bool: ...
+    def is_constant(self) -> bool:
+        """Whether nothing but the permissions of the user decides, and no code of the site."""
+        ...
 
 
 class ExposureSource:
@@ -60,6 +64,9 @@ class ExposureSource:
     def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
         return self.exposure.has_view_permission(request, obj)
 
+    def is_constant(self) -> bool:
+        return False
+
 
 class PermissionSource:
     """A model that no admin has and no exposure speaks for."""
@@ -82,6 +89,15 @@ class PermissionSource:
     def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
         return True
 
+    def is_constant(self) -> bool:
+        return has_plain_manager(self.model)
+
+
+def has_plain_manager(model: type[Model]) -> bool:
+    """Whether the default manager is Django's own, which gives every request the same rows."""
+    # A subclass of Manager could answer differently, and so could a manager made from_queryset().
+    return type(model._default_manager) is Manager
+
 
 class Rights:
     """What one caller may see: each question is asked once and the answer kept for the call."""
@@ -95,6 +111,13 @@ class Rights:
         self._sources: dict[type[Model], Source | None] = {}
         self._rows: dict[type[Model], QuerySet[Any]] = {}
         self._shown: dict[type[Model], frozenset[str] | None] = {}
+
+    @cached_property
+    def _gates(self) -> Any:
+        # The admin is optional.
+        from mcp_django.exposure.admin_sites import Gates
+
+        return Gates(self.request)
 
     @property
     def identity(self) -> str:
@@ -117,9 +140,9 @@ class Rights:
     def exposure(self, label: object) -> ModelExposure:
         """The exposure of a model by its label. Raises NotFound: unknown and forbidden alike."""
         if isinstance(label, str) and self.has_scopes(frozenset({READ})):
-            for one in self.registry.exposures.values():
-                if one.label == label.lower() and self.may_view(one.model):
-                    return one
+            found = self.registry.by_label.get(label.lower())
+            if found is not None and self.may_view(found.model):
+                return found
         shown = ascii(label)[:80] if isinstance(label, str) else "of that name"
         labels = ", ".join(one.label for one in self.exposures()[:MOST_LABELS])
         hint = f"There are: {labels}." if labels else "There is none that you may see."
@@ -159,9 +182,20 @@ class Rights:
         source = self._source(model)
         return source is not None and source.may_view_object(self.request, obj)
 
+    def is_constant(self, model: type[Model]) -> bool:
+        """Whether the answers about a model hold for every call of this principal."""
+        exposure = self.registry.exposures.get(model)
+        return model in self.principal.kept and not (
+            exposure is not None and exposure.overrides("get_fields")
+        )
+
     def _source(self, model: type[Model]) -> Source | None:
         if model not in self._sources:
-            self._sources[model] = self._find_source(model)
+            kept = self.principal.kept.get(model)
+            if kept is None:
+                self._sources[model] = self._find_source(model)
+            else:
+                self._sources[model], self._rows[model] = kept
         return self._sources[model]
 
     def _find_source(self, model: type[Model]) -> Source | None:
@@ -172,15 +206,15 @@ class Rights:
         if exposure is not None and exposure.decides_itself:
             source = ExposureSource(exposure)
         elif apps.is_installed("django.contrib.admin"):
-            from mcp_django.exposure.admin_sites import source_of
-
-            source = source_of(model, self.request, otherwise=PermissionSource(model))
+            source = self._gates.source_of(model, otherwise=PermissionSource(model))
         else:
             source = PermissionSource(model)
         try:
             if source is None or not source.may_view(self.request):
                 return None
-            self._rows[model] = source.rows(self.request)
+            rows = self._rows[model] = source.rows(self.request)
+            if source.is_constant():
+                self.principal.kept[model] = source, rows
         except Exception:
             # Code of the site: this model is not there, and all the others are.
             logger.exception("What may be seen of %s cannot be told.", model._meta.label)

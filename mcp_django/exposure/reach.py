@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from django.db import router
 
@@ -191,6 +191,17 @@ _reaches: OrderedDict[Key, Reach] = OrderedDict()
 
 def reach_of(rights: Rights, exposure: ModelExposure) -> Reach:
     """What this caller can reach. Raises NotFound where the caller has no such model."""
+    found = rights.principal.kept.get(exposure)
+    if found is None:
+        found = find_reach(rights, exposure)
+        models = (exposure.model, *declaration_of(exposure).passed)
+        if all(rights.is_constant(model) for model in models):
+            rights.principal.kept[exposure] = found
+    rights.rows(exposure.model)  # so that a model that is gone is gone here, too
+    return cast("Reach", found)
+
+
+def find_reach(rights: Rights, exposure: ModelExposure) -> Reach:
     declaration = declaration_of(exposure)
     home = home_of(rights, exposure.model)
     forbidden = frozenset(

@@ -24,6 +24,7 @@ class Registry:
         self._classes: dict[type[Model], type[ModelExposure]] = {}
         self._tools: dict[str, Tool] = {}
         self._exposures: dict[type[Model], ModelExposure] | None = None
+        self._by_label: tuple[Any, dict[str, ModelExposure]] = (None, {})
         self._lock = threading.RLock()
 
     # Registration: called by `mcp.py` modules.
@@ -82,6 +83,14 @@ class Registry:
             with self._lock:
                 found = self._exposures = self._resolve()
         return found
+
+    @property
+    def by_label(self) -> dict[str, ModelExposure]:
+        """The same by label."""
+        exposures = self.exposures
+        if self._by_label[0] is not exposures:
+            self._by_label = exposures, {one.label: one for one in exposures.values()}
+        return self._by_label[1]
 
     def _resolve(self) -> dict[type[Model], ModelExposure]:
         classes = dict(self._classes)

@@ -92,14 +92,14 @@ class Envelope:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
 
 
+EVIDENCE: dict[str | None, Evidence] = {
+    revision.value: Evidence.MODERN if revision.era is Era.MODERN else Evidence.LEGACY
+    for revision in Revision
+} | {None: Evidence.ABSENT}
+
+
 def evidence_of(headers: Headers) -> Evidence:
-    value = headers.get(names.REVISION)
-    if value is None:
-        return Evidence.ABSENT
-    revision = Revision.parse(value)
-    if revision is None:
-        return Evidence.UNKNOWN
-    return Evidence.MODERN if revision.era is Era.MODERN else Evidence.LEGACY
+    return EVIDENCE.get(headers.get(names.REVISION), Evidence.UNKNOWN)
 
 
 def meta_of(request: Request) -> dict[str, Any]:

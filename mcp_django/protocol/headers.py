@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
 
@@ -77,11 +78,13 @@ def malformed() -> ProtocolError:
     )
 
 
+@lru_cache(maxsize=256)
 def media_type(value: str) -> str:
     """The type of a Content-Type, without its parameters."""
     return value.partition(";")[0].strip().lower()
 
 
+@lru_cache(maxsize=256)
 def accepts(header: str | None, *wanted: str) -> bool:
     """Whether Accept allows every wanted media type. An absent one allows all.
 

@@ -44,7 +44,7 @@ JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
-NO_STORE: HeaderList = (("Cache-Control", "no-store"), ("Vary", "Authorization"))
+NO_STORE: HeaderList = (("Cache-Control", "no-store"),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -46,13 +47,25 @@ class MemoryMessages(BaseStorage):
         return []
 
 
+class CallRequest(ASGIRequest):
+    """A request that has what browser middleware gives, made when somebody asks for it."""
+
+    _dont_enforce_csrf_checks = True
+
+    @cached_property
+    def session(self) -> EmptySession:  # type: ignore[override]  # an annotation of stubs only
+        return EmptySession()
+
+    @cached_property
+    def _messages(self) -> MemoryMessages:
+        return MemoryMessages(self)
+
+
 def build_request(scope: dict[str, Any], body: bytes) -> HttpRequest:
     """A request from an ASGI scope. `user` is not set."""
     root_path = settings.FORCE_SCRIPT_NAME or scope.get("root_path", "")
     set_script_prefix(root_path.rstrip("/") + "/")
-    request = ASGIRequest({"root_path": "", **scope}, io.BytesIO(body))
-    furnish(request)
-    return request
+    return CallRequest({"root_path": "", **scope}, io.BytesIO(body))
 
 
 #: What `furnish` sets.
@@ -60,7 +73,7 @@ FURNITURE = ("session", "_messages", "_dont_enforce_csrf_checks")
 
 
 def furnish(request: HttpRequest) -> None:
-    """Give a request what browser middleware would have given it."""
+    """Give the same to a request that is not ours."""
     request.session = EmptySession()
     request._messages = MemoryMessages(request)  # type: ignore[attr-defined]  # the framework's
     request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # Django's own switch

@@ -38,6 +38,8 @@ logger = logging.getLogger("mcp_django")
 
 #: Seconds between two looks whether an async tool inside middleware is still wanted.
 LOOK = 0.1
+#: Marks a user whose permissions were asked for.
+PRIMED = "_mcp_django_primed"
 #: Characters of a progress token, which every progress event repeats.
 LONGEST_TOKEN = 256
 
@@ -190,9 +192,17 @@ def reply_of(answered: Answer) -> Reply:
 def own_copy(principal: Principal) -> Principal:
     """A principal may be a cached one: what a tool writes on its user ends with the call."""
     user = principal.user
-    # First, so that all copies share the permissions that Django keeps on the user.
-    user.has_perm("")
-    return replace(principal, user=copy(user))
+    known = user.__dict__
+    if PRIMED not in known:
+        # All copies share the permissions that Django keeps on a user once it was asked.
+        user.has_perm("")
+        known[PRIMED] = True
+    # Not `copy.copy`: a model instance goes through pickling there, for several times the cost.
+    own = object.__new__(type(user))
+    own.__dict__.update(known)
+    if "_state" in known:
+        own.__dict__["_state"] = copy(known["_state"])
+    return replace(principal, user=own)
 
 
 def forget_credential(request: HttpRequest) -> None:

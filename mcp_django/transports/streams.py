@@ -13,7 +13,6 @@ Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 STREAM_HEADERS = (
     ("Content-Type", EVENT_STREAM),
     ("Cache-Control", "no-cache, no-store, no-transform"),
-    ("Vary", "Authorization"),
     # nginx holds back a response that it buffers.
     ("X-Accel-Buffering", "no"),
 )

@@ -23,6 +23,7 @@ def nothing_remembered():
     for memory in (cache, failures, calls):
         memory.clear()
     generations.forget()
+    generations._readings.clear()
 
 
 @pytest.fixture

@@ -304,3 +304,35 @@ def test_a_misspelt_model_is_answered_with_those_of_this_caller(client, make_use
         client.call_tool("describe_model", model="orders").text
     )
     assert "shop.order" not in blind.call_tool("describe_model", model="orders").text
+
+
+def test_code_of_the_site_is_asked_at_every_call_of_a_known_caller(client, replaced):
+    Order.objects.create(number="A1")
+    asked = []
+
+    def get_queryset(self, request):
+        asked.append(request.user.pk)
+        return Order.objects.all()
+
+    replaced(get_queryset=get_queryset)
+
+    for _ in range(3):
+        client.call_tool("find_records", model="shop.order")
+
+    assert len(asked) == 3
+
+
+def test_what_django_itself_decides_is_kept_with_the_principal_and_no_longer(make_user, settings):
+    user = make_user("ada", "view_order", is_staff=True)
+    principal = rights_of(user).principal
+    request = rights_of(user).request
+
+    first = Rights(request, principal)
+    seen = first.may_view(Order)
+    user.user_permissions.clear()
+    fresh = rights_of(type(user).objects.get(pk=user.pk))
+
+    assert seen
+    assert first.is_constant(Order)
+    assert Rights(request, principal).may_view(Order)
+    assert not fresh.may_view(Order)

@@ -191,7 +191,7 @@ class Header(Plain):
     def __call__(self, request):
         response = self.get_response(request)
         response["X-Site"] = "shop"
-        response["Vary"] = f"{response['Vary']}, Accept-Language"
+        response["Vary"] = "Accept-Language"
         response.set_cookie("tracking", "1")
         return response
 
