@@ -20,15 +20,27 @@ if TYPE_CHECKING:
     from mcp_django.exposure.functions import tool
     from mcp_django.exposure.options import ModelExposure
     from mcp_django.exposure.registry import is_registered, register, unregister
-    from mcp_django.protocol.content import ResourceLink
+    from mcp_django.protocol.content import (
+        Annotations,
+        EmbeddedResource,
+        ResourceContents,
+        ResourceLink,
+    )
+    from mcp_django.protocol.content import AudioContent as Audio
+    from mcp_django.protocol.content import ImageContent as Image
     from mcp_django.protocol.results import ToolResult
 
 __all__ = [
     "AlreadyRegistered",
+    "Annotations",
+    "Audio",
     "Cancelled",
     "Context",
+    "EmbeddedResource",
+    "Image",
     "ModelExposure",
     "NotRegistered",
+    "ResourceContents",
     "ResourceLink",
     "ToolError",
     "ToolResult",
@@ -44,6 +56,11 @@ HOMES = {
     "Context": ("context", "CallContext"),
     "ModelExposure": ("exposure.options", "ModelExposure"),
     "NotRegistered": ("exceptions", "NotRegistered"),
+    "Annotations": ("protocol.content", "Annotations"),
+    "Audio": ("protocol.content", "AudioContent"),
+    "EmbeddedResource": ("protocol.content", "EmbeddedResource"),
+    "Image": ("protocol.content", "ImageContent"),
+    "ResourceContents": ("protocol.content", "ResourceContents"),
     "ResourceLink": ("protocol.content", "ResourceLink"),
     "ToolError": ("exceptions", "ToolError"),
     "ToolResult": ("protocol.results", "ToolResult"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -71,12 +73,13 @@ def test_the_public_names_are_what_type_checkers_see():
     source = Path(mcp_django.__file__).read_text()
     typed = source.partition("if TYPE_CHECKING:\n")[2].partition("\n__all__")[0]
     seen = {
-        name.split(" as ")[-1].strip("() ,")
-        for line in typed.splitlines()
-        for name in line.partition(" import ")[2].split(",")
+        alias.asname or alias.name
+        for statement in ast.parse(dedent(typed)).body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
     }
 
-    assert seen - {""} == set(mcp_django.__all__)
+    assert seen == set(mcp_django.__all__)
 
 
 def test_any_other_name_is_an_attribute_error():

@@ -18,10 +18,10 @@ from mcp_django.conf import get_config
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.schemas import NONE, is_union, output_schema
 from mcp_django.exposure.signatures import MISSING, unresolved
-from mcp_django.protocol.content import Content, ResourceLink, TextContent
+from mcp_django.protocol.content import BLOCKS, Content, TextContent
 from mcp_django.protocol.results import ToolResult
 
-CONTENT = (TextContent, ResourceLink)
+CONTENT = BLOCKS
 DONE = "Done."
 
 
@@ -158,12 +158,12 @@ def plain_text(value: Any) -> str:
 
 def plain_block(block: Content) -> Content:
     values = {one.name: getattr(block, one.name) for one in fields(block)}
-    return type(block)(
-        **{
-            name: plain_text(value) if isinstance(value, (str, Promise)) else value
-            for name, value in values.items()
-        }
-    )
+    plain: dict[str, Any] = {
+        name: plain_text(value)
+        for name, value in values.items()
+        if isinstance(value, (str, Promise))
+    }
+    return replace(block, **plain)
 
 
 def without_result(annotation: Any) -> Any:

@@ -12,6 +12,7 @@ from django.db.models import Model
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.tools import BUILT_IN, Tool
 from mcp_django.principal import DEFAULT_SERVER
 
@@ -23,6 +24,7 @@ class Registry:
         self.server = server
         self._classes: dict[type[Model], type[ModelExposure]] = {}
         self._tools: dict[str, Tool] = {}
+        self._prompts: dict[str, Prompt] = {}
         self._exposures: dict[type[Model], ModelExposure] | None = None
         self._by_label: tuple[Any, dict[str, ModelExposure]] = (None, {})
         self._lock = threading.RLock()
@@ -69,7 +71,24 @@ class Registry:
             if self._tools.pop(name, None) is None:
                 raise NotRegistered(f"There is no tool called {name!r}.")
 
+    def add_prompt(self, prompt: Prompt) -> None:
+        """Offer a prompt. Raises AlreadyRegistered when its name is taken."""
+        with self._lock:
+            if prompt.name in self._prompts:
+                raise AlreadyRegistered(f"There is already a prompt called {prompt.name!r}.")
+            self._prompts[prompt.name] = prompt
+
+    def remove_prompt(self, name: str) -> None:
+        """Take a prompt back. Raises NotRegistered."""
+        with self._lock:
+            if self._prompts.pop(name, None) is None:
+                raise NotRegistered(f"There is no prompt called {name!r}.")
+
     # What is registered: for everything above.
+
+    @property
+    def prompts(self) -> dict[str, Prompt]:
+        return self._prompts
 
     @property
     def tools(self) -> dict[str, Tool]:

@@ -13,7 +13,7 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, ToolError
 from mcp_django.exposure.tools import Outcome, PendingCall
-from mcp_django.handlers import lifecycle, resources, tools
+from mcp_django.handlers import completion, lifecycle, prompts, resources, tools
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
 from mcp_django.protocol.methods import served
@@ -33,6 +33,9 @@ HANDLERS: dict[str, Handler] = {
     "resources/list": resources.list_resources,
     "resources/templates/list": resources.list_templates,
     "resources/read": resources.read_resource,
+    "prompts/list": prompts.list_prompts,
+    "prompts/get": prompts.get_prompt,
+    "completion/complete": completion.complete,
 }
 
 

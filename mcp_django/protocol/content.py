@@ -20,6 +20,25 @@ class Annotations:
 @dataclass(frozen=True)
 class TextContent:
     text: str
+    annotations: Annotations | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageContent:
+    """A picture. PNG and JPEG are shown by every client."""
+
+    data: bytes
+    mime_type: str
+    annotations: Annotations | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioContent:
+    """Sound. A revision that has none gets the bytes as an embedded resource."""
+
+    data: bytes
+    mime_type: str
+    annotations: Annotations | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +50,9 @@ class ResourceLink:
     title: str = ""
     description: str = ""
     mime_type: str = ""
-
-
-Content: TypeAlias = TextContent | ResourceLink
+    #: Bytes, before any encoding.
+    size: int | None = None
+    annotations: Annotations | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +67,23 @@ class ResourceContents:
     def as_wire(self) -> dict[str, Any]:
         wire: dict[str, Any] = {"uri": self.uri, "mimeType": self.mime_type}
         if self.blob is not None:
-            wire["blob"] = base64.b64encode(self.blob).decode()
+            wire["blob"] = as_base64(self.blob)
         else:
             wire["text"] = self.text or ""
         return wire
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedResource:
+    """The contents of a resource, in the middle of other content."""
+
+    contents: ResourceContents
+    annotations: Annotations | None = None
+
+
+Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+BLOCKS = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
+
+
+def as_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

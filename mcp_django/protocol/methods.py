@@ -28,6 +28,28 @@ class ReadResourceParams(msgspec.Struct, frozen=True):
     uri: str
 
 
+class GetPromptParams(msgspec.Struct, frozen=True):
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class CompletionArgument(msgspec.Struct, frozen=True):
+    name: str
+    value: str
+
+
+class CompletionContext(msgspec.Struct, frozen=True):
+    arguments: dict[str, str] | None = None
+
+
+class CompleteParams(msgspec.Struct, frozen=True):
+    """`ref` is {type: ref/prompt, name} or {type: ref/resource, uri}, the URI being a template."""
+
+    ref: dict[str, Any]
+    argument: CompletionArgument
+    context: CompletionContext | None = None
+
+
 class NoParams(msgspec.Struct, frozen=True):
     pass
 
@@ -52,10 +74,12 @@ METHODS: dict[str, Method] = {
     "resources/list": Method(params=ListParams),
     "resources/templates/list": Method(params=ListParams),
     "resources/read": Method(params=ReadResourceParams, name_param="uri"),
+    "prompts/list": Method(params=ListParams),
+    "prompts/get": Method(params=GetPromptParams, name_param="name"),
+    "completion/complete": Method(params=CompleteParams),
 }
 #: Named in a header by clients even where this server has no such method.
 NAME_PARAMS = {
-    "prompts/get": "name",
     "tasks/get": "taskId",
     "tasks/update": "taskId",
     "tasks/cancel": "taskId",

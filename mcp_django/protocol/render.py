@@ -7,16 +7,20 @@ from typing import Any
 
 import msgspec
 
-from mcp_django.protocol.content import Annotations, Content, ResourceLink, TextContent
 from mcp_django.protocol.envelope import META, SUPPORTED
 from mcp_django.protocol.jsonrpc import encode_notification
 from mcp_django.protocol.notifications import Notification
+from mcp_django.protocol.render_content import annotations_of, content, given
 from mcp_django.protocol.results import (
+    CompletionResult,
     Definition,
     DiscoverResult,
     EmptyResult,
     InitializeResult,
     ListResult,
+    PromptArgument,
+    PromptDefinition,
+    PromptResult,
     ReadResult,
     Resource,
     ResourceTemplate,
@@ -40,9 +44,11 @@ class ServerInfo:
     #: Whether answers may stream. A client that knows not to wait for progress saves itself time.
     streams: bool = True
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self, features: Features) -> dict[str, Any]:
         """What this build serves; the same features in every revision's words."""
-        found: dict[str, Any] = {"tools": {}, "resources": {}}
+        found: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+        if features.completions_capability:
+            found["completions"] = {}
         if not self.streams:
             found["experimental"] = {"jsonOnly": {}}
         return found
@@ -84,19 +90,32 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
             return wire
         case ReadResult():
             return {"contents": [contents.as_wire() for contents in result.contents]}
+        case PromptResult():
+            messages = [
+                {"role": message.role, "content": content(message.content, features)}
+                for message in result.messages
+            ]
+            return given(description=result.description) | {"messages": messages}
+        case CompletionResult():
+            return {"completion": completion(result)}
         case InitializeResult():
-            return greeting(server) | {
+            return greeting(server, features) | {
                 "protocolVersion": result.protocol_version,
                 "serverInfo": server.implementation(),
             }
         case DiscoverResult():
-            return greeting(server) | {"supportedVersions": SUPPORTED}
+            return greeting(server, features) | {"supportedVersions": SUPPORTED}
         case EmptyResult():  # pragma: no branch
             return {}
 
 
-def greeting(server: ServerInfo) -> dict[str, Any]:
-    wire: dict[str, Any] = {"capabilities": server.capabilities()}
+def completion(result: CompletionResult) -> dict[str, Any]:
+    wire: dict[str, Any] = {"values": list(result.values), "hasMore": result.has_more}
+    return wire if result.total is None else {**wire, "total": result.total}
+
+
+def greeting(server: ServerInfo, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = {"capabilities": server.capabilities(features)}
     if server.instructions:
         wire["instructions"] = server.instructions
     return wire
@@ -121,23 +140,12 @@ def has_structured(value: Any, features: Features) -> bool:
     return isinstance(value, dict)
 
 
-def content(block: Content, features: Features) -> dict[str, Any]:
-    match block:
-        case TextContent():
-            return {"type": "text", "text": block.text}
-        case ResourceLink() if not features.resource_links:
-            return {"type": "text", "text": f"{block.title or block.name}: {block.uri}"}
-        case ResourceLink():  # pragma: no branch
-            wire = {"type": "resource_link", "uri": block.uri, "name": block.name}
-            return wire | given(
-                title=block.title, description=block.description, mimeType=block.mime_type
-            )
-
-
 def definition(one: Definition, features: Features) -> dict[str, Any]:
     match one:
         case ToolDefinition():
             return tool_definition(one, features)
+        case PromptDefinition():
+            return prompt_definition(one, features)
         case Resource():
             wire: dict[str, Any] = {"uri": one.uri}
             if one.size is not None:
@@ -149,6 +157,23 @@ def definition(one: Definition, features: Features) -> dict[str, Any]:
         wire["title"] = one.title
     if one.annotations is not None:
         wire["annotations"] = annotations_of(one.annotations, features)
+    return wire
+
+
+def prompt_definition(prompt: PromptDefinition, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = {"name": prompt.name, "description": prompt.description}
+    if prompt.arguments:
+        wire["arguments"] = [prompt_argument(one, features) for one in prompt.arguments]
+    if features.titles and prompt.title:
+        wire["title"] = prompt.title
+    return wire
+
+
+def prompt_argument(argument: PromptArgument, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = {"name": argument.name, "required": argument.required}
+    wire |= given(description=argument.description)
+    if features.titles and argument.title:
+        wire["title"] = argument.title
     return wire
 
 
@@ -181,23 +206,9 @@ def tool_definition(tool: ToolDefinition, features: Features) -> dict[str, Any]:
     return wire
 
 
-def annotations_of(one: Annotations, features: Features) -> dict[str, Any]:
-    wire: dict[str, Any] = given(audience=list(one.audience))
-    if one.priority is not None:
-        wire["priority"] = one.priority
-    if one.last_modified and features.last_modified:
-        wire["lastModified"] = one.last_modified
-    return wire
-
-
 def notification(one: Notification, revision: Revision) -> bytes:
     """A notification as the bytes of one message."""
     params = one.params
     if not revision.features.progress_message:
         params = {name: value for name, value in params.items() if name != "message"}
     return encode_notification(one.method, params)
-
-
-def given(**members: Any) -> dict[str, Any]:
-    """The members that are not empty."""
-    return {name: value for name, value in members.items() if value}

@@ -48,7 +48,23 @@ class ResourceTemplate:
     annotations: Annotations | None = None
 
 
-Definition: TypeAlias = ToolDefinition | Resource | ResourceTemplate
+@dataclass(frozen=True, kw_only=True)
+class PromptArgument:
+    name: str
+    description: str = ""
+    title: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptDefinition:
+    name: str
+    description: str
+    title: str = ""
+    arguments: Sequence[PromptArgument] = ()
+
+
+Definition: TypeAlias = ToolDefinition | Resource | ResourceTemplate | PromptDefinition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +96,31 @@ class ReadResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptMessage:
+    """One message of a prompt. `role` is user or assistant."""
+
+    content: Content
+    role: str = "user"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptResult:
+    messages: Sequence[PromptMessage]
+    description: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionResult:
+    """At most a hundred values. `total` counts them all where that is known."""
+
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class InitializeResult:
-    """The legacy handshake. The revision that was agreed on is in `protocol_version`."""
+    """The legacy handshake, with the revision that was agreed on."""
 
     protocol_version: str
 
@@ -97,5 +136,12 @@ class EmptyResult:
 
 
 Result: TypeAlias = (
-    ToolResult | ListResult | ReadResult | InitializeResult | DiscoverResult | EmptyResult
+    ToolResult
+    | ListResult
+    | ReadResult
+    | PromptResult
+    | CompletionResult
+    | InitializeResult
+    | DiscoverResult
+    | EmptyResult
 )

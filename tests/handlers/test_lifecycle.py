@@ -19,7 +19,7 @@ def test_the_handshake_tells_who_the_server_is_and_what_it_can(client, revision)
 
     assert hello["protocolVersion"] == revision.value
     assert hello["serverInfo"] == {"name": "Test shop", "version": "1.2.3"}
-    assert hello["capabilities"].keys() == {"tools", "resources"}
+    assert hello["capabilities"].keys() - {"completions"} == {"tools", "resources", "prompts"}
 
 
 @pytest.mark.parametrize("requested", ["1999-01-01", "2026-07-28", "soon"])

@@ -15,6 +15,9 @@ BOTH = {
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
 }
 SERVED = {Era.LEGACY: BOTH | {"initialize", "ping"}, Era.MODERN: BOTH | {"server/discover"}}
 NAMES = {name for name, _ in CLIENT_REQUESTS} | {"", "rpc.discover", "tools/List", "tools/list "}

@@ -345,7 +345,7 @@ def test_the_handshake_tells_the_agreed_revision_the_server_and_what_is_served(o
     assert found == {
         "protocolVersion": one.value,
         "serverInfo": SERVER_INFO,
-        "capabilities": {"tools": {}, "resources": {}},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
         "instructions": "Ask for orders.",
     }
 
@@ -354,7 +354,7 @@ def test_discovery_names_the_modern_revisions_and_has_the_server_in_meta_only():
     found = wire(DiscoverResult(), V26)
 
     assert found["supportedVersions"] == ["2026-07-28"]
-    assert found["capabilities"] == {"tools": {}, "resources": {}}
+    assert found["capabilities"].keys() == {"tools", "resources", "prompts", "completions"}
     assert found["instructions"] == "Ask for orders."
     assert "serverInfo" not in found
     assert "protocolVersion" not in found
@@ -366,7 +366,13 @@ def test_a_server_without_instructions_or_streams_says_so(result, revision):
 
     assert "instructions" not in found
     assert found["capabilities"]["experimental"] == {"jsonOnly": {}}
-    assert not found["capabilities"].keys() & {"logging", "prompts", "completions"}
+    assert "logging" not in found["capabilities"]
+
+
+def test_completion_has_no_capability_in_the_first_revision(revision):
+    found = ServerInfo(name="a", version="1").capabilities(revision.features)
+
+    assert ("completions" in found) is (revision is not Revision.V2024_11_05)
 
 
 # Notifications

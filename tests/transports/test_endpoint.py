@@ -442,8 +442,8 @@ ROWS = [
         400,
         -32020,
         1,
-        headers=modern("prompts/get"),
-        body=with_meta("prompts/get", name="a"),
+        headers=modern("tasks/get"),
+        body=with_meta("tasks/get", taskId="a"),
     ),
     Row(
         "name before version",
@@ -495,8 +495,6 @@ ROWS = [
             "resources/subscribe",
             "resources/unsubscribe",
             "subscriptions/listen",
-            "completion/complete",
-            "prompts/list",
             "tools/List",
         )
     ),

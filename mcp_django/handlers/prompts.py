@@ -1,0 +1,40 @@
+"""prompts/list and prompts/get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.prompts import Prompt
+from mcp_django.exposure.registry import registry
+from mcp_django.handlers.lists import page
+from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_django.protocol.methods import parse_params
+from mcp_django.protocol.results import ListResult, PromptResult
+
+
+def find_prompt(rights: Rights, name: str) -> Prompt:
+    """The prompt of this name. Raises ProtocolError: unknown and forbidden alike."""
+    prompt = registry.prompts.get(name)
+    if prompt is None or not prompt.exists_for(rights):
+        raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:80]}")
+    return prompt
+
+
+def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
+    rights = Rights(context.request, context.principal)
+    cursor = parse_params("prompts/list", params).cursor
+    found = [one.definition for one in registry.prompts.values() if one.exists_for(rights)]
+    return page(context, found, member="prompts", cursor=cursor, key=lambda one: one.name)
+
+
+def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult:
+    asked = parse_params("prompts/get", params)
+    rights = Rights(context.request, context.principal)
+    prompt = find_prompt(rights, asked.name)
+    try:
+        return prompt.get(context, rights, asked.arguments or {})
+    except ToolError as error:
+        raise ProtocolError(INVALID_PARAMS, str(error)) from None
