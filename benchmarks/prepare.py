@@ -1,7 +1,8 @@
-"""Rows, a user who may view them, and a token. Prints the token."""
+"""Rows, a user who may view them, a token, and what the lists answer. Prints the token."""
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,11 +15,14 @@ from django.contrib.auth import get_user_model  # noqa: E402
 from django.contrib.auth.models import Permission  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
+from benchmarks.calls import ROWS  # noqa: E402
 from benchmarks.library.models import Author, Book  # noqa: E402
+from benchmarks.settings import STATE  # noqa: E402
 from mcp_django.models import PersonalToken  # noqa: E402
 from mcp_django.principal import READ  # noqa: E402
+from mcp_django.testing import Client  # noqa: E402
 
-ROWS = 20_000
+LISTS = ("server/discover", "tools/list")
 
 
 def prepare() -> str:
@@ -43,6 +47,9 @@ def prepare() -> str:
     user = get_user_model().objects.create_user("reader", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=["view_book", "view_author"]))
     _, secret = PersonalToken.create(user=user, name="bench", scopes=[READ])
+    client = Client(token=secret)
+    lists = {method: client.request(method) for method in LISTS}
+    (STATE / "lists.json").write_text(json.dumps(lists, separators=(",", ":")))
     return secret
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 STATE = Path(os.environ["BENCH_STATE"])
 SECRET_KEY = "only-for-measuring"
-ALLOWED_HOSTS = ["127.0.0.1"]
+ALLOWED_HOSTS = ["127.0.0.1", "testserver"]
 ROOT_URLCONF = "benchmarks.urls"
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -47,5 +47,7 @@ MCP_DJANGO = {
     "PUBLIC_URL": "http://127.0.0.1",
     "CALLS_PER_MINUTE": 10_000_000,
     "QUERY_THREADS": 1,
+    "MAX_PAGE_SIZE": 1000,
+    "MAX_RESPONSE": 16 * 1024 * 1024,
 }
 LOGGING = {"version": 1, "disable_existing_loggers": False, "root": {"level": "WARNING"}}
