@@ -1,7 +1,8 @@
 """What some tests need besides Python, and what happens where it is missing.
 
-A test that needs a service is marked `@pytest.mark.needs("chromium")`. Where the service is
-missing the test is skipped by name and counted at the end; with MCP_TEST_SERVICES=1 it fails.
+A test that needs a service is marked `@pytest.mark.needs("chromium")`, or asks for a fixture in
+FIXTURES. Where the service is missing the test is skipped by name and counted at the end; with
+MCP_TEST_SERVICES=1 it fails.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ import shutil
 import socket
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from importlib.util import find_spec
 
 import pytest
 
+from tests.databases import VENDOR
+
 REQUIRED = os.environ.get("MCP_TEST_SERVICES") == "1"
-DATABASE = os.environ.get("MCP_TEST_DB", "sqlite")
 
 
-def answers(host: str, port: int) -> bool:
+def answers(prefix: str, port: int) -> bool:
+    """Whether something listens where MCP_TEST_{prefix}_HOST and _PORT say, or at home."""
+    host = os.environ.get(f"MCP_TEST_{prefix}_HOST", "127.0.0.1")
+    port = int(os.environ.get(f"MCP_TEST_{prefix}_PORT", port))
     try:
         with socket.create_connection((host, port), timeout=2):
             return True
@@ -27,18 +33,28 @@ def answers(host: str, port: int) -> bool:
         return False
 
 
-def has_postgresql() -> bool:
-    host = os.environ.get("MCP_TEST_PG_HOST", "127.0.0.1")
-    return answers(host, int(os.environ.get("MCP_TEST_PG_PORT", "5432")))
+def is_installed(*modules: str) -> bool:
+    return all(find_spec(module) for module in modules)
+
+
+def is_on_path(program: str) -> bool:
+    return shutil.which(program) is not None
 
 
 SERVICES: dict[str, Callable[[], bool]] = {
-    "postgresql": has_postgresql,
-    "chromium": lambda: shutil.which("chromium") is not None,
-    "make": lambda: shutil.which("make") is not None,
-    "curl": lambda: shutil.which("curl") is not None,
-    "git": lambda: shutil.which("git") is not None,
+    "postgresql": partial(answers, "PG", 5432),
+    "mariadb": partial(answers, "MARIADB", 3306),
+    "redis": partial(answers, "REDIS", 6379),
+    **{name: partial(is_on_path, name) for name in ("chromium", "curl", "git", "make", "node")},
+    # The extras of the package.
+    "daphne": partial(is_installed, "daphne"),
+    "drf": partial(is_installed, "rest_framework"),
+    "oauth": partial(is_installed, "oauth2_provider"),
+    "channels_redis": partial(is_installed, "channels_redis"),
+    "demo": partial(is_installed, "daphne", "airportsdata"),
 }
+#: What stands behind a fixture that many tests share.
+FIXTURES = {"demo": "demo", "desk": "demo"}
 
 
 @cache
@@ -55,8 +71,10 @@ class Services:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
-        if DATABASE != "sqlite":
-            needed.add(DATABASE)
+        shared = FIXTURES.keys() & set(getattr(item, "fixturenames", ()))
+        needed |= {FIXTURES[name] for name in shared}
+        if VENDOR != "sqlite":
+            needed.add(VENDOR)
         for service in sorted(needed):
             if not is_there(service):
                 self.missing[service] += 1

@@ -1,10 +1,8 @@
-"""A site for the tests. MCP_TEST_DB chooses the database: sqlite (default) or postgresql."""
+"""A site for the tests."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from tempfile import gettempdir
+from tests.databases import database
 
 SECRET_KEY = "not-a-secret"
 DEBUG = False
@@ -44,33 +42,7 @@ TEMPLATES = [
         },
     }
 ]
-if os.environ.get("MCP_TEST_DB", "sqlite") == "postgresql":
-    DATABASES = {
-        "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": os.environ.get("MCP_TEST_PG_NAME", "test"),
-            "HOST": os.environ.get("MCP_TEST_PG_HOST", "127.0.0.1"),
-            "PORT": os.environ.get("MCP_TEST_PG_PORT", "5432"),
-            "USER": os.environ.get("MCP_TEST_PG_USER", "postgres"),
-            "CONN_MAX_AGE": 60,
-            "TEST": {"NAME": f"test_mcp_django_{os.getpid()}"},
-        }
-    }
-else:
-    # A file, not memory: tests with two connections need the real thing.
-    DATABASES = {
-        "default": {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": Path(gettempdir()) / "mcp_django.sqlite3",
-            "CONN_MAX_AGE": 60,
-            "OPTIONS": {
-                "timeout": 20,
-                "transaction_mode": "IMMEDIATE",
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-            },
-            "TEST": {"NAME": Path(gettempdir()) / f"test_mcp_django_{os.getpid()}.sqlite3"},
-        }
-    }
+DATABASES = {"default": database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -1,0 +1,61 @@
+"""The database of a test run. MCP_TEST_DB names it: sqlite (default), postgresql or mariadb."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+VENDOR = os.environ.get("MCP_TEST_DB", "sqlite")
+
+
+def database(name: str = "mcp_django") -> dict[str, Any]:
+    """An entry of DATABASES, whose test database is this process's own."""
+    own = f"test_{name}_{os.getpid()}"
+    return {"CONN_MAX_AGE": 60, **KINDS[VENDOR](name, own)}
+
+
+def sqlite(name: str, own: str) -> dict[str, Any]:
+    # A file, not memory: tests with two connections need the real thing.
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": Path(gettempdir()) / f"{name}.sqlite3",
+        "OPTIONS": {
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+        "TEST": {"NAME": Path(gettempdir()) / f"{own}.sqlite3"},
+    }
+
+
+def postgresql(name: str, own: str) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": os.environ.get("MCP_TEST_PG_NAME", "test"),
+        "HOST": os.environ.get("MCP_TEST_PG_HOST", "127.0.0.1"),
+        "PORT": os.environ.get("MCP_TEST_PG_PORT", "5432"),
+        "USER": os.environ.get("MCP_TEST_PG_USER", "postgres"),
+        "TEST": {"NAME": own},
+    }
+
+
+def mariadb(name: str, own: str) -> dict[str, Any]:
+    import pymysql  # type: ignore[import-untyped]
+
+    # mysqlclient has no wheels; this is the way that PyMySQL documents for Django.
+    pymysql.install_as_MySQLdb()
+    return {
+        "ENGINE": "django.db.backends.mysql",
+        "NAME": os.environ.get("MCP_TEST_MARIADB_NAME", "test"),
+        "HOST": os.environ.get("MCP_TEST_MARIADB_HOST", "127.0.0.1"),
+        "PORT": os.environ.get("MCP_TEST_MARIADB_PORT", "3306"),
+        "USER": os.environ.get("MCP_TEST_MARIADB_USER", "root"),
+        "PASSWORD": os.environ.get("MCP_TEST_MARIADB_PASSWORD", ""),
+        "OPTIONS": {"charset": "utf8mb4"},
+        "TEST": {"NAME": own, "CHARSET": "utf8mb4"},
+    }
+
+
+KINDS = {"sqlite": sqlite, "postgresql": postgresql, "mariadb": mariadb}
