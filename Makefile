@@ -57,3 +57,14 @@ lint: $(VENV)/dev.stamp
 .PHONY: bench
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.run
+
+# make conformance              the official suite against a site of fixtures (needs npm)
+# make conformance-site PORT=   only that site
+
+.PHONY: conformance
+conformance: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.conformance_site.run
+
+.PHONY: conformance-site
+conformance-site: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.conformance_site.serve $(PORT)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from mcp_django.protocol.content import AudioContent as Audio
     from mcp_django.protocol.content import ImageContent as Image
+    from mcp_django.protocol.content import TextContent as Text
     from mcp_django.protocol.results import ToolResult
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "NotRegistered",
     "ResourceContents",
     "ResourceLink",
+    "Text",
     "ToolError",
     "ToolResult",
     "is_registered",
@@ -62,6 +64,7 @@ HOMES = {
     "Image": ("protocol.content", "ImageContent"),
     "ResourceContents": ("protocol.content", "ResourceContents"),
     "ResourceLink": ("protocol.content", "ResourceLink"),
+    "Text": ("protocol.content", "TextContent"),
     "ToolError": ("exceptions", "ToolError"),
     "ToolResult": ("protocol.results", "ToolResult"),
     "is_registered": ("exposure.registry", "is_registered"),
