@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.contenttypes.fields import GenericForeignKey, GenericRelation
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
@@ -176,3 +177,28 @@ class Odd(models.Model):
     """A key of a class that nobody knows."""
 
     word = WordField(primary_key=True)
+
+
+class Application(models.Model):
+    """As packages for OAuth have it."""
+
+    # Apps without migrations get their tables before those that have some.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, db_constraint=False, related_name="applications"
+    )
+    name = models.CharField(max_length=50)
+    client_id = models.CharField(max_length=64)
+    client_secret = models.CharField(max_length=128)  # hidden
+    options = models.JSONField(default=dict)  # hidden, and so are its keys
+    logo = models.FileField(blank=True)
+    manifest = models.FileField(blank=True)  # hidden
+
+
+class AccessToken(models.Model):
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, db_constraint=False, related_name="tokens"
+    )
+    application = models.ForeignKey(Application, models.CASCADE, related_name="tokens")
+    token = models.CharField(max_length=64)  # hidden
+    scope = models.TextField(blank=True)
+    expires = models.DateTimeField(null=True)
