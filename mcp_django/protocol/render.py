@@ -99,7 +99,9 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
         case CompletionResult():
             return {"completion": completion(result)}
         case InitializeResult():
-            return greeting(server, features) | {
+            # In the words of the revision that was agreed on, not of the one that was assumed.
+            agreed = Revision(result.protocol_version).features
+            return greeting(server, agreed) | {
                 "protocolVersion": result.protocol_version,
                 "serverInfo": server.implementation(),
             }

@@ -55,14 +55,23 @@ def test_the_table_has_every_revision_and_is_honest_about_transports():
     assert all(row[2:] == [NOT_YET, NOT_YET] for row in ROWS.values())
 
 
+def test_what_is_announced_is_what_the_table_says(asked):
+    client, told = asked
+
+    hello = client.discover() if client.revision.era is Era.MODERN else client.initialize()
+
+    announced = {"tools", "resources", "prompts"}
+    if client.revision.features.completions_capability:
+        announced.add("completions")
+    assert told[:4] == ["tools", "resources", "prompts", "completion"]
+    assert set(hello["capabilities"]) - {"experimental"} == announced
+
+
 def test_tools_and_resources_work_where_the_table_says_so(asked):
     client, told = asked
     Order.objects.create(number="A1", total=5)
 
-    hello = client.discover() if client.revision.era is Era.MODERN else client.initialize()
-
     assert told[:2] == ["tools", "resources"]
-    assert set(hello["capabilities"]) - {"experimental"} == {"tools", "resources"}
     assert "find_records" in {one["name"] for one in client.list_tools()}
     found = client.call_tool("find_records", model="shop.order", fields=["number"])
     assert json.loads(found.text)["records"] == [{"number": "A1"}]
@@ -70,6 +79,18 @@ def test_tools_and_resources_work_where_the_table_says_so(asked):
     uri = "django://objects/shop.order"
     assert uri in {one["uri"] for one in client.list_resources()}
     assert client.read_resource(uri)["records"][0]["number"] == "A1"
+
+
+def test_prompts_and_completion_work_where_the_table_says_so(asked):
+    client, told = asked
+    model = {"type": "ref/resource", "uri": "django://models/{model}"}
+    argument = {"name": "model", "value": "shop.ord"}
+
+    completed = client.request("completion/complete", {"ref": model, "argument": argument})
+
+    assert told[2:4] == ["prompts", "completion"]
+    assert completed["completion"]["values"] == ["shop.order"]
+    assert "prompts" in client.request("prompts/list")
 
 
 def test_progress_streams_where_the_table_says_so(asked):
@@ -95,8 +116,6 @@ def test_batches_work_where_the_table_says_so(asked):
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("prompts/list", {}),
-        ("completion/complete", {}),
         ("resources/subscribe", {"uri": "django://site"}),
         ("subscriptions/listen", {}),
     ],

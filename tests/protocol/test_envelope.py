@@ -345,8 +345,6 @@ def test_an_unsupported_version_is_answered_with_those_that_are(version):
         "resources/subscribe",
         "resources/unsubscribe",
         "subscriptions/listen",
-        "completion/complete",
-        "prompts/list",
         "",
     ],
 )
