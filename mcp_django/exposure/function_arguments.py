@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from decimal import Decimal
 from difflib import get_close_matches
@@ -124,16 +124,22 @@ class Arguments:
         return Refused(sentence, [name])
 
     def _refusal(self, refused: Refused, examples: Mapping[str, Any]) -> ToolError:
-        """The sentence, and a call with what is required and what the sentence is about."""
+        return ToolError(refused.sentence + self.shown_call(examples, refused.names))
+
+    def shown_call(self, examples: Mapping[str, Any], names: Collection[str]) -> str:
+        """A sentence with a call that is valid: what is required, and these arguments.
+
+        Empty where there are no examples of what is required.
+        """
         example = {
             name: examples[name]
             for name in self.annotations
-            if name in examples and (name in self.required or name in refused.names)
+            if name in examples and (name in self.required or name in names)
         }
         text = msgspec.json.encode(example).decode()
         if len(text) > LONGEST_EXAMPLE or not example.keys() >= set(self.required):
-            return ToolError(refused.sentence)
-        return ToolError(f"{refused.sentence} A valid call: {self.tool} {text}")
+            return ""
+        return f" A valid call: {self.tool} {text}"
 
     def _make_examples(self) -> dict[str, Any]:
         made = {}

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
 from mcp_django.exposure import resources
 from mcp_django.exposure.describe import describe, example
 from mcp_django.exposure.find import find_records as find
@@ -89,7 +90,12 @@ class RecordTool:
         # Some clients send null for what they leave out.
         arguments = {name: value for name, value in arguments.items() if value is not None}
         examples = partial(examples_for, rights, arguments.get("model"))
-        encoded = self.function(rights, **self.arguments.read(arguments, examples=examples))
+        read = self.arguments.read(arguments, examples=examples)
+        try:
+            encoded = self.function(rights, **read)
+        except ToolError as error:
+            call = self.arguments.shown_call(examples(), arguments.keys())
+            raise ToolError(f"{error}{call}") from None
         # Encoded once: as it is for programs, and as text for models.
         return ToolResult(
             content=[TextContent(encoded.decode())],
@@ -104,7 +110,12 @@ def examples_for(rights: Rights, label: object) -> dict[str, Any]:
     if not exposures:
         return {"uri": SITE}
     exposure = next((one for one in exposures if one.label == label), exposures[0])
-    found: dict[str, Any] = {"uri": SITE, **example(reach_of(rights, exposure))}
+    reach = reach_of(rights, exposure)
+    found: dict[str, Any] = {"uri": SITE, **example(reach)}
+    if "filters" in found:
+        found |= {"exclude": found["filters"], "any_of": [found["filters"]]}
+    if reach.search:
+        found["search"] = "a"
     keys = [part.name for part in exposure.model._meta.pk_fields]
     first = find(rights, exposure, {"limit": 1}).encoded_records
     for record in msgspec.json.decode(first):
