@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NoReturn
 
+from django.db import connections
 from django.db.models import Q, QuerySet
 from django.db.models.query import ModelIterable
 from django.db.models.sql import Query
@@ -103,4 +105,27 @@ def sealed_rows(base: QuerySet[Any]) -> Sealed:
     """
     holder = Query(base.model)
     holder.get_initial_alias()
-    return Sealed([holder.build_where(Q(pk__in=base.values("pk")))])
+    rows: Any = base.values("pk")
+    if rows.query.is_sliced and not may_be_limited(rows.db):
+        kind: Any = type(rows.query)
+        rows.query.__class__ = as_table(kind)
+    return Sealed([holder.build_where(Q(pk__in=rows))])
+
+
+def may_be_limited(using: str) -> bool:
+    """Whether IN takes a query with LIMIT. MySQL and MariaDB want it in a table of its own."""
+    features: Any = connections[using].features
+    return bool(features.allow_sliced_subqueries_with_in)
+
+
+@cache
+def as_table(base: Any) -> type[Query]:
+    """A query of the same class that stands in FROM of another: `(SELECT * FROM (...))`."""
+
+    class TableQuery(base):  # type: ignore[misc]
+        def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+            sql, params = super().as_sql(compiler, connection)
+            # Django wrote it, with the values kept apart.
+            return f"(SELECT * FROM {sql} AS mcp_rows)", params  # noqa: S608
+
+    return TableQuery

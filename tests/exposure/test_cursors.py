@@ -238,7 +238,8 @@ def test_the_next_page_starts_in_the_index(shop, django_assert_num_queries):
     with django_assert_num_queries(1) as seen:
         page(caller(), Order, **arguments, cursor=cursor)
 
-    assert '"nasty_order"."number" <= ' in seen.captured_queries[0]["sql"]
+    column = ".".join(map(connection.ops.quote_name, ("nasty_order", "number")))
+    assert f"{column} <= " in seen.captured_queries[0]["sql"]
 
 
 def test_what_cannot_travel_in_a_cursor_is_our_bug():

@@ -27,13 +27,14 @@ SLOW = {
     "sqlite": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1e9) "
     "SELECT count(*) FROM c",
     "postgresql": "SELECT pg_sleep(5)",
+    "mysql": "SELECT SLEEP(5)",
 }
 
 
 def run(sql):
     with connection.cursor() as cursor:
         cursor.execute(sql)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 @pytest.mark.parametrize("is_atomic", [True, False])
