@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from asgiref.sync import iscoroutinefunction
-from django.core.exceptions import (
-    ImproperlyConfigured,
-    ObjectDoesNotExist,
-    PermissionDenied,
-    ValidationError,
-)
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.functional import Promise
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.docstrings import parse_docstring
 from mcp_django.exposure.function_arguments import Arguments
+from mcp_django.exposure.function_checks import (
+    Permission,
+    check_atomic,
+    check_function,
+    check_permission,
+)
 from mcp_django.exposure.function_results import Results
 from mcp_django.exposure.names import check_tool_name
+from mcp_django.exposure.refusals import refusals_in_words
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.registry import registry as default_registry
 from mcp_django.exposure.signatures import read_signature
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Permission: TypeAlias = str | Callable[[HttpRequest], Any]
-LONGEST_VALIDATION = 2000
 
 logger = logging.getLogger("mcp_django")
 
@@ -163,59 +161,6 @@ class FunctionTool:
             if connections.settings[alias]["ATOMIC_REQUESTS"]
             or (self.atomic and alias == DEFAULT_DB_ALIAS)
         ]
-
-
-@contextmanager
-def refusals_in_words() -> Iterator[None]:
-    """Django's ways to refuse a request, as sentences that tell nothing else."""
-    try:
-        yield
-    except PermissionDenied as error:
-        raise ToolError("You may not do this.") from error
-    except (Http404, ObjectDoesNotExist) as error:
-        raise ToolError("There is no such object.") from error
-    except ValidationError as error:
-        raise ToolError(messages_of(error)[:LONGEST_VALIDATION]) from error
-
-
-def messages_of(error: ValidationError) -> str:
-    if not hasattr(error, "error_dict"):
-        return " ".join(error.messages)
-    return " ".join(
-        " ".join(messages) if field == "__all__" else f"{field}: {' '.join(messages)}"
-        for field, messages in error.message_dict.items()
-    )
-
-
-def check_permission(permission: Permission | None, *, tool: str) -> Permission | None:
-    if permission is None or callable(permission):
-        return permission
-    app, _, codename = permission.partition(".")
-    if app and codename:
-        return permission
-    raise ImproperlyConfigured(
-        f"{permission!r} is not a permission for the tool {tool!r}. Write the label of the app, "
-        'a dot and the codename: permission="shop.view_order".'
-    )
-
-
-def check_atomic(function: Callable[..., Any], *, tool: str) -> bool:
-    if iscoroutinefunction(function):
-        raise ImproperlyConfigured(
-            f"The tool {tool!r} is async, and a transaction cannot span an await. "
-            "Drop atomic=True, or make the function sync."
-        )
-    return True
-
-
-def check_function(function: Any) -> None:
-    if not inspect.isfunction(function):
-        raise ImproperlyConfigured(f"@mcp.tool decorates functions, not {function!r}.")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ImproperlyConfigured(
-            f"{function.__qualname__}() yields. A tool returns one value; say what happens "
-            "meanwhile with mcp.Context.progress()."
-        )
 
 
 def scope_of(*, read_only: bool, destructive: bool | None) -> str:
