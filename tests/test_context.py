@@ -6,6 +6,7 @@ from django.http import HttpRequest
 import mcp_django as mcp
 from mcp_django.principal import Principal
 from mcp_django.protocol.revisions import Revision
+from tests.spec import requirement
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def test_progress_without_a_token_is_not_sent(make_context, sent):
     assert sent == []
 
 
+@requirement("progress:token")
 def test_progress_that_does_not_rise_is_dropped(make_context, sent):
     context = make_context(progress_token=0)
 

@@ -4,8 +4,10 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
 from mcp_django.principal import ACTION, DELETE, READ, WRITE, Principal, Restriction, satisfies
+from tests.spec import requirement
 
 
+@requirement("authorization:scope-hierarchy")
 @pytest.mark.parametrize(
     ("granted", "needed", "enough"),
     [

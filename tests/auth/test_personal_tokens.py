@@ -15,6 +15,7 @@ from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Restriction
 from mcp_django.token_secrets import is_well_formed, new_secret
+from tests.spec import requirement
 
 #: Whatever the reason.
 SAME = r"^The credential is not valid\.$"
@@ -227,6 +228,7 @@ def test_a_header_of_five_kilobytes_is_refused_without_a_query(present, django_a
         authenticate(present("Bearer mcp_" + "a" * 5000))
 
 
+@requirement("authorization:no-query-token")
 @pytest.mark.django_db
 def test_a_token_in_the_address_or_the_body_is_no_credential(present, secret):
     request = present(path=f"/mcp?access_token={secret}", data={"access_token": secret})

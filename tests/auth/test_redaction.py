@@ -17,6 +17,7 @@ from mcp_django.auth.redaction import (
     redact,
 )
 from mcp_django.token_secrets import new_secret
+from tests.spec import requirement
 
 SECRET = new_secret()
 
@@ -73,6 +74,7 @@ def test_credentials_are_found_in_whatever_clothes(text, clean):
     assert redact(text) == clean
 
 
+@requirement("logs:credentials")
 @pytest.mark.parametrize("name", [*LOGGERS, "mcp_django.deep.below", "daphne.http"])
 def test_no_watched_logger_lets_a_token_through(keep, name, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG, logger=name)

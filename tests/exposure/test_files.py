@@ -9,6 +9,7 @@ from django.core.files.base import ContentFile
 
 from mcp_django.testing import Client, ProtocolFailure
 from tests.shop.models import Memo
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -68,6 +69,7 @@ def test_a_file_that_is_gone_from_storage_is_not_found(client, memo):
     assert refusal(client, f"django://files/shop.memo/{memo.pk}/scan") == "Resource not found."
 
 
+@requirement("resources:uris")
 def test_a_stored_name_that_leaves_the_storage_is_not_followed(client, memo):
     Memo.objects.update(scan="../../../../etc/passwd")
 

@@ -21,6 +21,7 @@ from mcp_django.exposure.signatures import Given, read_signature
 from mcp_django.protocol.results import ToolResult
 from tests.exposure.function_tools import accepts, call, text_of, tool_of
 from tests.exposure.test_schemas import Address, Colour, Line, Period, Size, Status
+from tests.spec import requirement
 
 EMPTY: list[int] = []
 
@@ -308,6 +309,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from([*everything.__annotations__, "self", "ctx"]) | st.text()
 
 
+@requirement("tools:validation", "tools:argument-errors")
 @settings(deadline=None)
 @given(arguments=st.dictionaries(NAMES, JSON), valid=st.booleans())
 def test_any_arguments_give_a_result_or_a_tool_error(everything_tool, arguments, valid):

@@ -22,6 +22,7 @@ from mcp_django.protocol.content import ResourceLink, TextContent
 from mcp_django.protocol.results import ToolResult
 from tests.exposure.function_tools import accepts, data_of, text_of
 from tests.exposure.test_schemas import Address, Line, Period, Size, Status
+from tests.spec import requirement
 
 LINK = ResourceLink(uri="django://site", name="The site")
 TEXT = TextContent("Hello.")
@@ -42,6 +43,7 @@ def make(annotation: Any, value: Any) -> ToolResult:
     return Results("report", annotation).make(value)
 
 
+@requirement("tools:output-schema", "tools:structured-text")
 @pytest.mark.parametrize(
     ("annotation", "value", "data"),
     [
@@ -173,6 +175,7 @@ def test_an_error_needs_to_keep_no_promise():
     assert data_of(detailed) == {"why": 1}
 
 
+@requirement("tools:output-schema")
 @pytest.mark.parametrize(
     ("annotation", "value"),
     [

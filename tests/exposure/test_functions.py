@@ -26,6 +26,7 @@ from mcp_django.principal import ACTION, DELETE, READ, SCOPES, WRITE
 from mcp_django.protocol.results import ToolAnnotations
 from tests.exposure.function_tools import accepts, call, context_of, rights_of, text_of, tool_of
 from tests.shop.models import Memo
+from tests.spec import requirement
 
 if TYPE_CHECKING:
     from tests.exposure.test_schemas import Address
@@ -76,6 +77,7 @@ def test_the_public_decorator_offers_the_tool_on_the_site():
         registry.remove_tool("greet")
 
 
+@requirement("tools:names")
 def test_a_name_that_is_taken_is_an_error_at_import():
     offered = Registry()
     tool(registry=offered)(greet)
@@ -115,6 +117,7 @@ def test_a_lazy_title_stands_beside_a_plain_description():
     assert tool_of(greet, title=_("Yes")).definition.description == "Greet somebody."
 
 
+@requirement("tools:hints")
 @pytest.mark.parametrize(
     ("options", "expected", "scope"),
     [
@@ -195,6 +198,7 @@ def test_a_type_from_inside_a_function_is_refused_at_registration():
         tool_of(find)
 
 
+@requirement("definitions:described")
 def test_a_tool_without_a_description_is_refused():
     with pytest.raises(ImproperlyConfigured, match="Give the function a docstring"):
         tool(registry=Registry())(undocumented)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.exposure.names import check_tool_name, suggest_tool_name
+from tests.spec import requirement
 
 
 @pytest.mark.parametrize("name", ["a", "revenue", "mark_shipped", "top_10", "a" * 40])
@@ -13,6 +14,7 @@ def test_a_plain_name_is_kept(name):
     assert check_tool_name(name) == name
 
 
+@requirement("tools:names")
 @pytest.mark.parametrize(
     "name",
     ["", "A", "1st", "_private", "two__parts", "with-hyphen", "with.dot", "a\n", "é", "a" * 41],

@@ -15,6 +15,7 @@ from mcp_django.principal import READ, Principal, Restriction
 from mcp_django.testing import Client, ProtocolFailure
 from tests.shop.admin import OrderAdmin
 from tests.shop.models import Customer, Ledger, Memo, Order
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -241,6 +242,7 @@ def test_read_only_leaves_no_tool_that_writes(make_user, settings, switch):
     assert Order.objects.get().status == "new"
 
 
+@requirement("tools:access")
 def test_a_right_that_is_taken_away_is_gone_at_the_next_call(make_user):
     user = make_user("ada", "view_order", is_staff=True)
     client = Client(user=user)
@@ -306,6 +308,7 @@ def test_a_misspelt_model_is_answered_with_those_of_this_caller(client, make_use
     assert "shop.order" not in blind.call_tool("describe_model", model="orders").text
 
 
+@requirement("tools:access")
 def test_code_of_the_site_is_asked_at_every_call_of_a_known_caller(client, replaced):
     Order.objects.create(number="A1")
     asked = []

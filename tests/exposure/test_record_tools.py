@@ -9,6 +9,7 @@ from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.tools import BUILT_IN
 from mcp_django.testing import Client
 from tests.shop.models import Customer, Order
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +40,7 @@ def test_the_whole_set_costs_a_model_less_than_two_thousand_tokens():
     assert len(msgspec.json.encode(definitions)) < 2000 * 4
 
 
+@requirement("tools:structured-text")
 def test_text_and_structured_content_are_the_same_json(client):
     Order.objects.create(number='A "1"')
 
@@ -103,6 +105,7 @@ def test_another_users_cursor_is_refused(client, make_user):
     assert "cursor" in answer.text
 
 
+@requirement("tools:argument-errors")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -8,6 +8,7 @@ import pytest
 from mcp_django.exposure import resources
 from mcp_django.testing import Client, ProtocolFailure
 from tests.shop.models import Customer, Memo, Order
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +60,13 @@ def test_a_collection_follows_its_cursor(client):
     assert second["next_cursor"] is None
 
 
+@requirement(
+    "resources:not-found-legacy",
+    "resources:not-found",
+    "resources:never-empty",
+    "resources:hidden",
+    "resources:uris",
+)
 @pytest.mark.parametrize(
     "uri",
     [
@@ -109,6 +117,7 @@ def test_a_hidden_column_and_an_unknown_one_answer_alike(client):
     assert refusal("margin") == refusal("nargim").replace("nargim", "margin")
 
 
+@requirement("definitions:described")
 def test_resources_and_templates_are_listed_with_descriptions(client):
     listed = client.list_resources()
     templates = client.list_all("resources/templates/list", "resourceTemplates")
@@ -147,6 +156,7 @@ def test_clients_without_resources_reach_them_through_tools(client, order):
     assert text == client.read_resource("django://site")
 
 
+@requirement("resources:access")
 def test_without_the_scope_to_read_no_resource_exists(staff):
     client = Client(user=staff, scopes=["mcp:action"])
 

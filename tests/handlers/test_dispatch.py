@@ -19,6 +19,7 @@ from mcp_django.protocol.results import ToolResult
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
+from tests.spec import requirement
 
 MODERN = Revision.V2026_07_28
 
@@ -35,6 +36,7 @@ def test_every_method_that_is_served_has_a_handler():
 # What a tool can come to
 
 
+@requirement("tools:execution-errors")
 @pytest.mark.django_db
 def test_a_tool_error_is_a_result_that_the_model_reads(client, revision):
     client = CheckedClient(token=client.token, revision=revision)
@@ -45,6 +47,7 @@ def test_a_tool_error_is_a_result_that_the_model_reads(client, revision):
     assert result.text == "There is no such day. Ask for one that exists."
 
 
+@requirement("jsonrpc:internal-error", "security:errors")
 @pytest.mark.django_db
 def test_a_bug_is_an_internal_error_whose_number_stands_in_the_log(client, revision, caplog):
     client = CheckedClient(token=client.token, revision=revision)
@@ -99,6 +102,7 @@ def test_a_call_that_nobody_waits_for_has_no_answer(staff, monkeypatch):
         answer(context_of(staff), Request(1, "tools/list"), server_info(streams=True))
 
 
+@requirement("tools:unknown")
 @pytest.mark.django_db
 def test_an_unknown_tool_and_a_forbidden_one_are_the_same(client, revision, make_user):
     clerk = make_user("clerk", is_staff=True)
@@ -120,6 +124,7 @@ def test_an_unknown_tool_and_a_forbidden_one_are_the_same(client, revision, make
 # Methods
 
 
+@requirement("jsonrpc:unknown-method", "envelope:method-not-found")
 @pytest.mark.django_db
 def test_an_unknown_method_is_404_in_the_modern_era_only(client, revision):
     client = CheckedClient(token=client.token, revision=revision)
@@ -131,6 +136,7 @@ def test_an_unknown_method_is_404_in_the_modern_era_only(client, revision):
     assert raised.value.status == (404 if revision is MODERN else 200)
 
 
+@requirement("resources:not-found-legacy", "resources:not-found", "errors:reserved-codes")
 @pytest.mark.django_db
 @pytest.mark.parametrize("uri", ["django://objects/shop.ledger", "django://nothing", "x:y"])
 def test_a_resource_that_is_not_there_is_named_in_the_words_of_the_revision(client, revision, uri):
@@ -143,6 +149,7 @@ def test_a_resource_that_is_not_there_is_named_in_the_words_of_the_revision(clie
     assert raised.value.data == {"uri": uri}
 
 
+@requirement("jsonrpc:invalid-params")
 @pytest.mark.django_db
 def test_params_of_the_wrong_type_are_named(client, revision):
     client = CheckedClient(token=client.token, revision=revision)

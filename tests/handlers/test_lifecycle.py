@@ -5,12 +5,14 @@ import pytest
 from mcp_django.protocol.revisions import LATEST_LEGACY, Era, Revision
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
 LEGACY = [revision for revision in Revision if revision.era is Era.LEGACY]
 
 
+@requirement("lifecycle:result", "lifecycle:capabilities-served")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 def test_the_handshake_tells_who_the_server_is_and_what_it_can(client, revision):
     client = CheckedClient(token=client.token, revision=revision)
@@ -22,6 +24,7 @@ def test_the_handshake_tells_who_the_server_is_and_what_it_can(client, revision)
     assert hello["capabilities"].keys() - {"completions"} == {"tools", "resources", "prompts"}
 
 
+@requirement("lifecycle:version-offered")
 @pytest.mark.parametrize("requested", ["1999-01-01", "2026-07-28", "soon"])
 def test_a_handshake_for_what_has_none_agrees_on_the_newest_that_has(client, requested):
     params = {
@@ -36,6 +39,7 @@ def test_a_handshake_for_what_has_none_agrees_on_the_newest_that_has(client, req
     assert answer.messages[0]["result"]["protocolVersion"] == LATEST_LEGACY.value
 
 
+@requirement("lifecycle:params-required")
 @pytest.mark.parametrize("member", ["protocolVersion", "capabilities", "clientInfo"])
 def test_a_handshake_that_is_not_whole_names_what_is_missing(client, member):
     params = {
@@ -52,6 +56,7 @@ def test_a_handshake_that_is_not_whole_names_what_is_missing(client, member):
     assert member in error["message"]
 
 
+@requirement("lifecycle:ping")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 def test_ping_is_answered_by_nothing(client, revision):
     client = CheckedClient(token=client.token, revision=revision)

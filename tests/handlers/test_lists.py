@@ -7,6 +7,7 @@ from mcp_django.exposure.registry import registry
 from mcp_django.handlers import lists
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +34,7 @@ LISTS = [
 ]
 
 
+@requirement("tools:order", "resources:listed", "lists:pages")
 @pytest.mark.parametrize(("method", "member", "key"), LISTS)
 def test_pages_hold_everything_once_and_in_order(
     client, small_pages, settings, method, member, key
@@ -58,6 +60,7 @@ def refusal(client, cursor, method="tools/list"):
     return refused.value.code, refused.value.message
 
 
+@requirement("lists:cursors")
 @pytest.mark.parametrize("cursor", ["", "nonsense", "1", "a:b:c", "\u0000", "x" * 10_000])
 def test_a_cursor_that_nobody_made_is_refused(client, revision, cursor):
     client = CheckedClient(token=client.token, revision=revision)
@@ -68,6 +71,7 @@ def test_a_cursor_that_nobody_made_is_refused(client, revision, cursor):
     assert "without a cursor" in message
 
 
+@requirement("security:handles")
 def test_a_cursor_of_another_user_is_refused(client, small_pages, make_user):
     cursor = client.request("tools/list")["nextCursor"]
     other = CheckedClient(user=make_user("eve", is_staff=True))

@@ -9,10 +9,12 @@ from django.http import HttpRequest
 import mcp_django as mcp
 from mcp_django.testing import ProtocolFailure
 from tests.clients import WSGIClient
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
 
+@requirement("authorization:no-passthrough")
 def test_a_tool_sees_no_credential(client, add_tool):
     def dump(request: HttpRequest, ctx: mcp.Context) -> str:
         """Show everything of the request."""

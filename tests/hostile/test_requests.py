@@ -13,6 +13,7 @@ from mcp_django.testing import Client
 from mcp_django.transports.endpoint import understand
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import Service
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +74,7 @@ def test_a_header_that_means_nothing_here_changes_nothing(staff, name, value):
     assert answer.messages[0]["result"]["tools"] == usual
 
 
+@requirement("authorization:no-query-token")
 def test_a_token_anywhere_but_in_its_header_is_none(staff):
     secret = Client(user=staff).token.encode()
     places = [

@@ -24,6 +24,7 @@ from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.jsonrpc import Batch, Notification, Request, Response
 from mcp_django.protocol.revisions import Revision
+from tests.spec import requirement
 
 PREFIX = "io.modelcontextprotocol/"
 MODERN, LEGACY, UNKNOWN = "2026-07-28", "2025-06-18", "2099-01-01"
@@ -57,6 +58,7 @@ def refusal(headers, request):
 # Evidence and routes
 
 
+@requirement("envelope:header-whitespace")
 @pytest.mark.parametrize(
     ("value", "evidence"),
     [
@@ -91,6 +93,7 @@ def expected_route(version, has_envelope, method):
     return Route.LEGACY
 
 
+@requirement("envelope:body-decides")
 @pytest.mark.parametrize(
     ("version", "has_envelope", "method"), list(product(VERSIONS, (False, True), METHODS))
 )
@@ -132,6 +135,7 @@ def test_an_envelope_tells_revision_client_and_capabilities():
     assert (found.client, found.capabilities) == (client, capabilities)
 
 
+@requirement("envelope:client-optional")
 @pytest.mark.parametrize("client", [None, "c", 1, []])
 def test_a_client_need_not_say_who_it_is(client):
     silent = open_envelope(modern_headers(), request(meta=META))
@@ -140,6 +144,7 @@ def test_a_client_need_not_say_who_it_is(client):
     assert silent.client == odd.client == {}
 
 
+@requirement("results:trace-accepted", "envelope:no-session")
 def test_trace_and_session_marks_change_nothing():
     meta = META | {"traceparent": "00-0-0-00", "x/y": 1, "progressToken": 1}
     marked = modern_headers(mcp_session_id="a", last_event_id="b", mcp_param_x="c")
@@ -147,6 +152,7 @@ def test_trace_and_session_marks_change_nothing():
     assert open_envelope(marked, request(meta=meta)).revision is Revision.V2026_07_28
 
 
+@requirement("http:revision-assumed")
 @pytest.mark.parametrize(
     ("version", "revision"),
     [
@@ -163,6 +169,7 @@ def test_a_legacy_request_has_the_revision_of_its_header(version, revision):
     assert (found.revision, found.client, found.capabilities) == (revision, {}, {})
 
 
+@requirement("envelope:body-decides")
 @pytest.mark.parametrize("version", [None, LEGACY, "2024-11-05", MODERN])
 def test_initialize_without_an_envelope_is_a_handshake_whatever_revision_the_header_has(version):
     client = {"name": "c", "version": "1"}
@@ -273,6 +280,14 @@ RUNGS = {
 }
 
 
+@requirement(
+    "envelope:meta-required",
+    "envelope:revision-header",
+    "envelope:method-header",
+    "envelope:name-header",
+    "envelope:headers-once",
+    "errors:id-echoed",
+)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_a_request_that_fails_one_rung_gets_its_error_and_keeps_its_id(rung):
     arrange, (code, status, sentence) = RUNGS[rung]
@@ -327,6 +342,7 @@ def test_the_ladder_has_its_rungs_in_the_order_of_the_specification():
     ]
 
 
+@requirement("envelope:unsupported-revision")
 @pytest.mark.parametrize("version", [LEGACY, UNKNOWN, "x" * 200])
 def test_an_unsupported_version_is_answered_with_those_that_are(version):
     meta = envelope(protocolVersion=version)
@@ -336,6 +352,7 @@ def test_an_unsupported_version_is_answered_with_those_that_are(version):
     assert error.data == {"supported": [MODERN], "requested": version[:80]}
 
 
+@requirement("envelope:method-not-found", "envelope:removed-methods")
 @pytest.mark.parametrize(
     "method",
     [
@@ -354,6 +371,7 @@ def test_what_this_server_does_not_serve_in_the_modern_era_is_not_found(method):
     assert (error.code, error.status, error.request_id) == (-32601, 404, 1)
 
 
+@requirement("logging:unknown-level")
 @pytest.mark.parametrize("level", LOG_LEVELS)
 def test_each_of_the_eight_log_levels_is_known(level):
     meta = envelope(logLevel=level)
@@ -362,6 +380,7 @@ def test_each_of_the_eight_log_levels_is_known(level):
     assert len(set(LOG_LEVELS)) == 8
 
 
+@requirement("logging:unknown-level")
 @pytest.mark.parametrize("level", ["", "INFO", "warn", "trace", 1, None, [], {}, ["info"]])
 def test_anything_else_is_no_log_level(level):
     error = refusal(modern_headers(), request(meta=envelope(logLevel=level)))
@@ -381,6 +400,7 @@ def test_a_name_that_is_no_string_is_a_matter_of_the_params(method, member, valu
     assert found.revision is Revision.V2026_07_28
 
 
+@requirement("envelope:encoded-names", "envelope:header-whitespace")
 @pytest.mark.parametrize(
     ("header", "name"),
     [
@@ -437,6 +457,7 @@ MODERN_BATCH = Batch((request("tools/list"), request("tools/list", meta=META)))
 BATCH = Batch((request("tools/list"), NOTIFICATION))
 
 
+@requirement("batch:refused", "envelope:one-message")
 @pytest.mark.parametrize(
     ("version", "message", "code"),
     [

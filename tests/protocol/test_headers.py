@@ -14,6 +14,7 @@ from mcp_django.protocol.headers import (
     encode_value,
     media_type,
 )
+from tests.spec import requirement
 
 JSON, SSE = "application/json", "text/event-stream"
 
@@ -62,6 +63,7 @@ def test_text_that_http_would_change_travels_as_base64(text):
     assert encode_value(text) == f"=?base64?{expected}?="
 
 
+@requirement("envelope:malformed-names")
 @pytest.mark.parametrize(
     "value",
     [
@@ -83,6 +85,7 @@ def test_nothing_between_the_markers_is_the_empty_text():
     assert decode_value("=?base64??=") == ""
 
 
+@requirement("envelope:malformed-names")
 @pytest.mark.parametrize(
     "payload",
     ["YQ", "YQ=", "Y", "YR==", "YQ==YQ==", "Y Q==", "Y-_=", "####", "/w==", "7aCA", "=", "YQ==\n"],
@@ -102,6 +105,7 @@ def test_a_value_beyond_ascii_is_refused(value):
     assert caught.value.code == HEADER_MISMATCH
 
 
+@requirement("http:header-case", "envelope:header-whitespace")
 def test_names_are_matched_without_case_and_values_trimmed_but_kept_in_case():
     headers = Headers([(b"MCP-Method", b" \tTools/List \t")])
 
@@ -146,6 +150,7 @@ def test_a_media_type_is_told_without_its_parameters(value, expected):
     assert media_type(value) == expected
 
 
+@requirement("http:accept-absent")
 @pytest.mark.parametrize(
     ("header", "expected"),
     [

@@ -24,6 +24,7 @@ from mcp_django.protocol.jsonrpc import (
     join_batch,
     requests_of,
 )
+from tests.spec import requirement
 
 FOUR_MIB = 4 * 1024 * 1024
 
@@ -107,6 +108,7 @@ def test_members_are_counted_whatever_their_strings_hold(value):
     assert decode_json(text.encode()) == json.loads(text)
 
 
+@requirement("jsonrpc:parse-error", "jsonrpc:utf-8", "jsonrpc:hostile-json")
 @pytest.mark.parametrize(
     "body",
     [
@@ -190,6 +192,7 @@ def test_colons_and_braces_in_strings_make_no_key_stand_twice(text):
     assert decode_json(text.encode()) == json.loads(text)
 
 
+@requirement("jsonrpc:hostile-json")
 @given(st.integers(1, 70), st.integers(1, 64), st.sampled_from(["[", '{"a":']))
 def test_nesting_is_allowed_down_to_the_limit_and_no_deeper(depth, limit, opening):
     closing = "]" if opening == "[" else "}"
@@ -205,6 +208,7 @@ def test_nesting_is_allowed_down_to_the_limit_and_no_deeper(depth, limit, openin
         assert caught.value.code == PARSE_ERROR
 
 
+@requirement("jsonrpc:hostile-json")
 @pytest.mark.parametrize(
     ("head", "unit", "tail"),
     [
@@ -253,6 +257,7 @@ def test_many_elements_that_are_no_messages_cost_little_more_than_to_decode_them
 # Messages
 
 
+@requirement("jsonrpc:id-repeated")
 @given(ids)
 def test_an_id_keeps_its_value_and_type(request_id):
     message = decode(request(id=request_id))
@@ -261,11 +266,13 @@ def test_an_id_keeps_its_value_and_type(request_id):
     assert (message.id, type(message.id)) == (request_id, type(request_id))
 
 
+@requirement("jsonrpc:request-id")
 @pytest.mark.parametrize("request_id", ["", "x" * 10_000, "1", 0, -1, 2**63 - 1, -(2**63)])
 def test_an_id_at_the_edge_is_an_id(request_id):
     assert decode(request(id=request_id)) == Request(request_id, "ping")
 
 
+@requirement("jsonrpc:request-id")
 @pytest.mark.parametrize(
     "request_id", [None, True, False, 1.0, 1.5, 1e300, 2**63, -(2**63) - 1, 10**4000, [], {}, [1]]
 )
@@ -276,6 +283,7 @@ def test_what_is_no_id_is_refused_and_not_echoed(request_id):
     assert error.request_id is None
 
 
+@requirement("jsonrpc:version-member", "errors:id-echoed")
 @pytest.mark.parametrize(
     "members",
     [
@@ -308,6 +316,7 @@ def test_a_value_that_is_no_object_is_an_invalid_request(value):
     assert error.request_id is None
 
 
+@requirement("jsonrpc:version-member")
 def test_a_message_without_jsonrpc_is_refused():
     assert refusal(b'{"id": 1, "method": "ping"}').code == INVALID_REQUEST
 
@@ -321,6 +330,7 @@ def test_unknown_members_of_a_message_are_ignored():
     assert decode(request(extra={"a": 1})) == Request(1, "ping")
 
 
+@requirement("jsonrpc:notification-unanswered")
 def test_a_message_without_an_id_is_a_notification():
     body = b'{"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": 1}}'
 
@@ -362,6 +372,7 @@ def test_what_is_neither_request_nor_response_is_refused(members, request_id):
 # Batches
 
 
+@requirement("batch:answered")
 def test_a_batch_keeps_the_order_and_holds_an_error_where_an_element_is_no_message():
     body = b"[%s, 1, [], {}, %s, %s]" % (
         request(),
@@ -383,6 +394,7 @@ def test_a_batch_keeps_the_order_and_holds_an_error_where_an_element_is_no_messa
     assert list(requests_of(batch)) == [Request(1, "ping")]
 
 
+@requirement("batch:length")
 @pytest.mark.parametrize(("length", "is_batch"), [(0, False), (1, True), (3, True), (4, False)])
 def test_a_batch_has_at_least_one_message_and_at_most_the_limit(length, is_batch):
     body = b"[" + b",".join([request()] * length) + b"]"
@@ -405,6 +417,7 @@ def test_the_only_request_of_a_single_message_is_itself():
 # Encoding
 
 
+@requirement("jsonrpc:id-repeated", "jsonrpc:version-member")
 @given(ids, st.dictionaries(st.text(), scalars.filter(lambda one: type(one) is not int)))
 def test_a_result_repeats_the_id_and_is_one_line(request_id, result):
     body = encode_result(request_id, result)
@@ -413,6 +426,7 @@ def test_a_result_repeats_the_id_and_is_one_line(request_id, result):
     assert not set(b"\r\n") & set(body)
 
 
+@requirement("errors:id-echoed", "jsonrpc:result-or-error")
 @pytest.mark.parametrize(
     ("request_id", "id_optional", "expected"),
     [
@@ -433,6 +447,7 @@ def test_an_unreadable_id_is_null_or_absent_and_a_readable_one_echoed(
     assert wire == {"jsonrpc": "2.0", "error": {"code": -32600, "message": "No."}} | expected
 
 
+@requirement("jsonrpc:error-shape")
 def test_the_data_of_an_error_stands_beside_its_message():
     wire = json.loads(encode_error(ProtocolError(-32602, "No.", {"a": 1}), id_optional=True))
 

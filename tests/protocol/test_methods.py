@@ -8,6 +8,7 @@ from mcp_types.methods import CLIENT_REQUESTS
 from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
 from mcp_django.protocol.methods import METHODS, NAME_PARAMS, parse_params, served
 from mcp_django.protocol.revisions import Era, Revision
+from tests.spec import requirement
 
 BOTH = {
     "tools/list",
@@ -23,6 +24,7 @@ SERVED = {Era.LEGACY: BOTH | {"initialize", "ping"}, Era.MODERN: BOTH | {"server
 NAMES = {name for name, _ in CLIENT_REQUESTS} | {"", "rpc.discover", "tools/List", "tools/list "}
 
 
+@requirement("jsonrpc:unknown-method", "envelope:method-not-found", "envelope:removed-methods")
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_method_is_served_in_its_eras_only(revision, name):
     if name in SERVED[revision.era]:
@@ -59,6 +61,7 @@ def test_the_header_name_repeats_one_member_of_some_methods():
     }
 
 
+@requirement("jsonrpc:invalid-params")
 @pytest.mark.parametrize(
     ("method", "params", "member"),
     [
@@ -86,6 +89,7 @@ def test_the_params_of_a_list_may_be_empty_and_an_empty_cursor_is_one(params):
     assert parse_params("tools/list", params).cursor == params.get("cursor")
 
 
+@requirement("tasks:removed")
 @pytest.mark.parametrize("arguments", [None, {}, {"a": [1]}])
 def test_a_tool_call_has_a_name_and_maybe_arguments(arguments):
     params = parse_params("tools/call", {"name": "a", "arguments": arguments, "task": {}})

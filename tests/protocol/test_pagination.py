@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.protocol.pagination import page_after
+from tests.spec import requirement
 
 names = st.sets(st.text(alphabet="abc", max_size=3))
 
@@ -27,6 +28,7 @@ def test_the_pages_of_a_list_are_the_list(items, size):
     assert last is None
 
 
+@requirement("lists:pages")
 @given(st.lists(names, min_size=1), st.integers(1, 3))
 def test_a_list_that_changes_between_pages_neither_repeats_nor_skips_what_stayed(versions, size):
     """Each page is of another version of the list; the last version is read to its end."""
@@ -46,6 +48,7 @@ def test_a_list_that_changes_between_pages_neither_repeats_nor_skips_what_stayed
     assert stayed <= set(seen)
 
 
+@requirement("lists:pages")
 @pytest.mark.parametrize(
     ("last", "expected"),
     [

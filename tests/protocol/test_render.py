@@ -31,6 +31,7 @@ from mcp_django.protocol.results import (
 )
 from mcp_django.protocol.revisions import Era, Revision
 from tests.oracle import assert_valid_message, assert_valid_result
+from tests.spec import requirement
 
 V24, V2503, V2506, V2511, V26 = Revision
 SERVER = ServerInfo(name="Shop", version="2.3", instructions="Ask for orders.")
@@ -93,6 +94,7 @@ def wire(result, revision, server=SERVER):
     return json.loads(encode_result(1, render(result, revision, server)))["result"]
 
 
+@requirement("lifecycle:negotiated-only", "render:members")
 @pytest.mark.parametrize(
     ("method", "revision"),
     [
@@ -108,6 +110,9 @@ def test_every_result_is_one_that_the_revision_knows(method, revision):
     )
 
 
+@requirement(
+    "render:modern-members", "results:type", "results:server-info", "results:extension-types"
+)
 @pytest.mark.parametrize("method", RESULTS)
 def test_the_modern_envelope_of_a_result_exists_in_the_modern_era_only(method, revision):
     found = wire(RESULTS[method], revision)
@@ -120,6 +125,7 @@ def test_the_modern_envelope_of_a_result_exists_in_the_modern_era_only(method, r
         assert found["_meta"] == {"io.modelcontextprotocol/serverInfo": SERVER_INFO}
 
 
+@requirement("caching:members", "caching:private", "caching:never")
 @pytest.mark.parametrize(
     ("method", "ttl"),
     [
@@ -142,6 +148,7 @@ def test_what_may_be_kept_is_private_and_a_call_is_never_kept(method, ttl):
 # Definitions
 
 
+@requirement("render:members", "schemas:verbatim")
 @pytest.mark.parametrize(
     ("revision", "members"),
     [
@@ -159,6 +166,7 @@ def test_a_tool_has_the_members_that_its_revision_knows(revision, members):
     assert tool["inputSchema"] == TOOL.input_schema
 
 
+@requirement("tools:hints")
 def test_the_hints_of_a_tool_are_all_given():
     annotations = wire(RESULTS["tools/list"], V26)["tools"][0]["annotations"]
 
@@ -192,6 +200,7 @@ def test_an_output_schema_without_an_object_at_its_root_waits_for_the_modern_era
     assert found.get("outputSchema") == (root if revision is V26 else None)
 
 
+@requirement("render:members")
 @pytest.mark.parametrize(
     ("revision", "members"),
     [(V24, set()), (V2503, set()), (V2506, {"title"}), (V2511, {"title"}), (V26, {"title"})],
@@ -232,6 +241,7 @@ def test_what_a_resource_does_not_say_is_left_out():
     assert found[2]["annotations"] == {"audience": ["user"]}
 
 
+@requirement("lists:pages")
 @pytest.mark.parametrize(("cursor", "is_there"), [(None, False), ("", True), ("x", True)])
 def test_the_next_cursor_is_absent_on_the_last_page_and_never_null(cursor, is_there, revision):
     page = ListResult(key="tools", definitions=[], next_cursor=cursor)
@@ -245,6 +255,7 @@ def test_the_next_cursor_is_absent_on_the_last_page_and_never_null(cursor, is_th
 # Contents
 
 
+@requirement("resources:contents")
 def test_text_stays_text_and_bytes_travel_as_base64():
     text, blob = wire(RESULTS["resources/read"], V24)["contents"]
 
@@ -253,6 +264,7 @@ def test_text_stays_text_and_bytes_travel_as_base64():
     assert "text" not in blob
 
 
+@requirement("resources:contents")
 @given(st.text(), st.binary())
 def test_any_contents_are_valid_in_every_revision(text, blob):
     result = ReadResult(
@@ -269,6 +281,7 @@ def test_any_contents_are_valid_in_every_revision(text, blob):
         assert base64.b64decode(found["contents"][1]["blob"]) == blob
 
 
+@requirement("render:content-blocks")
 def test_a_link_is_a_sentence_with_the_uri_where_the_revision_has_no_links(revision):
     result = ToolResult(content=[LINK, ResourceLink(uri="a:b", name="b")])
 
@@ -327,6 +340,7 @@ def test_a_result_without_structured_content_has_none(revision):
     assert found["isError"] is False
 
 
+@requirement("tools:execution-errors")
 def test_the_error_of_a_tool_is_a_result_that_says_so(revision):
     found = wire(ToolResult.error("Name a country."), revision)
 
@@ -338,6 +352,7 @@ def test_the_error_of_a_tool_is_a_result_that_says_so(revision):
 # The server about itself
 
 
+@requirement("lifecycle:result", "lifecycle:capabilities-served", "lifecycle:tasks-capability")
 @pytest.mark.parametrize("one", [Revision.V2024_11_05, Revision.V2025_11_25])
 def test_the_handshake_tells_the_agreed_revision_the_server_and_what_is_served(one):
     """In the words of that revision too: it was not known yet when the request came."""
@@ -352,6 +367,7 @@ def test_the_handshake_tells_the_agreed_revision_the_server_and_what_is_served(o
     }
 
 
+@requirement("discovery:result", "lifecycle:tasks-capability")
 def test_discovery_names_the_modern_revisions_and_has_the_server_in_meta_only():
     found = wire(DiscoverResult(), V26)
 
@@ -373,6 +389,7 @@ def test_a_server_without_instructions_or_streams_says_so(result, revision):
     assert "logging" not in found["capabilities"]
 
 
+@requirement("lifecycle:completions-capability")
 def test_completion_has_no_capability_in_the_first_revision(revision):
     found = ServerInfo(name="a", version="1").capabilities(revision.features)
 
@@ -382,6 +399,7 @@ def test_completion_has_no_capability_in_the_first_revision(revision):
 # Notifications
 
 
+@requirement("progress:message")
 @pytest.mark.parametrize("token", ["a", "", 0, 7])
 def test_progress_is_a_notification_that_the_revision_knows(token, revision):
     body = notification(progress(token, 1, total=2.5, message="half"), revision)

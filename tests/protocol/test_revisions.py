@@ -16,6 +16,7 @@ from mcp_django.protocol.revisions import (
     Features,
     Revision,
 )
+from tests.spec import requirement
 
 TEXTS = [revision.value for revision in Revision]
 #: The first revision that has a feature; it stays in the ones behind.
@@ -58,6 +59,7 @@ def test_a_feature_is_there_from_its_revision_on(revision, feature):
     assert getattr(revision.features, feature) is (revision.value >= SINCE[feature])
 
 
+@requirement("batch:answered", "batch:refused")
 def test_one_revision_only_has_batches():
     assert [one.value for one in Revision if one.features.batches] == ["2025-03-26"]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.revisions import Revision
 from mcp_django.protocol.session import negotiate
+from tests.spec import requirement
 
 CLIENT = {"name": "test", "version": "1"}
 
@@ -17,6 +18,7 @@ def params(**members):
     return {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT} | members
 
 
+@requirement("lifecycle:version-agreed", "lifecycle:version-offered")
 @pytest.mark.parametrize(
     ("requested", "answered"),
     [
@@ -47,6 +49,7 @@ def test_any_requested_revision_is_answered_with_one_of_the_legacy_era(requested
     assert agreed.value == requested or agreed is Revision.V2025_11_25
 
 
+@requirement("lifecycle:params-required")
 @pytest.mark.parametrize("member", ["protocolVersion", "capabilities", "clientInfo"])
 @pytest.mark.parametrize("value", ["absent", None, 1, [], True])
 def test_a_required_member_that_is_missing_or_of_another_type_is_named(member, value):

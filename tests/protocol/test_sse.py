@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from mcp_django.protocol.jsonrpc import encode_result
 from mcp_django.protocol.sse import KEEP_ALIVE, encode_event
+from tests.spec import requirement
 
 
+@requirement("envelope:stream-headers")
 def test_a_message_is_one_event_without_an_id():
     assert encode_event(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'
 

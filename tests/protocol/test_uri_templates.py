@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.protocol.uri_templates import URITemplate, decode, encode, parse_query
+from tests.spec import requirement
 
 OBJECT = URITemplate("django://objects/{model}/{pk}")
 COLLECTION = URITemplate("django://objects/{model}{?filters*,search,order_by,cursor}")
@@ -40,6 +41,7 @@ def test_query_values_come_back_from_an_expanded_template(filters, search):
     assert parse_query(query) == wanted
 
 
+@requirement("resources:templates")
 @given(st.text())
 def test_an_encoded_value_has_unreserved_characters_and_octets_only(text):
     assert decode(encode(text)) == text
@@ -47,6 +49,7 @@ def test_an_encoded_value_has_unreserved_characters_and_octets_only(text):
     assert not set(":/?#[]@!$&'()*+,;= \"<>") & set(encode(text))
 
 
+@requirement("resources:templates")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

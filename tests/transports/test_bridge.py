@@ -15,6 +15,7 @@ from mcp_django.transports.bridge import match_of, response_of
 from mcp_django.transports.endpoint import Reply
 from tests.clients import CheckedClient
 from tests.shop.models import Order
+from tests.spec import requirement
 from tests.transports.middlewares import seen
 from tests.transports.wire import PATIENCE, Connection
 
@@ -265,6 +266,7 @@ def test_sessions_and_messages_work_and_nothing_of_them_is_kept(client, run):
 # What middleware answers by itself
 
 
+@requirement("security:errors")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "status"),

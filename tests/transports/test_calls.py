@@ -12,6 +12,7 @@ from mcp_django.exceptions import Cancelled
 from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import Revision
 from tests.shop.models import Order
+from tests.spec import requirement
 from tests.transports.wire import PATIENCE, Connection, finished, speaking
 
 LATEST = Revision.V2025_11_25
@@ -41,6 +42,7 @@ def watcher(seen):
     return work, started, release
 
 
+@requirement("envelope:disconnect-cancels")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_a_modern_client_that_leaves_cancels_its_call(client, add_tool):
@@ -63,6 +65,7 @@ async def test_a_modern_client_that_leaves_cancels_its_call(client, add_tool):
     assert not await Order.objects.filter(number="done").aexists()
 
 
+@requirement("http:disconnect-is-no-cancel")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_a_legacy_client_that_leaves_does_not_cancel_its_call(client, add_tool):
@@ -192,6 +195,7 @@ async def test_a_server_whose_receive_fails_has_lost_the_client(client, add_tool
 # Lanes and limits
 
 
+@requirement("lifecycle:ping")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_slow_tools_of_the_project_hold_up_neither_queries_nor_ping(
@@ -234,6 +238,7 @@ async def test_a_full_queue_answers_503_with_the_id_and_when_to_come_back(
     assert "busy" in call.json["error"]["message"]
 
 
+@requirement("limits:handlers")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_a_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(

@@ -23,6 +23,7 @@ from mcp_django.transports.endpoint import (
     understand,
 )
 from tests.oracle import assert_valid_message
+from tests.spec import requirement
 
 MODERN, LEGACY, UNKNOWN = "2026-07-28", "2025-06-18", "2099-01-01"
 PREFIX = "io.modelcontextprotocol/"
@@ -70,6 +71,7 @@ def old(version):
 # Who is not let in at all
 
 
+@requirement("http:origin", "http:localhost", "envelope:origin-first")
 @pytest.mark.parametrize(
     ("host", "origin", "status"),
     [
@@ -522,6 +524,15 @@ def understood(row):
     return understand(row.verb, sent(row.headers, *row.more), encoded(row.body))
 
 
+@requirement(
+    "http:refusals",
+    "http:get",
+    "http:unsupported-revision",
+    "envelope:post-only",
+    "envelope:unsupported-revision",
+    "envelope:method-not-found",
+    "errors:json-body",
+)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(row):
     exchange = understood(row)
@@ -537,6 +548,7 @@ def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(row):
         assert wire["error"]["data"] == {"supported": [MODERN], "requested": row.requested}
 
 
+@requirement("errors:reserved-codes")
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if row.verb == "POST"], ids=lambda row: row.name
 )
@@ -560,6 +572,7 @@ def test_a_version_that_nobody_serves_is_refused_in_the_newest_words():
 # What is understood
 
 
+@requirement("http:accept-absent", "envelope:header-whitespace")
 @pytest.mark.parametrize(
     ("headers", "body", "revision"),
     [
@@ -608,6 +621,11 @@ def test_accept_may_stand_in_two_lines():
     assert understand("POST", split, encoded(call())).refusal is None
 
 
+@requirement(
+    "jsonrpc:notification-unanswered",
+    "jsonrpc:unknown-notification",
+    "envelope:notification-accepted",
+)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -637,6 +655,7 @@ def test_a_notification_asks_for_nothing_and_gets_no_message(headers, body):
     assert (exchange.refusal, exchange.calls, exchange.is_batch) == (None, (), False)
 
 
+@requirement("http:unknown-response")
 @pytest.mark.parametrize("version", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
 @pytest.mark.parametrize(
     "body",
@@ -694,6 +713,7 @@ def test_a_batch_of_notifications_and_responses_asks_for_nothing():
     assert (exchange.refusal, exchange.calls) == (None, ())
 
 
+@requirement("batch:no-handshake")
 def test_a_handshake_in_a_batch_is_refused_alone():
     exchange = understand("POST", sent({}), encoded([call("initialize")]))
 
@@ -722,6 +742,7 @@ def exchange_of(headers, body):
     return understand("POST", sent(headers), encoded(body))
 
 
+@requirement("envelope:disconnect-cancels", "http:disconnect-is-no-cancel")
 def test_a_lost_connection_cancels_modern_calls_only():
     assert exchange_of(modern(), with_meta()).disconnect_cancels
     assert not exchange_of(old("2025-11-25"), call()).disconnect_cancels
@@ -771,6 +792,7 @@ bodies: list[Any] = [call(), with_meta(), [call()], FIRST, call("initialize"), {
 messages = st.binary() | st.sampled_from([encoded(one) for one in bodies])
 
 
+@requirement("errors:json-body")
 @given(
     st.sampled_from(["POST", "POST", "GET", "DELETE", "X"]),
     st.dictionaries(st.sampled_from(["accept", "mcp-method", "mcp-name"]), st.text("ab=?*/")),

@@ -11,6 +11,7 @@ from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.endpoint import understand
 from mcp_django.transports.serving import PendingReply, failed, run_async, too_slow
 from tests.clients import CheckedClient
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +35,7 @@ def exchange_of(client, body, headers=None):
 # Refusals of the whole request
 
 
+@requirement("authorization:401")
 def test_a_credential_that_is_wrong_is_challenged_with_an_error():
     answer = CheckedClient(token="wrong").post(NOTIFICATION)
 
@@ -50,6 +52,7 @@ def test_every_challenge_is_told(configure):
     assert CheckedClient().post(NOTIFICATION).headers["www-authenticate"] == "Basic, Bearer"
 
 
+@requirement("security:closed")
 def test_a_site_without_authenticators_serves_nobody_and_tells_only_its_log(configure, caplog):
     configure(AUTHENTICATORS=[])
 
@@ -61,6 +64,7 @@ def test_a_site_without_authenticators_serves_nobody_and_tells_only_its_log(conf
     assert "AUTHENTICATORS" in caplog.text
 
 
+@requirement("tools:validation")
 def test_too_many_calls_are_told_when_to_come_back(client, configure):
     configure(CALLS_PER_MINUTE=1)
     client.call_tool("echo", text="x")
@@ -108,6 +112,7 @@ def test_a_failure_carries_the_id_of_the_request_and_the_number_in_the_log(clien
     assert b'"data":{"id":"abc"}' in reply.body
 
 
+@requirement("limits:handlers")
 @pytest.mark.parametrize(
     "body",
     [

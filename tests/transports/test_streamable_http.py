@@ -12,6 +12,7 @@ from mcp_django.transports.executor import lanes
 from mcp_django.transports.streamable_http import MCPApplication
 from tests.clients import CheckedClient
 from tests.shop.models import Order
+from tests.spec import requirement
 from tests.transports.cases import PING, REFUSED, STRANGERS, Case
 from tests.transports.wire import PATIENCE, Connection, finished, speaking
 
@@ -27,6 +28,7 @@ def eve(make_user):
 # One URL, all revisions
 
 
+@requirement("http:one-path", "envelope:both-eras")
 @pytest.mark.django_db
 def test_every_revision_lists_and_calls_at_the_same_url(client, revision):
     client = speaking(client, revision)
@@ -57,6 +59,7 @@ def test_the_legacy_handshake_agrees_on_the_revision_and_opens_no_session(client
     assert "mcp-session-id" not in answer.headers
 
 
+@requirement("envelope:both-eras", "envelope:nothing-remembered")
 @pytest.mark.django_db
 def test_requests_of_all_revisions_may_follow_each_other_in_any_order(client):
     speakers = [speaking(client, revision) for revision in Revision]
@@ -65,6 +68,7 @@ def test_requests_of_all_revisions_may_follow_each_other_in_any_order(client):
         assert first.call_tool("echo", text="a").text == second.call_tool("echo", text="a").text
 
 
+@requirement("http:answer-type")
 @pytest.mark.django_db
 def test_an_answer_is_json_that_no_cache_may_keep(client):
     message = client.message("tools/list")
@@ -77,6 +81,7 @@ def test_an_answer_is_json_that_no_cache_may_keep(client):
     assert answer.headers["cache-control"] == "no-store"
 
 
+@requirement("security:equal-ids")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_two_clients_with_the_same_id_get_their_own_answers(client, eve, add_tool):
@@ -98,6 +103,7 @@ async def test_two_clients_with_the_same_id_get_their_own_answers(client, eve, a
     assert second.json["result"]["content"][0]["text"] == "eve"
 
 
+@requirement("http:accepted", "lifecycle:initialized", "http:unknown-response")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "body",
@@ -116,6 +122,7 @@ def test_what_needs_no_answer_gets_202_and_an_empty_body(client, body):
     assert "content-type" not in answer.headers
 
 
+@requirement("http:refusals")
 @pytest.mark.django_db
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 def test_a_known_caller_is_told_what_is_wrong_with_the_request(client, configure, case: Case):
@@ -128,6 +135,7 @@ def test_a_known_caller_is_told_what_is_wrong_with_the_request(client, configure
     assert "error" in answer.messages[0]
 
 
+@requirement("authorization:401")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "case", [case for case in REFUSED if case.name not in STRANGERS], ids=lambda case: case.name
@@ -238,6 +246,7 @@ def batch_of(client, *calls):
     return [client.message(method, params) for method, params in calls]
 
 
+@requirement("batch:answered")
 @pytest.mark.django_db
 def test_a_batch_is_answered_by_an_array_without_entries_for_notifications(client):
     client = speaking(client, BATCHES)

@@ -13,6 +13,7 @@ from mcp_django.transports import calls
 from mcp_django.transports.endpoint import Reply
 from mcp_django.transports.streams import ResponseStream
 from tests.clients import CheckedClient
+from tests.spec import requirement
 from tests.transports.wire import PATIENCE, Connection, Gate, finished
 
 MODERN = Revision.V2026_07_28
@@ -32,6 +33,7 @@ def post(client, message):
 # A tool that reports progress
 
 
+@requirement("http:answer-type", "envelope:stream-messages", "envelope:stream-headers")
 @pytest.mark.django_db
 @pytest.mark.parametrize("token", ["t", 0, 7])
 def test_a_tool_that_reports_progress_is_answered_by_a_stream(client, revision, token):
@@ -61,6 +63,7 @@ def test_progress_says_in_words_where_a_revision_can(client, revision):
     assert ("message" in first["params"]) == (revision is not Revision.V2024_11_05)
 
 
+@requirement("envelope:stream-headers")
 @pytest.mark.django_db
 def test_events_have_no_ids_since_nothing_can_be_resumed(client, revision):
     client = CheckedClient(token=client.token, revision=revision)
@@ -70,6 +73,7 @@ def test_events_have_no_ids_since_nothing_can_be_resumed(client, revision):
     assert not [line for line in lines if line.startswith(b"id")]
 
 
+@requirement("progress:token")
 @pytest.mark.django_db
 @pytest.mark.parametrize("token", [None, True, 1.5, {}, []])
 def test_without_a_token_that_can_be_one_progress_is_dropped(client, token):
@@ -79,6 +83,7 @@ def test_without_a_token_that_can_be_one_progress_is_dropped(client, token):
     assert len(answer.messages) == 1
 
 
+@requirement("progress:token", "http:stream-ends")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_each_report_goes_out_when_it_is_made_and_values_rise(client, add_tool):
@@ -129,6 +134,7 @@ async def test_of_many_reports_at_once_the_last_arrives(client):
     assert len(values) < 5000
 
 
+@requirement("progress:token")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_nothing_follows_the_answer(client, add_tool, gate, settings):
@@ -213,6 +219,7 @@ async def test_the_last_report_is_sent_even_if_the_answer_is_ready_with_it(clien
 # Errors before and after the first event
 
 
+@requirement("envelope:error-before-stream")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_an_error_before_the_first_report_is_json_with_its_status(client):

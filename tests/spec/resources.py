@@ -1,0 +1,126 @@
+"""Resources, templates, and subscriptions of the legacy era."""
+
+from __future__ import annotations
+
+from tests.spec.model import V26, Level, Missing, Requirement
+
+RESOURCES: tuple[Requirement, ...] = (
+    Requirement(
+        "resources:listed",
+        number=143,
+        level=Level.MUST,
+        sentence="Resources are announced, and they and their templates are listed in pages.",
+        chapter="server/resources",
+        looks_at="resources/list",
+    ),
+    Requirement(
+        "resources:not-found-legacy",
+        number=144,
+        level=Level.SHOULD,
+        sentence="A legacy client is told -32002 and the URI of what is not there.",
+        chapter="server/resources",
+        looks_at="resources/read",
+        removed_in=V26,
+        lacking="missing_resource_is_invalid_params",
+    ),
+    Requirement(
+        "resources:not-found",
+        number=145,
+        level=Level.MUST,
+        sentence="A modern client is told -32602 and the URI of what is not there.",
+        chapter="server/resources",
+        looks_at="resources/read",
+        added_in=V26,
+        feature="missing_resource_is_invalid_params",
+    ),
+    Requirement(
+        "resources:never-empty",
+        number=146,
+        level=Level.MUST,
+        sentence="A resource that is not there is an error and never an empty answer.",
+        chapter="server/resources",
+        looks_at="resources/read",
+        added_in=V26,
+    ),
+    Requirement(
+        "resources:contents",
+        number=147,
+        level=Level.MUST,
+        sentence="A part has its URI, and text or base64, and never both.",
+        chapter="server/resources",
+        looks_at="resources/read",
+    ),
+    Requirement(
+        "resources:uris",
+        number=148,
+        level=Level.MUST,
+        sentence="A URI is checked: no other scheme, no way out of the storage.",
+        chapter="server/resources",
+        looks_at="resources/read",
+    ),
+    Requirement(
+        "resources:access",
+        number=149,
+        level=Level.SHOULD,
+        sentence="Rights are asked before a resource is read, and before it is listed.",
+        chapter="server/resources",
+        looks_at="resources/read",
+    ),
+    Requirement(
+        "resources:templates",
+        number=150,
+        level=Level.MUST,
+        sentence="Templates are those of RFC 6570, in a scheme of our own.",
+        chapter="server/resources",
+        looks_at="resources/templates/list",
+    ),
+    Requirement(
+        "resources:attributes",
+        number=151,
+        level=Level.SHOULD,
+        sentence=(
+            "Sizes count bytes, priorities lie between 0 and 1, dates are ISO 8601 where they "
+            "exist."
+        ),
+        chapter="server/resources",
+        looks_at="resources/list",
+    ),
+    Requirement(
+        "subscriptions:subscribe",
+        number=152,
+        level=Level.MUST,
+        sentence="Subscribing and unsubscribing have empty results and may be repeated.",
+        chapter="server/resources",
+        looks_at="resources/subscribe",
+        removed_in=V26,
+        missing=Missing.SUBSCRIPTIONS,
+    ),
+    Requirement(
+        "subscriptions:updated",
+        number=153,
+        level=Level.MUST,
+        sentence="A session hears of what it subscribed to and of nothing else.",
+        chapter="server/resources",
+        looks_at="notifications/resources/updated",
+        removed_in=V26,
+        missing=Missing.SUBSCRIPTIONS,
+    ),
+    Requirement(
+        "subscriptions:resources-changed",
+        number=154,
+        level=Level.SHOULD,
+        sentence="Clients that were promised it are told when resources change.",
+        chapter="server/resources",
+        looks_at="notifications/resources/list_changed",
+        removed_in=V26,
+        missing=Missing.SUBSCRIPTIONS,
+    ),
+    Requirement(
+        "resources:hidden",
+        number=155,
+        level=Level.PROJECT,
+        sentence="What this caller may not see answers like what is not there.",
+        chapter="server/resources",
+        looks_at="resources/read",
+    ),
+)

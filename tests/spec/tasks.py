@@ -1,0 +1,101 @@
+"""Tasks."""
+
+from __future__ import annotations
+
+from tests.spec.model import V26, V2511, Level, Missing, Requirement
+
+TASKS: tuple[Requirement, ...] = (
+    Requirement(
+        "tasks:negotiated",
+        number=197,
+        level=Level.MUST,
+        sentence="Only a client that declared tasks on that request gets one.",
+        chapter="extensions/tasks",
+        looks_at="tools/call",
+        added_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:durable",
+        number=198,
+        level=Level.MUST,
+        sentence="A task can be asked for as soon as it was answered.",
+        chapter="extensions/tasks",
+        looks_at="tasks/get",
+        added_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:removed",
+        number=199,
+        level=Level.MUST,
+        sentence="Methods of the older tasks are not found, and the param task means nothing.",
+        chapter="extensions/tasks",
+        looks_at="any request",
+        added_in=V26,
+    ),
+    Requirement(
+        "tasks:capability",
+        number=200,
+        level=Level.MUST,
+        sentence="A client that did not declare tasks is told -32021.",
+        chapter="extensions/tasks",
+        looks_at="tasks/get",
+        added_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:outcome",
+        number=201,
+        level=Level.MUST,
+        sentence=(
+            "An unknown task is -32602; a tool's failure completes a task, and an error fails it."
+        ),
+        chapter="extensions/tasks",
+        looks_at="tasks/get",
+        added_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:access",
+        number=202,
+        level=Level.MUST,
+        sentence="Ids cannot be guessed, and every request about a task asks for rights.",
+        chapter="extensions/tasks",
+        looks_at="tasks/get",
+        added_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:input",
+        number=203,
+        level=Level.MUST,
+        sentence="No key of a question comes twice, and the rest waits for its answers.",
+        chapter="extensions/tasks",
+        looks_at="tasks/update",
+        added_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:legacy",
+        number=204,
+        level=Level.MUST,
+        sentence="The older tasks have states, a result that waits, and an owner.",
+        chapter="basic/utilities/tasks",
+        looks_at="tasks/get",
+        added_in=V2511,
+        removed_in=V26,
+        missing=Missing.TASKS,
+    ),
+    Requirement(
+        "tasks:support-required",
+        number=205,
+        level=Level.MUST,
+        sentence="A tool that runs as a task only is not found by other calls.",
+        chapter="basic/utilities/tasks",
+        looks_at="tools/call",
+        added_in=V2511,
+        removed_in=V26,
+        missing=Missing.TASKS,
+    ),
+)
