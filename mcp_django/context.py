@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from mcp_django.exceptions import Cancelled
 from mcp_django.principal import Principal
 from mcp_django.protocol.notifications import Notification, progress
+from mcp_django.protocol.param_headers import SentParams
 from mcp_django.protocol.revisions import Revision
 
 Notify: TypeAlias = Callable[[Notification], None]
@@ -34,6 +35,8 @@ class CallContext:
     revision: Revision
     #: Name and version of the connected program, as it says itself. Never a security input.
     client: Mapping[str, Any] = field(default_factory=dict)
+    #: The headers Mcp-Param-* of a modern HTTP request, and None elsewhere.
+    sent_params: SentParams | None = None
     progress_token: str | int | None = None
     notify: Notify = drop
     #: Set when nobody waits any more: the client left, or the time is over.

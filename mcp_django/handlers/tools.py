@@ -13,6 +13,7 @@ from mcp_django.exposure.tools import Outcome, Tool
 from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import parse_params
+from mcp_django.protocol.param_headers import check_params
 from mcp_django.protocol.results import ListResult, ToolResult
 
 
@@ -35,6 +36,9 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     tool = find_tool(call.name)
     if tool is None or not tool.exists_for(rights):
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {call.name[:80]}")
+    # Not sooner: whether a tool has such headers is a secret of those who may see it.
+    if context.sent_params is not None:
+        check_params(context.sent_params, call.arguments or {}, tool.definition.param_headers)
     try:
         return tool.call(context, rights, call.arguments or {})
     except ToolError as error:

@@ -23,6 +23,7 @@ from mcp_django.protocol.errors import (
 from mcp_django.protocol.headers import Headers, decode_value
 from mcp_django.protocol.jsonrpc import Batch, Message, Notification, Request, requests_of
 from mcp_django.protocol.methods import NAME_PARAMS, served
+from mcp_django.protocol.param_headers import SentParams, sent_params
 from mcp_django.protocol.revisions import ASSUMED, LATEST_LEGACY, MODERN, Era, Revision
 
 META = "io.modelcontextprotocol/"
@@ -90,6 +91,8 @@ class Envelope:
     revision: Revision
     client: Mapping[str, Any] = field(default_factory=dict)
     capabilities: Mapping[str, Any] = field(default_factory=dict)
+    #: The headers that repeat arguments. None where the peer has no such rule.
+    sent_params: SentParams | None = None
 
 
 EVIDENCE: dict[str | None, Evidence] = {
@@ -238,6 +241,7 @@ def climb(headers: Headers, request: Request) -> Envelope:
         revision=Revision(meta[REVISION_KEY]),
         client=client if isinstance(client, dict) else {},
         capabilities=meta[CAPABILITIES_KEY],
+        sent_params=sent_params(headers),
     )
 
 

@@ -39,6 +39,12 @@ class Headers:
     def count(self, name: str) -> int:
         return len(self._values.get(name, ()))
 
+    def starting_with(self, prefix: str) -> dict[str, list[str]]:
+        """The headers whose lower-case names begin so, each with all of its values."""
+        return {
+            name: list(values) for name, values in self._values.items() if name.startswith(prefix)
+        }
+
 
 def encode_value(text: str) -> str:
     """A value that survives HTTP: itself, or base64 of its UTF-8 between two markers."""

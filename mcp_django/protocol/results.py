@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mcp_django.protocol.content import Annotations, Content, ResourceContents, TextContent
+from mcp_django.protocol.param_headers import ParamHeaders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,8 @@ class ToolDefinition:
     annotations: ToolAnnotations
     title: str = ""
     output_schema: dict[str, Any] | None = None
+    #: Arguments that headers repeat. The schema says so to clients, in its own words.
+    param_headers: ParamHeaders = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
