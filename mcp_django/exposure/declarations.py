@@ -8,15 +8,18 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db.models import TextField
 
-from mcp_django.exposure.guard import FILTER, ORDER, RETURN
-from mcp_django.exposure.operators import kind_of
+from mcp_django.exposure.guard import FILTER, GROUP, METRIC, ORDER, RETURN
+from mcp_django.exposure.operators import kind_of, measures_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import ModelClass, Path, resolve
 
 SEARCH = "search"
 #: Prefixes of ModelAdmin.search_fields. "@" was MySQL's full text and means the default since.
 PREFIXES = {"^": "istartswith", "=": "iexact", "@": "icontains"}
+#: Characters of a text that is still a name of something.
+LONGEST_NAME = 255
 
 
 class Declaration:
@@ -40,6 +43,11 @@ class Declaration:
         if exposure.filter_fields is not None:
             self.paths[FILTER] = self._open("filter_fields", exposure.filter_fields)
         self.paths[ORDER] = self._orders()
+        self.paths[GROUP] = self._groups()
+        self.paths[METRIC] = self._metrics()
+        if type(exposure.smallest_group) is not int or exposure.smallest_group < 0:
+            given = ascii(exposure.smallest_group)[:60]
+            self._wrong("smallest_group", given, "is not a number of records")
         self.labels = self._open("label_fields", exposure.label_fields)
         for path in self.labels:
             if path.hops:
@@ -81,6 +89,39 @@ class Declaration:
                 )
         return paths
 
+    def _groups(self) -> tuple[Path, ...]:
+        given = self.exposure.group_fields
+        if given is None:
+            return tuple(path for path in self.paths[RETURN] if makes_groups(path))
+        paths = self._open("group_fields", given)
+        for path in paths:
+            self._check_single("group_fields", path)
+        return paths
+
+    def _metrics(self) -> tuple[Path, ...]:
+        given = self.exposure.metric_fields
+        if given is None:
+            return tuple(path for path in self.paths[RETURN] if is_measure(path))
+        paths = self._open("metric_fields", given)
+        shown = {path.names for path in self.paths[RETURN] if not self.exposure.aggregates_only}
+        for path in paths:
+            if not self._check_single("metric_fields", path):
+                continue
+            if path.names not in shown and "sum" not in measures_of(path.field):
+                self._wrong("metric_fields", path.text, "is not shown by records and has no sum")
+        return paths
+
+    def _check_single(self, what: str, path: Path) -> bool:
+        """Whether a record has one value there, and one that databases compare."""
+        if path.is_many:
+            model = next(hop.model for hop in path.hops if hop.is_many)._meta.label
+            self._wrong(what, path.text, f"has many values for one record; expose {model} for it")
+        elif kind_of(path.field) == "other":
+            self._wrong(what, path.text, "cannot be compared")
+        else:
+            return True
+        return False
+
     def _wrong(self, what: str, text: str, sentence: str) -> None:
         self.problems.append(f"{self.exposure.label}: {what}: {text} {sentence}.")
 
@@ -92,8 +133,25 @@ class Declaration:
     def passed(self) -> tuple[ModelClass, ...]:
         """The other models that a path passes, and those that a record may name by a label."""
         hops = [model for path in self.everything for hop in path.hops for model in hop.models]
-        labelled = [target for path in self.paths[RETURN] if (target := label_target(path))]
+        shown = (*self.paths[RETURN], *self.paths[GROUP])
+        labelled = [target for path in shown if (target := label_target(path))]
         return tuple(dict.fromkeys([*hops, *labelled]))
+
+
+def makes_groups(path: Path) -> bool:
+    """Whether records may share the value: no key, no long text, nothing beyond comparison."""
+    field, kind = path.field, kind_of(path.field)
+    longest = getattr(field, "max_length", None) or LONGEST_NAME + 1
+    is_long = kind == "text" and (isinstance(field, TextField) or longest > LONGEST_NAME)
+    # What is unique among customers is shared by all orders of one.
+    is_unique = field.unique and not any(hop.field.many_to_one for hop in path.hops)
+    return kind != "other" and not is_long and not is_unique
+
+
+def is_measure(path: Path) -> bool:
+    """Whether it is an amount or a time. A text has an order, but who asks for its largest?"""
+    field = path.field
+    return bool(measures_of(field)) and kind_of(field) != "text" and not field.primary_key
 
 
 def label_target(path: Path) -> ModelClass | None:

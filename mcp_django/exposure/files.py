@@ -11,7 +11,7 @@ from django.db.models import FileField
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure.find import get_record
+from mcp_django.exposure.find import check_shows_records, get_record
 from mcp_django.exposure.guard import RETURN
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
@@ -27,6 +27,7 @@ def read_file(
     Raises NotFound where the record, the field or the file does not exist for this caller, and
     QueryError for a file that is too large to be sent.
     """
+    check_shows_records(exposure)
     field = file_field(exposure, name)
     try:
         stored = msgspec.json.decode(get_record(rights, exposure, key, fields=[name]))[name]
@@ -64,6 +65,8 @@ def file_field(exposure: ModelExposure, name: str) -> FileField:
 
 def has_files(rights: Rights, exposure: ModelExposure) -> bool:
     """Whether this caller can see a field that names a file."""
+    if exposure.aggregates_only:
+        return False
     paths = reach_of(rights, exposure).paths[RETURN]
     return any(not path.hops and isinstance(path.field, FileField) for path in paths)
 

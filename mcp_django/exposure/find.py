@@ -51,6 +51,7 @@ def find_records(rights: Rights, exposure: ModelExposure, arguments: Mapping[str
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
+    check_shows_records(exposure)
     for name in arguments:
         if name not in ARGUMENTS:
             raise unknown(name, ARGUMENTS, "find_records")
@@ -71,6 +72,15 @@ def find_records(rights: Rights, exposure: ModelExposure, arguments: Mapping[str
         position = cursors.decode(bound(), arguments["cursor"], size=len(search.order))
     find = judged if rights.judges_objects(exposure.model) else listed
     return page(find(search, position, limit), bound)
+
+
+def check_shows_records(exposure: ModelExposure) -> None:
+    """Raise QueryError where there are numbers about records only, whatever is asked for."""
+    if exposure.aggregates_only:
+        raise QueryError(
+            f"Records of {exposure.label} are not shown, only numbers about groups of them. Call "
+            f'aggregate_records with {{"model": "{exposure.label}"}}.'
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +173,7 @@ def get_record(
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
     """
+    check_shows_records(exposure)
     reach = reach_of(rights, exposure)
     base = rights.rows(exposure.model)
     shape = shape_of(reach, fields, whole=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from django.db.models import Value, expressions, lookups
+from django.db.models import Avg, Count, Max, Min, Sum, Value, expressions, lookups
 from django.db.models.functions import datetime as dates
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import PositionRef, SQLCompiler
@@ -26,6 +26,9 @@ from mcp_django.exceptions import Leak
 from mcp_django.exposure.paths import Column, Trail
 
 RETURN, FILTER, ORDER = "return", "filter", "order"
+GROUP, METRIC = "group", "metric"
+#: What may be counted, and whose smallest and largest value may be shown.
+COUNTED, EXTREME = "counted", "extreme"
 
 LOOKUPS = frozenset(
     [
@@ -63,6 +66,25 @@ TRANSPARENT = frozenset(
         dates.ExtractMinute,
     }
 )
+#: In groups only: elsewhere nobody asks for them.
+BUCKETS = frozenset(
+    {
+        dates.TruncYear,
+        dates.TruncQuarter,
+        dates.TruncMonth,
+        dates.TruncWeek,
+        dates.TruncDay,
+        dates.TruncHour,
+    }
+)
+#: The use that each makes of its column.
+AGGREGATES: Mapping[Any, str] = {
+    Count: COUNTED,
+    Sum: METRIC,
+    Avg: METRIC,
+    Min: EXTREME,
+    Max: EXTREME,
+}
 
 
 class Sealed(WhereNode):
@@ -76,6 +98,11 @@ class Policy:
     table: str
     columns: Mapping[str, frozenset[Column]]
     joins: frozenset[Trail] = frozenset()
+
+    @property
+    def is_for_groups(self) -> bool:
+        """Whether the query shows groups and what is measured of them, and no records."""
+        return GROUP in self.columns
 
 
 class GuardedQuery(Query):
@@ -127,19 +154,26 @@ class Inspection:
             query.extra_tables,
             query.select_related,
             query.distinct,
-            query.group_by is not None,
+            query.group_by is not None and not self.is_grouped(),
             query._filtered_relations,
         )
         if any(odd) or query.get_meta().db_table != self.policy.table:
             raise Leak(f"Unexpected parts in the query: {odd}")
 
+    def is_grouped(self) -> bool:
+        # True would group by every column.
+        return self.policy.is_for_groups and isinstance(self.query.group_by, tuple)
+
     def run(self, select: Any, extra_select: Any, order_by: Any) -> None:
         self.joins()
+        shown, ordered = (GROUP, GROUP) if self.policy.is_for_groups else (RETURN, ORDER)
         self.visit(self.query.where, use=FILTER)
         for expression, _, _ in select:
-            self.visit(expression, use=RETURN)
+            self.visit(expression, use=shown)
         for expression, *_ in (*extra_select, *order_by):
-            self.visit(expression, use=ORDER)
+            self.visit(expression, use=ordered)
+        for expression in self.query.group_by or ():  # type: ignore[union-attr]
+            self.visit(expression, use=GROUP)
 
     def joins(self) -> None:
         sealed = self.query.sealed_aliases
@@ -177,11 +211,23 @@ class Inspection:
             self.operand(node.rhs, use=use)
         elif kind in (Sealed, GuardedQuery, NothingNode):
             return  # the site's own, or checked when it is compiled itself
-        elif kind in TRANSPARENT:
+        elif kind in TRANSPARENT or (kind in BUCKETS and use == GROUP):
             for source in node.get_source_expressions():
                 self.visit(source, use=use)
+        elif kind in AGGREGATES and self.policy.is_for_groups:
+            self.aggregate(node)
         else:
             raise Leak(f"An undeclared node: {kind.__name__}")
+
+    def aggregate(self, node: Any) -> None:
+        """Of one declared column, or of rows: no condition or order of its own."""
+        kind = type(node)
+        source, *others = node.get_source_expressions()
+        is_odd = any(others) or (node.distinct and kind is not Count)
+        if not is_odd and type(source) is expressions.Col:
+            self.column(source, use=AGGREGATES[kind])
+        elif is_odd or kind is not Count or type(source) is not expressions.Star:
+            raise Leak(f"An undeclared aggregate: {node!r}")
 
     def operand(self, value: Any, *, use: str) -> None:
         if isinstance(value, list | tuple | set):
@@ -193,6 +239,7 @@ class Inspection:
     def column(self, col: Any, *, use: str) -> None:
         if col.alias not in self.query.alias_map:
             raise Leak("A column of another query.")
-        if (self.trail(col.alias), col.target.column) not in self.policy.columns[use]:
+        allowed = self.policy.columns.get(use, ())
+        if (self.trail(col.alias), col.target.column) not in allowed:
             label = col.target.model._meta.label
             raise Leak(f"{use}: undeclared column {label}.{col.target.column}")

@@ -44,6 +44,19 @@ TRANSFORMS: dict[str, dict[str, tuple[int, int]]] = {
 PART_OPERATORS = ("exact", "in", "gt", "gte", "lt", "lte", "range")
 #: `placed_at__date` is built as a range of instants, so it has no `in`.
 DAY_OPERATORS = ("exact", "gt", "gte", "lt", "lte", "range")
+#: What can be worked out of many values, beside how many there are.
+SUMMED = ("sum", "avg", "min", "max")
+RANKED = ("min", "max")
+MEASURES: dict[str, tuple[str, ...]] = {
+    "integer": SUMMED,
+    "float": SUMMED,
+    "decimal": SUMMED,
+    "duration": SUMMED,
+    "date": RANKED,
+    "datetime": RANKED,
+    "time": RANKED,
+    "text": RANKED,
+}
 #: The first class that fits decides, so the special stand before the general.
 KINDS: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
     (models.JSONField, "other"),
@@ -71,6 +84,11 @@ def kind_of(field: Any) -> str:
     if isinstance(field, models.GeneratedField):
         return kind_of(field.output_field)
     return next((kind for known, kind in KINDS if isinstance(field, known)), "other")
+
+
+def measures_of(field: Any) -> tuple[str, ...]:
+    """A class of the site's own may store anything: cents, or what it has encrypted."""
+    return () if hasattr(field, "from_db_value") else MEASURES.get(kind_of(field), ())
 
 
 def transforms_of(kind: str) -> tuple[str, ...]:

@@ -57,6 +57,16 @@ class ModelExposure:
     search_fields: Sequence[str] = ()
     #: Columns that stand for a record of this model where another one refers to it.
     label_fields: Sequence[str] = ()
+    #: Paths that aggregates may group by, which shows their values. None: those of `fields` that
+    #: are neither unique nor long texts.
+    group_fields: Sequence[str] | None = None
+    #: Paths that aggregates may measure. None: numbers, durations, dates and times of `fields`.
+    #: One that is not in `fields` has a sum and an average only, over groups that are not small.
+    metric_fields: Sequence[str] | None = None
+    #: Say that records are never shown, only numbers about groups of them.
+    aggregates_only: bool = False
+    #: Groups of fewer records are left out of aggregates. With `aggregates_only` at least 5.
+    smallest_group: int = 0
     #: The order of records when the caller names none. Empty: by primary key.
     ordering: Sequence[str] = ()
     #: What a model should know before it asks: units, conventions, pitfalls.

@@ -20,7 +20,16 @@ from mcp_django.exposure.declarations import (
     label_target,
 )
 from mcp_django.exposure.declarations import problems as problems
-from mcp_django.exposure.guard import FILTER, ORDER, RETURN, Policy
+from mcp_django.exposure.guard import (
+    COUNTED,
+    EXTREME,
+    FILTER,
+    GROUP,
+    METRIC,
+    ORDER,
+    RETURN,
+    Policy,
+)
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import (
     Column,
@@ -70,7 +79,11 @@ class Reach:
             (path, PREFIXES.get(declaration.search_prefixes[path.text][0], "icontains"))
             for path in self.paths[SEARCH]
         )
-        self.labels = {path: found for path in self.paths[RETURN] if (found := self._label(path))}
+        self.labels = self._labels(self.paths[RETURN])
+        self.group_labels = self._labels(self.paths[GROUP])
+        shown = () if self.exposure.aggregates_only else self.paths[RETURN]
+        #: What records show to these callers, by the names of the fields on the way.
+        self.shown = frozenset(path.names for path in shown)
         #: The primary key breaks ties anyway, so that everybody may order by it.
         self.key_paths = key_paths(self.model)
         self.orders = {**spelled(self.key_paths), **self.tables[ORDER]}
@@ -99,6 +112,9 @@ class Reach:
             if hop.is_many or hop.model in self.narrowed:
                 return at
         return None
+
+    def _labels(self, paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
+        return {path: found for path in paths if (found := self._label(path))}
 
     def _label(self, path: Path) -> tuple[Path, ...]:
         """The columns that a foreign key shows beside its value, if this caller may see them."""
@@ -138,6 +154,24 @@ class Reach:
             ORDER: order,
             FILTER: self._columns((*self.paths[FILTER], *self.paths[SEARCH])) | order,
         }
+        return self._policy(columns)
+
+    @cached_property
+    def group_policy(self) -> Policy:
+        """For queries that show groups and metrics in place of records."""
+        groups, metrics = self._columns(self.paths[GROUP]), self._columns(self.paths[METRIC])
+        shown = [path for path in self.paths[METRIC] if path.names in self.shown]
+        return self._policy(
+            {
+                GROUP: groups,
+                METRIC: metrics,
+                EXTREME: self._columns(shown),
+                COUNTED: groups | metrics,
+                FILTER: set(self.policy.columns[FILTER]),
+            }
+        )
+
+    def _policy(self, columns: Mapping[str, set[Column]]) -> Policy:
         trails = [trail for found in columns.values() for trail, _ in found]
         return Policy(
             table=table_of(self.model),
@@ -156,7 +190,10 @@ class Reach:
     @cached_property
     def digest(self) -> str:
         """Changes whenever these callers can reach something else: old cursors end with it."""
-        tables = {use: sorted(table) for use, table in self.tables.items()}
+        # Cursors are of records, whatever groups there are.
+        tables = {
+            use: sorted(table) for use, table in self.tables.items() if use not in (GROUP, METRIC)
+        }
         narrowed = sorted(model._meta.label for model in self.narrowed)
         return hashlib.sha256(repr((tables, narrowed)).encode()).hexdigest()[:16]
 
@@ -205,7 +242,10 @@ def find_reach(rights: Rights, exposure: ModelExposure) -> Reach:
     declaration = declaration_of(exposure)
     home = home_of(rights, exposure.model)
     forbidden = frozenset(
-        model for model in declaration.passed if not is_open(rights, model, home=home)
+        model
+        for model in declaration.passed
+        if not is_open(rights, model, home=home)
+        or (model is not exposure.model and hides_records(rights, model))
     )
     narrowed = frozenset(
         model
@@ -245,6 +285,12 @@ def is_open(rights: Rights, model: ModelClass, *, home: str) -> bool:
         and not rights.judges_objects(model)
         and home_of(rights, model) == home
     )
+
+
+def hides_records(rights: Rights, model: ModelClass) -> bool:
+    """Whether a model has numbers about groups only. A path through it would show its records."""
+    exposure = rights.registry.exposures.get(model)
+    return exposure is not None and exposure.aggregates_only
 
 
 def home_of(rights: Rights, model: ModelClass) -> str:

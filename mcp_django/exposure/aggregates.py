@@ -1,0 +1,211 @@
+"""Numbers about records: groups, and what is measured of each, over the rows of find_records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
+from django.db.models.constants import LOOKUP_SEP
+
+from mcp_django.exceptions import QueryError, unknown
+from mcp_django.exposure import values
+from mcp_django.exposure.budget import limited
+from mcp_django.exposure.find import fitting, longest_answer
+from mcp_django.exposure.groups import Group, find_group, parse_groups
+from mcp_django.exposure.guard import GROUP
+from mcp_django.exposure.metrics import DEFAULT, Metric, floor_of, measured, parse_metrics
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.ordering import MAX_ORDER
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query import parse
+from mcp_django.exposure.reach import Reach, reach_of
+from mcp_django.exposure.rows import GuardedQuerySet, guarded
+from mcp_django.exposure.serializers import encoder
+
+ARGUMENTS = (
+    "filters", "exclude", "any_of", "search", "group_by", "metrics", "having", "order_by", "limit",
+)  # fmt: skip
+DEFAULT_LIMIT, MAX_LIMIT = 50, 200
+MAX_HAVING = 8
+COMPARISONS = ("exact", "gt", "gte", "lt", "lte")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked about each group. Columns have names of our own: a caller's are never SQL."""
+
+    groups: Sequence[Group]
+    metrics: Sequence[Metric]
+    having: Q
+    order: Sequence[str]
+    limit: int
+    floor: int
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        return {f"_g{at}": group.expression for at, group in enumerate(self.groups)}
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        return {f"_m{at}": metric.expression for at, metric in enumerate(self.metrics)}
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Counts that must reach the floor: of the records, and of the values in each sum."""
+        if not self.floor:
+            return {}
+        paths = {metric.path for metric in self.metrics if metric.path is not None}
+        lookups = sorted(path.lookup for path in paths)
+        return {f"_n{at}": Count(one) for at, one in enumerate(["*", *lookups])}
+
+
+def aggregate_records(
+    rights: Rights, exposure: ModelExposure, arguments: Mapping[str, Any]
+) -> bytes:
+    """Groups and their metrics, as an encoded JSON object with `groups` and `truncated`.
+
+    Raises QueryError for anything that cannot run, in words that say what would.
+    """
+    for name in arguments:
+        if name not in ARGUMENTS:
+            raise unknown(name, ARGUMENTS, "aggregate_records")
+    reach = reach_of(rights, exposure)
+    if rights.judges_objects(exposure.model):
+        raise QueryError(
+            f"Records of {exposure.label} are checked one by one for each caller, so no database "
+            "can count them. Read them with find_records."
+        )
+    base = rights.rows(exposure.model)
+    wanted = parse(reach, arguments, using=base.db)
+    question = parse_question(rights, reach, arguments, using=base.db)
+    rows = guarded(base, reach.group_policy)
+    condition = wanted.build(rights, reach)
+    if condition:
+        rows = rows.filter(condition)
+    with limited(base.db):
+        found = grouped(rows, question) if question.groups else total(rows, question)
+    groups = rendered(rights, reach, question, found[: question.limit])
+    return encode(groups, is_truncated=len(found) > question.limit)
+
+
+def parse_question(
+    rights: Rights, reach: Reach, arguments: Mapping[str, Any], *, using: str
+) -> Question:
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        groups = parse_groups(rights, reach, given.get("group_by", []), using=using)
+        metrics = parse_metrics(rights, reach, given.get("metrics", DEFAULT), groups)
+        if not groups and (given.get("having") or given.get("order_by")):
+            raise QueryError("having and order_by need a group_by.")
+        return Question(
+            groups=groups,
+            metrics=metrics,
+            having=parse_having(metrics, given.get("having", {}), using=using),
+            order=parse_order(reach, groups, metrics, given.get("order_by", [])),
+            limit=values.integer(given.get("limit", DEFAULT_LIMIT), low=1, high=MAX_LIMIT),
+            floor=floor_of(reach.exposure, metrics),
+        )
+    except QueryError as error:
+        call = json.dumps(example(reach))
+        raise QueryError(f"{error} A valid call: aggregate_records {call}") from None
+
+
+def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
+    names = [f"{metric.name}{LOOKUP_SEP}gte" for metric in metrics]
+    if not isinstance(given, Mapping) or len(given) > MAX_HAVING:
+        raise QueryError(f"having takes an object of at most {MAX_HAVING} comparisons.")
+    places = {metric.name: at for at, metric in enumerate(metrics)}
+    found = []
+    for key, value in given.items():
+        name, _, operator = str(key)[:200].partition(LOOKUP_SEP)
+        operator = operator or "exact"
+        if name not in places or operator not in COMPARISONS:
+            raise unknown(key, names, "having")
+        at = places[name]
+        try:
+            converted = values.convert(metrics[at].field, operator, value, using=using)
+        except QueryError as error:
+            raise QueryError(f"{name}: {error}") from None
+        found.append(Q((f"_m{at}{LOOKUP_SEP}{operator}", converted)))
+    return Q(*found)
+
+
+def parse_order(
+    reach: Reach, groups: Sequence[Group], metrics: Sequence[Metric], given: Any
+) -> list[str]:
+    """The order asked for, then that of the groups: without it a cut would be any."""
+    if not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
+        raise QueryError(f"order_by takes a list of at most {MAX_ORDER} names.")
+    names = {group.name: f"_g{at}" for at, group in enumerate(groups)}
+    columns = {**names, **{metric.name: f"_m{at}" for at, metric in enumerate(metrics)}}
+    found: dict[str, str] = {}
+    for name in given:
+        if not isinstance(name, str):
+            raise unknown(name, columns, "order_by")
+        bare = name.removeprefix("-")
+        group = find_group(reach, bare)
+        column = columns.get(bare) or columns.get("" if group is None else group.name)
+        if column is None:
+            raise unknown(bare, columns, "order_by")
+        found.setdefault(column, column if bare == name else f"-{column}")
+    for column in names.values():
+        found.setdefault(column, column)
+    return list(found.values())
+
+
+def grouped(rows: GuardedQuerySet, question: Question) -> list[dict[str, Any]]:
+    """One row more than the limit, where there are more."""
+    floors = [Q((f"{name}__gte", question.floor)) for name in question.sizes]
+    found = (
+        rows.values(**question.keys)
+        .annotate(**question.measures, **question.sizes)
+        .filter(question.having, *floors)
+        .order_by(*question.order)
+    )
+    return list(found[: question.limit + 1])
+
+
+def total(rows: GuardedQuerySet, question: Question) -> list[dict[str, Any]]:
+    found = rows.aggregate(**question.measures, **question.sizes)
+    if any(found[name] < question.floor for name in question.sizes):
+        raise QueryError(
+            f"There are fewer than {question.floor} records or values, or none, and no numbers "
+            "are given about so few. Ask about more of them."
+        )
+    return [found]
+
+
+def rendered(
+    rights: Rights, reach: Reach, question: Question, rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    shown = {}
+    for at, group in enumerate(question.groups):
+        shown[group.name] = group.rendered(rights, reach, [row[f"_g{at}"] for row in rows])
+    for at, metric in enumerate(question.metrics):
+        shown[metric.name] = metric.rendered([row[f"_m{at}"] for row in rows])
+    return [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
+
+
+def encode(groups: list[dict[str, Any]], *, is_truncated: bool) -> bytes:
+    """An answer that is too long in bytes ends early, and says so."""
+    encoded, most = encoder.encode(groups), longest_answer()
+    if len(encoded) > most and len(groups) > 1:
+        encoded, _ = fitting(groups, most)
+        is_truncated = True
+    return b'{"groups":' + encoded + b',"truncated":' + encoder.encode(is_truncated) + b"}"
+
+
+def example(reach: Reach) -> dict[str, Any]:
+    """Arguments of aggregate_records that work, with what there is."""
+    call: dict[str, Any] = {"model": reach.exposure.label}
+    if paths := sorted(reach.paths[GROUP], key=lambda path: not path.field.choices):
+        call["group_by"] = [paths[0].text]
+    call["metrics"] = {"n": {"count": "*"}}
+    for path, functions in measured(reach):
+        if "sum" in functions:
+            call["metrics"]["sum"] = {"sum": path.text}
+            break
+    return call
