@@ -54,7 +54,7 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "demo": partial(is_installed, "daphne", "airportsdata"),
 }
 #: What stands behind a fixture that many tests share.
-FIXTURES = {"demo": "demo", "desk": "demo"}
+FIXTURES = {"demo": "demo", "desk": "demo", "daphne": "daphne"}
 
 
 @cache

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -64,3 +66,22 @@ def test_every_dependency_has_an_upper_bound(wheel):
     assert third_party
     for one in third_party:
         assert "<" in one or "==" in one.split(";")[0], one
+
+
+def test_the_lowest_releases_that_are_tested_are_the_lower_bounds():
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = config["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"]]
+    for name in ("daphne", "oauth", "drf", "redis"):
+        wanted += extras[name]
+
+    bounds = sorted(re.sub(r">=([\d.]+),.*", r"==\1", one) for one in wanted)
+
+    pinned = sorted(config["tool"]["tox"]["env"]["lowest"]["deps"])
+    assert [rounded(one) for one in pinned] == [rounded(one) for one in bounds]
+
+
+def rounded(pin):
+    """A release without the zeros behind it: 4.2 and 4.2.0 are the same."""
+    return re.sub(r"(\.0)+$", "", pin)

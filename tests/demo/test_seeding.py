@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from datetime import date
 
-import airportsdata
-
 DIGESTS = {
     "flights": "0c181e1fd3c6abb1d14ef37e10a66fee1888ae2e22333ef708bc490c665c16e0",
     "incidents": "cd63ba8034a4cf19369cc80d5120454eb6444e8160820b37eeda5aa85f47336f",
@@ -13,6 +11,8 @@ DIGESTS = {
 
 
 def test_every_airport_and_5000_flights_are_there(demo):
+    import airportsdata
+
     counts = demo.ask("counts")
 
     assert counts["Airport"] == len(airportsdata.load("ICAO")) > 28_000

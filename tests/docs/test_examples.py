@@ -26,12 +26,14 @@ def django(*arguments: str, settings: str = "mysite.settings") -> subprocess.Com
     )
 
 
+@pytest.mark.needs("daphne")
 def test_the_examples_do_what_the_pages_say():
     finished = django("test", "shop", "tests.docs.inside")
 
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
+@pytest.mark.needs("daphne", "drf")
 @pytest.mark.parametrize("name", ["settings_local", "settings_public", "settings_drf"])
 def test_the_settings_of_the_page_about_tokens_pass_the_checks(name):
     finished = django("check", "--fail-level", "ERROR", settings=f"mysite.{name}")

@@ -26,7 +26,7 @@ done
 """
 
 
-pytestmark = pytest.mark.needs("curl")
+pytestmark = pytest.mark.needs("curl", "daphne")
 
 
 @dataclass(frozen=True, kw_only=True)

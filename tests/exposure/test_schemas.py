@@ -56,6 +56,8 @@ class Endless(msgspec.Struct):
     inner: Endless
 
 
+#: Its `inspect` compares the members of a Literal with each other.
+OLD_MSGSPEC = msgspec.__version__.startswith("0.21.")
 ANNOTATIONS = [
     int,
     float,
@@ -90,7 +92,12 @@ ANNOTATIONS = [
     dict[int, str],
     int | str | None,
     Literal["a", "b"],
-    Literal[None, 2],
+    pytest.param(
+        Literal[None, 2],
+        marks=pytest.mark.xfail(
+            OLD_MSGSPEC, reason="msgspec 0.21 cannot describe it", raises=TypeError
+        ),
+    ),
     Annotated[int, msgspec.Meta(ge=5, le=9)],
     Annotated[int, msgspec.Meta(gt=5, multiple_of=4)],
     Annotated[float, msgspec.Meta(lt=-2)],

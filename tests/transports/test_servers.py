@@ -103,7 +103,7 @@ def uvicorn():
     yield from serve("uvicorn")
 
 
-@pytest.fixture(params=["daphne", "uvicorn"])
+@pytest.fixture(params=[pytest.param("daphne", marks=pytest.mark.needs("daphne")), "uvicorn"])
 def live(request):
     return request.getfixturevalue(request.param)
 
