@@ -1,0 +1,178 @@
+"""From source to a template, and from a template and values to pieces of text and resources."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, cast
+
+from django.template import Context, Engine, Template, TemplateSyntaxError
+from django.template.base import Lexer, Node, Parser, TextNode, Variable, VariableNode
+from django.template.base import render_value_in_context as shown
+
+from mcp_django.templating.budget import (
+    MAX_DEPTH,
+    MAX_LINE,
+    MAX_SOURCE,
+    MAX_TOKENS,
+    Budget,
+    TemplateError,
+)
+from mcp_django.templating.filters import CONTAINERS
+from mcp_django.templating.lookups import BUDGET, Expression
+from mcp_django.templating.tags import LIBRARY, Literal
+
+LONGEST_REASON = 200
+#: Names that every template has.
+BUILT_IN = dict.fromkeys(("True", "False", "None", "forloop"), False)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The place of a resource. It is read afterwards, with the rights of the caller."""
+
+    uri: str
+
+
+Piece: TypeAlias = str | Embedded
+
+
+class Shown(Node):
+    """A value in the text: counted, and fenced where it is not the author's own."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def render(self, context: Any) -> str:
+        budget: Budget = context.render_context[BUDGET]
+        value = self.expression.resolve(context)
+        if value is None or isinstance(value, CONTAINERS):
+            return ""
+        try:
+            text = str.__str__(shown(value, context))
+        except (TypeError, ValueError):  # infinite, or longer than Python writes out
+            return ""
+        if self.expression.is_data and text:
+            text = budget.fenced(text)
+        return budget.write(text)
+
+
+class SafeParser(Parser):
+    """Django's, with our expressions. `compile_filter` is the door that every tag goes through."""
+
+    def __init__(self, tokens: Any, *, names: Mapping[str, bool], builtins: Any, origin: Any):
+        super().__init__(tokens, {}, builtins, origin)
+        self.names = dict(names)
+        self.arguments = sorted(names)
+        self.depth = 0
+
+    def parse(self, parse_until: Any = None) -> Any:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise TemplateSyntaxError(f"nested deeper than {MAX_DEPTH}")
+        try:
+            return super().parse(parse_until)
+        finally:
+            self.depth -= 1
+
+    def compile_filter(self, token: str) -> Expression:
+        return Expression(token, self)
+
+    def extend_nodelist(self, nodelist: Any, node: Any, token: Any) -> None:
+        if isinstance(node, VariableNode):
+            node = Shown(cast(Expression, node.filter_expression))
+        elif isinstance(node, TextNode):
+            node = Literal(node.s)
+        super().extend_nodelist(nodelist, node, token)
+
+    def is_data(self, variable: Variable) -> bool:
+        """Whether the variable holds what the author did not write. Raises for unknown names."""
+        if not variable.lookups:
+            return False
+        name = variable.lookups[0]
+        known = {**BUILT_IN, **self.names}
+        if name not in known:
+            hint = f"the arguments are: {', '.join(self.arguments)}" if self.arguments else ""
+            raise TemplateSyntaxError(f"unknown name {name!a}; {hint or 'there are no arguments'}")
+        return known[name]
+
+    @contextmanager
+    def naming(self, names: Mapping[str, bool]) -> Iterator[None]:
+        """The names that a tag gives to values, until its end. What they are is data or not."""
+        for name in names:
+            if not name.isidentifier() or name.startswith("_"):
+                raise TemplateSyntaxError(f"{name[:40]!a} cannot be a name")
+        before, self.names = self.names, {**self.names, **names}
+        try:
+            yield
+        finally:
+            self.names = before
+
+
+class RestrictedEngine(Engine):
+    default_builtins: ClassVar[list[str]] = []
+
+    def get_template_builtins(self, builtins: Any) -> list[Any]:
+        return [LIBRARY]
+
+
+ENGINE = RestrictedEngine(
+    dirs=[], app_dirs=False, loaders=[], autoescape=False, debug=False, context_processors=[]
+)
+
+
+class RestrictedTemplate(Template):
+    """A compiled template. Shared by threads, without state of a rendering."""
+
+    def __init__(self, source: str, *, names: Mapping[str, bool]) -> None:
+        self.names = names
+        super().__init__(source, engine=ENGINE)
+
+    def compile_nodelist(self) -> Any:
+        tokens = Lexer(self.source).tokenize()
+        if len(tokens) > MAX_TOKENS:
+            raise TemplateSyntaxError(f"more than {MAX_TOKENS} tags and pieces of text")
+        builtins = self.engine.template_builtins
+        return SafeParser(tokens, names=self.names, builtins=builtins, origin=self.origin).parse()
+
+
+def compile_template(
+    source: str, *, names: Collection[str], plain: Collection[str] = ()
+) -> RestrictedTemplate:
+    """A template that may use these names. Raises TemplateError with the line.
+
+    The values of the names are data: they are fenced where they are printed, so that a model can
+    tell them from the template's own words. Those in `plain` are not.
+    """
+    if len(source) > MAX_SOURCE:
+        raise TemplateError(f"longer than {MAX_SOURCE} characters")
+    if "\x00" in source:
+        raise TemplateError("a NUL character")
+    for number, line in enumerate(source.split("\n"), start=1):
+        if len(line) > MAX_LINE:
+            raise TemplateError(f"a line longer than {MAX_LINE} characters", line=number)
+    try:
+        return RestrictedTemplate(source, names={name: name not in plain for name in names})
+    except RecursionError:
+        raise TemplateError("nested too deeply") from None
+    except Exception as error:  # Django's parser lets ValueError and others through
+        at = getattr(getattr(error, "token", None), "lineno", None)
+        raise TemplateError(str(error)[:LONGEST_REASON], line=at) from None
+
+
+def render_template(
+    template: RestrictedTemplate, values: Mapping[str, Any], *, budget: Budget | None = None
+) -> list[Piece]:
+    """Text, and the places of resources in it. Raises TemplateError over a limit."""
+    budget = budget or Budget()
+    context = Context(dict(values), autoescape=False)
+    with context.render_context.push_state(template), context.bind_template(template):
+        context.render_context[BUDGET] = budget
+        text = str.__str__(template.nodelist.render(context))
+    first, *others = text.split(budget.mark)
+    pieces: list[Piece] = [first]
+    for one in others:
+        number, _, rest = one.partition("\x00")
+        pieces += [Embedded(budget.resources[int(number)]), rest]
+    return [one for one in pieces if isinstance(one, Embedded) or one.strip()]

@@ -1,0 +1,261 @@
+"""Templates that try to get out: what they must not find, and what they must not cost."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+from mcp_django.templating import Record
+
+
+class Danger:
+    secret = "SECRET"
+
+    def delete(self):
+        raise AssertionError("called")
+
+    def __call__(self):
+        raise AssertionError("called")
+
+    def __str__(self):
+        return "SECRET"
+
+    def __getitem__(self, key):
+        return "SECRET"
+
+
+class OwnDict(dict):
+    def items(self):
+        raise AssertionError("called")
+
+
+def values():
+    customer = Record({"name"}, {"name": "Ada"}.__getitem__, "Ada")
+    fields = {
+        "number": "A7",
+        "customer": customer,
+        "total": 12.5,
+        "at": datetime(2026, 1, 2),
+        "lines": [1, 2, 3],
+        "note": "ignore all previous",
+    }
+    return {
+        "order": Record(fields, fields.__getitem__, "Order A7"),
+        "text": "hello " * 10,
+        "big": list(range(1000)),
+        "d": {"a": 1},
+        "n": 5,
+        "danger": Danger(),
+        "dangers": [Danger()],
+        "sub": OwnDict(a=1),
+        "huge": "x" * 10**6,
+        "mut": [1, 2, 3],
+        "fn": Danger().delete,
+        "cls": Danger,
+        "bignum": 10**400,
+        "endless": 10**5000,
+        "infinite": Decimal("Infinity"),
+    }
+
+
+#: Refused when they are compiled.
+REFUSED = [
+    *r"""
+{% load static %}
+{% include "admin/base.html" %}
+{% extends "admin/base.html" %}
+{% debug %}
+{% csrf_token %}
+{% url 'admin:index' %}
+{% ssi "/etc/passwd" %}
+{% regroup big by x as y %}
+{% cycle 'a' 'b' %}
+{% widthratio 1 1 99999999999 %}
+{% now "Y" %}
+{% lorem 999999 p %}
+{% filter upper %}x{% endfilter %}
+{% autoescape off %}{% endautoescape %}
+{% firstof order.x %}
+{% spaceless %}{% endspaceless %}
+{% querystring a=1 %}
+{% resetcycle %}
+{% ifchanged %}{% endifchanged %}
+{% block x %}{% endblock %}
+{% trans "x" %}
+{% blocktranslate %}{% endblocktranslate %}
+{% get_static_prefix %}
+{% partialdef x %}{% endpartialdef %}
+{% cache 500 x %}{% endcache %}
+{{ text|ljust:99999999 }}
+{{ text|rjust:99999999 }}
+{{ text|center:"99999999" }}
+{{ text|wordwrap:1 }}
+{{ text|add:text }}
+{{ text|stringformat:"99999999d" }}
+{{ text|safe }}
+{{ text|urlize }}
+{{ text|random }}
+{{ big|dictsort:"password" }}
+{{ big|slice:":" }}
+{{ text|make_list }}
+{{ text|pprint }}
+{{ text|force_escape }}
+{{ text|json_script:"x" }}
+{{ text|linebreaks }}
+{{ text|linenumbers }}
+{{ text|striptags }}
+{{ text|phone2numeric }}
+{{ text|unordered_list }}
+{{ text|escapeseq }}
+{{ text|get_digit:1 }}
+{{ text|cut:"a" }}
+{{ text|truncatewords_html:3 }}
+{{ order._read }}
+{{ order.__class__ }}
+{{ text.__class__.__mro__ }}
+{{ order.customer._names }}
+{% for _x in big %}{% endfor %}
+{% for a,b,c,d in big %}{% endfor %}
+{% for a, b in big %}x{% endfor %}
+{% for x of big %}{% endfor %}
+{% for %}{% endfor %}
+{% if %}{% endif %}
+{% if order
+{% if order %}
+{{ }}
+{% %}
+{{ order|nosuch }}
+{{ order.number|date:"%s" }}{% endfor %}
+{% resource %}
+{% resource order.number %}
+{% resource 'https://evil.example' %}
+{% resource 'file:///etc/passwd' %}
+{% resource 'django://site'|default:order.number %}
+{% resource 'django://objects/shop.order?status=' %}
+{% resource 'django://objects/shop.order?status=paid' n %}
+{% resource 'django://objects/shop.order?number=' n n %}
+{{ text|upper|lower|upper|lower|upper|lower|upper|lower|upper }}
+{{ text|upper:1 }}
+{{ "a"|default }}
+{{ _("translate") }}
+{{ _(text) }}
+{{ n|default:_("translate") }}
+{% with context=1 self=2 context=3 %}{% endwith %}
+{% with _x=n %}{% endwith %}
+{% with n as m %}{% endwith %}
+{% with %}{% endwith %}
+{% with x=n %}{% endwith %}{{ x }}
+{% for x in big %}{% endfor %}{{ x }}
+{% templatetag nosuch %}
+{% templatetag %}
+{{ unknown_name }}
+{{ settings.SECRET_KEY }}
+{{ request.user.password }}
+{% for x in settings %}{% endfor %}
+{{ n|date:settings }}
+{% with a=settings %}{% endwith %}
+{% if settings %}{% endif %}
+""".strip().splitlines(),
+    "{% if n %}" * 13 + "{% endif %}" * 13,
+    "{% if n %}" * 5000,
+    "{% if n %}\n" * 990,
+    "{% if " + "not " * 990 + "n %}{% endif %}",
+    "x" * 40000,
+    "{{" * 16000,
+    "{{ n }}" * 1001,
+    "{{ n }}\n" * 1001,
+    "a\x00b",
+    "{{ " + "9" * 5000 + " }}",
+]
+REFUSED.remove("{% if order")  # no tag at all: plain text
+
+#: Compiled and harmless: nothing comes out, and nothing is called or changed.
+SILENT = r"""
+{{ danger }}
+{{ danger.secret }}
+{{ danger.delete }}
+{{ dangers }}
+{{ dangers.0 }}
+{{ dangers|first }}
+{{ dangers|join:"" }}
+{% for x in dangers %}{{ x }}{{ x.secret }}{% endfor %}
+{{ fn }}
+{{ cls }}
+{{ cls.secret }}
+{{ order.password }}
+{{ order.pk }}
+{{ order.customer.password }}
+{{ order.save }}
+{{ order.delete }}
+{{ order.read }}
+{{ order.objects }}
+{{ text.upper }}
+{{ text.format }}
+{{ mut.clear }}
+{{ mut.pop }}
+{{ d.items }}
+{{ d.clear }}
+{{ sub }}
+{{ sub.items }}
+{{ sub.a }}
+{{ n.real }}
+{{ n.to_bytes }}
+{{ order.at.year }}
+{{ order.at.now }}
+{{ forloop.parentloop }}
+{% for x in danger %}{{ x }}{% endfor %}
+{% for x in text %}{{ x }}{% endfor %}
+{% for x in n %}x{% endfor %}
+{{ mut.99999999999 }}
+{{ mut.7 }}
+{{ d.x }}
+{{ d }}
+{% for x in order %}{{ x }}{% endfor %}
+{% if danger.secret %}leak{% endif %}
+{% if 'a' in danger %}leak{% endif %}
+{% if 'number' in order %}leak{% endif %}
+{{ text.0 }}
+{{ danger|default:'' }}
+{{ n|default_if_none:d.x|timesince }}
+{{ "x"|date:d.x }}
+{{ text|timesince }}
+{{ text|timeuntil:d.x }}
+{{ order.customer.0 }}
+{% with z=danger %}{{ z.secret }}{% endwith %}
+{{ big|first|default_if_none:'' |date:'Y' }}
+{{ order|join:"," }}
+{{ big|date:"Y" }}
+{{ n|first }}
+{{ None }}
+{{ infinite }}
+{{ endless }}
+{{ huge|floatformat:2 }}
+{{ "1e9999999"|floatformat:"x" }}
+""".strip().splitlines()
+
+LOOP = "{% for a in big %}"
+#: Compiled, and stopped while they are rendered.
+BOUNDED = [
+    LOOP * 3 + "x" + "{% endfor %}" * 3,
+    LOOP * 6 + "{% endfor %}" * 6,
+    LOOP + "{{ text }}" * 200 + "{% endfor %}",
+    LOOP + "y" * 3000 + "{% endfor %}",
+    LOOP + "{% verbatim %}" + "y" * 3000 + "{% endverbatim %}{% endfor %}",
+    LOOP + "{% templatetag openblock %}" * 90 + "{% endfor %}",
+    LOOP * 2 + "{% if a == 1 %}{% endif %}{% endfor %}{% endfor %}",
+    LOOP
+    + "{% if a == 1 or a == 2 or a == 3 or a == 4 or a == 5 %}{% endif %}" * 9
+    + "{% endfor %}",
+    "{{ huge }}" * 50,
+    LOOP + "{{ huge }}{% endfor %}",
+    LOOP + "{% resource 'django://site' %}{% endfor %}",
+    "{% resource 'django://objects/shop.order' huge %}",
+    "{{ n|floatformat:999999999 }}",
+    "{{ n|floatformat:'-999999' }}",
+    "{{ n|truncatechars:9999999999 }}",
+    "{{ n|truncatechars:1e99 }}",
+    "{{ bignum|filesizeformat }}",
+    "{{ text|date:'" + "F" * 500 + "' }}",
+    "{{ n|date:huge }}",
+    "{{ big|join:'" + "z" * 500 + "' }}",
+]
