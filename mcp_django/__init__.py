@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcp_django.context import CallContext as Context
     from mcp_django.exceptions import AlreadyRegistered, Cancelled, NotRegistered, ToolError
+    from mcp_django.exposure.code_resources import resource
     from mcp_django.exposure.functions import tool
     from mcp_django.exposure.options import ModelExposure
     from mcp_django.exposure.registry import is_registered, register, unregister
@@ -48,6 +49,7 @@ __all__ = [
     "ToolResult",
     "is_registered",
     "register",
+    "resource",
     "tool",
     "unregister",
 ]
@@ -69,6 +71,7 @@ HOMES = {
     "ToolResult": ("protocol.results", "ToolResult"),
     "is_registered": ("exposure.registry", "is_registered"),
     "register": ("exposure.registry", "register"),
+    "resource": ("exposure.code_resources", "resource"),
     "tool": ("exposure.functions", "tool"),
     "unregister": ("exposure.registry", "unregister"),
 }

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.http import HttpRequest
 from django.utils.functional import Promise
 
 from mcp_django.context import CallContext
+from mcp_django.exposure.contracts import Contract
 from mcp_django.exposure.docstrings import parse_docstring
-from mcp_django.exposure.function_arguments import Arguments
 from mcp_django.exposure.function_checks import (
     Permission,
     check_atomic,
     check_function,
     check_permission,
 )
-from mcp_django.exposure.function_results import Results
+from mcp_django.exposure.function_rights import may_reach
 from mcp_django.exposure.names import check_tool_name
+from mcp_django.exposure.param_headers import param_headers
 from mcp_django.exposure.refusals import refusals_in_words
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.registry import registry as default_registry
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-logger = logging.getLogger("mcp_django")
 
 
 class FunctionTool:
@@ -59,6 +57,7 @@ class FunctionTool:
         scope: str,
         permission: Permission | None,
         atomic: bool,
+        contract: Contract,
     ) -> None:
         self.name = check_tool_name(name)
         self.function = function
@@ -68,8 +67,8 @@ class FunctionTool:
         self.atomic = atomic and check_atomic(function, tool=name)
         self.signature = read_signature(function)
         documented = parse_docstring(function.__doc__ or "")
-        self.arguments = Arguments(name, self.signature, descriptions=documented.parameters)
-        self.results = Results(name, self.signature.returns)
+        self.arguments = contract.reader(name, self.signature, descriptions=documented.parameters)
+        self.results = contract.maker(name, self.signature)
         self.title = title
         self.description = description or documented.text
         if not self.description:
@@ -84,6 +83,7 @@ class FunctionTool:
             input_schema=self.arguments.schema,
             output_schema=self.results.schema,
             annotations=annotations,
+            param_headers=param_headers(self.arguments.schema, tool=name),
         )
 
     def __repr__(self) -> str:
@@ -103,51 +103,28 @@ class FunctionTool:
             return False
         if rights.is_read_only and not self._definition.annotations.read_only:
             return False
-        return self._is_within(rights) and self._is_permitted(rights.request)
-
-    def _is_within(self, rights: Rights) -> bool:
-        """Whether a credential that is held to some models reaches a function at all.
-
-        Only the permission says what a function is about. Without one that names an allowed
-        model it may touch anything, so it does not exist for such a credential.
-        """
-        restriction = rights.principal.restriction
-        if restriction.models is None:
-            return True
-        if not isinstance(self.permission, str):
-            return False
-        app, _, codename = self.permission.partition(".")
-        _, _, model = codename.partition("_")
-        return restriction.allows_model(f"{app}.{model}".lower())
-
-    def _is_permitted(self, request: HttpRequest) -> bool:
-        if callable(self.permission):
-            try:
-                return bool(self.permission(request))
-            except Exception:
-                # Code of the site: this tool is not there, and all the others are.
-                logger.exception("The permission of the tool %s failed.", self.name)
-                return False
-        if self.permission is not None:
-            return request.user.has_perm(self.permission)
-        return request.user.is_active and request.user.is_staff
+        return may_reach(rights, self.permission, name=f"the tool {self.name}")
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         """Run the function. Raises ToolError for arguments that do not fit and for what the
         function refuses; other exceptions of the function pass.
         """
-        bound = {**self.arguments.read(arguments), **self.signature.fill(context)}
+        bound = {
+            **self.arguments.read_for(context, arguments),
+            **self.signature.fill(context),
+        }
+        make = partial(self.results.make_for, context)
         if self.is_async:
-            return PendingCall(awaitable=self._run_async(bound), finish=self.results.make)
-        return self._run(bound)
+            return PendingCall(awaitable=self._run_async(bound), finish=make)
+        return self._run(bound, make)
 
-    def _run(self, bound: dict[str, Any]) -> ToolResult:
+    def _run(self, bound: dict[str, Any], make: Callable[[Any], ToolResult]) -> ToolResult:
         with refusals_in_words(), ExitStack() as stack:
             for alias in self._databases():
                 stack.enter_context(transaction.atomic(using=alias))
             # Inside the transaction: what cannot be answered must not be done either, or the
             # model does it twice.
-            return self.results.make(self.function(**bound))
+            return make(self.function(**bound))
 
     async def _run_async(self, bound: dict[str, Any]) -> Any:
         with refusals_in_words():
@@ -188,6 +165,10 @@ def tool(
     open_world: bool = False,
     permission: Permission | None = None,
     atomic: bool = False,
+    input_schema: Mapping[str, Any] | None = None,
+    output_schema: Mapping[str, Any] | None = None,
+    serializer: Any = None,
+    output_serializer: Any = None,
     registry: Registry | None = None,
 ) -> Callable[[Function], Function]: ...
 
@@ -205,6 +186,10 @@ def tool(
     open_world: bool = False,
     permission: Permission | None = None,
     atomic: bool = False,
+    input_schema: Mapping[str, Any] | None = None,
+    output_schema: Mapping[str, Any] | None = None,
+    serializer: Any = None,
+    output_serializer: Any = None,
     registry: Registry | None = None,
 ) -> Any:
     """Offer a function as a tool. Returns the function itself.
@@ -220,6 +205,10 @@ def tool(
     tool that is not `read_only`, unless you say otherwise. With `atomic`, or ATOMIC_REQUESTS, a
     sync function runs in a transaction that any exception rolls back.
 
+    With `input_schema`, which is JSON Schema, or `serializer`, a Serializer of Django REST
+    framework, the function has one parameter for all arguments: `arguments: dict[str, Any]`.
+    `output_schema` and `output_serializer` take the place of the return annotation.
+
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a tool.
     """
@@ -233,6 +222,13 @@ def tool(
         open_world=open_world,
     )
 
+    contract = Contract(
+        input_schema=input_schema,
+        output_schema=output_schema,
+        serializer=serializer,
+        output_serializer=output_serializer,
+    )
+
     def decorate(decorated: Function) -> Function:
         check_function(decorated)
         made = FunctionTool(
@@ -244,6 +240,7 @@ def tool(
             scope=scope_of(read_only=read_only, destructive=destructive),
             permission=permission,
             atomic=atomic,
+            contract=contract,
         )
         (registry or default_registry).add_tool(made)
         return decorated

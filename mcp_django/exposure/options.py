@@ -53,7 +53,8 @@ class ModelExposure:
     filter_fields: Sequence[str] | None = None
     #: Paths that records may be ordered by. None: those of `fields` that do not multiply rows.
     order_fields: Sequence[str] | None = None
-    #: Paths that `search` looks into, with the prefixes of ModelAdmin.search_fields.
+    #: Paths that `search` looks into, with the prefixes of ModelAdmin.search_fields: ^ begins
+    #: with, = equals, @ full text (PostgreSQL with django.contrib.postgres; else contains).
     search_fields: Sequence[str] = ()
     #: Columns that stand for a record of this model where another one refers to it.
     label_fields: Sequence[str] = ()
@@ -69,6 +70,8 @@ class ModelExposure:
     smallest_group: int = 0
     #: The order of records when the caller names none. Empty: by primary key.
     ordering: Sequence[str] = ()
+    #: The path among `fields` that tells when a record was last changed.
+    modified_field: str = ""
     #: What a model should know before it asks: units, conventions, pitfalls.
     description: str = ""
     #: Say that `get_queryset` leaves out every object that `has_view_permission(request, obj)`

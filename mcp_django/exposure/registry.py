@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
@@ -16,6 +16,9 @@ from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.tools import BUILT_IN, Tool
 from mcp_django.principal import DEFAULT_SERVER
 
+if TYPE_CHECKING:
+    from mcp_django.exposure.code_resources import CodeResource
+
 ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
 
 
@@ -25,6 +28,7 @@ class Registry:
         self._classes: dict[type[Model], type[ModelExposure]] = {}
         self._tools: dict[str, Tool] = {}
         self._prompts: dict[str, Prompt] = {}
+        self._resources: dict[str, CodeResource] = {}
         self._exposures: dict[type[Model], ModelExposure] | None = None
         self._by_label: tuple[Any, dict[str, ModelExposure]] = (None, {})
         self._lock = threading.RLock()
@@ -84,7 +88,25 @@ class Registry:
             if self._prompts.pop(name, None) is None:
                 raise NotRegistered(f"There is no prompt called {name!r}.")
 
+    def add_resource(self, resource: CodeResource) -> None:
+        """Offer a resource of code. Raises AlreadyRegistered when its URI is taken."""
+        with self._lock:
+            if resource.uri in self._resources:
+                raise AlreadyRegistered(f"There is already a resource {resource.uri!r}.")
+            self._resources[resource.uri] = resource
+
+    def remove_resource(self, uri: str) -> None:
+        """Take a resource back. Raises NotRegistered."""
+        with self._lock:
+            if self._resources.pop(uri, None) is None:
+                raise NotRegistered(f"There is no resource {uri!r}.")
+
     # What is registered: for everything above.
+
+    @property
+    def resources(self) -> dict[str, CodeResource]:
+        """Resources of code, by URI or template."""
+        return self._resources
 
     @property
     def prompts(self) -> dict[str, Prompt]:

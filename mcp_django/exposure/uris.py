@@ -11,6 +11,7 @@ from mcp_django.protocol.uri_templates import URITemplate, decode, encode, parse
 
 SCHEME = "django://"
 SITE = "django://site"
+OBJECTS, FILES = "django://objects/", "django://files/"
 LONGEST = 4096
 
 DEFINITION = URITemplate("django://models/{model}")
@@ -50,7 +51,12 @@ def parse_uri(uri: str) -> Address:
 def object_uri(label: str, key: Any) -> str:
     """The URI of one object: a segment for each part of its key."""
     parts: Sequence[Any] = key if isinstance(key, list | tuple) else (key,)
-    return f"django://objects/{encode(label)}/{'/'.join(encode(part) for part in parts)}"
+    return f"{OBJECTS}{encode(label)}/{'/'.join(encode(part) for part in parts)}"
+
+
+def file_uri(label: str, key: Any, field: str) -> str:
+    """The URI of the file that a field of an object names."""
+    return object_uri(label, key).replace(OBJECTS, FILES, 1) + f"/{encode(field)}"
 
 
 def query_arguments(query: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_django.context import CallContext
-from mcp_django.exposure.completion import complete_resource
+from mcp_django.exposure.completion import Completion, complete_resource
 from mcp_django.exposure.permissions import Rights
 from mcp_django.handlers.prompts import find_prompt
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
@@ -21,13 +21,19 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     rights = Rights(context.request, context.principal)
     given = (asked.context and asked.context.arguments) or {}
     name, value = asked.argument.name, asked.argument.value
+    found: Completion | None
     match asked.ref:
         case {"type": "ref/prompt", "name": str(prompt)}:
-            found = find_prompt(rights, prompt).complete(rights, name, value, given=given)
+            values = find_prompt(rights, prompt).complete(rights, name, value, given=given)
+            found = None if values is None else Completion(values=values)
         case {"type": "ref/resource", "uri": str(uri)}:
             found = complete_resource(rights, uri, name, value, given=given)
         case _:
             raise ProtocolError(INVALID_PARAMS, "ref must name a prompt or a resource template.")
     if found is None:
         raise ProtocolError(INVALID_PARAMS, f"There is no argument {name[:80]!r} to complete.")
-    return CompletionResult(values=found[:MOST_VALUES], has_more=len(found) > MOST_VALUES)
+    return CompletionResult(
+        values=found.values[:MOST_VALUES],
+        total=found.total,
+        has_more=len(found.values) > MOST_VALUES or found.has_more,
+    )

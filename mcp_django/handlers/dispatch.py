@@ -18,7 +18,7 @@ from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
 from mcp_django.protocol.methods import served
 from mcp_django.protocol.render import ServerInfo, render
-from mcp_django.protocol.results import Result, ToolResult
+from mcp_django.protocol.results import Result
 
 logger = logging.getLogger("mcp_django")
 
@@ -77,7 +77,7 @@ def answer(context: CallContext, request: Request, server: ServerInfo) -> Answer
         try:
             outcome = make()
             if isinstance(outcome, PendingCall):
-                return PendingAnswer(awaitable=outcome.awaitable, settle=settle(outcome.finish))
+                return PendingAnswer(awaitable=outcome.awaitable, settle=settle(outcome))
             wire = render(outcome, context.revision, server)
             return Answer(body=encode_result(request.id, wire))
         except ProtocolError as error:
@@ -89,13 +89,13 @@ def answer(context: CallContext, request: Request, server: ServerInfo) -> Answer
                 raise
             return refused(unexpected(request), context)
 
-    def settle(result_of: Callable[[Any], ToolResult]) -> Callable[[Callable[[], Any]], Answer]:
+    def settle(pending: PendingCall) -> Callable[[Callable[[], Any]], Answer]:
         def settled(returned: Callable[[], Any]) -> Answer:
-            def make() -> ToolResult:
+            def make() -> Result:
                 try:
-                    return result_of(returned())
+                    return pending.finish(returned())
                 except ToolError as error:
-                    return ToolResult.error(str(error))
+                    return pending.refuse(error)
 
             final = finish(make)
             assert isinstance(final, Answer)  # noqa: S101  a result is never pending twice

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure import resources
+from mcp_django.exposure.code_resources import PendingRead
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.tools import PendingCall
 from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, ProtocolError
 from mcp_django.protocol.methods import parse_params
@@ -30,14 +32,32 @@ def list_templates(context: CallContext, params: dict[str, Any]) -> ListResult:
     )
 
 
-def read_resource(context: CallContext, params: dict[str, Any]) -> ReadResult:
+def read_resource(context: CallContext, params: dict[str, Any]) -> ReadResult | PendingCall:
     uri = parse_params("resources/read", params).uri
     rights = Rights(context.request, context.principal)
+
+    def refuse(error: ToolError) -> NoReturn:
+        raise refusal(context, uri, error) from None
+
     try:
-        return ReadResult(contents=resources.read_resource(rights, uri))
-    except NotFound:
-        is_new = context.revision.features.missing_resource_is_invalid_params
-        code = INVALID_PARAMS if is_new else RESOURCE_NOT_FOUND
-        raise ProtocolError(code, "Resource not found.", {"uri": uri[:1000]}) from None
-    except QueryError as error:
-        raise ProtocolError(INVALID_PARAMS, str(error), {"uri": uri[:1000]}) from None
+        found = resources.read(context, rights, uri)
+    except ToolError as error:
+        refuse(error)
+    if not isinstance(found, PendingRead):
+        return ReadResult(contents=found)
+    finish = found.finish
+    return PendingCall(
+        awaitable=found.awaitable,
+        finish=lambda value: ReadResult(contents=finish(value)),
+        refuse=refuse,
+    )
+
+
+def refusal(context: CallContext, uri: str, error: ToolError) -> ProtocolError:
+    """Why there are no contents: missing and forbidden alike, or a query that cannot run."""
+    data = {"uri": uri[:1000]}
+    if not isinstance(error, NotFound):
+        return ProtocolError(INVALID_PARAMS, str(error), data)
+    is_new = context.revision.features.missing_resource_is_invalid_params
+    code = INVALID_PARAMS if is_new else RESOURCE_NOT_FOUND
+    return ProtocolError(code, "Resource not found.", data)

@@ -154,7 +154,8 @@ def definition(one: Definition, features: Features) -> dict[str, Any]:
                 wire["size"] = one.size
         case ResourceTemplate():  # pragma: no branch
             wire = {"uriTemplate": one.uri_template}
-    wire |= {"name": one.name, "description": one.description, "mimeType": one.mime_type}
+    wire |= {"name": one.name, "description": one.description}
+    wire |= given(mimeType=one.mime_type)
     if one.title and features.titles:
         wire["title"] = one.title
     if one.annotations is not None:

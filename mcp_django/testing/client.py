@@ -176,6 +176,23 @@ class Client:
         contents = self.request("resources/read", {"uri": uri})["contents"]
         return msgspec.json.decode(contents[0]["text"])
 
+    def complete(self, ref: str, name: str, value: str = "", /, **given: str) -> list[str]:
+        """Values for an argument of a prompt, or for a variable of a resource template.
+
+        `ref` is the name of the prompt or the template; `given` is what was chosen before.
+        """
+        is_template = ":" in ref
+        params: dict[str, Any] = {
+            "ref": {"type": "ref/resource", "uri": ref}
+            if is_template
+            else {"type": "ref/prompt", "name": ref},
+            "argument": {"name": name, "value": value},
+        }
+        if given:
+            params["context"] = {"arguments": given}
+        found: list[str] = self.request("completion/complete", params)["completion"]["values"]
+        return found
+
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The result of a request. Raises ProtocolFailure."""
         result: dict[str, Any] = self.exchange(method, params)[-1]["result"]

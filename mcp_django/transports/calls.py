@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.budget import lift_deadlines
-from mcp_django.exposure.tools import BUILT_IN, Lane
+from mcp_django.exposure.tools import BUILT_IN, Lane, code_uri
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.render import notification as encode_notification
 from mcp_django.transports.async_tools import Tool, begin, outcome_of
 from mcp_django.transports.bridge import respond_through
-from mcp_django.transports.endpoint import Exchange, Reply, tools_called
+from mcp_django.transports.endpoint import Exchange, Reply, tools_called, uris_named
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.serving import Outcome, PendingReply, Service, busy, too_slow
@@ -169,8 +169,9 @@ def respond(service: Service) -> Outcome:
 
 
 def lane_of(exchange: Exchange) -> Lane:
-    """Tools of the project may be slow. Everything of ours is quick, or told to stop."""
-    if all(name in BUILT_IN for name in tools_called(exchange)):
+    """Code of the project may be slow. Everything of ours is quick, or told to stop."""
+    is_ours = all(name in BUILT_IN for name in tools_called(exchange))
+    if is_ours and not any(code_uri(uri) for uri in uris_named(exchange)):
         return Lane.QUERY
     return Lane.WORK
 
