@@ -16,8 +16,8 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import ModelClass, Path, resolve
 
 SEARCH = "search"
-#: Prefixes of ModelAdmin.search_fields. "@" was MySQL's full text and means the default since.
-PREFIXES = {"^": "istartswith", "=": "iexact", "@": "icontains"}
+#: Prefixes of ModelAdmin.search_fields. "@" is PostgreSQL's full text, where it is installed.
+PREFIXES = {"^": "istartswith", "=": "iexact", "@": "search"}
 #: Characters of a text that is still a name of something.
 LONGEST_NAME = 255
 
@@ -48,6 +48,7 @@ class Declaration:
         if type(exposure.smallest_group) is not int or exposure.smallest_group < 0:
             given = ascii(exposure.smallest_group)[:60]
             self._wrong("smallest_group", given, "is not a number of records")
+        self._check_modified()
         self.labels = self._open("label_fields", exposure.label_fields)
         for path in self.labels:
             if path.hops:
@@ -88,6 +89,12 @@ class Declaration:
                     "is neither in fields nor in filter_fields, and pages in its order show it",
                 )
         return paths
+
+    def _check_modified(self) -> None:
+        name = self.exposure.modified_field
+        kinds = {path.text: kind_of(path.field) for path in self.paths[RETURN]}
+        if name and kinds.get(name) not in ("datetime", "date"):
+            self._wrong("modified_field", name, "is no date or time that fields lists")
 
     def _groups(self) -> tuple[Path, ...]:
         given = self.exposure.group_fields

@@ -47,6 +47,7 @@ LOOKUPS = frozenset(
         "lt",
         "lte",
         "range",
+        "search",
     ]
 )
 #: Exact classes, not subclasses: a site's own expression may hold anything.

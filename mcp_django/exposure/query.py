@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
+from django.db import connections
 from django.db.models import DateField, Q
 from django.db.models.constants import LOOKUP_SEP
 
@@ -203,13 +205,21 @@ def parse_search(reach: Reach, term: Any, *, using: str, what: str) -> list[list
 def places_of(reach: Reach, word: str, *, using: str) -> Iterator[Condition]:
     for path, operator in reach.search:
         if kind_of(path.field) == "text":
-            yield Condition(path=path, operator=operator, value=word)
+            is_missing = operator == "search" and not has_full_text(using)
+            found = "icontains" if is_missing else operator
+            yield Condition(path=path, operator=found, value=word)
             continue
         try:
             value = values.scalar(path.field, word, using=using)
         except QueryError:  # not a number, so not in a column of numbers
             continue
         yield Condition(path=path, operator="exact", value=value)
+
+
+def has_full_text(using: str) -> bool:
+    return connections[using].vendor == "postgresql" and apps.is_installed(
+        "django.contrib.postgres"
+    )
 
 
 PARSERS: dict[str, Callable[..., Any]] = {
