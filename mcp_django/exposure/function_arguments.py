@@ -15,6 +15,7 @@ import msgspec
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.conf import get_config
+from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.examples import TEXTS, Examples
 from mcp_django.exposure.schemas import PREFIX, input_schema
@@ -86,6 +87,10 @@ class Arguments:
         except Refused as error:
             shown_values = self._examples if examples is None else examples()
             raise self._refusal(error, shown_values) from None
+
+    def read_for(self, context: CallContext, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The same, for a call. Annotations mean the same to every caller."""
+        return self.read(arguments)
 
     def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check_names(arguments)

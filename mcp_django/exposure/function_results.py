@@ -15,6 +15,7 @@ from django.db.models import Model, QuerySet
 from django.utils.functional import Promise
 
 from mcp_django.conf import get_config
+from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.schemas import NONE, is_union, output_schema
 from mcp_django.exposure.signatures import MISSING, unresolved
@@ -64,6 +65,10 @@ class Results:
         if size > get_config().max_response:
             raise ToolError("The answer is too long; ask for less.")
         return result
+
+    def make_for(self, context: CallContext, value: Any) -> ToolResult:
+        """The same, for a call. Annotations promise the same to every caller."""
+        return self.make(value)
 
     def _from(self, value: Any) -> ToolResult:
         if self.kind is Kind.STRUCTURED:
