@@ -15,11 +15,13 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 
 from mcp_django.auth import throttles
+from mcp_django.handlers.tools import find_tool
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.envelope import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.headers import encode_value
 from mcp_django.protocol.methods import NAME_PARAMS
+from mcp_django.protocol.param_headers import encode_params
 from mcp_django.protocol.revisions import MODERN, Era, Revision
 from mcp_django.transports.executor import InlineLane, lanes
 from mcp_django.transports.streamable_http import MCPApplication
@@ -229,7 +231,17 @@ class Client:
             member = NAME_PARAMS.get(message["method"])
             if member and isinstance(message["params"].get(member), str):
                 headers["Mcp-Name"] = encode_value(message["params"][member])
+            if message["method"] == "tools/call":
+                headers |= self.param_headers(message["params"])
         return headers
+
+    def param_headers(self, params: Mapping[str, Any]) -> dict[str, str]:
+        """The headers that repeat arguments, as a client knows them that has listed the tools."""
+        tool = find_tool(str(params.get("name")))
+        arguments = params.get("arguments")
+        if tool is None or not isinstance(arguments, Mapping):
+            return {}
+        return encode_params(arguments, tool.definition.param_headers)
 
     # HTTP
 
