@@ -48,9 +48,12 @@ def scope_of(headers: dict[str, str]) -> dict[str, Any]:
 async def call(application: Any, kind: Kind, chance: random.Random, token: str) -> None:
     headers, body = message(kind, chance, token)
     scope, sent = scope_of(headers), bytearray()
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        if not messages:  # a client that waits for its answer says nothing
+            await asyncio.Event().wait()
+        return messages.pop()
 
     async def send(event: dict[str, Any]) -> None:
         if event.get("status", 200) != 200:

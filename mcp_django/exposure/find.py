@@ -21,7 +21,7 @@ from mcp_django.exposure.ordering import parse_order
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import Wanted, parse
 from mcp_django.exposure.reach import Reach, reach_of
-from mcp_django.exposure.records import shape_of
+from mcp_django.exposure.records import Record, shape_of
 from mcp_django.exposure.relations import Condition
 from mcp_django.exposure.rows import guarded
 from mcp_django.exposure.searches import Rows, Search
@@ -87,7 +87,7 @@ def check_shows_records(exposure: ModelExposure) -> None:
 class Found:
     """Records, the place of each in the order, and where the next page goes on."""
 
-    records: list[dict[str, Any]]
+    records: list[Record]
     place: Callable[[int], list[Any]]
     end: list[Any] | None
 
@@ -103,7 +103,7 @@ def judged(search: Search, position: Sequence[Any] | None, limit: int) -> Found:
 
     It goes on behind the last row that was looked at, so a short page with a cursor is no end.
     """
-    kept: list[dict[str, Any]] = []
+    kept: list[Record] = []
     places: list[list[Any]] = []
     for _ in range(OVERFETCH):
         rows = search.rows(position, most=limit)
@@ -151,7 +151,7 @@ def page(found: Found, bound: Callable[[], str]) -> Page:
     return Page(encoded_records=encoded, count=count, next_cursor=cursor)
 
 
-def fitting(records: list[dict[str, Any]], most: int) -> tuple[bytes, int]:
+def fitting(records: list[Record], most: int) -> tuple[bytes, int]:
     parts = [encoder.encode(record) for record in records]
     totals = accumulate(len(part) + 1 for part in parts)
     count = max(1, sum(total < most for total in totals))

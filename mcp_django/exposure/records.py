@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
 
 from django.db.models import Q
+from msgspec import Struct, defstruct
 
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure.guard import RETURN, GuardedQuery
@@ -20,9 +22,15 @@ from mcp_django.exposure.serializers import Columns, Values, as_text, converter_
 MAX_FIELDS = 64
 #: Shapes that are remembered for one Reach: callers choose among fields, so there are many.
 MOST_SHAPES = 100
+#: Sets of names that are remembered, over all models.
+MOST_CLASSES = 500
 
 Render: TypeAlias = Callable[[Columns], Values]
 Converter: TypeAlias = Callable[[Values], Values] | None
+
+
+class Record(Struct, frozen=True, gc=False):
+    """One record, to be encoded."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -34,10 +42,22 @@ class Shape:
     #: Foreign keys whose label may be of a row that the caller cannot see, by name of a column.
     checks: dict[str, Path] = field(default_factory=dict)
 
-    def records(self, columns: Columns) -> list[dict[str, Any]]:
-        names = tuple(self.renders)
+    def records(self, columns: Columns) -> list[Record]:
+        make = record_class(tuple(self.renders))
         rendered = [render(columns) for render in self.renders.values()]
-        return [dict(zip(names, row, strict=True)) for row in zip(*rendered, strict=True)]
+        return [make(*row) for row in zip(*rendered, strict=True)]
+
+
+@lru_cache(maxsize=MOST_CLASSES)
+def record_class(names: tuple[str, ...]) -> type[Record]:
+    """Encoded as an object with these members, and made many times faster than a dictionary.
+
+    Members have names of their own in Python, where a field of a model may be called anything.
+    """
+    places = {f"field_{at}": name for at, name in enumerate(names)}
+    members = [(place, Any) for place in places]
+    made = defstruct("Record", members, bases=(Record,), rename=places, frozen=True, gc=False)
+    return cast("type[Record]", made)
 
 
 def shape_of(reach: Reach, given: Any, *, whole: bool = False) -> Shape:

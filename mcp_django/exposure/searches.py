@@ -15,7 +15,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.plans import MOST_PLANS, Plan, make_plan
 from mcp_django.exposure.query import Wanted
 from mcp_django.exposure.reach import Reach
-from mcp_django.exposure.records import Shape, read, select
+from mcp_django.exposure.records import Record, Shape, read, select
 from mcp_django.exposure.rows import guarded_query, is_plain
 
 
@@ -115,5 +115,5 @@ class Rows:
             for one in self.search.order
         ]
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Record]:
         return self.search.shape.records(self.columns)[: self.count]
