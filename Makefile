@@ -58,6 +58,12 @@ lint: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.run
 
+# make faults           thirty faults in the protocol layer, one at a time: do the tests notice?
+
+.PHONY: faults
+faults: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.spec.plant
+
 # make conformance              the official suite against a site of fixtures (needs npm)
 # make conformance-site PORT=   only that site
 
@@ -68,3 +74,9 @@ conformance: $(VENV)/dev.stamp
 .PHONY: conformance-site
 conformance-site: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.conformance_site.serve $(PORT)
+
+# make docs             the pages of docs/ as HTML, in docs/_build
+
+.PHONY: docs
+docs: $(VENV)/dev.stamp
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
