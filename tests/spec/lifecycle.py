@@ -62,7 +62,7 @@ LIFECYCLE: tuple[Requirement, ...] = (
         level=Level.SHOULD,
         sentence="The server asks the client nothing before it has said that it is ready.",
         chapter="basic/lifecycle",
-        looks_at="a server request",
+        looks_at="a question to the client",
         removed_in=V26,
         missing=Missing.CLIENT_REQUESTS,
     ),

@@ -62,7 +62,7 @@ SECURITY: tuple[Requirement, ...] = (
         level=Level.MUST,
         sentence="No two questions of a session have the same id.",
         chapter="basic/index",
-        looks_at="a server request",
+        looks_at="a question to the client",
         removed_in=V26,
         missing=Missing.CLIENT_REQUESTS,
     ),

@@ -115,7 +115,7 @@ UTILITIES: tuple[Requirement, ...] = (
         level=Level.SHOULD,
         sentence="A question to the client is given up after a time.",
         chapter="basic/lifecycle",
-        looks_at="a server request",
+        looks_at="a question to the client",
         removed_in=V26,
         missing=Missing.CLIENT_REQUESTS,
     ),
