@@ -12,11 +12,12 @@ from msgspec import UNSET, UnsetType
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure import resources
+from mcp_django.exposure import aggregates, resources
 from mcp_django.exposure.describe import describe, example
 from mcp_django.exposure.find import find_records as find
 from mcp_django.exposure.find import get_record as get
 from mcp_django.exposure.function_arguments import Arguments
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.reach import reach_of
 from mcp_django.exposure.signatures import Signature, resolve_hints
@@ -44,11 +45,19 @@ Lookups = Annotated[
 ]
 Key = Annotated[str | int | list[str | int], about("Primary key; a list for a composite key.")]
 Names = list[str]
+Alternatives = Annotated[
+    list[dict[str, Any]], about("Alternatives: records that match any of these filters.")
+]
+Words = Annotated[str, about("Words; each must occur in a searchable field.")]
 Fields = Annotated[Names, about("Paths to show. Without it, all.")]
 LIMITS = (
     f"Most records to return. Without it {get_config().page_size}, "
     f"never more than {get_config().max_page_size}."
 )
+MOST_GROUPS = (
+    f"Most groups. Without it {aggregates.DEFAULT_LIMIT}, never more than {aggregates.MAX_LIMIT}."
+)
+Conditions = Annotated[dict[str, Any], about("As in find_records.")]
 
 
 class RecordTool:
@@ -89,7 +98,7 @@ class RecordTool:
     ) -> ToolResult:
         # Some clients send null for what they leave out.
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        examples = partial(examples_for, rights, arguments.get("model"))
+        examples = partial(examples_for, rights, arguments, tool=self.name)
         read = self.arguments.read(arguments, examples=examples)
         try:
             encoded = self.function(rights, **read)
@@ -104,18 +113,23 @@ class RecordTool:
         )
 
 
-def examples_for(rights: Rights, label: object) -> dict[str, Any]:
+def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
     """Arguments that work for this caller, with the model that was meant if it is one."""
-    exposures = rights.exposures()
+    exposures = [one for one in rights.exposures() if is_asked_by(tool, rights, one)]
     if not exposures:
         return {"uri": SITE}
-    exposure = next((one for one in exposures if one.label == label), exposures[0])
+    exposure = next((one for one in exposures if one.label == given.get("model")), exposures[0])
     reach = reach_of(rights, exposure)
     found: dict[str, Any] = {"uri": SITE, **example(reach)}
     if "filters" in found:
         found |= {"exclude": found["filters"], "any_of": [found["filters"]]}
     if reach.search:
         found["search"] = "a"
+    if tool == aggregate_records.__name__:
+        found.pop("order_by", None)
+        return found | aggregates.examples(reach, is_grouped="group_by" in given)
+    if exposure.aggregates_only:
+        return found
     keys = [part.name for part in exposure.model._meta.pk_fields]
     first = find(rights, exposure, {"limit": 1}).encoded_records
     for record in msgspec.json.decode(first):
@@ -123,6 +137,13 @@ def examples_for(rights: Rights, label: object) -> dict[str, Any]:
             found["pk"] = record[keys[0]] if len(keys) == 1 else [record[key] for key in keys]
             found["fields"] = list(record)[:2]
     return found
+
+
+def is_asked_by(tool: str, rights: Rights, exposure: ModelExposure) -> bool:
+    """Whether the model is one that this tool has an answer about."""
+    if tool == aggregate_records.__name__:
+        return not rights.judges_objects(exposure.model)
+    return not exposure.aggregates_only or tool == describe_model.__name__
 
 
 def list_models(rights: Rights) -> bytes:
@@ -142,12 +163,8 @@ def find_records(
     model: Model,
     filters: Lookups | UnsetType = UNSET,
     exclude: Lookups | UnsetType = UNSET,
-    any_of: Annotated[
-        list[dict[str, Any]], about("Alternatives: records that match any of these filters.")
-    ]
-    | UnsetType = UNSET,
-    search: Annotated[str, about("Words; each must occur in a searchable field.")]
-    | UnsetType = UNSET,
+    any_of: Alternatives | UnsetType = UNSET,
+    search: Words | UnsetType = UNSET,
     order_by: Annotated[Names, about('Paths, with "-" in front for descending.')]
     | UnsetType = UNSET,
     fields: Fields | UnsetType = UNSET,
@@ -184,6 +201,52 @@ def get_record(
     return get(rights, rights.exposure(model), pk, fields=shown)
 
 
+def aggregate_records(
+    rights: Rights,
+    *,
+    model: Model,
+    filters: Conditions | UnsetType = UNSET,
+    exclude: Conditions | UnsetType = UNSET,
+    any_of: Alternatives | UnsetType = UNSET,
+    search: Words | UnsetType = UNSET,
+    group_by: Annotated[
+        Names,
+        about(
+            'Paths; of dates also buckets: "placed_at__trunc_month" (year, quarter, month, week, '
+            "day, hour). Without it, one total."
+        ),
+    ]
+    | UnsetType = UNSET,
+    metrics: Annotated[
+        dict[str, dict[str, str]],
+        about(
+            'Names of your choice: {"revenue": {"sum": "total"}, "n": {"count": "*"}}. Functions: '
+            "count, count_distinct, sum, avg, min, max. Without it, a count."
+        ),
+    ]
+    | UnsetType = UNSET,
+    having: Annotated[dict[str, Any], about('Comparisons of metrics: {"revenue__gte": 100}.')]
+    | UnsetType = UNSET,
+    order_by: Annotated[Names, about('Metrics or groups: ["-revenue"].')] | UnsetType = UNSET,
+    limit: Annotated[int, about(MOST_GROUPS)] | UnsetType = UNSET,
+) -> bytes:
+    """Count, add up and average records, by group. describe_model says what each field takes. Use
+    it in place of reading many records."""
+    asked = {
+        "filters": filters,
+        "exclude": exclude,
+        "any_of": any_of,
+        "search": search,
+        "group_by": group_by,
+        "metrics": metrics,
+        "having": having,
+        "order_by": order_by,
+        "limit": limit,
+    }
+    given = {name: value for name, value in asked.items() if value is not UNSET}
+    return aggregates.aggregate_records(rights, rights.exposure(model), given)
+
+
 def list_resources(rights: Rights) -> bytes:
     """List the resources and resource templates, for clients that show none of their own."""
     found = [
@@ -212,6 +275,7 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(describe_model, title="Describe a model"),
         RecordTool(find_records, title="Find records"),
         RecordTool(get_record, title="Get a record"),
+        RecordTool(aggregate_records, title="Aggregate records"),
         RecordTool(list_resources, title="List resources"),
         RecordTool(read_resource, title="Read a resource"),
     )

@@ -13,6 +13,7 @@ from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.describe import describe
 from mcp_django.exposure.files import has_files, read_file
 from mcp_django.exposure.find import count_records, find_records, get_record
+from mcp_django.exposure.metrics import floor_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.uris import (
@@ -86,6 +87,8 @@ def list_resources(rights: Rights) -> list[Resource]:
                 description=f"Fields, filters and relations of {plural}.",
             )
         )
+        if exposure.aggregates_only:
+            continue
         found.append(
             Resource(
                 uri=COLLECTION.expand({"model": exposure.label}),
@@ -161,8 +164,11 @@ def summary(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
         "name": str(opts.verbose_name),
         "plural": str(opts.verbose_name_plural),
         "records": count(rights, exposure),
-        "uri": COLLECTION.expand({"model": exposure.label}),
     }
+    if exposure.aggregates_only:
+        found["aggregates_only"] = True
+    else:
+        found["uri"] = COLLECTION.expand({"model": exposure.label})
     if exposure.description:
         found["description"] = exposure.description
     return found
@@ -173,13 +179,18 @@ MOST_COUNTED = 100_000
 
 
 def count(rights: Rights, exposure: ModelExposure) -> int | str | None:
-    """How many records there are for this caller. None where they are judged one by one."""
+    """How many records there are for this caller.
+
+    None where they are judged one by one, and where so few must not be told about.
+    """
     try:
         number = count_records(rights, exposure, most=MOST_COUNTED)
     except (DatabaseError, QueryError):
         # No table, or too slow: the other models are still there.
         logger.exception("%s cannot be counted.", exposure.label)
         return None
-    if number is not None and number > MOST_COUNTED:
+    if number is None or (exposure.aggregates_only and number < floor_of(exposure)):
+        return None
+    if number > MOST_COUNTED:
         return f"more than {MOST_COUNTED}"
     return number

@@ -22,6 +22,7 @@ BUILT_IN = frozenset(
         "describe_model",
         "find_records",
         "get_record",
+        "aggregate_records",
         "list_resources",
         "read_resource",
     }
