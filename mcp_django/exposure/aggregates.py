@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, OrderBy, Q
 from django.db.models.constants import LOOKUP_SEP
 
 from mcp_django.exceptions import QueryError, unknown
@@ -40,7 +39,7 @@ class Question:
     groups: Sequence[Group]
     metrics: Sequence[Metric]
     having: Q
-    order: Sequence[str]
+    order: Sequence[OrderBy]
     limit: int
     floor: int
 
@@ -95,22 +94,18 @@ def parse_question(
     rights: Rights, reach: Reach, arguments: Mapping[str, Any], *, using: str
 ) -> Question:
     given = {name: value for name, value in arguments.items() if value is not None}
-    try:
-        groups = parse_groups(rights, reach, given.get("group_by", []), using=using)
-        metrics = parse_metrics(rights, reach, given.get("metrics", DEFAULT), groups)
-        if not groups and (given.get("having") or given.get("order_by")):
-            raise QueryError("having and order_by need a group_by.")
-        return Question(
-            groups=groups,
-            metrics=metrics,
-            having=parse_having(metrics, given.get("having", {}), using=using),
-            order=parse_order(reach, groups, metrics, given.get("order_by", [])),
-            limit=values.integer(given.get("limit", DEFAULT_LIMIT), low=1, high=MAX_LIMIT),
-            floor=floor_of(reach.exposure, metrics),
-        )
-    except QueryError as error:
-        call = json.dumps(example(reach))
-        raise QueryError(f"{error} A valid call: aggregate_records {call}") from None
+    groups = parse_groups(rights, reach, given.get("group_by", []), using=using)
+    metrics = parse_metrics(rights, reach, given.get("metrics", DEFAULT), groups)
+    if not groups and (given.get("having") or given.get("order_by")):
+        raise QueryError("having and order_by need a group_by.")
+    return Question(
+        groups=groups,
+        metrics=metrics,
+        having=parse_having(metrics, given.get("having", {}), using=using),
+        order=parse_order(reach, groups, metrics, given.get("order_by", [])),
+        limit=values.integer(given.get("limit", DEFAULT_LIMIT), low=1, high=MAX_LIMIT),
+        floor=floor_of(reach.exposure, metrics),
+    )
 
 
 def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
@@ -135,13 +130,16 @@ def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
 
 def parse_order(
     reach: Reach, groups: Sequence[Group], metrics: Sequence[Metric], given: Any
-) -> list[str]:
-    """The order asked for, then that of the groups: without it a cut would be any."""
+) -> list[OrderBy]:
+    """The order asked for, then that of the groups: without it a cut would be any.
+
+    NULL comes last on every database: there is no cursor that would need an index.
+    """
     if not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
         raise QueryError(f"order_by takes a list of at most {MAX_ORDER} names.")
     names = {group.name: f"_g{at}" for at, group in enumerate(groups)}
     columns = {**names, **{metric.name: f"_m{at}" for at, metric in enumerate(metrics)}}
-    found: dict[str, str] = {}
+    found: dict[str, bool] = {}
     for name in given:
         if not isinstance(name, str):
             raise unknown(name, columns, "order_by")
@@ -150,10 +148,13 @@ def parse_order(
         column = columns.get(bare) or columns.get("" if group is None else group.name)
         if column is None:
             raise unknown(bare, columns, "order_by")
-        found.setdefault(column, column if bare == name else f"-{column}")
+        found.setdefault(column, bare != name)
     for column in names.values():
-        found.setdefault(column, column)
-    return list(found.values())
+        found.setdefault(column, False)
+    return [
+        OrderBy(F(column), descending=is_descending, nulls_last=True)
+        for column, is_descending in found.items()
+    ]
 
 
 def grouped(rows: GuardedQuerySet, question: Question) -> list[dict[str, Any]]:
@@ -198,14 +199,16 @@ def encode(groups: list[dict[str, Any]], *, is_truncated: bool) -> bytes:
     return b'{"groups":' + encoded + b',"truncated":' + encoder.encode(is_truncated) + b"}"
 
 
-def example(reach: Reach) -> dict[str, Any]:
-    """Arguments of aggregate_records that work, with what there is."""
-    call: dict[str, Any] = {"model": reach.exposure.label}
-    if paths := sorted(reach.paths[GROUP], key=lambda path: not path.field.choices):
-        call["group_by"] = [paths[0].text]
-    call["metrics"] = {"n": {"count": "*"}}
-    for path, functions in measured(reach):
-        if "sum" in functions:
-            call["metrics"]["sum"] = {"sum": path.text}
-            break
-    return call
+def examples(reach: Reach, *, is_grouped: bool) -> dict[str, Any]:
+    """Arguments that work, with what there is. Those about groups stand on group_by."""
+    found: dict[str, Any] = {"metrics": dict(DEFAULT), "limit": 5}
+    summed = next((path.text for path, names in measured(reach) if "sum" in names), None)
+    if summed is not None:
+        found["metrics"]["sum"] = {"sum": summed}
+    paths = [path for path in reach.paths[GROUP] if path.text not in found["metrics"]]
+    if paths:
+        # Groups by a choice tell most.
+        found["group_by"] = [min(paths, key=lambda path: not path.field.choices).text]
+        if is_grouped:
+            found |= {"having": {"count__gte": 1}, "order_by": ["-count"]}
+    return found

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from django.db.models import FileField
 
+from mcp_django.exposure import aggregates
 from mcp_django.exposure.declarations import SEARCH
-from mcp_django.exposure.guard import FILTER, ORDER, RETURN
+from mcp_django.exposure.groups import PARTS
+from mcp_django.exposure.guard import FILTER, GROUP, METRIC, ORDER, RETURN
+from mcp_django.exposure.metrics import COUNTS, floor_of, measured
 from mcp_django.exposure.operators import OPERATORS, kind_of, target_of, transforms_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import Path
@@ -16,6 +21,8 @@ from mcp_django.exposure.reach import Reach, reach_of
 from mcp_django.exposure.serializers import Trimming, as_text
 
 MAX_CHOICES = 100
+#: Where paths of each use are listed.
+LISTS = {"fields": (RETURN,), "more_filters": (FILTER,), "more_aggregates": (GROUP, METRIC)}
 
 
 def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
@@ -25,36 +32,72 @@ def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
     """
     reach = reach_of(rights, exposure)
     opts = exposure.model._meta
-    filters = {path.names: path for path in reach.paths[FILTER]}
-    orders = {path.names for path in reach.paths[ORDER]}
-    shown = {path.names for path in reach.paths[RETURN]}
-    fields = []
-    for path in reach.paths[RETURN]:
-        field = about(rights, path)
-        if path.names in filters:
-            field["filter"] = kind_of(path.field)
-        if path.names in orders:
-            field["order"] = True
-        fields.append(field)
-    others = [
-        {**about(rights, path), "filter": kind_of(path.field)}
-        for names, path in filters.items()
-        if names not in shown
-    ]
-    kinds = {kind_of(path.field) for path in filters.values()}
+    uses = uses_of(rights, reach)
+    listed = dict(entries(rights, reach, uses))
+    groups = [] if rights.judges_objects(exposure.model) else reach.paths[GROUP]
     found: dict[str, Any] = {
         "name": exposure.label,
         "label": as_text(opts.verbose_name),
         "description": exposure.description,
+        "aggregates_only": exposure.aggregates_only,
+        "smallest_group": floor_of(exposure),
         "primary_key": [part.name for part in reach.keys],
-        "fields": fields,
-        "more_filters": others,
-        "operators": {kind: operators(kind) for kind in sorted(kinds)},
+        **listed,
+        "operators": by_kind(reach.paths[FILTER], operators),
+        "buckets": by_kind(groups, lambda kind: list(PARTS.get(kind, ()))),
         "search": reach.names(SEARCH),
         "default_order": list(reach.default_order) or [part.name for part in reach.keys],
-        "example": {"tool": "find_records", "arguments": example(reach)},
+        "example": example_call(reach),
     }
+    if exposure.aggregates_only:
+        del found["default_order"]
     return {name: value for name, value in found.items() if value}
+
+
+Uses: TypeAlias = Mapping[tuple[str, ...], dict[str, Any]]
+
+
+def uses_of(rights: Rights, reach: Reach) -> Uses:
+    """What each path is good for beside being shown, by the names of its fields."""
+    found: dict[tuple[str, ...], dict[str, Any]] = defaultdict(dict)
+    for path in reach.paths[FILTER]:
+        found[path.names]["filter"] = kind_of(path.field)
+    if not reach.exposure.aggregates_only:
+        for path in reach.paths[ORDER]:
+            found[path.names]["order"] = True
+    if rights.judges_objects(reach.model):
+        return found
+    for path in reach.paths[GROUP]:
+        found[path.names]["group"] = True
+    for path, functions in measured(reach):
+        # What makes groups can be counted: that need not be said each time.
+        left = [one for one in functions if one not in COUNTS or "group" not in found[path.names]]
+        if left:
+            found[path.names]["metric"] = left
+    return found
+
+
+def entries(
+    rights: Rights, reach: Reach, uses: Uses
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Each path once: among those that records show, else those that filter, else the rest."""
+    seen: set[tuple[str, ...]] = set()
+    for name, kinds in LISTS.items():
+        paths = {path.names: path for kind in kinds for path in reach.paths[kind]}
+        yield (
+            name,
+            [
+                {**about(rights, path), **uses.get(names, {})}
+                for names, path in paths.items()
+                if names not in seen and (names in uses or names in reach.shown)
+            ],
+        )
+        seen |= paths.keys()
+
+
+def by_kind(paths: Iterable[Path], names_of: Callable[[str], list[str]]) -> dict[str, list[str]]:
+    kinds = sorted({kind_of(path.field) for path in paths})
+    return {kind: names for kind in kinds if (names := names_of(kind))}
 
 
 def about(rights: Rights, path: Path) -> dict[str, Any]:
@@ -67,7 +110,8 @@ def about(rights: Rights, path: Path) -> dict[str, Any]:
         found["label"] = " ".join([*hops, as_text(field.verbose_name)])
         if path.is_nullable:
             found["null"] = True
-        if isinstance(field, FileField) and not path.hops:
+        is_shown = not rights.registry.exposures[path.model].aggregates_only
+        if isinstance(field, FileField) and not path.hops and is_shown:
             found["content"] = f"django://files/{path.model._meta.label_lower}/{{pk}}/{field.name}"
         if field.help_text:
             found["help"] = as_text(field.help_text)
@@ -94,6 +138,13 @@ def type_of(path: Path) -> str:
 def operators(kind: str) -> list[str]:
     """What may follow a path of this kind after `__`; a part of a date takes another operator."""
     return [*OPERATORS[kind], *transforms_of(kind)]
+
+
+def example_call(reach: Reach) -> dict[str, Any]:
+    if not reach.exposure.aggregates_only:
+        return {"tool": "find_records", "arguments": example(reach)}
+    found = aggregates.examples(reach, is_grouped=True)
+    return {"tool": "aggregate_records", "arguments": {"model": reach.exposure.label, **found}}
 
 
 def example(reach: Reach) -> dict[str, Any]:

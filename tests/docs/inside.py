@@ -42,11 +42,22 @@ class ExampleTests(TestCase):
     def test_the_calls_of_the_page_about_queries_find_what_it_says(self):
         client = Client(user=self.ada)
         page = ROOT / "docs" / "querying.md"
-        calls = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
+        blocks = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
+        calls = [one for one in blocks if "model" in one and "group_by" not in one]
 
         found = [[one["number"] for one in self.records(client, **call)] for call in calls]
 
         assert found == [["A-3"], ["A-3", "A-2"], ["A-2"], ["A-1"]]
+
+    def test_the_aggregate_of_the_page_about_queries_has_the_answer_that_it_shows(self):
+        page = ROOT / "docs" / "querying.md"
+        blocks = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
+        (call,) = (one for one in blocks if "group_by" in one)
+        (shown,) = (one for one in blocks if "groups" in one)
+
+        answer = Client(user=self.ada).call_tool("aggregate_records", **call)
+
+        assert answer.structured == shown
 
     def test_the_uri_of_the_page_about_tools_works(self):
         client = Client(user=self.ada)

@@ -13,9 +13,21 @@ from django.core.management import get_commands
 import mcp_django
 from mcp_django import auth
 from mcp_django.conf import Config, package_version
-from mcp_django.exposure import cursors, find, ordering, paths, query, records, uris, values
+from mcp_django.exposure import (
+    aggregates,
+    cursors,
+    find,
+    groups,
+    metrics,
+    ordering,
+    paths,
+    query,
+    records,
+    uris,
+    values,
+)
 from mcp_django.exposure.functions import scope_of, tool
-from mcp_django.exposure.operators import OPERATORS, transforms_of
+from mcp_django.exposure.operators import MEASURES, OPERATORS, transforms_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.tools import BUILT_IN
@@ -280,9 +292,32 @@ def test_every_limit_of_a_query_is_the_true_one():
         "Characters in a text value": values.TERM,
         "Values in a list": values.ITEMS,
         "Names in `order_by`": ordering.MAX_ORDER,
+        "Names in `group_by`": groups.MAX_GROUPS,
+        "Metrics": metrics.MAX_METRICS,
+        "Comparisons in `having`": aggregates.MAX_HAVING,
+        "Groups in an answer": aggregates.MAX_LIMIT,
         "Names in `fields`": records.MAX_FIELDS,
         "Relations in a path": paths.MAX_HOPS,
         "Seconds that a cursor is good for": cursors.LIFETIME.total_seconds(),
+    }
+
+
+def test_every_argument_and_function_of_an_aggregate_is_listed():
+    page = DOCS / "querying.md"
+    lines = page.read_text().partition("## Groups and numbers")[2].partition("## Operators")[0]
+    told = dict(re.findall(r"^\| ([a-z, ]+) \| ((?:`\w+` ?)+) \|$", lines, re.MULTILINE))
+
+    assert column(page, "## Groups and numbers") == ["model", *aggregates.ARGUMENTS]
+    assert {
+        kind: codes(names)
+        for kinds, names in told.items()
+        for kind in kinds.split(", ")
+        if kinds.count(", ")
+    } == {kind: list(names) for kind, names in MEASURES.items()}
+    parts = lines.partition("Dates are grouped by these")[2]
+    listed = dict(re.findall(r"^\| (date|datetime) \| (.+) \|$", parts, re.MULTILINE)[:2])
+    assert {kind: codes(names) for kind, names in listed.items()} == {
+        kind: list(names) for kind, names in groups.PARTS.items()
     }
 
 

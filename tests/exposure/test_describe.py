@@ -35,6 +35,7 @@ def test_a_model_is_described_with_its_fields_filters_and_orders(db):
         "help": "As printed",
         "filter": "text",
         "order": True,
+        "group": True,
     }
     assert "startswith" in found["operators"]["text"]
     assert found["operators"]["datetime"][-1] == "date"

@@ -21,7 +21,7 @@ def test_the_set_is_constant_and_its_names_are_reserved():
 def test_every_tool_is_read_only_and_described(client):
     tools = [tool for tool in client.list_tools() if tool["name"] in BUILT_IN]
 
-    assert len(tools) == 6
+    assert len(tools) == 7
     for tool in tools:
         assert tool["annotations"] == {
             "readOnlyHint": True,
