@@ -131,7 +131,8 @@ def keys(rights: Rights, exposure: ModelExposure, value: str) -> Completion:
     found = queries.keys_of(rights, exposure, value)
     names = ranked_by(value, found.candidates)
     # The database may see a likeness that lower() does not.
-    names += [name for name, _ in found.candidates if name not in set(names)]
+    known = set(names)
+    names += [name for name, _ in found.candidates if name not in known]
     return partly(names, has_more=found.has_more)
 
 

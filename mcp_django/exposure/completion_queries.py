@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import msgspec
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure import values
@@ -21,7 +23,7 @@ from mcp_django.exposure.reach import Reach, reach_of
 from mcp_django.exposure.records import shape_of
 from mcp_django.exposure.relations import Condition
 from mcp_django.exposure.searches import Search
-from mcp_django.exposure.serializers import as_text
+from mcp_django.exposure.serializers import encoder
 from mcp_django.protocol.uri_templates import decode, encode
 
 if TYPE_CHECKING:
@@ -62,24 +64,26 @@ def keys_of(rights: Rights, exposure: ModelExposure, text: str) -> Keys:
     has_more = False
     for anywhere in finder.passes(text):
         alternatives = list(key_alternatives(reach, text, using=finder.using))
-        for name in labels:
-            alternatives += matching(
-                reach.tables[FILTER][name], text, using=finder.using, anywhere=anywhere
-            )
-        if anywhere and len(reach.keys) == 1:
-            alternatives += matching(
-                reach.key_paths[0], text, using=finder.using, anywhere=anywhere
-            )
+        paths = [reach.tables[FILTER][name] for name in labels]
+        if anywhere and len(names) == 1:
+            paths += reach.key_paths
+        for path in paths:
+            alternatives += matching(path, text, using=finder.using, anywhere=anywhere)
         records, has_more = finder.find(text, alternatives)
         for record in records:
-            parts = [text_of(value) for value in list(record.values())[: len(names)]]
-            texts = [text_of(value) for value in list(record.values())[len(names) :]]
-            key = parts[0] if len(parts) == 1 else "/".join(encode(part) for part in parts)
+            key, *texts = key_and_labels(record, parts=len(names))
             if len(key) <= LONGEST_KEY:
                 found.setdefault(key, (key, *texts))
         if len(found) >= MOST:
             break
     return Keys(candidates=list(found.items()), has_more=has_more)
+
+
+def key_and_labels(record: Mapping[str, Any], *, parts: int) -> list[str]:
+    """The key of a record, its parts with slashes between them, and the texts behind it."""
+    texts = [text_of(value) for value in record.values()]
+    key = texts[0] if parts == 1 else "/".join(encode(part) for part in texts[:parts])
+    return [key, *texts[parts:]]
 
 
 def distinct_values(rights: Rights, reach: Reach, path: Path, text: str) -> tuple[list[str], bool]:
@@ -149,7 +153,9 @@ class Finder:
             found = (judged if self.is_judged else listed)(search, None, MOST)
         except QueryError:  # too slow, or no database can compare this
             return [], False
-        return found.records, found.end is not None
+        # As JSON has them: there, every value has one form.
+        records = msgspec.json.decode(encoder.encode(found.records))
+        return records, found.end is not None
 
 
 def is_usable(text: str) -> bool:
@@ -237,6 +243,4 @@ def text_of(value: Any) -> str:
     """A value of a record as it stands in a URI."""
     if isinstance(value, dict):  # a choice, or a foreign key with a label
         value = value.get("value", value.get("pk"))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else as_text(value)
+    return "" if value is None else str(value)
