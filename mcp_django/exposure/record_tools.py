@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,18 +13,20 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure import aggregates, resources
+from mcp_django.exposure.code_resources import PendingRead, read_code_resource
 from mcp_django.exposure.describe import describe, example
 from mcp_django.exposure.find import find_records as find
 from mcp_django.exposure.find import get_record as get
 from mcp_django.exposure.function_arguments import Arguments
+from mcp_django.exposure.links import changes_of, file_fields, file_links
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.reach import reach_of
 from mcp_django.exposure.signatures import Signature, resolve_hints
-from mcp_django.exposure.tools import Lane
+from mcp_django.exposure.tools import Lane, Outcome, PendingCall, code_uri
 from mcp_django.exposure.uris import SITE
 from mcp_django.principal import READ
-from mcp_django.protocol.content import TextContent
+from mcp_django.protocol.content import Annotations, Content, ResourceContents, TextContent
 from mcp_django.protocol.results import ToolAnnotations, ToolDefinition, ToolResult
 
 READING = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -93,24 +95,73 @@ class RecordTool:
     def exists_for(self, rights: Rights) -> bool:
         return rights.has_scopes(frozenset({READ}))
 
-    def call(
-        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
-    ) -> ToolResult:
+    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         # Some clients send null for what they leave out.
         arguments = {name: value for name, value in arguments.items() if value is not None}
         examples = partial(examples_for, rights, arguments, tool=self.name)
         read = self.arguments.read(arguments, examples=examples)
         try:
-            encoded = self.function(rights, **read)
+            return self.answer(context, rights, read)
         except ToolError as error:
             call = self.arguments.shown_call(examples(), arguments.keys())
             raise ToolError(f"{error}{call}") from None
-        # Encoded once: as it is for programs, and as text for models.
-        return ToolResult(
-            content=[TextContent(encoded.decode())],
-            structured=msgspec.Raw(encoded),
-            has_structured=True,
+
+    def answer(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+    ) -> Outcome:
+        return result_of(self.function(rights, **arguments))
+
+
+def result_of(
+    encoded: bytes, *, beside: Sequence[Content] = (), annotations: Annotations | None = None
+) -> ToolResult:
+    """Encoded once: as it is for programs, and as text for models."""
+    return ToolResult(
+        content=[TextContent(encoded.decode(), annotations), *beside],
+        structured=msgspec.Raw(encoded),
+        has_structured=True,
+    )
+
+
+class RecordReader(RecordTool):
+    """Shows beside a record where its files are, and when it was changed."""
+
+    def answer(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        encoded = self.function(rights, **arguments)
+        exposure = rights.exposure(arguments["model"])
+        if not (exposure.modified_field or file_fields(rights, exposure)):
+            return result_of(encoded)
+        record = msgspec.json.decode(encoded)
+        return result_of(
+            encoded,
+            beside=file_links(rights, exposure, arguments["pk"], record),
+            annotations=changes_of(exposure, record),
         )
+
+
+class ResourceReader(RecordTool):
+    """Reads resources of code, too, which may take a while."""
+
+    def answer(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+    ) -> Outcome:
+        uri = arguments["uri"]
+        if not code_uri(uri):
+            return super().answer(context, rights, arguments)
+        found = read_code_resource(context, rights, uri)
+        if not isinstance(found, PendingRead):
+            return result_of(encode_contents(found))
+        finish = found.finish
+        return PendingCall(
+            awaitable=found.awaitable,
+            finish=lambda value: result_of(encode_contents(finish(value))),
+        )
+
+
+def encode_contents(contents: Sequence[ResourceContents]) -> bytes:
+    return msgspec.json.encode({"contents": [one.as_wire() for one in contents]})
 
 
 def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
@@ -264,8 +315,7 @@ def read_resource(
     rights: Rights, *, uri: Annotated[str, about("A URI that list_resources gave or describes.")]
 ) -> bytes:
     """Read a resource by its URI."""
-    contents = [one.as_wire() for one in resources.read_resource(rights, uri)]
-    return msgspec.json.encode({"contents": contents})
+    return encode_contents(resources.read_resource(rights, uri))
 
 
 RECORD_TOOLS: dict[str, RecordTool] = {
@@ -274,9 +324,9 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(list_models, title="List models"),
         RecordTool(describe_model, title="Describe a model"),
         RecordTool(find_records, title="Find records"),
-        RecordTool(get_record, title="Get a record"),
+        RecordReader(get_record, title="Get a record"),
         RecordTool(aggregate_records, title="Aggregate records"),
         RecordTool(list_resources, title="List resources"),
-        RecordTool(read_resource, title="Read a resource"),
+        ResourceReader(read_resource, title="Read a resource"),
     )
 }

@@ -9,13 +9,16 @@ import msgspec
 from django.db import DatabaseError
 
 from mcp_django.conf import get_config
+from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exposure.code_resources import PendingRead, code_resources, read_code_resource
 from mcp_django.exposure.describe import describe
 from mcp_django.exposure.files import has_files, read_file
 from mcp_django.exposure.find import count_records, find_records, get_record
 from mcp_django.exposure.metrics import floor_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.tools import code_uri
 from mcp_django.exposure.uris import (
     COLLECTION,
     DEFINITION,
@@ -27,10 +30,13 @@ from mcp_django.exposure.uris import (
     query_arguments,
 )
 from mcp_django.principal import READ
-from mcp_django.protocol.content import ResourceContents
+from mcp_django.protocol.content import Annotations, ResourceContents
 from mcp_django.protocol.results import Resource, ResourceTemplate
+from mcp_django.protocol.uri_templates import decode
 
 JSON = "application/json"
+#: What a client should have in view first: what there is, and how to ask for it.
+OVERVIEW, DEFINITIONS = Annotations(priority=1.0), Annotations(priority=0.8)
 
 logger = logging.getLogger("mcp_django")
 
@@ -75,6 +81,7 @@ def list_resources(rights: Rights) -> list[Resource]:
             name="site",
             title=get_config().name,
             description="The models that you may see, with counts.",
+            annotations=OVERVIEW,
         )
     ]
     for exposure in rights.exposures():
@@ -85,6 +92,7 @@ def list_resources(rights: Rights) -> list[Resource]:
                 name=f"{exposure.label} definition",
                 title=f"Definition of {plural}",
                 description=f"Fields, filters and relations of {plural}.",
+                annotations=DEFINITIONS,
             )
         )
         if exposure.aggregates_only:
@@ -97,14 +105,29 @@ def list_resources(rights: Rights) -> list[Resource]:
                 description=exposure.description or f"The first page of all {plural}.",
             )
         )
-    return found
+    own = [one.definition(rights.request) for one in code_resources(rights)]
+    return found + [one for one in own if isinstance(one, Resource)]
 
 
 def list_templates(rights: Rights) -> list[ResourceTemplate]:
+    """Those of the models, if this caller has any, and those of code."""
+    own = [one.definition(rights.request) for one in code_resources(rights)]
+    templates = [one for one in own if isinstance(one, ResourceTemplate)]
+    return [*model_templates(rights), *templates]
+
+
+def model_templates(rights: Rights) -> list[ResourceTemplate]:
     exposures = rights.exposures()
     if not exposures:
         return []
     return TEMPLATES + [FILES] * any(has_files(rights, one) for one in exposures)
+
+
+def read(context: CallContext, rights: Rights, uri: str) -> list[ResourceContents] | PendingRead:
+    """The contents of a URI, of models or of code. Raises what `read_resource` raises."""
+    if code_uri(uri):
+        return read_code_resource(context, rights, uri)
+    return read_resource(rights, uri)
 
 
 def read_resource(rights: Rights, uri: str) -> list[ResourceContents]:
@@ -118,8 +141,8 @@ def read_resource(rights: Rights, uri: str) -> list[ResourceContents]:
     address = parse_uri(uri)
     match address.kind, address.segments:
         case "files", (label, *key, field) if key:
-            pk = key[0] if len(key) == 1 else key
-            return [read_file(rights, rights.exposure(label), pk, field, uri=uri)]
+            exposure = rights.exposure(label)
+            return [read_file(rights, exposure, key_of(exposure, key), field, uri=uri)]
     encoded = encode_resource(rights, address)
     return [ResourceContents(uri=uri, mime_type=JSON, text=encoded.decode())]
 
@@ -133,9 +156,20 @@ def encode_resource(rights: Rights, address: Address) -> bytes:
         case "objects", (label,):
             return encode_collection(rights, rights.exposure(label), address)
         case "objects", (label, *key):
-            pk = key[0] if len(key) == 1 else key
-            return get_record(rights, rights.exposure(label), pk)
+            exposure = rights.exposure(label)
+            return get_record(rights, exposure, key_of(exposure, key))
     raise NotFound("There is no such resource.")
+
+
+def key_of(exposure: ModelExposure, segments: list[str]) -> str | list[str]:
+    """A key from the segments of a URI. A template's {pk} has the parts of a key in one."""
+    if len(segments) > 1:
+        return segments
+    parts = segments[0].split("/") if len(exposure.model._meta.pk_fields) > 1 else []
+    try:
+        return [decode(part) for part in parts] or segments[0]
+    except ValueError:
+        return segments[0]
 
 
 def encode_collection(rights: Rights, exposure: ModelExposure, address: Address) -> bytes:

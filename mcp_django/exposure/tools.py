@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mcp_django.context import CallContext
-from mcp_django.protocol.results import ToolDefinition, ToolResult
+from mcp_django.exceptions import ToolError
+from mcp_django.protocol.results import Result, ToolDefinition, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,15 +37,29 @@ class Lane(enum.Enum):
     WORK = "work"
 
 
+def in_band(error: ToolError) -> ToolResult:
+    """What a tool refuses, the model reads."""
+    return ToolResult.error(str(error))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PendingCall:
-    """An async tool, arguments bound: the loop awaits it, a thread makes the result of it."""
+    """Async code of the site, arguments bound: the loop awaits it, a thread makes the result.
+
+    `refuse` makes the answer of a ToolError that it raised, or raises another error.
+    """
 
     awaitable: Awaitable[Any]
-    finish: Callable[[Any], ToolResult]
+    finish: Callable[[Any], Result]
+    refuse: Callable[[ToolError], Result] = in_band
 
 
 Outcome: TypeAlias = ToolResult | PendingCall
+
+
+def code_uri(uri: object) -> bool:
+    """Whether a URI leads to code of the site, which may be slow, and not to records."""
+    return isinstance(uri, str) and not uri.startswith("django://")
 
 
 class Tool(Protocol):
