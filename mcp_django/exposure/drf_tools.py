@@ -15,11 +15,11 @@ from rest_framework.serializers import (  # type: ignore[import-untyped]
     ListSerializer,
     Serializer,
 )
-from rest_framework.settings import api_settings  # type: ignore[import-untyped]
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.drf_refusals import in_words, sentences
 from mcp_django.exposure.drf_schemas import (
     arguments_schema,
     is_stock,
@@ -27,13 +27,10 @@ from mcp_django.exposure.drf_schemas import (
     writable,
 )
 from mcp_django.exposure.function_arguments import check_plain, shown
-from mcp_django.exposure.raw_schemas import LONGEST_MESSAGE, place_of
 from mcp_django.exposure.raw_tools import RawResults, is_dict, only_parameter
 from mcp_django.exposure.refusals import refusals_in_words
 from mcp_django.exposure.signatures import Signature
 from mcp_django.protocol.results import ToolResult
-
-MOST_FAULTS = 10
 
 
 class SerializerArguments:
@@ -69,7 +66,7 @@ class SerializerArguments:
             if not faults and not serializer.is_valid():
                 faults = [*sentences(serializer.errors)]
         if faults:
-            raise ToolError(" ".join(faults[:MOST_FAULTS]))
+            raise ToolError(in_words(faults))
         read = dict(serializer.validated_data) if self._takes_data else serializer
         return {self.parameter: read}
 
@@ -127,17 +124,3 @@ def unknown_names(serializer: Any, value: Any, *, place: str = "") -> Iterator[s
         else:
             where = f" in {place}" if place else ""
             yield f"Unknown argument {shown(name)}{where}. It takes: {', '.join(names)}."
-
-
-def sentences(errors: Any, *path: str | int) -> Iterator[str]:
-    """What a serializer says, with the place of each field."""
-    if isinstance(errors, Mapping):
-        for name, inner in errors.items():
-            is_field = name != api_settings.NON_FIELD_ERRORS_KEY
-            yield from sentences(inner, *path, *([name] if is_field else []))
-    elif any(isinstance(one, (Mapping, list)) for one in errors):
-        for index, inner in enumerate(errors):
-            yield from sentences(inner, *path, index)
-    elif errors:
-        message = " ".join(" ".join(map(str, errors)).split())[:LONGEST_MESSAGE]
-        yield f"Argument {place_of(path)}: {message}" if path else message

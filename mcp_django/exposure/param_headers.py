@@ -16,6 +16,7 @@ KEYWORD = "x-mcp-header"
 TOKEN = re.compile(r"[A-Za-z0-9-]{1,64}")
 # Two programs write the same number in two ways, unless it is an integer.
 TYPES = ("string", "integer", "boolean")
+LEFT_OUT = "Give an argument that may be left out a default of its type, not None"
 
 
 def param_headers(schema: dict[str, Any], *, tool: str) -> dict[Place, str]:
@@ -31,7 +32,7 @@ def param_headers(schema: dict[str, Any], *, tool: str) -> dict[Place, str]:
         if not place:
             raise refused(
                 f"at #/{'/'.join(one.pointer)} stands where no client finds it. Only properties, "
-                "and properties of those, may have it",
+                f"and properties of those, may have it. {LEFT_OUT}",
                 tool=tool,
             )
         check(one.keywords, place, taken=found, tool=tool)
@@ -52,7 +53,7 @@ def check(keywords: dict[str, Any], place: Place, *, taken: dict[Place, str], to
     if keywords.get("type") not in TYPES:
         raise refused(
             f"{where} needs a type of its own that is exactly one of {', '.join(TYPES)}. "
-            "Give an argument that may be left out a default of that type, not None",
+            f"{LEFT_OUT}",
             tool=tool,
         )
     if name.lower() in {one.lower() for one in taken.values()}:

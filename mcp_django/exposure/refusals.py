@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,7 @@ LONGEST_VALIDATION = 2000
 
 @contextmanager
 def refusals_in_words() -> Iterator[None]:
-    """Django's ways to refuse a request, as sentences that tell nothing else."""
+    """The ways of Django and its REST framework to refuse, as sentences that tell nothing else."""
     try:
         yield
     except PermissionDenied as error:
@@ -24,6 +25,14 @@ def refusals_in_words() -> Iterator[None]:
         raise ToolError("There is no such object.") from error
     except ValidationError as error:
         raise ToolError(messages_of(error)[:LONGEST_VALIDATION]) from error
+    except Exception as error:
+        # Nobody raises what is not imported.
+        if "rest_framework.exceptions" in sys.modules:
+            from mcp_django.exposure.drf_refusals import refusal_of
+
+            if sentence := refusal_of(error):
+                raise ToolError(sentence) from error
+        raise
 
 
 def messages_of(error: ValidationError) -> str:
