@@ -70,6 +70,7 @@ MEMBERS: dict[str, dict[Revision, set[str]]] = {
     "tools/list": {V24: {"tools", "nextCursor", "_meta"}},
     "resources/list": {V24: {"resources", "nextCursor", "_meta"}},
     "resources/templates/list": {V24: {"resourceTemplates", "nextCursor", "_meta"}},
+    "completion/complete": {V24: {"completion", "_meta"}},
     "ping": {V24: {"_meta"}},
     "initialize": {
         V24: {"protocolVersion", "capabilities", "serverInfo", "instructions", "_meta"},

@@ -30,7 +30,6 @@ class Missing(enum.Enum):
     AUTHORIZATION_SERVER = "the authorization server"
     CANCELLATION = "cancelling by notification"
     CLIENT_REQUESTS = "legacy questions to the client: elicitation, sampling, roots"
-    COMPLETION = "completion"
     HTTP_SSE = "the HTTP+SSE transport"
     INPUT = "modern questions to the client: results that need input"
     LOGGING = "log messages to the client"

@@ -48,7 +48,6 @@ PROMPTS: tuple[Requirement, ...] = (
         sentence="At most a hundred values are answered, and what is said of the rest is true.",
         chapter="server/utilities/completion",
         looks_at="completion/complete",
-        missing=Missing.COMPLETION,
     ),
     Requirement(
         "completion:references",
@@ -59,7 +58,6 @@ PROMPTS: tuple[Requirement, ...] = (
         ),
         chapter="server/utilities/completion",
         looks_at="completion/complete",
-        missing=Missing.COMPLETION,
     ),
     Requirement(
         "completion:context",
@@ -69,7 +67,6 @@ PROMPTS: tuple[Requirement, ...] = (
         chapter="server/utilities/completion",
         looks_at="completion/complete",
         added_in=V2506,
-        missing=Missing.COMPLETION,
     ),
     Requirement(
         "completion:access",
@@ -78,7 +75,6 @@ PROMPTS: tuple[Requirement, ...] = (
         sentence="Completion knows what its caller may see, and is counted like a call.",
         chapter="server/utilities/completion",
         looks_at="completion/complete",
-        missing=Missing.COMPLETION,
     ),
     Requirement(
         "lists:cursors",

@@ -1,0 +1,95 @@
+"""completion/complete as a client asks it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+from tests.shop.models import Order
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db
+
+OBJECT = {"type": "ref/resource", "uri": "django://objects/{model}/{pk}"}
+
+
+def complete(client, name, value="", *, ref=OBJECT, **given):
+    params = {"ref": ref, "argument": {"name": name, "value": value}}
+    if given:
+        params["context"] = {"arguments": given}
+    return client.request("completion/complete", params)["completion"]
+
+
+@requirement("completion:references")
+def test_a_variable_of_a_template_is_completed_in_every_revision(client, revision):
+    client = CheckedClient(token=client.token, revision=revision)
+
+    assert complete(client, "model", "ord")["values"] == ["shop.order"]
+
+
+@requirement("completion:references")
+@pytest.mark.parametrize(
+    "ref",
+    [
+        {},
+        {"type": "ref/tool", "name": "echo"},
+        {"type": "ref/prompt"},
+        {"type": "ref/prompt", "name": "no_such_prompt"},
+        {"type": "ref/resource"},
+        {"type": "ref/resource", "uri": "django://objects/shop.order/1"},
+        {"type": "ref/resource", "uri": 7},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_completed_is_refused(client, revision, ref):
+    client = CheckedClient(token=client.token, revision=revision)
+
+    with pytest.raises(ProtocolFailure) as raised:
+        complete(client, "model", ref=ref)
+
+    assert (raised.value.code, raised.value.status) == (-32602, 200)
+
+
+@requirement("completion:limit")
+@pytest.mark.parametrize(("rows", "has_more"), [(3, False), (100, False), (101, True)])
+def test_a_hundred_values_are_answered_and_more_are_said_to_be_more(client, rows, has_more):
+    Order.objects.bulk_create(Order(number=f"N{number}") for number in range(rows))
+
+    found = complete(client, "pk", model="shop.order")
+
+    assert len(found["values"]) == min(rows, 100)
+    assert found["hasMore"] is has_more
+    assert found.get("total", rows) == rows
+
+
+@requirement("completion:context")
+def test_what_was_chosen_before_decides_what_is_offered(client):
+    order = Order.objects.create(number="A1")
+
+    assert complete(client, "pk", model="shop.order")["values"] == [str(order.pk)]
+    assert complete(client, "pk", model="shop.memo")["values"] == []
+
+
+@requirement("completion:access")
+def test_what_a_caller_may_not_see_is_offered_to_others_only(client, make_user):
+    Order.objects.create(number="A1")
+    blind = CheckedClient(user=make_user("blind", "view_memo", is_staff=True))
+
+    assert "shop.order" in complete(client, "model")["values"]
+    assert complete(blind, "model")["values"] == ["shop.memo"]
+    hidden = complete(blind, "pk", model="shop.order")
+    assert hidden == complete(blind, "pk", model="shop.nothing")
+    assert hidden["values"] == []
+
+
+@requirement("completion:access")
+def test_completions_are_counted_like_calls(client, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 2}
+
+    complete(client, "model")
+    complete(client, "model")
+
+    with pytest.raises(ProtocolFailure) as raised:
+        complete(client, "model")
+    assert raised.value.status == 429
