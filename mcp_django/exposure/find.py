@@ -151,7 +151,7 @@ def page(found: Found, bound: Callable[[], str]) -> Page:
     return Page(encoded_records=encoded, count=count, next_cursor=cursor)
 
 
-def fitting(records: list[Record], most: int) -> tuple[bytes, int]:
+def fitting(records: Sequence[Any], most: int) -> tuple[bytes, int]:
     parts = [encoder.encode(record) for record in records]
     totals = accumulate(len(part) + 1 for part in parts)
     count = max(1, sum(total < most for total in totals))

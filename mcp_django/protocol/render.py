@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from mcp_django.protocol.envelope import META, SUPPORTED
-from mcp_django.protocol.jsonrpc import encode_notification
+from mcp_django.protocol.jsonrpc import encode_notification, encoder
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.render_content import annotations_of, content, given
 from mcp_django.protocol.results import (
@@ -82,9 +83,7 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
         case ToolResult():
             return tool_result(result, features)
         case ListResult():
-            wire: dict[str, Any] = {
-                result.key: [definition(one, features) for one in result.definitions]
-            }
+            wire: dict[str, Any] = {result.key: definitions(result.definitions, features)}
             if result.next_cursor is not None:
                 wire["nextCursor"] = result.next_cursor
             return wire
@@ -140,6 +139,19 @@ def has_structured(value: Any, features: Features) -> bool:
     if isinstance(value, msgspec.Raw):
         return bytes(memoryview(value)[:1]) == b"{"
     return isinstance(value, dict)
+
+
+def definitions(found: Sequence[Definition], features: Features) -> msgspec.Raw:
+    """An array, spliced of what is encoded already."""
+    return msgspec.Raw(b"[" + b",".join([encoded(one, features) for one in found]) + b"]")
+
+
+def encoded(one: Definition, features: Features) -> bytes:
+    """Nothing but the definition and the revision decides on these bytes, and no caller does."""
+    found = one.encodings.get(features)
+    if found is None:
+        found = one.encodings[features] = encoder.encode(definition(one, features))
+    return found
 
 
 def definition(one: Definition, features: Features) -> dict[str, Any]:

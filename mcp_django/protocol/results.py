@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from mcp_django.protocol.content import Annotations, Content, ResourceContents, TextContent
 from mcp_django.protocol.param_headers import ParamHeaders
+from mcp_django.protocol.revisions import Features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,16 @@ class ToolAnnotations:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolDefinition:
+class WithEncodings:
+    """What does not change, so that its bytes need to be made once: `render` keeps them here."""
+
+    encodings: dict[Features, bytes] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition(WithEncodings):
     name: str
     description: str
     input_schema: dict[str, Any]
@@ -31,7 +41,7 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resource:
+class Resource(WithEncodings):
     uri: str
     name: str
     description: str
@@ -42,7 +52,7 @@ class Resource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResourceTemplate:
+class ResourceTemplate(WithEncodings):
     uri_template: str
     name: str
     description: str
@@ -60,7 +70,7 @@ class PromptArgument:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptDefinition:
+class PromptDefinition(WithEncodings):
     name: str
     description: str
     title: str = ""

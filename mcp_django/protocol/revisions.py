@@ -16,7 +16,8 @@ class Era(enum.Enum):
     MODERN = "modern"
 
 
-@dataclass(frozen=True, kw_only=True)
+# There is one of each revision, and dictionaries by features are looked into often.
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Features:
     """What a revision can say. Named for the thing, true where the revision has it."""
 

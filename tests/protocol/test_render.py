@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -471,3 +472,23 @@ def test_the_oracle_knows_the_codes_of_each_era(revision, code, request_id, is_v
     else:
         with pytest.raises(AssertionError):
             assert_valid_message(revision, "tools/call", body)
+
+
+LISTED = [TOOL, PLAIN_TOOL, RESOURCE, TEMPLATE]
+
+
+@pytest.mark.parametrize("definition", LISTED, ids=lambda one: type(one).__name__)
+def test_what_one_revision_was_told_of_a_definition_does_not_leak_into_another(definition):
+    def told(one, revision):
+        return wire(ListResult(key="found", definitions=[one]), revision)["found"]
+
+    shared = replace(definition)
+    for revision in (*Revision, *reversed(Revision)):
+        assert told(shared, revision) == told(replace(definition), revision)
+
+
+def test_a_definition_that_replaces_another_is_encoded_anew():
+    before = wire(ListResult(key="tools", definitions=[TOOL]), V26)["tools"][0]
+    after = wire(ListResult(key="tools", definitions=[replace(TOOL, title="x")]), V26)["tools"][0]
+
+    assert after == {**before, "title": "x"}
