@@ -477,7 +477,7 @@ def test_the_oracle_knows_the_codes_of_each_era(revision, code, request_id, is_v
 LISTED = [TOOL, PLAIN_TOOL, RESOURCE, TEMPLATE]
 
 
-@pytest.mark.parametrize("definition", LISTED, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("definition", LISTED, ids=lambda one: one.name)
 def test_what_one_revision_was_told_of_a_definition_does_not_leak_into_another(definition):
     def told(one, revision):
         return wire(ListResult(key="found", definitions=[one]), revision)["found"]
