@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcp_django.context import CallContext as Context
     from mcp_django.exceptions import AlreadyRegistered, Cancelled, NotRegistered, ToolError
+    from mcp_django.exposure.code_prompts import prompt
     from mcp_django.exposure.code_resources import resource
     from mcp_django.exposure.functions import tool
     from mcp_django.exposure.options import ModelExposure
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mcp_django.protocol.content import AudioContent as Audio
     from mcp_django.protocol.content import ImageContent as Image
     from mcp_django.protocol.content import TextContent as Text
-    from mcp_django.protocol.results import ToolResult
+    from mcp_django.protocol.results import PromptMessage, ToolResult
 
 __all__ = [
     "AlreadyRegistered",
@@ -42,12 +43,14 @@ __all__ = [
     "Image",
     "ModelExposure",
     "NotRegistered",
+    "PromptMessage",
     "ResourceContents",
     "ResourceLink",
     "Text",
     "ToolError",
     "ToolResult",
     "is_registered",
+    "prompt",
     "register",
     "resource",
     "tool",
@@ -64,12 +67,14 @@ HOMES = {
     "Audio": ("protocol.content", "AudioContent"),
     "EmbeddedResource": ("protocol.content", "EmbeddedResource"),
     "Image": ("protocol.content", "ImageContent"),
+    "PromptMessage": ("protocol.results", "PromptMessage"),
     "ResourceContents": ("protocol.content", "ResourceContents"),
     "ResourceLink": ("protocol.content", "ResourceLink"),
     "Text": ("protocol.content", "TextContent"),
     "ToolError": ("exceptions", "ToolError"),
     "ToolResult": ("protocol.results", "ToolResult"),
     "is_registered": ("exposure.registry", "is_registered"),
+    "prompt": ("exposure.code_prompts", "prompt"),
     "register": ("exposure.registry", "register"),
     "resource": ("exposure.code_resources", "resource"),
     "tool": ("exposure.functions", "tool"),

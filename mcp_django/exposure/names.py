@@ -1,4 +1,4 @@
-"""What a tool may be called."""
+"""What a tool or a prompt may be called."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ TOOL_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{LONGEST_NAME - 1}}}")
 
 def check_tool_name(name: str) -> str:
     """The name, if every client accepts it. Raises ImproperlyConfigured with a name that is."""
+    return check_name(name, kind="tool")
+
+
+def check_name(name: str, *, kind: str) -> str:
     if TOOL_NAME.fullmatch(name) and "__" not in name:
         return name
     raise ImproperlyConfigured(
-        f"{name!a} cannot be the name of a tool: use a-z, 0-9 and single underscores, a "
+        f"{name!a} cannot be the name of a {kind}: use a-z, 0-9 and single underscores, a "
         f"letter first, at most {LONGEST_NAME} characters. "
-        f'For example @mcp.tool(name="{suggest_tool_name(name)}").'
+        f'For example @mcp.{kind}(name="{suggest_tool_name(name)}").'
     )
 
 

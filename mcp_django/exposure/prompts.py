@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from mcp_django.context import CallContext
+from mcp_django.exposure.tools import PendingCall
 from mcp_django.protocol.results import PromptDefinition, PromptResult
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Prompt(Protocol):
 
     def get(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, str]
-    ) -> PromptResult:
+    ) -> PromptResult | PendingCall:
         """Its messages. Raises ToolError for arguments that do not fit."""
         ...
 

@@ -12,6 +12,7 @@ from django.db.models import Model
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.prompt_files import PromptFiles
 from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.tools import BUILT_IN, Tool
 from mcp_django.principal import DEFAULT_SERVER
@@ -23,11 +24,14 @@ ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
 
 
 class Registry:
-    def __init__(self, server: str = DEFAULT_SERVER) -> None:
+    def __init__(
+        self, server: str = DEFAULT_SERVER, *, prompt_files: PromptFiles | None = None
+    ) -> None:
         self.server = server
         self._classes: dict[type[Model], type[ModelExposure]] = {}
         self._tools: dict[str, Tool] = {}
         self._prompts: dict[str, Prompt] = {}
+        self.prompt_files = prompt_files
         self._resources: dict[str, CodeResource] = {}
         self._exposures: dict[type[Model], ModelExposure] | None = None
         self._by_label: tuple[Any, dict[str, ModelExposure]] = (None, {})
@@ -110,6 +114,13 @@ class Registry:
 
     @property
     def prompts(self) -> dict[str, Prompt]:
+        """By name: those in files, and over them those of code."""
+        if self.prompt_files is None:
+            return self._prompts
+        return {**self.prompt_files.read().prompts, **self._prompts}
+
+    @property
+    def code_prompts(self) -> dict[str, Prompt]:
         return self._prompts
 
     @property
@@ -147,7 +158,7 @@ class Registry:
         self._exposures = None
 
 
-registry = Registry()
+registry = Registry(prompt_files=PromptFiles())
 
 
 def register(

@@ -16,6 +16,8 @@ from mcp_django.exposure.schemas import without_none
 
 #: The return annotation of a function that has none.
 MISSING = inspect.Signature.empty
+#: Names that without an annotation mean something else than an argument.
+NO_ARGUMENTS = frozenset({"self", "cls", "ctx", "context"})
 UNRESOLVED = (NameError, AttributeError, TypeError, SyntaxError, ImportError)
 
 
@@ -40,8 +42,13 @@ class Signature:
         return {name: values[one] for name, one in self.given.items()}
 
 
-def read_signature(function: Callable[..., Any]) -> Signature:
-    """Raises ImproperlyConfigured for anything that a JSON object cannot call."""
+def read_signature(
+    function: Callable[..., Any], *, type_of_untyped: type | None = None
+) -> Signature:
+    """Raises ImproperlyConfigured for anything that a JSON object cannot call.
+
+    A parameter without an annotation is refused, unless there is a type for those.
+    """
     where = f"{function.__module__}.{function.__qualname__}()"
     hints = resolve_hints(function, where=where)
     given: dict[str, Given] = {}
@@ -52,9 +59,9 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         if passed := given_for(name, hints):
             given[name] = passed
             continue
-        if name not in hints:
+        if name not in hints and (type_of_untyped is None or name in NO_ARGUMENTS):
             raise ImproperlyConfigured(unannotated(name, where=where))
-        annotations[name] = hints[name]
+        annotations[name] = hints.get(name, type_of_untyped)
         if parameter.default is not parameter.empty:
             defaults[name] = parameter.default
     return Signature(

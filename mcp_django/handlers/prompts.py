@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.registry import registry
+from mcp_django.exposure.tools import PendingCall
 from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import parse_params
@@ -30,11 +32,16 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     return page(context, found, member="prompts", cursor=cursor, key=lambda one: one.name)
 
 
-def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult:
+def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | PendingCall:
     asked = parse_params("prompts/get", params)
     rights = Rights(context.request, context.principal)
     prompt = find_prompt(rights, asked.name)
     try:
-        return prompt.get(context, rights, asked.arguments or {})
+        found = prompt.get(context, rights, asked.arguments or {})
     except ToolError as error:
-        raise ProtocolError(INVALID_PARAMS, str(error)) from None
+        refuse(error)
+    return replace(found, refuse=refuse) if isinstance(found, PendingCall) else found
+
+
+def refuse(error: ToolError) -> NoReturn:
+    raise ProtocolError(INVALID_PARAMS, str(error)) from None

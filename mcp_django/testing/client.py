@@ -148,6 +148,9 @@ class Client:
     def list_resources(self) -> list[dict[str, Any]]:
         return self.list_all("resources/list", "resources")
 
+    def list_prompts(self) -> list[dict[str, Any]]:
+        return self.list_all("prompts/list", "prompts")
+
     def list_all(self, method: str, member: str) -> list[dict[str, Any]]:
         """Every definition, through all pages."""
         found: list[dict[str, Any]] = []
@@ -172,6 +175,12 @@ class Client:
             structured=result.get("structuredContent"),
             notifications=notifications,
         )
+
+    def get_prompt(self, prompt_name: str, /, **arguments: str) -> list[dict[str, Any]]:
+        """The messages of a prompt. Raises ProtocolFailure where it was refused."""
+        params = {"name": prompt_name, "arguments": arguments}
+        messages: list[dict[str, Any]] = self.request("prompts/get", params)["messages"]
+        return messages
 
     def read_resource(self, uri: str) -> Any:
         """The decoded JSON of a resource."""
