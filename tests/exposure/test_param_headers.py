@@ -16,6 +16,7 @@ from mcp_django.exposure.param_headers import param_headers
 from mcp_django.protocol.revisions import Era, Revision
 from tests.clients import CheckedClient, WSGIClient
 from tests.exposure.function_tools import tool_of
+from tests.spec import requirement
 from tests.transports.wire import Connection
 
 REGION = {"type": "string", "x-mcp-header": "Region"}
@@ -52,6 +53,7 @@ def test_annotated_properties_are_found_where_clients_find_them(schema, expected
     assert find_invalid_x_mcp_header(schema) is None
 
 
+@requirement("parameter-headers:registration")
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
@@ -142,6 +144,7 @@ def test_a_call_that_repeats_its_argument_is_answered(staff, offered, kind, regi
     assert answer.text == f"Region {region}."
 
 
+@requirement("parameter-headers:equal")
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
 @pytest.mark.parametrize("value", [None, "us", "=?base64?ZXU?="])

@@ -400,7 +400,7 @@ def test_a_name_that_is_no_string_is_a_matter_of_the_params(method, member, valu
     assert found.revision is Revision.V2026_07_28
 
 
-@requirement("envelope:encoded-names", "envelope:header-whitespace")
+@requirement("envelope:encoded-values", "envelope:header-whitespace")
 @pytest.mark.parametrize(
     ("header", "name"),
     [

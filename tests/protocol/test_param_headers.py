@@ -15,6 +15,7 @@ from mcp_django.protocol.param_headers import (
     encode_params,
     sent_params,
 )
+from tests.spec import requirement
 
 EXPECTED = {("region",): "Region", ("page", "size"): "Size", ("dry",): "Dry-Run"}
 
@@ -40,6 +41,7 @@ def refused(arguments, *pairs):
     return error.message
 
 
+@requirement("envelope:encoded-values", "parameter-headers:numbers")
 @pytest.mark.parametrize(
     ("arguments", "name", "value"),
     [
@@ -65,6 +67,7 @@ def test_a_header_that_repeats_its_argument_is_accepted(arguments, name, value):
     assert refused(arguments, (name, value)) is None
 
 
+@requirement("parameter-headers:equal")
 @pytest.mark.parametrize(
     ("arguments", "name", "value"),
     [
@@ -99,6 +102,7 @@ def test_a_header_that_says_something_else_is_refused(arguments, name, value):
     assert refused(arguments, (name, value))
 
 
+@requirement("parameter-headers:required")
 @pytest.mark.parametrize(
     "arguments", [{"region": "eu"}, {"region": ""}, {"page": {"size": 0}}, {"dry": False}]
 )
@@ -106,6 +110,7 @@ def test_an_argument_that_is_given_needs_its_header(arguments):
     assert refused(arguments)
 
 
+@requirement("parameter-headers:absent")
 @pytest.mark.parametrize(
     "arguments",
     [{}, {"region": None}, {"page": None}, {"page": {}}, {"page": "x"}, {"page": {"size": None}}],

@@ -78,13 +78,15 @@ def shown(tmp_path_factory):
     """The requirements of each test that is collected, of all files that have any."""
     story = tmp_path_factory.mktemp("spec") / "story.json"
     files = [path for path in TESTS.rglob("test_*.py") if "@requirement(" in path.read_text()]
-    subprocess.run(
+    done = subprocess.run(
         [*COLLECT, "--story", story, *files],
         cwd=TESTS.parent,
-        check=True,
+        check=False,
         capture_output=True,
+        text=True,
         timeout=120,
     )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return json.loads(story.read_text())["shown"]
 
 

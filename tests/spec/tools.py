@@ -131,7 +131,6 @@ TOOLS: tuple[Requirement, ...] = (
         chapter="basic/transports/streamable-http",
         looks_at="tools/list",
         added_in=V26,
-        missing=Missing.PARAMETER_HEADERS,
     ),
     Requirement(
         "tools:access",
