@@ -15,6 +15,8 @@ from mcp_django.exceptions import QueryError
 TOO_SLOW = "The query took too long. Narrow it: filter on fewer records or ask for fewer fields."
 #: MySQL and MariaDB: an emoji compared with a latin1 or utf8mb3 column.
 MIXED = frozenset({1267, 1270, 1271, 3988})
+#: SQLite: a sum beyond 64 bits, a date that has no place in Python's calendar.
+BEYOND = frozenset({"integer overflow", "user-defined function raised exception"})
 #: Opcodes of SQLite's virtual machine between two looks at the clock.
 STEPS = 20_000
 
@@ -36,6 +38,8 @@ def limited(using: str) -> Iterator[None]:
             raise QueryError(TOO_SLOW) from None
         if error.args[:1] and error.args[0] in MIXED:
             raise QueryError("This text has characters that the column cannot hold.") from None
+        if error.args[:1] and error.args[0] in BEYOND:
+            raise QueryError("The database cannot work with values as large as these.") from None
         raise
     except (DataError, InternalError):
         raise QueryError("The database cannot compare these values.") from None

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from django.test import RequestFactory
 
-from mcp_django.exposure import find
+from mcp_django.exposure import aggregates, find
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry
@@ -123,6 +123,18 @@ def records(who, model, /, **arguments):
 
 def record(who, model, pk, **options):
     return msgspec.json.decode(find.get_record(who, who.registry.exposures[model], pk, **options))
+
+
+def aggregate(who, model=models.Order, /, **arguments):
+    exposure = who.registry.exposures[model]
+    return msgspec.json.decode(aggregates.aggregate_records(who, exposure, arguments))
+
+
+def groups(who=None, model=models.Order, /, **arguments):
+    """The groups of an aggregate that has all of them."""
+    answer = aggregate(who or caller(), model, **arguments)
+    assert not answer["truncated"]
+    return answer["groups"]
 
 
 def count(who, model, **options):
