@@ -151,7 +151,8 @@ def split_header(source: str) -> tuple[Header, str, int]:
     if not ends:
         raise BrokenPrompt(f"line 1: there is no second line {FENCE} to end the front matter")
     try:
-        found = tomllib.loads("\n".join(lines[1 : ends[0]]))
+        # An empty line for the fence, so that errors name the lines of the file.
+        found = tomllib.loads("\n".join(["", *lines[1 : ends[0]]]))
         header = msgspec.convert(found, Header)
     except tomllib.TOMLDecodeError as error:
         raise BrokenPrompt(f"the front matter is not TOML: {error}") from None
