@@ -32,10 +32,11 @@ def candidates(schema: dict[str, Any], work: SchemaWork) -> Iterator[Any]:
     yield from schema.get("examples", ())
     if "default" in schema:
         yield schema["default"]
+    bare = {key: value for key, value in schema.items() if key not in ("examples", "default")}
     for is_full in (False, True):
         for text in TEXTS:
             try:
-                yield RawExamples(work, text=text, is_full=is_full).make(schema)
+                yield RawExamples(work, text=text, is_full=is_full).make(bare)
             except UNMAKEABLE:
                 continue
 
@@ -79,9 +80,9 @@ class RawExamples(Examples):
         properties = schema.get("properties", {})
         required = list(properties) if self.is_full else schema.get("required", [])
         known = {name: properties.get(name, {}) for name in required}
-        return super()._make_object(
-            {**schema, "properties": known, "required": required}, depth=depth
-        )
+        more = max(0, schema.get("minProperties", 0) - len(known))
+        changed = {"properties": known, "required": required, "minProperties": more}
+        return super()._make_object({**schema, **changed}, depth=depth)
 
 
 def merge(whole: dict[str, Any], part: dict[str, Any]) -> None:

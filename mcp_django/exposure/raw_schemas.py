@@ -27,6 +27,7 @@ MOST_EXPLAINED = 50_000
 MOST_BACKTRACKING = 10_000
 #: Stands for the value in sentences of the validator, which quotes it at any length.
 VALUE = "The value"
+NOTHING_FITS = f"False schema does not allow {VALUE}"
 LONGEST_MESSAGE = 300
 LONGEST_PLACE = 200
 MOST_ALTERNATIVES = 3
@@ -141,7 +142,7 @@ def never_fetch(uri: str) -> Any:
 
 def describe(error: jsonschema_rs.ValidationError) -> str:
     """Where, what, and the value, at a length that is bounded."""
-    message = plain(error.message)
+    message = plain(error.message).replace(NOTHING_FITS, "No such member is allowed")
     value = error.instance
     if VALUE in message and (value is None or isinstance(value, (str, int, float))):
         message += f": {shown(value)}"
