@@ -8,8 +8,10 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
+from mcp_django.exceptions import NotFound
 from mcp_django.exposure import completion_queries
 from mcp_django.exposure.completion import complete_resource, ranked, ranked_by
+from mcp_django.exposure.resources import read_resource
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, FILE, OBJECT
 from mcp_django.principal import Restriction
 from tests.nasty import models
@@ -313,6 +315,28 @@ def test_a_composite_key_is_offered_with_its_parts_between_slashes(db):
     assert seats("1/1/1") == []
     assert seats("x/1") == []
     assert seats("%zz/1") == []
+
+
+@pytest.mark.parametrize("hall", ["1", "1/"])
+def test_a_completed_key_put_into_the_template_is_the_uri_of_its_record(db, hall):
+    models.Seat.objects.create(hall=1, number=12)
+    models.Tricky.objects.create(
+        key="a/%2F?ü", order=models.Order.objects.create(owner=models.Person.objects.create())
+    )
+    who = caller()
+
+    for model, value in (("nasty.seat", hall), ("nasty.tricky", "a/")):
+        (key,) = complete("pk", value, template=OBJECT, model=model)
+        (found,) = read_resource(who, OBJECT.expand({"model": model, "pk": key}))
+        assert found.text.startswith("{")
+
+
+@pytest.mark.parametrize("key", ["1%2F2%2F3", "1%2F%25zz", "1", "%2F"])
+def test_a_composite_key_in_one_segment_must_have_its_parts(db, key):
+    models.Seat.objects.create(hall=1, number=12)
+
+    with pytest.raises(NotFound):
+        read_resource(caller(), f"django://objects/nasty.seat/{key}")
 
 
 def test_keys_of_a_class_that_nobody_knows_are_found_whole(db):

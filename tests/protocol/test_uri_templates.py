@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from time import perf_counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +121,56 @@ def test_any_query_is_parsed_or_raises_value_error(query):
         pairs = []
 
     assert all(len(pair) == 2 for pair in pairs)
+
+
+# Matching
+
+RESERVED_NAMES = st.text(
+    alphabet=st.characters(exclude_characters="/\\", exclude_categories=("Cs", "Cc")), min_size=1
+).filter(lambda text: text not in (".", ".."))
+
+
+@given(year=RESERVED_NAMES, month=RESERVED_NAMES)
+def test_what_was_expanded_matches_with_the_same_values(year, month):
+    template = URITemplate("shop://reports/{year}/{month}.json")
+
+    uri = template.expand({"year": year, "month": month})
+
+    assert template.match(uri) == {"year": year, "month": month}
+
+
+@given(parts=st.lists(RESERVED_NAMES.filter(lambda text: not set(text) & set("?#[]")), min_size=1))
+def test_a_path_keeps_its_slashes(parts):
+    template = URITemplate("shop://pages/{+path}")
+
+    uri = template.expand({"path": "/".join(parts)})
+
+    assert uri.count("/") == len(parts) + 2
+    assert template.match(uri) == {"path": "/".join(parts)}
+
+
+@given(uri=st.text())
+def test_any_text_matches_or_does_not(uri):
+    for text in ("{one}", "{one}/{two}", "{+one}", "{one}-{two}-{three}x"):
+        found = URITemplate(text).match(uri)
+
+        values = (
+            [] if found is None else [part for one in found.values() for part in one.split("/")]
+        )
+        assert not {"", ".", ".."} & set(values)
+
+
+def test_a_uri_of_many_separators_takes_no_time():
+    template = URITemplate("shop://{a}-{b}-{c}-{d}-{e}!")
+    uri = "shop://" + "x-" * 2000
+    start = perf_counter()
+
+    assert template.match(uri) is None
+    assert perf_counter() - start < 1
+
+
+def test_a_text_without_variables_matches_itself():
+    assert URITemplate("shop://x").match("shop://x") == {}
+    assert URITemplate("shop://x").match("shop://xy") is None
+    assert URITemplate("shop://{a}/x").match("shop://1/y") is None
+    assert URITemplate("shop://{a}/x").literals == "shop:///x"
