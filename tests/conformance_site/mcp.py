@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import time
+from typing import Annotated, Any
+
+import msgspec
 
 import mcp_django as mcp
 
@@ -75,3 +78,128 @@ def test_tool_with_progress(ctx: mcp.Context) -> str:
         time.sleep(0.05)
         ctx.progress(value, total=100, message=f"Completed step {value} of 100")
     return "Done."
+
+
+@mcp.tool(
+    name="json_schema_2020_12_tool",
+    description="Take what a schema of 2020-12 describes.",
+    read_only=True,
+    permission=everybody,
+    input_schema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+            }
+        },
+        "properties": {
+            "name": {"type": "string"},
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"},
+            "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {
+            "properties": {"contactMethod": {"const": "phone"}},
+            "required": ["contactMethod"],
+        },
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+        "additionalProperties": False,
+    },
+)
+def schema_of_2020_12(arguments: dict[str, Any]) -> str:
+    return f"Took {len(arguments)} arguments."
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def test_x_mcp_header(
+    region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})],
+) -> str:
+    """Take an argument that a header repeats."""
+    return f"Region {region}."
+
+
+@mcp.resource(
+    "test://static-text", permission=everybody, mime_type="text/plain", name="static-text"
+)
+def static_text() -> str:
+    """A text that never changes."""
+    return "This is the content of the static text resource."
+
+
+@mcp.resource(
+    "test://static-binary", permission=everybody, mime_type="image/png", name="static-binary"
+)
+def static_binary() -> bytes:
+    """A picture that never changes."""
+    return PNG
+
+
+@mcp.resource(
+    "test://template/{id}/data",
+    permission=everybody,
+    mime_type="application/json",
+    name="template",
+)
+def template_data(id: str) -> dict[str, Any]:
+    """Data by its number."""
+    return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+@mcp.resource("test://watched-resource", permission=everybody, name="watched-resource")
+def watched_resource() -> str:
+    """A text that somebody might watch."""
+    return "Watched."
+
+
+@mcp.prompt(permission=everybody)
+def test_simple_prompt() -> str:
+    """A prompt without arguments."""
+    return "This is a simple prompt for testing."
+
+
+@mcp.prompt(permission=everybody)
+def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """A prompt with two arguments.
+
+    Args:
+        arg1: The first.
+        arg2: The second.
+    """
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@mcp.prompt(permission=everybody)
+def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:
+    """A prompt with the contents of a resource.
+
+    Args:
+        resourceUri: Where the resource is.
+    """
+    return [
+        text(resourceUri, "Embedded resource content for testing."),
+        "Please process the embedded resource above.",
+    ]
+
+
+@mcp.prompt(permission=everybody)
+def test_prompt_with_image() -> list[Any]:
+    """A prompt with a picture."""
+    return [mcp.Image(data=PNG, mime_type="image/png"), "Please look at the picture above."]
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def test_logging_tool() -> str:
+    """Log nothing that a client did not ask for."""
+    return "Logged nothing."
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def test_streaming_elicitation() -> str:
+    """Answer without a question to the client."""
+    return "Asked nothing."

@@ -3,7 +3,7 @@
     python -m tests.conformance_site.run            all revisions that the suite can test
     python -m tests.conformance_site.run 2026-07-28 -v
 
-Node and the suite come from npm into `.conformance/`. `baseline.yml` names what this build does
+Node and the suite come from npm into `.conformance/`. `baselines/` names what this build does
 not serve yet; anything else that fails, and anything listed there that passes, is an error.
 """
 
@@ -51,7 +51,7 @@ def run(revision: str, url: str, *, verbose: bool) -> bool:
     with tempfile.TemporaryDirectory() as output:
         finished = subprocess.run(
             [str(node), str(suite), "server", "--url", url, "--suite", "all",
-             "--spec-version", revision, "--expected-failures", str(HERE / "baseline.yml"),
+             "--spec-version", revision, "--expected-failures", str(baseline(revision)),
              "--output-dir", output],
             check=False, capture_output=True, text=True, timeout=600,
             env={**os.environ, "NO_COLOR": "1"},
@@ -72,6 +72,10 @@ def run(revision: str, url: str, *, verbose: bool) -> bool:
     if not is_good:
         print("\n".join(finished.stdout.splitlines()[-30:]))
     return is_good
+
+
+def baseline(revision: str) -> Path:
+    return HERE / "baselines" / f"{revision}.yml"
 
 
 def read_scenarios(output: Path) -> dict[str, list[dict[str, str]]]:

@@ -36,3 +36,4 @@ MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "CALLS_PER_MINUTE": 100_000,
 }
+SILENCED_SYSTEM_CHECKS = ["mcp_django.I002"]
