@@ -16,8 +16,11 @@ from mcp_django.exposure.describe import describe
 from mcp_django.exposure.files import has_files, read_file
 from mcp_django.exposure.find import count_records, find_records, get_record
 from mcp_django.exposure.metrics import floor_of
+from mcp_django.exposure.operators import kind_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query import split
+from mcp_django.exposure.reach import Reach, reach_of
 from mcp_django.exposure.tools import code_uri
 from mcp_django.exposure.uris import (
     COLLECTION,
@@ -173,8 +176,25 @@ def key_of(exposure: ModelExposure, segments: list[str]) -> str | list[str]:
 
 
 def encode_collection(rights: Rights, exposure: ModelExposure, address: Address) -> bytes:
-    page = find_records(rights, exposure, query_arguments(address.query))
+    arguments = query_arguments(address.query)
+    if "filters" in arguments:
+        reach = reach_of(rights, exposure)
+        filters = arguments["filters"]
+        arguments["filters"] = {name: typed(reach, name, filters[name]) for name in filters}
+    page = find_records(rights, exposure, arguments)
     return encode_page(page.encoded_records, page.next_cursor)
+
+
+def typed(reach: Reach, lookup: str, value: Any) -> Any:
+    """The value of a filter. In a URI everything is a text, and booleans have no texts."""
+    if value not in ("true", "false"):
+        return value
+    try:
+        path, transform, operator = split(reach, lookup, "filters")
+    except QueryError:
+        return value  # `find_records` says what is wrong
+    is_boolean = operator == "isnull" or (not transform and kind_of(path.field) == "boolean")
+    return value == "true" if is_boolean else value
 
 
 def encode_page(encoded_records: bytes, next_cursor: str | None) -> bytes:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from uuid import UUID
 
+import msgspec
 import pytest
 from django.db import connection
 
-from mcp_django.exceptions import NotFound
+from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure import completion_queries
 from mcp_django.exposure.completion import complete_resource, ranked, ranked_by
 from mcp_django.exposure.resources import read_resource
@@ -436,6 +437,36 @@ def test_values_of_choices_are_found_by_key_and_label():
 def test_values_of_booleans():
     assert of_orders("gift") == ["false", "true"]
     assert of_orders("gift__isnull", "t") == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("gift=true", ["A1"]),
+        ("gift=false", []),
+        ("gift__isnull=true", ["A2", "A3", "R1"]),
+        ("customer__isnull=false", ["A1", "A2"]),
+        ("number=true", []),
+        ("number=A1", ["A1"]),
+    ],
+)
+def test_booleans_in_the_query_of_a_uri_are_understood(shop, query, numbers):
+    models.Order.objects.filter(pk=shop.a1.pk).update(gift=True)
+
+    (found,) = read_resource(caller(), f"django://objects/nasty.order?{query}&fields=number")
+
+    records = msgspec.json.decode(found.text)["records"]
+    assert [one["number"] for one in records] == numbers
+
+
+def test_a_boolean_of_a_hidden_column_is_refused_like_one_of_a_missing_column(shop):
+    sentences = set()
+    for name in ("api_token", "nothing_to"):
+        with pytest.raises(QueryError) as raised:
+            read_resource(caller(), f"django://objects/nasty.order?{name}=true")
+        sentences.add(str(raised.value).replace(name, "NAME"))
+
+    assert len(sentences) == 1
 
 
 def test_values_of_columns_are_those_of_visible_rows_without_repetition(shop):
