@@ -67,3 +67,18 @@ def add_tool():
     yield add
     for name in added:
         registry.remove_tool(name)
+
+
+@pytest.fixture
+def add_prompt():
+    """Offer a function as a prompt until the test ends."""
+    added = []
+
+    def add(function, **options):
+        mcp.prompt(**options)(function)
+        added.append(options.get("name", function.__name__))
+        return function
+
+    yield add
+    for name in added:
+        registry.remove_prompt(name)

@@ -70,6 +70,15 @@ MEMBERS: dict[str, dict[Revision, set[str]]] = {
     "tools/list": {V24: {"tools", "nextCursor", "_meta"}},
     "resources/list": {V24: {"resources", "nextCursor", "_meta"}},
     "resources/templates/list": {V24: {"resourceTemplates", "nextCursor", "_meta"}},
+    "prompts/list": {V24: {"prompts", "nextCursor", "_meta"}},
+    "prompts/get": {V24: {"description", "messages", "_meta"}},
+    "prompt": {
+        V24: {"name", "description", "arguments"},
+        V2506: {"title", "_meta"},
+        V2511: {"icons"},
+    },
+    "prompt argument": {V24: {"name", "description", "required"}, V2506: {"title"}},
+    "message": {V24: {"role", "content"}},
     "completion/complete": {V24: {"completion", "_meta"}},
     "ping": {V24: {"_meta"}},
     "initialize": {
@@ -124,7 +133,15 @@ def parts_of(result: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield kind, one
             if "annotations" in one:
                 yield ("tool annotations" if kind == "tool" else "annotations"), one["annotations"]
-    for block in result.get("content", ()):
+    for prompt in result.get("prompts", ()):
+        yield "prompt", prompt
+        for argument in prompt.get("arguments", ()):
+            yield "prompt argument", argument
+    for message in result.get("messages", ()):
+        yield "message", message
+        assert message["role"] in ("user", "assistant")
+    said = [message["content"] for message in result.get("messages", ())]
+    for block in [*result.get("content", ()), *said]:
         yield "resource content" if block["type"] == "resource" else block["type"], block
         yield "annotations", block.get("annotations", {})
     for contents in result.get("contents", ()):

@@ -31,6 +31,7 @@ LISTS = [
     ("tools/list", "tools", "name"),
     ("resources/list", "resources", "uri"),
     ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+    ("prompts/list", "prompts", "name"),
 ]
 
 

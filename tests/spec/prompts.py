@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V2506, Level, Missing, Requirement
+from tests.spec.model import V2506, Level, Requirement
 
 PROMPTS: tuple[Requirement, ...] = (
     Requirement(
@@ -12,7 +12,6 @@ PROMPTS: tuple[Requirement, ...] = (
         sentence="A server with prompts announces them.",
         chapter="server/prompts",
         looks_at="prompts/list",
-        missing=Missing.PROMPTS,
     ),
     Requirement(
         "prompts:unknown",
@@ -21,7 +20,6 @@ PROMPTS: tuple[Requirement, ...] = (
         sentence="An unknown prompt and a missing argument are answered with -32602.",
         chapter="server/prompts",
         looks_at="prompts/get",
-        missing=Missing.PROMPTS,
     ),
     Requirement(
         "prompts:messages",
@@ -30,7 +28,6 @@ PROMPTS: tuple[Requirement, ...] = (
         sentence="Messages are of the user or the assistant, in content that the revision knows.",
         chapter="server/prompts",
         looks_at="prompts/get",
-        missing=Missing.PROMPTS,
     ),
     Requirement(
         "prompts:injection",
@@ -39,7 +36,6 @@ PROMPTS: tuple[Requirement, ...] = (
         sentence="Arguments are strings, and none of them becomes part of a Django template.",
         chapter="server/prompts",
         looks_at="prompts/get",
-        missing=Missing.PROMPTS,
     ),
     Requirement(
         "completion:limit",
