@@ -13,7 +13,7 @@ from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure import values
 from mcp_django.exposure.budget import limited
 from mcp_django.exposure.find import fitting, longest_answer
-from mcp_django.exposure.groups import Group, find_group, parse_groups
+from mcp_django.exposure.groups import Group, find_group, no_name, parse_groups
 from mcp_django.exposure.guard import GROUP
 from mcp_django.exposure.metrics import DEFAULT, Metric, floor_of, measured, parse_metrics
 from mcp_django.exposure.options import ModelExposure
@@ -115,10 +115,10 @@ def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
     places = {metric.name: at for at, metric in enumerate(metrics)}
     found = []
     for key, value in given.items():
-        name, _, operator = str(key)[:200].partition(LOOKUP_SEP)
+        name, _, operator = key.partition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
         operator = operator or "exact"
         if name not in places or operator not in COMPARISONS:
-            raise unknown(key, names, "having")
+            raise no_name(key, names, "having")
         at = places[name]
         try:
             converted = values.convert(metrics[at].field, operator, value, using=using)
@@ -141,13 +141,11 @@ def parse_order(
     columns = {**names, **{metric.name: f"_m{at}" for at, metric in enumerate(metrics)}}
     found: dict[str, bool] = {}
     for name in given:
-        if not isinstance(name, str):
-            raise unknown(name, columns, "order_by")
-        bare = name.removeprefix("-")
+        bare = name.removeprefix("-") if isinstance(name, str) else ""
         group = find_group(reach, bare)
         column = columns.get(bare) or columns.get("" if group is None else group.name)
         if column is None:
-            raise unknown(bare, columns, "order_by")
+            raise no_name(bare or name, columns, "order_by")
         found.setdefault(column, bare != name)
     for column in names.values():
         found.setdefault(column, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -24,6 +24,7 @@ from mcp_django.exposure.records import label
 from mcp_django.exposure.relations import policy_of
 from mcp_django.exposure.rows import guarded
 from mcp_django.exposure.serializers import Values, converter_of
+from mcp_django.exposure.values import quoted
 
 MAX_GROUPS = 3
 #: Of dates; datetimes have hours, too.
@@ -118,7 +119,12 @@ def refusal(rights: Rights, reach: Reach, name: Any) -> QueryError:
     path = reach.tables[GROUP].get(head)
     if path is not None and (parts := PARTS.get(kind_of(path.field))):
         return QueryError(f"{path.text} can be grouped by {', '.join(parts)}.")
-    return many_valued(rights, reach, name) or unknown(name, reach.names(GROUP), "group_by")
+    return many_valued(rights, reach, name) or no_name(name, reach.names(GROUP), "group_by")
+
+
+def no_name(given: Any, allowed: Iterable[str], what: str) -> QueryError:
+    """As for any unknown name, also for what is no text at all."""
+    return unknown(given if isinstance(given, str) else quoted(given), allowed, what)
 
 
 def many_valued(rights: Rights, reach: Reach, name: Any) -> QueryError | None:

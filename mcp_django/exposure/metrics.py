@@ -20,8 +20,8 @@ from django.db.models import (
     Sum,
 )
 
-from mcp_django.exceptions import QueryError, unknown
-from mcp_django.exposure.groups import Group, many_valued
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.groups import Group, many_valued, no_name
 from mcp_django.exposure.guard import GROUP, METRIC
 from mcp_django.exposure.operators import kind_of, measures_of
 from mcp_django.exposure.options import ModelExposure
@@ -160,13 +160,13 @@ def parse_metric(
         raise QueryError(f"{name} must be an object with one function and its path.")
     ((function, column),) = given.items()
     if not isinstance(function, str) or function not in FUNCTIONS:
-        raise unknown(function, FUNCTIONS, "metrics")
+        raise no_name(function, FUNCTIONS, "metrics")
     if function == "count" and column == "*":
         return Metric(name=name, function=function, path=None)
     path = find_column(reach, column)
     if path is None:
         names = [one.text for one, functions in measured(reach) if function in functions]
-        raise many_valued(rights, reach, column) or unknown(column, names, function)
+        raise many_valued(rights, reach, column) or no_name(column, names, function)
     functions = functions_of(reach, path)
     if function not in functions:
         raise QueryError(f"{path.text} has no {function}. It has: {', '.join(functions)}.")
