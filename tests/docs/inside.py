@@ -190,6 +190,39 @@ class ExampleTests(TestCase):
         assert "mark_paid" in names
         assert [one["model"] for one in models] == ["shop.order"]
 
+    # Resources
+
+    def test_resources_of_the_page_are_listed_and_read(self):
+        client = Client(user=self.clerk)
+        contents = client.request("resources/read", {"uri": "shop://terms"})["contents"]
+
+        assert "shop://terms" in {one["uri"] for one in client.list_resources()}
+        assert contents[0]["mimeType"] == "text/markdown"
+        report = client.read_resource("shop://reports/2026")
+        assert (report["year"], report["orders"]) == (2026, 3)
+        assert Decimal(report["total"]) == Decimal("510.50")
+        assert client.complete("shop://reports/{year}", "year", "20") == ["2026"]
+
+    def test_an_async_resource_of_the_page_is_read(self):
+        client = Client(user=self.clerk)
+
+        (found,) = client.request("resources/read", {"uri": "shop://labels/A-1.txt"})["contents"]
+
+        assert found["text"] == "Lovelace Ltd\nGB"
+
+    def test_what_the_page_says_does_not_exist_does_not(self):
+        client = Client(user=self.clerk)
+        nobody = Client(user=User.objects.create_user("nobody", is_staff=True))
+
+        for who, uri in (
+            (client, "shop://reports/latest"),
+            (client, "shop://reports/1999"),
+            (client, "shop://labels/A-9.txt"),
+            (nobody, "shop://reports/2026"),
+        ):
+            with pytest.raises(ProtocolFailure, match="Resource not found"):
+                who.read_resource(uri)
+
     # Deployment
 
     def test_each_way_to_deploy_answers(self):

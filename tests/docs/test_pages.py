@@ -26,6 +26,7 @@ from mcp_django.exposure import (
     uris,
     values,
 )
+from mcp_django.exposure.code_resources import resource
 from mcp_django.exposure.functions import scope_of, tool
 from mcp_django.exposure.operators import MEASURES, OPERATORS, transforms_of
 from mcp_django.exposure.options import ModelExposure
@@ -215,6 +216,19 @@ def test_every_option_of_a_tool_is_listed():
     options = set(inspect.signature(tool).parameters) - {"function", "registry"}
 
     assert set(column(DOCS / "registering.md", "## Functions")) == options
+
+
+def test_every_option_of_a_resource_is_listed():
+    options = set(inspect.signature(resource).parameters) - {"registry"}
+
+    assert set(column(DOCS / "resources.md", "## Functions as resources")) == options
+
+
+def test_every_variable_that_is_completed_is_listed():
+    listed = set(column(DOCS / "resources.md", "## Completion")) - {"status"}
+
+    templates = (uris.DEFINITION, uris.COLLECTION, uris.OBJECT, uris.FILE)
+    assert listed == {name for one in templates for name in one.variables}
 
 
 def test_the_scope_of_each_kind_of_tool_is_told():

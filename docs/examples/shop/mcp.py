@@ -44,4 +44,5 @@ class TicketExposure(mcp.ModelExposure):
 # docs: end tickets
 
 
+from shop import resources as resources
 from shop import tools as tools
