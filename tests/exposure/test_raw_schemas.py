@@ -15,6 +15,7 @@ from mcp_django.exposure.raw_schemas import (
     MOST_SUBSCHEMAS,
     MOST_WORK,
     RawSchema,
+    never_fetch,
 )
 
 
@@ -154,6 +155,8 @@ def test_no_schema_opens_a_connection(monkeypatch):
         assert why(schema)
     made({"$id": "http://127.0.0.1:9/schema.json", "$vocabulary": {"http://127.0.0.1:9/v": True}})
 
+    with pytest.raises(ValueError, match="nothing is fetched"):
+        never_fetch("http://127.0.0.1:9/schema.json")
     assert opened == []
 
 
