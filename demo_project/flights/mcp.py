@@ -167,6 +167,39 @@ def check_schedule(ctx: mcp.Context, since: date, until: date) -> schedule.Sched
     return report
 
 
+def airport_codes(request: HttpRequest, value: str) -> list[str]:
+    """IATA codes of airports that the caller may see and that have departures."""
+    codes = schedule.departing_airports(request).filter(iata__istartswith=value)
+    return list(codes.values_list("iata", flat=True)[:100])
+
+
+@mcp.prompt(
+    title="Shift handover",
+    permission="flights.view_flight",
+    completions={"airport": airport_codes},
+)
+def shift_handover(request: HttpRequest, airport: str, day: date) -> list[mcp.PromptMessage]:
+    """Write the handover of a shift: what is late, cancelled or still to leave.
+
+    Args:
+        airport: IATA code, as FRA.
+        day: Day of the scheduled departures, in UTC.
+    """
+    found = schedule.find_airport(request, airport)
+    flights = schedule.departures(request, found, day)
+    lines = [
+        f"{one.scheduled_departure:%H:%M} {one.number} to {one.destination.iata}, gate "
+        f"{one.gate or 'open'}: {one.get_status_display()}, {one.delay_minutes} minutes late"
+        for one in flights
+    ]
+    task = f"Write the handover for {found.name} on {day}. Begin with what needs a decision."
+    return [
+        mcp.PromptMessage(content=mcp.Text(task)),
+        mcp.PromptMessage(content=mcp.Text("\n".join(lines) or "There are no departures.")),
+        mcp.PromptMessage(role="assistant", content=mcp.Text("Here is the handover, by urgency:")),
+    ]
+
+
 @mcp.tool(destructive=False, idempotent=True, atomic=True, permission="flights.change_flight")
 def report_delay(request: HttpRequest, flight: str, day: date, minutes: int) -> str:
     """Set how late a flight leaves. Only for flights that are still on the ground.

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from django.contrib import admin
-from django.db.models import Avg, Count, Q
+from django.db.models import Avg, Count, Q, QuerySet
 from django.http import HttpRequest
 
 from demo_project.flights.geography import great_circle_km
@@ -154,6 +154,18 @@ def find_airport(request: HttpRequest, iata: str) -> Airport:
             'find_records with {"model": "flights.airport", "search": "Frankfurt"}.'
         )
     return airport
+
+
+def departing_airports(request: HttpRequest) -> QuerySet[Airport]:
+    """Airports where a flight leaves that the user may see."""
+    origins = visible(Flight, request).values("origin")
+    return visible(Airport, request).filter(pk__in=origins).order_by("iata")
+
+
+def departures(request: HttpRequest, airport: Airport, day: date) -> list[Flight]:
+    """What leaves an airport on a day, as far as the user may see it, in order."""
+    flights = visible(Flight, request).filter(origin=airport, scheduled_departure__date=day)
+    return list(flights.select_related("destination").order_by("scheduled_departure", "number"))
 
 
 def distance(start: Airport, end: Airport) -> Distance:

@@ -209,5 +209,24 @@ def seen_by_assistant(username):
     return [sorted(tool_names), fields]
 
 
+def prompts_of(username):
+    """The names of an assistant's prompts, and what two of them say on a shift in Frankfurt."""
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        names = [prompt["name"] for prompt in client.list_prompts()]
+        handover = client.get_prompt("shift_handover", airport="FRA", day="2026-11-19")
+        flight = handover[1]["content"]["text"].split()[1]
+        announcement = client.get_prompt("delay_announcement", flight=flight, audience="crew")
+        airports = client.complete("shift_handover", "airport")
+        transaction.set_rollback(True)
+    return {
+        "names": names,
+        "handover": handover,
+        "flight": flight,
+        "announcement": announcement,
+        "airports": airports,
+    }
+
+
 def start_page():
     return Client().get("/").content.decode()

@@ -22,6 +22,28 @@ def test_the_dispatcher_s_assistant_may_report_delays(demo):
     assert set(tools) >= {*READING, "report_delay"}
 
 
+def test_the_dispatcher_s_prompts_are_about_the_shift(demo):
+    found = demo.ask("prompts_of", "dispatcher")
+
+    assert found["names"] == ["delay_announcement", "shift_handover"]
+    assert [one["role"] for one in found["handover"]] == ["user", "user", "assistant"]
+    assert found["handover"][1]["content"]["text"].count(" minutes late") > 1
+    _, embedded, task, promise = found["announcement"]
+    assert f'"number":"{found["flight"]}"' in embedded["content"]["resource"]["text"]
+    assert "for crew." in task["content"]["text"]
+    assert promise["role"] == "assistant"
+    assert "FRA" in found["airports"]
+
+
+def test_the_manager_s_prompts_know_no_other_airports(demo):
+    everybody = demo.ask("prompts_of", "dispatcher")["airports"]
+
+    found = demo.ask("prompts_of", "manager")["airports"]
+
+    assert "FRA" in found
+    assert set(found) < set(everybody)
+
+
 def test_passports_and_e_mail_addresses_and_reporters_stay_in_the_admin(demo):
     _, fields = demo.ask("seen_by_assistant", "admin")
 
