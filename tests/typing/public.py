@@ -76,6 +76,23 @@ def ship_order(pk: int) -> mcp.ToolResult:
     return mcp.ToolResult(structured={"pk": pk}, has_structured=True)
 
 
+@mcp.prompt
+def hello(city: str = "Bonn") -> str:
+    """Say hello."""
+    return f"Hello {city}"
+
+
+def cities(request: HttpRequest, value: str) -> list[str]:
+    return [value]
+
+
+@mcp.prompt(title=_("Brief"), permission="shop.view_order", completions={"city": cities})
+async def brief(context: mcp.Context, city: str, day: date | None = None) -> mcp.PromptMessage:
+    """Brief somebody."""
+    return mcp.PromptMessage(role="assistant", content=mcp.Text(f"{city} on {day}"))
+
+
+assert_type(hello("Ulm"), str)
 assert_type(count("open"), Count)
 assert_type(ship_order(1), mcp.ToolResult)
 options: dict[str, Any] = {"read_only": True}
