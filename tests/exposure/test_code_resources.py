@@ -24,6 +24,7 @@ from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.transports.calls import lane_of
 from tests.clients import CheckedClient
 from tests.shop.models import Order
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -90,6 +91,7 @@ def test_a_resource_without_variables_is_listed_and_read(staff, revision, add):
     ]
 
 
+@requirement("resources:attributes")
 def test_the_hints_for_clients_are_those_that_the_revision_has(staff, revision, add):
     add(
         "shop://greeting",
@@ -112,6 +114,7 @@ def test_the_hints_for_clients_are_those_that_the_revision_has(staff, revision, 
     assert one.get("title") == ("Yes" if revision.features.titles else None)
 
 
+@requirement("resources:attributes")
 @pytest.mark.parametrize(
     ("modified", "shown"),
     [
@@ -683,6 +686,7 @@ def test_an_argument_that_no_text_can_be_read_as_is_refused_at_start(annotation)
         register("shop://{year}", function)
 
 
+@requirement("resources:attributes")
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -15,6 +15,7 @@ from tests.clients import CheckedClient
 from tests.nasty import models
 from tests.nasty.site import caller, record, registry
 from tests.shop.models import Memo, Order
+from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -38,6 +39,7 @@ def blocks(client, **arguments):
     return result["content"], result.get("structuredContent")
 
 
+@requirement("resources:attributes")
 def test_a_record_is_followed_by_links_to_its_files(staff, revision, memo):
     client = CheckedClient(user=staff, revision=revision)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 import time
 
+import jsonschema_rs
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
@@ -17,6 +18,7 @@ from mcp_django.exposure.raw_schemas import (
     RawSchema,
     never_fetch,
 )
+from tests.spec import requirement
 
 
 def made(schema):
@@ -69,11 +71,13 @@ def test_every_keyword_is_enforced(value, fits):
     assert made(CONDITIONAL).accepts(value) is fits
 
 
+@requirement("schemas:dialect")
 @pytest.mark.parametrize("dialect", [DIALECT, f"{DIALECT}#"])
 def test_the_dialect_may_be_named(dialect):
     assert made({"$schema": dialect}).accepts(1)
 
 
+@requirement("schemas:dialect")
 @pytest.mark.parametrize(
     "dialect",
     [
@@ -98,7 +102,8 @@ def test_another_dialect_is_refused_by_name(dialect):
         ({"type": "strin"}, "is not valid at #/type"),
         ({"properties": {"a": {"minLength": -1}}}, "is not valid at #/properties/a/minLength"),
         ({"properties": []}, "is not valid at #/properties"),
-        ({"pattern": "("}, "is not valid at #/pattern"),
+        ({"pattern": "("}, 'The value is not a "regex"'),
+        ({"properties": {"a": {"pattern": "("}}}, "is not valid at #/properties/a"),
         ({"$id": "http://[bad"}, "is not valid at #/"),
         ({"minimum": float("nan")}, "is not JSON"),
         ({"const": object()}, "is not JSON"),
@@ -121,6 +126,7 @@ def test_a_deep_schema_is_refused():
     assert "deeper than 64" in why(schema)
 
 
+@requirement("schemas:references")
 def test_references_that_multiply_are_refused():
     definitions = {
         f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]}
@@ -140,6 +146,7 @@ def test_a_chain_of_references_ends():
     assert "lead on and on" in why({"$ref": "#/$defs/d0", "$defs": links | {"d990": {}}})
 
 
+@requirement("schemas:references")
 def test_no_schema_opens_a_connection(monkeypatch):
     opened = []
 
@@ -186,7 +193,7 @@ def test_no_schema_opens_a_connection(monkeypatch):
         (
             {"properties": {"a": {"oneOf": [{"type": "null"}, {"minLength": 2}]}}},
             {"a": "x"},
-            "; or ",
+            "Argument a: The value is not valid under any of the schemas",
         ),
         ({"properties": {"a": {"pattern": "^(?=(a+)+b)a"}}}, {"a": "a" * 500}, "match"),
     ],
@@ -199,6 +206,10 @@ def test_a_fault_names_the_place_and_what_is_wrong(schema, value, sentence):
     assert "\n" not in fault
 
 
+@pytest.mark.skipif(
+    not hasattr(jsonschema_rs.ValidationErrorKind.AnyOf, "context"),
+    reason="the first versions of the validator keep it to themselves",
+)
 def test_an_alternative_says_what_each_of_them_misses():
     schema = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
 
@@ -264,6 +275,7 @@ def test_a_schema_that_leads_back_to_itself_twice_takes_no_longer_than_its_budge
     assert spent < 20
 
 
+@requirement("schemas:references")
 def test_the_budgets_are_those_of_one_body():
     schema = made({"additionalProperties": {"type": "integer"}})
     values = {f"a{i}": i for i in range(20_000)}
@@ -273,10 +285,15 @@ def test_the_budgets_are_those_of_one_body():
     assert MOST_EXPLAINED < MOST_WORK
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+JSON = st.deferred(
+    lambda: (
+        SCALARS
+        | st.lists(JSON, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "b", "type", "$ref"]) | st.text(), JSON, max_size=3
+        )
+    )
 )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_django.exposure.schema_work import ENDLESS, BadReference, SchemaWork
+from tests.spec import requirement
 
 HERE = {"$ref": "#/$defs/e"}
 
@@ -75,6 +76,7 @@ def test_references_within_the_schema_are_followed(reference):
     assert work_of(schema, deepest=1).per_value[1] >= 2
 
 
+@requirement("schemas:references")
 @pytest.mark.parametrize(
     ("reference", "message"),
     [

@@ -34,8 +34,6 @@ class Missing(enum.Enum):
     INPUT = "modern questions to the client: results that need input"
     LOGGING = "log messages to the client"
     OAUTH = "access tokens of an authorization server"
-    RAW_SCHEMAS = "schemas that code brings along"
-    RESOURCE_ATTRIBUTES = "sizes, dates and audiences of resources"
     RESUMPTION = "streams that go on after a lost connection"
     SESSIONS = "sessions"
     STDIO = "the stdio transport"

@@ -84,7 +84,6 @@ RESOURCES: tuple[Requirement, ...] = (
         ),
         chapter="server/resources",
         looks_at="resources/list",
-        missing=Missing.RESOURCE_ATTRIBUTES,
     ),
     Requirement(
         "subscriptions:subscribe",

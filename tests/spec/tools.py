@@ -102,7 +102,6 @@ TOOLS: tuple[Requirement, ...] = (
         chapter="basic/index",
         looks_at="tools/list",
         added_in=V2511,
-        missing=Missing.RAW_SCHEMAS,
     ),
     Requirement(
         "schemas:references",
@@ -112,7 +111,6 @@ TOOLS: tuple[Requirement, ...] = (
         chapter="basic/index",
         looks_at="tools/list",
         added_in=V26,
-        missing=Missing.RAW_SCHEMAS,
     ),
     Requirement(
         "schemas:verbatim",
