@@ -223,6 +223,46 @@ class ExampleTests(TestCase):
             with pytest.raises(ProtocolFailure, match="Resource not found"):
                 who.read_resource(uri)
 
+    # Prompts
+
+    def test_prompts_of_functions_and_of_files_are_there(self):
+        client = Client(user=self.clerk)
+
+        (message,) = client.get_prompt("reply", number="A-1")
+
+        assert [one["name"] for one in client.list_prompts()] == [
+            "late_order",
+            "new_orders",
+            "reply",
+        ]
+        assert message["content"]["text"] == "Draft a warm e-mail about order A-1, which is Paid."
+        assert client.complete("reply", "number", "2") == ["A-2"]
+        assert client.complete("late_order", "tone", "f") == ["formal"]
+        assert [one["role"] for one in client.get_prompt("new_orders")] == [
+            "user",
+            "user",
+            "assistant",
+        ]
+        with pytest.raises(ProtocolFailure, match="There is no such object"):
+            client.get_prompt("reply", number="A-9")
+
+    def test_a_prompt_in_a_file_reads_with_the_rights_of_the_caller(self):
+        client = Client(user=self.clerk)
+
+        messages = client.get_prompt("late_order", number="A-1", reason="{{ snow }}")
+
+        assert [one["content"]["type"] for one in messages] == ["text", "resource", "text", "text"]
+        assert '"A-1"' in messages[1]["content"]["resource"]["text"]
+        assert "margin" not in messages[1]["content"]["resource"]["text"]
+        assert "{{ snow }}</data-" in messages[2]["content"]["text"]
+
+    def test_prompts_without_the_permission_do_not_exist(self):
+        client = Client(user=User.objects.create_user("eve", is_staff=True))
+
+        assert client.list_prompts() == []
+        with pytest.raises(ProtocolFailure, match="Unknown prompt: reply"):
+            client.get_prompt("reply", number="A-1")
+
     # Deployment
 
     def test_each_way_to_deploy_answers(self):

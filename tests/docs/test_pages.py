@@ -26,6 +26,7 @@ from mcp_django.exposure import (
     uris,
     values,
 )
+from mcp_django.exposure.code_prompts import prompt
 from mcp_django.exposure.code_resources import resource
 from mcp_django.exposure.functions import scope_of, tool
 from mcp_django.exposure.operators import MEASURES, OPERATORS, transforms_of
@@ -34,6 +35,7 @@ from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.tools import BUILT_IN
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.methods import METHODS
+from mcp_django.templating.tags import LIBRARY
 from mcp_django.testing import Client
 from mcp_django.transports.middleware import BROWSER_ONLY
 from tests.docs.pages import PAGES, ROOT, Block, blocks, regions, sources, table
@@ -276,6 +278,29 @@ def test_every_method_is_listed_and_only_what_is_served_is_called_so():
     assert not served & missing
 
 
+def test_the_file_of_a_prompt_is_shown_as_it_is():
+    file = ROOT / "docs/examples/shop/templates/mcp/prompts/late_order.md"
+
+    shown = [block.text for block in blocks("text") if block.page.name == "prompts.md"]
+
+    assert shown == [file.read_text()]
+
+
+def test_every_option_of_a_prompt_is_listed():
+    options = set(inspect.signature(prompt).parameters) - {"function", "registry"}
+
+    assert set(column(DOCS / "prompts.md", "## Prompts in code")) >= {"str", "Literal"}
+    told = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (DOCS / "prompts.md").read_text(), re.M)
+    assert options <= {name for cell in told for name in codes(cell)}
+
+
+def test_every_tag_and_filter_of_prompts_is_listed():
+    rows = table(DOCS / "prompts.md", "### The template language")
+    told = {what: codes(which) for what, which in rows}
+
+    assert told == {"tags": sorted(LIBRARY.tags), "filters": sorted(LIBRARY.filters)}
+
+
 def test_every_operator_is_listed():
     told = {
         kind: codes(operators)
@@ -390,7 +415,5 @@ def test_no_page_names_a_machine_or_a_registry():
 
 
 def test_every_public_name_is_documented():
-    registering = (DOCS / "registering.md").read_text()
-
-    missing = [name for name in mcp_django.__all__ if f"mcp.{name}" not in registering]
+    missing = [name for name in mcp_django.__all__ if f"mcp.{name}" not in EVERYTHING]
     assert missing == []

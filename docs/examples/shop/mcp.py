@@ -44,5 +44,6 @@ class TicketExposure(mcp.ModelExposure):
 # docs: end tickets
 
 
+from shop import prompts as prompts
 from shop import resources as resources
 from shop import tools as tools
