@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import django
@@ -20,6 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 django.setup()
 
 import msgspec  # noqa: E402
+from django.contrib.auth import get_user_model  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from django.test.utils import setup_databases, teardown_databases  # noqa: E402
@@ -51,7 +51,7 @@ registry.register(
     type("CustomerExposure", (OrderExposure,), {"fields": ["name"], "filter_fields": None}),
 )
 exposure = registry.exposures[Order]
-user = SimpleNamespace(pk=1, has_perm=lambda name: True)
+user = get_user_model()(pk=1, is_superuser=True)
 request = RequestFactory().get("/")
 request.user = user  # type: ignore[assignment]
 principal = Principal(user=user, scopes=frozenset({READ}), method="benchmark")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 DEFAULT_SERVER = "default"
@@ -18,6 +19,7 @@ SCOPES = (READ, WRITE, DELETE, ACTION)
 IMPLIED = {WRITE: frozenset({READ}), DELETE: frozenset({READ})}
 
 
+@lru_cache(maxsize=256)
 def satisfies(granted: frozenset[str], needed: frozenset[str]) -> bool:
     """Whether the granted scopes cover every needed one, what they imply included."""
     held = granted.union(*(IMPLIED.get(scope, frozenset()) for scope in granted))

@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.options import ModelExposure, may_view
+from mcp_django.exposure.plain_users import is_plain
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.principal import READ, Principal
 
@@ -213,7 +214,7 @@ class Rights:
             if source is None or not source.may_view(self.request):
                 return None
             rows = self._rows[model] = source.rows(self.request)
-            if source.is_constant():
+            if source.is_constant() and is_plain(self.request.user):
                 self.principal.kept[model] = source, rows
         except Exception:
             # Code of the site: this model is not there, and all the others are.

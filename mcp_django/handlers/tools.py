@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import get_language
+
+from mcp_django.conf import Config, get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions import FunctionTool
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.plain_users import is_plain
 from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.registry import registry
 from mcp_django.exposure.tools import Outcome, Tool
 from mcp_django.handlers.lists import page
+from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.param_headers import check_params
@@ -22,12 +29,46 @@ def find_tool(name: str) -> Tool | None:
     return RECORD_TOOLS.get(name) or registry.tools.get(name)
 
 
+def every_tool() -> tuple[Tool, ...]:
+    return (*RECORD_TOOLS.values(), *registry.tools.values())
+
+
 def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
+    # First what the list is made from: it may change while the list is being made.
+    tools, config = every_tool(), get_config()
     rights = Rights(context.request, context.principal)
-    tools = [*RECORD_TOOLS.values(), *registry.tools.values()]
     found = [tool.definition for tool in tools if tool.exists_for(rights)]
     cursor = parse_params("tools/list", params).cursor
-    return page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
+    result = page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
+    if cursor is None and is_plain(context.principal.user) and not any(map(asks_site, tools)):
+        kept = KeptList(tools=tools, config=config, result=result)
+        context.principal.kept[KeptList, get_language()] = kept
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptList:
+    """The first page of a principal who was known a moment ago, and what it was made from."""
+
+    tools: tuple[Tool, ...]
+    config: Config
+    result: ListResult
+
+
+def kept_list(principal: Principal, params: dict[str, Any]) -> ListResult | None:
+    """What `list_tools` would answer, if that is known. Asks nobody, so it is for event loops."""
+    kept: KeptList | None = principal.kept.get((KeptList, get_language()))
+    if kept is None or kept.tools != every_tool() or kept.config is not get_config():
+        return None
+    return kept.result if params.keys() <= {"_meta"} else None
+
+
+def asks_site(tool: Tool) -> bool:
+    """Whether code of the site decides who may know of the tool."""
+    if tool.name in RECORD_TOOLS:
+        return False
+    is_ours = isinstance(tool, FunctionTool) and type(tool).exists_for is FunctionTool.exists_for
+    return not is_ours or callable(tool.permission)  # type: ignore[attr-defined]  # is_ours
 
 
 def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:

@@ -31,7 +31,7 @@ from mcp_django.protocol.envelope import meta_of
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import encode_error, encode_result, is_id
 from mcp_django.protocol.render import render
-from mcp_django.protocol.results import ToolResult
+from mcp_django.protocol.results import Result, ToolResult
 from mcp_django.transports.endpoint import NO_STORE, Call, Exchange, HeaderList, Reply
 
 logger = logging.getLogger("mcp_django")
@@ -93,15 +93,17 @@ class Service:
         forget_credential(self.request)
         self.request.user = principal.user
         self.request.auser = partial(known, principal.user)
+        return self.reply_to(principal)
+
+    def reply_to(self, principal: Principal) -> Outcome:
         exchange = self.exchange
         if exchange.refusal is not None:
             return exchange.refusal
         if not exchange.calls:
             return Reply(status=202)
-        for _ in exchange.requests:
-            wait = retry_after(principal)
-            if wait is not None:
-                return self.too_many(wait)
+        refusal = self.throttle(principal)
+        if refusal is not None:
+            return refusal
         if exchange.is_batch:
             return self.serve_batch(principal)
         answered = self.answer(principal, exchange.requests[0])
@@ -112,6 +114,20 @@ class Service:
                 settle=lambda returned: reply_of(settle(returned)),
             )
         return reply_of(answered)
+
+    def reply_with(self, principal: Principal, result: Result) -> Reply:
+        """A result that is known already, as the answer to a single request."""
+        call = self.exchange.requests[0]
+        wire = render(result, call.envelope.revision, server_info(streams=self.streams))
+        body = encode_result(call.request.id, wire)
+        return self.throttle(principal) or Reply(parts=(body,), headers=NO_STORE)
+
+    def throttle(self, principal: Principal) -> Reply | None:
+        for _ in self.exchange.requests:
+            wait = retry_after(principal)
+            if wait is not None:
+                return self.too_many(wait)
+        return None
 
     def serve_batch(self, principal: Principal) -> Reply:
         """All answers of a batch, one after the other, as JSON-RPC allows."""

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 import secrets
+from threading import Event
 from typing import Any, TypeAlias
+
+from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import cached_principal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
+from mcp_django.handlers.tools import kept_list
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
 from mcp_django.transports.calls import Receive, RunningCall
@@ -96,6 +100,10 @@ async def answer(
     receive: Receive,
     stream: ResponseStream,
 ) -> None:
+    reply = answer_at_once(exchange, headers)
+    if reply is not None:
+        await stream.reply(reply)
+        return
     call = RunningCall(exchange)
     service = Service(
         exchange=exchange,
@@ -103,10 +111,6 @@ async def answer(
         cancelled=call.cancelled,
         notify=call.notify,
     )
-    reply = answer_at_once(service, headers)
-    if reply is not None:
-        await stream.reply(reply)
-        return
     try:
         call.start(service)
     except Busy:
@@ -115,13 +119,23 @@ async def answer(
     await call.follow(receive, stream)
 
 
-def answer_at_once(service: Service, headers: Headers) -> Reply | None:
+def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     """The reply that needs neither a thread nor the database, for a caller known a moment ago."""
-    if not (service.exchange.is_constant and loaded.is_known_to_be_empty):
+    if not (exchange.is_constant or lists_tools(exchange)) or not loaded.is_known_to_be_empty:
         return None
     principal = cached_principal(headers)
     if principal is None:
         return None
-    outcome = service.serve(principal)
-    assert isinstance(outcome, Reply)  # noqa: S101  constant methods are never pending
-    return outcome
+    # Nothing that is answered here looks at the request.
+    service = Service(exchange=exchange, request=HttpRequest(), cancelled=Event())
+    if exchange.is_constant:
+        outcome = service.reply_to(principal)
+        assert isinstance(outcome, Reply)  # noqa: S101  constant methods are never pending
+        return outcome
+    result = kept_list(principal, exchange.requests[0].request.params)
+    return None if result is None else service.reply_with(principal, result)
+
+
+def lists_tools(exchange: Exchange) -> bool:
+    methods = [call.request.method for call in exchange.requests]
+    return not exchange.is_batch and methods == ["tools/list"]
