@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 import mcp_django as mcp
 from demo_project.flights import schedule
+from demo_project.flights import timetable as timetable
 from demo_project.flights.models import (
     Airline,
     Airport,

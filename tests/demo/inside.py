@@ -21,6 +21,7 @@ from demo_project.flights.seeding import people, traffic
 from mcp_django.exceptions import ToolError
 from mcp_django.models import PersonalToken
 from mcp_django.testing import Client as AssistantClient
+from mcp_django.testing import ProtocolFailure
 
 NAMES = ["Country", "Airport", "Airline", "Flight", "Passenger", "Booking", "Incident"]
 FLIGHTS = "/admin/flights/flight/"
@@ -230,3 +231,17 @@ def prompts_of(username):
 
 def start_page():
     return Client().get("/").content.decode()
+
+
+def timetable(username, day):
+    """The lines of the timetable, or the refusal; and the days that are offered for a month."""
+    client = AssistantClient(user=User.objects.get(username=username))
+    uri = f"flightdesk://timetable/{day}"
+    with transaction.atomic():
+        try:
+            text = client.request("resources/read", {"uri": uri})["contents"][0]["text"]
+        except ProtocolFailure as failure:
+            text = failure.message
+        offered = client.complete("flightdesk://timetable/{day}", "day", day[:7])
+        transaction.set_rollback(True)
+    return [text.splitlines(), offered]

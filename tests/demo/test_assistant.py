@@ -50,3 +50,18 @@ def test_passports_and_e_mail_addresses_and_reporters_stay_in_the_admin(demo):
     assert fields["flights.passenger"] == ["id", "name", "notes"]
     assert "report" in fields["flights.incident"]
     assert "reported_by" not in fields["flights.incident"]
+
+
+def test_the_timetable_of_a_day_has_what_the_reader_sees(demo):
+    whole, days = demo.ask("timetable", "analyst", "2026-11-02")
+    part, _ = demo.ask("timetable", "manager", "2026-11-02")
+
+    assert whole[0] == "flight,from,to,departs,gate,status"
+    assert 1 < len(part) < len(whole)
+    assert set(part) < set(whole)
+    assert "2026-11-02" in days
+
+
+def test_there_is_no_timetable_of_a_day_without_flights(demo):
+    for day in ("1999-01-01", "yesterday"):
+        assert demo.ask("timetable", "analyst", day)[0] == ["Resource not found."]

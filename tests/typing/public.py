@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, assert_type
 
@@ -93,6 +93,28 @@ async def brief(context: mcp.Context, city: str, day: date | None = None) -> mcp
 
 
 assert_type(hello("Ulm"), str)
+
+
+@mcp.resource(
+    "shop://reports/{year}",
+    title=_("Report"),
+    annotations=mcp.Annotations(audience=["user"], priority=0.5),
+    last_modified=lambda request: datetime.now(UTC),
+    permission="shop.view_order",
+    completions={"year": ["2026"], "month": lambda request, value, given: [given["year"]]},
+)
+def report(request: HttpRequest, year: int) -> Revenue:
+    """What was sold in a year."""
+    return Revenue(total=Decimal(0), days=year)
+
+
+@mcp.resource("shop://logo", mime_type="image/png", size=3)
+async def logo() -> list[mcp.ResourceContents]:
+    """The logo of the shop."""
+    return [mcp.ResourceContents(uri="shop://logo", mime_type="image/png", blob=b"png")]
+
+
+assert_type(report(HttpRequest(), 2026), Revenue)
 assert_type(count("open"), Count)
 assert_type(ship_order(1), mcp.ToolResult)
 options: dict[str, Any] = {"read_only": True}
