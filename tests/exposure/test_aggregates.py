@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import connection
 from django.test import override_settings
 
 from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exposure.metrics import rounded
 from mcp_django.exposure.reach import problems, reach_of
 from tests.exposure.test_find import BASES, judged
 from tests.nasty.models import Customer, Line, Order, PaidOrder, RushOrder, Seat, Tag
@@ -280,6 +282,13 @@ def test_a_sum_that_the_database_cannot_hold_is_answered(shop):
         assert "as large as these" in refusal(who, metrics={"x": {"sum": "big"}})
     else:
         assert groups(who, metrics={"x": {"sum": "big"}}) == [{"x": str(2**64)}]
+
+
+def test_a_decimal_that_cannot_be_rounded_is_left_as_it_is():
+    odd = [Decimal("NaN"), Decimal("Infinity"), None]
+
+    assert list(map(str, rounded(odd, 2, more=0))) == ["NaN", "Infinity", "None"]
+    assert rounded([Decimal("1.50")], None, more=2) == [Decimal("1.50")]
 
 
 def test_inherited_proxied_and_composite_models_are_counted(shop):

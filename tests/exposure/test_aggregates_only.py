@@ -10,6 +10,7 @@ from mcp_django.exposure import resources
 from mcp_django.exposure.describe import describe
 from mcp_django.exposure.files import has_files
 from mcp_django.exposure.record_tools import RECORD_TOOLS
+from tests.exposure.test_find import judged
 from tests.nasty.models import Customer, Line, Order, Person, Tenant
 from tests.nasty.site import ORDER, REGISTRY, aggregate, caller, groups, record, records, registry
 
@@ -265,6 +266,23 @@ def test_a_definition_without_records_tells_of_no_orders_and_its_example_works(o
     assert groups(only(), **call) == [
         {"status": {"value": "paid", "label": "Paid"}, "count": 6, "sum": "10.00"}
     ]
+
+
+def test_a_date_has_nothing_to_add_up_where_no_record_is_shown():
+    tables = only(group_fields="status").registry
+
+    fields = describe(only(group_fields="status"), tables.exposures[Order])["fields"]
+
+    flags = {one["name"]: one.keys() & {"group", "metric"} for one in fields}
+    assert flags["placed_at"] == set()
+    assert flags["total"] == {"metric"}
+
+
+def test_a_definition_of_rows_that_are_judged_one_by_one_promises_no_groups(db):
+    found = describe(judged(), judged().registry.exposures[Order])
+
+    assert "buckets" not in found
+    assert not any({"group", "metric"} & one.keys() for one in found["fields"])
 
 
 def test_a_definition_tells_of_no_group_that_the_caller_may_not_use(orders):

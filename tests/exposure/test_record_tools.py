@@ -144,6 +144,27 @@ def test_a_page_takes_one_query_whatever_its_size(client, django_assert_num_quer
         client.call_tool("find_records", model="shop.order", limit=50)
 
 
+def test_aggregates_take_filters_groups_metrics_and_an_order(client):
+    for n, status in enumerate(["new", "paid", "paid", "paid"]):
+        Order.objects.create(number=f"A{n}", status=status, total=n)
+
+    answer = client.call_tool(
+        "aggregate_records",
+        model="shop.order",
+        exclude={"number": "A3"},
+        group_by=["status"],
+        metrics={"n": {"count": "*"}, "most": {"max": "total"}},
+        having={"n__gte": 1},
+        order_by=["-n"],
+        limit=1,
+    )
+
+    assert answer.structured == {
+        "groups": [{"status": {"value": "paid", "label": "Paid"}, "n": 2, "most": "2.00"}],
+        "truncated": True,
+    }
+
+
 def test_get_record_takes_one_query(client, django_assert_num_queries):
     order = Order.objects.create(number="A1")
     client.call_tool("get_record", model="shop.order", pk=order.pk)

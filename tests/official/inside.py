@@ -10,7 +10,7 @@ from random import Random
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.db.models import Q
+from django.db.models import Avg, Count, Max, Q
 from django.test import RequestFactory
 
 from demo_project.flights import models
@@ -133,6 +133,33 @@ def left_and_cancelled(since, until):
             flights.filter(GERMAN, status="cancelled").count(),
         ],
     }
+
+
+def cancelled_by_airline(username):
+    """The name of each airline, and how many of the flights that somebody sees it cancelled."""
+    found = flights_of(username).filter(status="cancelled").values_list("airline__name")
+    return [list(row) for row in found.annotate(n=Count("pk")).order_by("-n", "airline_id")]
+
+
+def average_delays(username, since, until):
+    """By the key of the origin, for a period: the average delay, the most, and how many left."""
+    period = (date.fromisoformat(since), date.fromisoformat(until))
+    found = flights_of(username).filter(scheduled_departure__date__range=period)
+    delays = (
+        found.order_by()
+        .values("origin")
+        .annotate(average=Avg("delay_minutes"), most=Max("delay_minutes"), n=Count("pk"))
+    )
+    return {
+        str(row["origin"]): [round(float(row["average"]), 6), row["most"], row["n"]]
+        for row in delays
+    }
+
+
+def flights_of(username):
+    request = RequestFactory().get("/")
+    request.user = User.objects.get(username=username)
+    return admin.site._registry[models.Flight].get_queryset(request)
 
 
 def state_of(number, day):

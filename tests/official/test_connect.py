@@ -15,6 +15,7 @@ SEES = {
     "manager": PLACES | {"flights.incident"},
 }
 READS = {
+    "aggregate_records",
     "check_schedule",
     "describe_model",
     "distance",
