@@ -8,10 +8,13 @@ from uuid import UUID
 import msgspec
 import pytest
 from django.db import connection
+from django.db import models as django_models
+from django.test.utils import isolate_apps
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure import completion_queries
-from mcp_django.exposure.completion import complete_resource, ranked, ranked_by
+from mcp_django.exposure.completion import complete_resource, ranked, ranked_by, target_exposure
+from mcp_django.exposure.paths import Path
 from mcp_django.exposure.resources import read_resource
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, FILE, OBJECT
 from mcp_django.principal import Restriction
@@ -541,6 +544,23 @@ def test_values_of_a_relation_to_what_is_not_exposed_are_none(shop):
     assert of_orders("tags", who=caller(tables=tables)) == []
 
 
+@isolate_apps("tests.nasty")
+def test_a_foreign_key_to_another_column_than_the_key_gives_no_values():
+    class Badge(django_models.Model):
+        person = django_models.ForeignKey(
+            models.Person, django_models.CASCADE, to_field="username", related_name="+"
+        )
+
+        class Meta:
+            app_label = "nasty"
+
+    field = Badge._meta.get_field("person")
+    path = Path(text="person", model=Badge, hops=(), field=field)
+
+    assert not field.target_field.primary_key
+    assert target_exposure(caller(), path) is None
+
+
 def test_values_of_many_related_records_are_their_keys(shop):
     tables = registry({models.Tag: {"fields": "id slug"}})
 
@@ -575,6 +595,19 @@ def test_texts_that_a_filter_would_not_take_are_left_out(shop):
     models.Order.objects.filter(pk=shop.a2.pk).update(remark="xy")
 
     assert of_orders("remark", "x", who=caller(tables=tables)) == ["xy"]
+
+
+def test_a_search_for_values_ends_after_a_few_rounds(shop, monkeypatch):
+    monkeypatch.setattr(completion_queries, "MOST", 2)
+    monkeypatch.setattr(completion_queries, "ROUNDS", 1)
+    models.Order.objects.update(number="B1")
+    models.Order.objects.filter(pk=shop.r1.pk).update(number="B2")
+
+    found = complete_resource(
+        caller(), COLLECTION.text, "number", "B", given={"model": "nasty.order"}
+    )
+
+    assert (found.values, found.has_more) == (["B1"], True)
 
 
 def test_rare_values_are_found_behind_many_rows_of_a_common_one(shop, monkeypatch):
