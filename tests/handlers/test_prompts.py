@@ -188,7 +188,7 @@ def test_arguments_are_completed(any_client, add_prompt):
 
     add_prompt(remind, completions={"number": numbers})
 
-    assert any_client.complete("remind", "tone", "f") == ["firm"]
+    assert any_client.complete("remind", "tone", "f", number="A1") == ["firm"]
     assert any_client.complete("shop_greeting", "tone") == ["formal", "warm"]
     assert any_client.complete("remind", "number", "-14")[0] == "staff-14"
     assert len(any_client.complete("remind", "number")) == 100
