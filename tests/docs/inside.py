@@ -181,6 +181,43 @@ class ExampleTests(TestCase):
         assert self.text_of(self.clerk, "check_totals") == "Wrong totals: none."
         assert "A-1" in self.text_of(self.clerk, "parcel", number="A-1")
 
+    def test_a_schema_of_the_site_is_told_and_enforced(self):
+        client = Client(user=self.clerk)
+        (told,) = [one for one in client.list_tools() if one["name"] == "order_status"]
+
+        found = client.call_tool("order_status", number="A-1")
+        refused = client.call_tool("order_status", number="A-1", customer="Ada")
+
+        assert told["inputSchema"]["oneOf"]
+        assert list(found.structured) == ["A-1"]
+        assert refused.is_error
+        assert refused.text.endswith(' A valid call: order_status {"number":"A-1"}')
+
+    def test_a_header_repeats_an_argument(self):
+        client = Client(user=self.clerk)
+        call = {"name": "orders_from", "arguments": {"country": "FR"}}
+        message = client.message("tools/call", call)
+        headers = client.routing_headers(message)
+
+        answered = client.post(message, headers=headers).messages[0]
+        refused = client.post(message, headers={**headers, "Mcp-Param-Country": "DE"})
+
+        assert headers["Mcp-Param-Country"] == "FR"
+        assert answered["result"]["structuredContent"] == {"result": 2}
+        assert (refused.status, refused.messages[0]["error"]["code"]) == (400, -32020)
+
+    def test_a_serializer_reads_and_writes_for_a_tool(self):
+        client = Client(user=self.ada)
+        (told,) = [one for one in client.list_tools() if one["name"] == "open_ticket"]
+
+        opened = client.call_tool("open_ticket", subject="Lamp is broken").structured
+        refused = client.call_tool("open_ticket", subject="")
+
+        assert list(told["inputSchema"]["properties"]) == ["subject", "is_open"]
+        assert opened["subject"] == "Lamp is broken"
+        assert Ticket.objects.get(pk=opened["id"]).customer_login == self.ada
+        assert refused.text == "Argument subject: This field may not be blank."
+
     def test_a_token_held_to_a_model_has_only_functions_about_it(self):
         client = Client(user=self.ada, models=["shop.order"])
 

@@ -26,7 +26,7 @@ def django(*arguments: str, settings: str = "mysite.settings") -> subprocess.Com
     )
 
 
-@pytest.mark.needs("daphne")
+@pytest.mark.needs("daphne", "drf")
 def test_the_examples_do_what_the_pages_say():
     finished = django("test", "shop", "tests.docs.inside")
 

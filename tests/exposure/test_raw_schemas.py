@@ -263,7 +263,7 @@ def test_a_schema_that_leads_back_to_itself_twice_takes_no_longer_than_its_budge
     schema = made({"$ref": "#/$defs/e", "$defs": {"e": {"oneOf": alternatives}}})
 
     started = time.process_time()
-    faults = [schema.fault(expression(depth)) for depth in range(31)]
+    faults = {depth: schema.fault(expression(depth)) for depth in (2, 12, 30)}
     fits = [schema.fault(expression(depth, "or")) for depth in range(8)]
     spent = time.process_time() - started
 

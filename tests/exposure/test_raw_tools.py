@@ -80,7 +80,7 @@ def test_a_schema_that_is_changed_later_changes_nothing():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"lines": []}, 'Arguments: "number" is a required property.'),
+        ({"lines": [{"sku": "x", "amount": 2}]}, 'Arguments: "number" is a required property.'),
         ({"number": "A-1", "lines": []}, "Argument lines: The value has less than 1 item."),
         ({"number": "B-1", "lines": [{"sku": "x", "amount": 2}]}, "Argument number: The value"),
         ({"number": "A-1", "lines": [{"sku": "x", "amount": 1}]}, "Argument lines[0].amount:"),

@@ -115,6 +115,16 @@ async def logo() -> list[mcp.ResourceContents]:
 
 
 assert_type(report(HttpRequest(), 2026), Revenue)
+@mcp.tool(
+    input_schema={"type": "object", "properties": {"pk": {"type": "integer"}}},
+    output_schema={"type": "object"},
+)
+def raw(request: HttpRequest, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Take what a schema allows."""
+    return arguments
+
+
+assert_type(raw(HttpRequest(), {}), dict[str, Any])
 assert_type(count("open"), Count)
 assert_type(ship_order(1), mcp.ToolResult)
 options: dict[str, Any] = {"read_only": True}

@@ -88,3 +88,52 @@ async def parcel(number: str) -> str:
 
 async def ask_carrier(number: str) -> str:
     return f"The parcel of {number} is on its way."
+
+
+# docs: start raw_tool
+from typing import Any
+
+
+@mcp.tool(
+    read_only=True,
+    permission="shop.view_order",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "number": {"type": "string", "pattern": "^A-[0-9]+$", "examples": ["A-1"]},
+            "customer": {"type": "string", "minLength": 2},
+        },
+        "oneOf": [{"required": ["number"]}, {"required": ["customer"]}],
+        "additionalProperties": False,
+    },
+    output_schema={"type": "object", "additionalProperties": {"type": "string"}},
+)
+def order_status(request: HttpRequest, arguments: dict[str, Any]) -> dict[str, str]:
+    """How far an order is, or all orders of a customer. Takes a number or a name."""
+    orders = admin.site.get_model_admin(Order).get_queryset(request)
+    if "number" in arguments:
+        orders = orders.filter(number=arguments["number"])
+    else:
+        orders = orders.filter(customer__name__icontains=arguments["customer"])
+    return dict(orders.values_list("number", "status"))
+
+
+# docs: end raw_tool
+
+
+# docs: start header
+from typing import Annotated
+
+from msgspec import Meta
+
+Country = Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Country"})]
+
+
+@mcp.tool(read_only=True, permission="shop.view_order")
+def orders_from(request: HttpRequest, country: Country) -> int:
+    """How many orders came from a country, by its code."""
+    orders = admin.site.get_model_admin(Order).get_queryset(request)
+    return orders.filter(customer__country=country).count()
+
+
+# docs: end header
