@@ -7,7 +7,6 @@ from typing import Any
 
 from django.utils.translation import get_language
 
-from mcp_django.conf import Config, get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions import FunctionTool
@@ -34,14 +33,14 @@ def every_tool() -> tuple[Tool, ...]:
 
 
 def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
-    # First what the list is made from: it may change while the list is being made.
-    tools, config = every_tool(), get_config()
+    # Once: tools may come and go while the list is being made.
+    tools = every_tool()
     rights = Rights(context.request, context.principal)
     found = [tool.definition for tool in tools if tool.exists_for(rights)]
     cursor = parse_params("tools/list", params).cursor
     result = page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
     if cursor is None and is_plain(context.principal.user) and not any(map(asks_site, tools)):
-        kept = KeptList(tools=tools, config=config, result=result)
+        kept = KeptList(tools=tools, result=result)
         context.principal.kept[KeptList, get_language()] = kept
     return result
 
@@ -51,14 +50,13 @@ class KeptList:
     """The first page of a principal who was known a moment ago, and what it was made from."""
 
     tools: tuple[Tool, ...]
-    config: Config
     result: ListResult
 
 
 def kept_list(principal: Principal, params: dict[str, Any]) -> ListResult | None:
     """What `list_tools` would answer, if that is known. Asks nobody, so it is for event loops."""
     kept: KeptList | None = principal.kept.get((KeptList, get_language()))
-    if kept is None or kept.tools != every_tool() or kept.config is not get_config():
+    if kept is None or kept.tools != every_tool():
         return None
     return kept.result if params.keys() <= {"_meta"} else None
 
