@@ -227,7 +227,6 @@ SILENT = r"""
 {{ big|date:"Y" }}
 {{ n|first }}
 {{ None }}
-{{ infinite }}
 {{ endless }}
 {{ huge|floatformat:2 }}
 {{ "1e9999999"|floatformat:"x" }}
