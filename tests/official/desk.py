@@ -169,7 +169,8 @@ class Assistant:
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """The structured answer of a tool that must succeed."""
         result = await self.client.call_tool(tool, arguments)
-        (block,) = result.content
+        block, *links = result.content
+        assert {link.type for link in links} <= {"resource_link"}
         assert not result.is_error, block.text
         assert json.loads(block.text) == result.structured_content
         return result.structured_content

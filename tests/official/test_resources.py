@@ -75,6 +75,34 @@ async def test_the_file_of_an_incident_is_the_file(desk, era, name):
 
 
 @pytest.mark.asyncio
+async def test_a_record_links_to_its_file_and_the_link_is_read(desk, era):
+    call = {"model": "flights.incident", "pk": 7}
+
+    async with desk.connect("admin", era) as assistant:
+        _, link = (await assistant.client.call_tool("get_record", call)).content
+        (contents,) = (await assistant.client.read_resource(str(link.uri))).contents
+
+    assert str(link.uri) == "django://files/flights.incident/7/report"
+    assert link.size == len(contents.text.encode())
+    assert link.mime_type == contents.mime_type == "text/plain"
+
+
+@pytest.mark.asyncio
+async def test_the_timetable_of_a_day_is_completed_and_read(desk, era):
+    template = "flightdesk://timetable/{day}"
+
+    async with desk.connect("analyst", era) as assistant:
+        listed = (await assistant.client.list_resource_templates()).resource_templates
+        (contents,) = (
+            await assistant.client.read_resource(template.format(day="2026-11-02"))
+        ).contents
+
+    assert template in {one.uri_template for one in listed}
+    assert contents.mime_type == "text/csv"
+    assert contents.text.startswith("flight,from,to")
+
+
+@pytest.mark.asyncio
 async def test_a_manager_reads_files_of_incidents_in_the_country_only(desk, era):
     german = desk.orm.ask("german")["flights.incident"][0]
     abroad = desk.orm.ask("abroad")["flights.incident"]
