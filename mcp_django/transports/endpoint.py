@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -81,7 +81,7 @@ class Exchange:
     #: How errors about the request as a whole are written.
     revision: Revision = LATEST_LEGACY
 
-    @property
+    @cached_property
     def requests(self) -> tuple[Call, ...]:
         return tuple(call for call in self.calls if isinstance(call, Call))
 
