@@ -106,17 +106,17 @@ def judged(search: Search, position: Sequence[Any] | None, limit: int) -> Found:
     kept: list[Record] = []
     places: list[list[Any]] = []
     for _ in range(OVERFETCH):
-        rows = search.rows(position, most=limit)
+        rows = search.rows(position, most=limit + 1)
         verdicts = judge(search, rows)
         for at, record in enumerate(rows.records()):
             position = rows.position(at)
-            if verdicts[at]:
-                kept.append(record)
-                places.append(position)
+            if not verdicts[at]:
+                continue
             if len(kept) == limit:
-                is_last = at == rows.count - 1 and not rows.has_more
-                end = None if is_last else position
-                return Found(records=kept, place=places.__getitem__, end=end)
+                # One more that may be seen: a cursor that led to none would tell of others.
+                return Found(records=kept, place=places.__getitem__, end=places[-1])
+            kept.append(record)
+            places.append(position)
         if not rows.has_more:
             return Found(records=kept, place=places.__getitem__, end=None)
     return Found(records=kept, place=places.__getitem__, end=list(position or ()))

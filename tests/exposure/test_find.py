@@ -447,6 +447,18 @@ def test_a_short_page_with_a_cursor_is_legal_where_hardly_any_row_may_be_seen(db
     assert [row["number"] for rows in pages for row in rows] == ["038"]
 
 
+@pytest.mark.parametrize("names", [("000", "xx1"), ("000", "xx1", "xx3"), ("000", "zz1")])
+def test_no_cursor_tells_of_a_row_that_is_judged_away(db, names):
+    owner = Person.objects.create(username="o")
+    Order.objects.bulk_create(Order(owner=owner, number=name) for name in names)
+    either = [{"number": "000"}, {"number__startswith": "xx"}]
+
+    found = page(judged(), Order, any_of=either, order_by=["number"], limit=1)
+
+    assert found.count == 1
+    assert found.next_cursor is None
+
+
 def test_judged_rows_can_be_read_and_not_counted(db):
     many_orders(2)
     seen, hidden = Order.objects.order_by("number")
