@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db import router
 from django.http import HttpRequest
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
@@ -52,11 +53,14 @@ def bearer_token(request: HttpRequest) -> str | None:
 
 @sensitive_variables("secret")
 def find(secret: str) -> PersonalToken | None:
-    """The token and its user, in one query. The index is over digests: timing tells nothing."""
+    """The token and its user, in one query. The index is over digests: timing tells nothing.
+
+    A token that was revoked may still be good on a replica, so the database is asked that knows.
+    """
     # Settings import this file, and models cannot be imported by then.
     from mcp_django.models import PersonalToken
 
-    tokens = PersonalToken.objects.select_related("user")
+    tokens = PersonalToken.objects.using(router.db_for_write(PersonalToken)).select_related("user")
     return tokens.filter(digest=digest_of(secret), server=DEFAULT_SERVER).first()
 
 

@@ -116,7 +116,9 @@ def bump(server: str | None = DEFAULT_SERVER, *, using: str | None = None) -> No
 
 def read_number(server: str, *, otherwise: int) -> int:
     """The row's number, 0 without a row, `otherwise` where the database cannot say."""
-    rows = ExposureGeneration.objects.filter(server=server).values_list("number", flat=True)
+    # A replica that lags would give an old number, or a new one beside old rights.
+    known = ExposureGeneration.objects.using(router.db_for_write(ExposureGeneration))
+    rows = known.filter(server=server).values_list("number", flat=True)
     connection = transaction.get_connection(rows.db)
     try:
         if connection.in_atomic_block:
