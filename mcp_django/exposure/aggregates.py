@@ -21,7 +21,7 @@ from mcp_django.exposure.ordering import MAX_ORDER
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import parse
 from mcp_django.exposure.reach import Reach, reach_of
-from mcp_django.exposure.rows import GuardedQuerySet, guarded
+from mcp_django.exposure.rows import GuardedQuerySet, guarded, settled
 from mcp_django.exposure.serializers import encoder
 
 ARGUMENTS = (
@@ -77,14 +77,13 @@ def aggregate_records(
             f"Records of {exposure.label} are checked one by one for each caller, so no database "
             "can count them. Read them with find_records."
         )
-    base = rights.rows(exposure.model)
-    wanted = parse(reach, arguments, using=base.db)
-    question = parse_question(rights, reach, arguments, using=base.db)
-    rows = guarded(base, reach.group_policy)
+    rows = settled(guarded(rights.rows(exposure.model), reach.group_policy))
+    wanted = parse(reach, arguments, using=rows.db)
+    question = parse_question(rights, reach, arguments, using=rows.db)
     condition = wanted.build(rights, reach)
     if condition:
         rows = rows.filter(condition)
-    with limited(base.db):
+    with limited(rows.db):
         found = grouped(rows, question) if question.groups else total(rows, question)
     groups = rendered(rights, reach, question, found[: question.limit])
     return encode(groups, is_truncated=len(found) > question.limit)

@@ -23,7 +23,7 @@ from mcp_django.exposure.query import Wanted, parse
 from mcp_django.exposure.reach import Reach, reach_of
 from mcp_django.exposure.records import Record, shape_of
 from mcp_django.exposure.relations import Condition
-from mcp_django.exposure.rows import guarded
+from mcp_django.exposure.rows import guarded, settled
 from mcp_django.exposure.searches import Rows, Search
 from mcp_django.exposure.serializers import encoder
 
@@ -128,7 +128,7 @@ def judge(search: Search, rows: Rows) -> list[bool]:
     names = [part.attname for part in search.reach.keys]
     keys = list(zip(*(rows.columns[name][: rows.count] for name in names), strict=True))
     with limited(search.using):
-        objects = objects_of(search.rights.rows(model), keys)
+        objects = objects_of(search.rights.rows(model).using(search.using), keys)
     found = {tuple(getattr(obj, name) for name in names): obj for obj in objects}
     return [key in found and search.rights.may_view_object(model, found[key]) for key in keys]
 
@@ -175,7 +175,7 @@ def get_record(
     """
     check_shows_records(exposure)
     reach = reach_of(rights, exposure)
-    base = rights.rows(exposure.model)
+    base = settled(rights.rows(exposure.model))
     shape = shape_of(reach, fields, whole=True)
     missing = NotFound(
         f"There is no {exposure.label} with the key {values.quoted(pk)}. "
@@ -244,7 +244,6 @@ def count_records(rights: Rights, exposure: ModelExposure, *, most: int = 10_000
     """
     if rights.judges_objects(exposure.model):
         return None
-    base = rights.rows(exposure.model)
-    rows = guarded(base, reach_of(rights, exposure).policy)
-    with limited(base.db):
+    rows = settled(guarded(rights.rows(exposure.model), reach_of(rights, exposure).policy))
+    with limited(rows.db):
         return rows[: most + 1].count()

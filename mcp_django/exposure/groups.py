@@ -22,7 +22,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.reach import Reach
 from mcp_django.exposure.records import label
 from mcp_django.exposure.relations import policy_of
-from mcp_django.exposure.rows import guarded
+from mcp_django.exposure.rows import guarded, settled
 from mcp_django.exposure.serializers import Values, converter_of
 from mcp_django.exposure.values import quoted
 
@@ -78,7 +78,7 @@ def labels_of(rights: Rights, reach: Reach, path: Path, keys: Values) -> dict[An
     model = path.field.related_model
     key = path.field.target_field.attname
     columns = [one.field.attname for one in reach.group_labels[path]]
-    rows = guarded(rights.rows(model), policy_of(model, [key, *columns]))
+    rows = settled(guarded(rights.rows(model), policy_of(model, [key, *columns])))
     wanted = {one for one in keys if one is not None}
     with limited(rows.db):
         found = list(rows.filter(Q((f"{key}__in", wanted))).values_list(key, *columns))

@@ -87,11 +87,11 @@ class Across:
     def _through(self, group: list[Condition], ends: tuple[Any, Any]) -> GuardedQuerySet:
         near, far = ends
         key = far.target_field.attname
-        targets = self._targets(group, key).values(key)
+        targets: Any = self._targets(group, key).values(key)
         through: ModelClass = near.model
         # A through model of the site's own has rows that may not be seen, too.
         base = (
-            QuerySet(through, using=targets.db)
+            QuerySet(through, using=targets._db)
             if through._meta.auto_created
             else self.rights.rows(through)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from django.db import connections
 from django.db.models import Q, QuerySet
@@ -96,6 +96,14 @@ def guarded(base: Any, policy: Policy) -> GuardedQuerySet:
     """The same as a queryset, for subqueries and counts."""
     query = guarded_query(base, policy)
     return GuardedQuerySet(base.model, query=query, using=base._db, hints=base._hints)
+
+
+AnyRows = TypeVar("AnyRows", bound="QuerySet[Any]")
+
+
+def settled(rows: AnyRows) -> AnyRows:
+    """The same rows on one database: a router may name another replica whenever it is asked."""
+    return rows.using(rows.db)
 
 
 def sealed_rows(base: QuerySet[Any]) -> Sealed:
