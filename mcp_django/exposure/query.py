@@ -26,6 +26,7 @@ from mcp_django.exposure.paths import Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.reach import Reach
 from mcp_django.exposure.relations import Condition, conjunction
+from mcp_django.exposure.zones import knows_zones
 
 MAX_CONDITIONS = 32
 MAX_ALTERNATIVES = 8
@@ -104,6 +105,7 @@ def parse_condition(reach: Reach, key: Any, value: Any, *, using: str, what: str
         if transform == "date":
             value = values.convert(DateField(), operator, value, using=using)
         elif transform:
+            check_parts(path, transform, operator, using=using)
             value = part(TRANSFORMS[kind_of(path.field)][transform], operator, value)
         else:
             field = path.hops[-1].model._meta.pk if path.field is None else path.field
@@ -111,6 +113,17 @@ def parse_condition(reach: Reach, key: Any, value: Any, *, using: str, what: str
     except QueryError as error:
         raise QueryError(f"{key}: {error}{key_hint(reach, path)}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
+
+
+def check_parts(path: Path, transform: str, operator: str, *, using: str) -> None:
+    """A year is a range of instants. Other parts are worked out in the database."""
+    is_range = transform == "year" and operator != "in"
+    if kind_of(path.field) == "datetime" and not is_range and not knows_zones(using):
+        raise QueryError(
+            f"the database of this site has no time zone tables, so it knows no {transform} of a "
+            f'point in time. Name days: {{"{path.text}__date__range": '
+            '["2026-01-01", "2026-01-31"]}.'
+        )
 
 
 def key_hint(reach: Reach, path: Path) -> str:
