@@ -121,6 +121,17 @@ def test_the_label_of_a_related_record_that_the_caller_cannot_see_is_null(shop):
     assert [one["customer"] for one in bare] == [shop.anne.pk, shop.bert.pk, None]
 
 
+def test_a_foreign_key_that_only_groups_has_the_labels_that_the_caller_may_see(shop):
+    tables = registry({Order: {"fields": "number", "group_fields": "customer"}})
+
+    def first(**rights):
+        return groups(caller(tables=tables, **rights), group_by=["customer"])[0]["customer"]
+
+    assert first() == {"pk": shop.anne.pk, "label": "Anne"}
+    assert first(may=lambda perm: "customer" not in perm) == shop.anne.pk
+    assert first(shown={Customer: ["country"]}) == shop.anne.pk
+
+
 def test_groups_take_one_query_and_one_for_labels(shop, django_assert_num_queries):
     who = caller()
     for group_by, queries in ((["status"], 1), (["customer", "status"], 2), ([], 1)):

@@ -30,7 +30,7 @@ from mcp_django.exposure.rows import guarded
 from tests.exposure.test_guard import NARROW
 from tests.nasty.hostile import HIDDEN, PATHS, SHARP, VALUES
 from tests.nasty.models import Customer, Line, Order, Person, Tag, Watch
-from tests.nasty.site import REGISTRY, aggregate, caller, groups
+from tests.nasty.site import ORDER, REGISTRY, aggregate, caller, groups, registry
 
 PLACES: dict[str, Any] = {
     "group_by": lambda path: {"group_by": [path]},
@@ -342,6 +342,36 @@ def test_no_undeclared_total_runs(db):
     for aggregate_of in (Sum("margin"), Max("number"), Count("lines__cost"), Count("api_token")):
         with pytest.raises(Leak):
             guarded_orders().aggregate(x=aggregate_of)
+
+
+def test_a_query_for_records_has_no_groups_and_no_aggregates(db):
+    who = caller()
+    rows = guarded(who.rows(Order), reach_of(who, REGISTRY.exposures[Order]).policy)
+    grouped = rows.order_by().values("number")
+    grouped.query.group_by = ()
+
+    for run in (lambda: rows.aggregate(n=Count("*")), lambda: list(grouped)):
+        with pytest.raises(Leak):
+            run()
+
+
+def test_groups_by_every_column_are_refused(db):
+    rows = by_status(guarded_orders()).annotate(n=Count("*"))
+    rows.query.group_by = True
+
+    with pytest.raises(Leak):
+        list(rows)
+
+
+def test_a_column_that_only_adds_up_has_no_smallest_value_in_stage_two_either(db):
+    tables = registry({Order: {**ORDER, "metric_fields": "margin"}})
+    who = caller(tables=tables)
+    rows = guarded(who.rows(Order), reach_of(who, tables.exposures[Order]).group_policy)
+
+    assert rows.aggregate(x=Sum("margin")) == {"x": None}
+    for extreme in (Min("margin"), Max("margin")):
+        with pytest.raises(Leak):
+            rows.aggregate(x=extreme)
 
 
 def test_what_is_declared_compiles_whatever_the_site_added(db):
