@@ -115,6 +115,8 @@ async def logo() -> list[mcp.ResourceContents]:
 
 
 assert_type(report(HttpRequest(), 2026), Revenue)
+
+
 @mcp.tool(
     input_schema={"type": "object", "properties": {"pk": {"type": "integer"}}},
     output_schema={"type": "object"},
