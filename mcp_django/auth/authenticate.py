@@ -34,7 +34,7 @@ def authenticate(request: HttpRequest) -> Principal:
 
     Raises AuthenticationFailed for a credential that is not valid or that nobody knows, its
     subclass NotAuthenticated where none was presented, TooManyRequests after too many failures
-    from this address, ServiceUnavailable where the site has no authenticators.
+    from this address, ServiceUnavailable where the site has no authenticators or no tables.
     """
     header: str | None = request.META.get("HTTP_AUTHORIZATION")
     if header is None or len(header) > LONGEST_HEADER:

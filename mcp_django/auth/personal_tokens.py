@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import router
+from django.db import DatabaseError, router
 from django.http import HttpRequest
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_django.auth.users import is_active
-from mcp_django.exceptions import AuthenticationFailed
+from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable
 from mcp_django.principal import DEFAULT_SERVER, Principal
 from mcp_django.token_secrets import PREFIX, digest_of, is_well_formed
 
@@ -56,12 +56,24 @@ def find(secret: str) -> PersonalToken | None:
     """The token and its user, in one query. The index is over digests: timing tells nothing.
 
     A token that was revoked may still be good on a replica, so the database is asked that knows.
+    Raises ServiceUnavailable where nobody has migrated.
     """
     # Settings import this file, and models cannot be imported by then.
     from mcp_django.models import PersonalToken
 
     tokens = PersonalToken.objects.using(router.db_for_write(PersonalToken)).select_related("user")
-    return tokens.filter(digest=digest_of(secret), server=DEFAULT_SERVER).first()
+    try:
+        return tokens.filter(digest=digest_of(secret), server=DEFAULT_SERVER).first()
+    except DatabaseError as error:
+        if is_missing_table(error):
+            raise ServiceUnavailable("There is no table of tokens: manage.py migrate") from error
+        raise
+
+
+def is_missing_table(error: DatabaseError) -> bool:
+    """SQLite: no such table. PostgreSQL: 42P01. MariaDB and MySQL: 1146."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    return "no such table" in str(error) or state == "42P01" or error.args[:1] == (1146,)
 
 
 def principal_of(token: PersonalToken) -> Principal:

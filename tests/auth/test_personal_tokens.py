@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.auth.authenticate import authenticate
-from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated
+from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated, ServiceUnavailable
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Restriction
 from mcp_django.token_secrets import is_well_formed, new_secret
@@ -281,3 +281,27 @@ def test_revoking_again_keeps_the_first_date(token):
 
     assert token.revoked_at == before
     assert token.state() == "revoked"
+
+
+# Databases that cannot say
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_tables_nobody_can_be_served_and_the_log_says_what_to_type(secret, present):
+    with connection.schema_editor() as editor:
+        editor.delete_model(PersonalToken)
+    try:
+        with pytest.raises(ServiceUnavailable, match="manage.py migrate"):
+            authenticate(present(f"Bearer {secret}"))
+    finally:
+        with connection.schema_editor() as editor:
+            editor.create_model(PersonalToken)
+
+
+@pytest.mark.django_db
+def test_a_database_that_fails_refuses_no_credential(secret, present):
+    def fail(*arguments):
+        raise OperationalError("The disk is on fire.")
+
+    with connection.execute_wrapper(fail), pytest.raises(OperationalError, match="on fire"):
+        authenticate(present(f"Bearer {secret}"))
