@@ -291,7 +291,7 @@ def test_without_tables_nobody_can_be_served_and_the_log_says_what_to_type(secre
     with connection.schema_editor() as editor:
         editor.delete_model(PersonalToken)
     try:
-        with pytest.raises(ServiceUnavailable, match="manage.py migrate"):
+        with pytest.raises(ServiceUnavailable, match=r"manage\.py migrate"):
             authenticate(present(f"Bearer {secret}"))
     finally:
         with connection.schema_editor() as editor:
