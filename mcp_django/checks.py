@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.auth.authenticators import prepared
 from mcp_django.auth.local import Anonymous, DevUser
-from mcp_django.checks_environment import check_databases, check_middleware
+from mcp_django.checks_environment import check_databases, check_middleware, check_time_zones
 from mcp_django.checks_prompts import check_prompts
 from mcp_django.conf import Config, get_config
 from mcp_django.exposure.options import ModelExposure
@@ -229,6 +229,7 @@ CHECKS = (
     check_exposures,
     a_check(check_databases),
     a_check(check_middleware),
+    a_check(check_time_zones),
     a_check(check_prompts),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Info, Warning
@@ -10,6 +10,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from mcp_django.conf import get_config
+from mcp_django.exposure.zones import knows_zones
 from mcp_django.transports.middleware import chosen
 
 WAL = "PRAGMA journal_mode=WAL;"
@@ -46,6 +47,20 @@ def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
             hint=f'DATABASES[{alias!r}]["OPTIONS"] = {options | missing!r}',
             id="mcp_django.W003",
         )
+
+
+def check_time_zones(
+    *, databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterator[Warning]:
+    """W006. Asks the databases, so it runs on migrate and on check --database only."""
+    for alias in databases or ():
+        if not knows_zones(alias):
+            yield Warning(
+                f"The database {alias!r} has no time zone tables, so assistants cannot filter or "
+                "group by parts of points in time.",
+                hint="mariadb-tzinfo-to-sql /usr/share/zoneinfo | mariadb -u root mysql",
+                id="mcp_django.W006",
+            )
 
 
 def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:

@@ -4,9 +4,9 @@ from ast import literal_eval
 
 import pytest
 from django.core.management import call_command
-from django.db import connections
+from django.db import connection, connections
 
-from mcp_django.checks_environment import check_databases, check_middleware
+from mcp_django.checks_environment import check_databases, check_middleware, check_time_zones
 
 GOOD = {
     "transaction_mode": "IMMEDIATE",
@@ -88,3 +88,20 @@ def test_middleware_that_does_not_import_is_an_error_and_no_crash(settings):
 @pytest.mark.django_db
 def test_the_checks_run_with_all_others():
     call_command("check", fail_level="WARNING", verbosity=0)
+
+
+@pytest.mark.django_db
+def test_a_database_that_cannot_tell_the_months_of_the_site_is_told(settings, monkeypatch):
+    monkeypatch.setattr(connection.features, "has_zoneinfo_database", False)
+    settings.TIME_ZONE = "Europe/Paris"
+
+    assert ids(check_time_zones(databases=["default"])) == ["mcp_django.W006"]
+    assert list(check_time_zones()) == []
+
+
+@pytest.mark.django_db
+def test_a_database_that_knows_the_zone_gives_no_message(settings, monkeypatch):
+    monkeypatch.setattr(connection.features, "has_zoneinfo_database", True)
+    settings.TIME_ZONE = "Europe/Paris"
+
+    assert list(check_time_zones(databases=["default"])) == []

@@ -227,6 +227,15 @@ def test_buckets_begin_in_the_current_time_zone(shop):
         assert [one[name] for one in found] == values
 
 
+@pytest.mark.usefixtures("_zones")
+def test_a_bucket_in_utc_is_written_as_records_write_it(shop):
+    name = "placed_at__trunc_month"
+
+    (found,) = groups(group_by=[name], filters={"placed_at__isnull": False})
+
+    assert found[name] == "2026-01-01T00:00:00+00:00"
+
+
 def test_days_have_buckets_without_hours(shop):
     Order.objects.update(due=date(2026, 5, 14))
 
