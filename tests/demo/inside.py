@@ -183,7 +183,7 @@ def report_delay(username, number, day, minutes):
 
 
 def end_token(username, how):
-    token = PersonalToken.objects.filter(user__username=username, revoked_at=None).last()
+    token = PersonalToken.objects.get(user__username=username, name="Demo", revoked_at=None)
     if how == "revoked":
         token.revoke()
     else:

@@ -86,9 +86,10 @@ async def test_each_model_of_a_user_is_two_resources_and_nothing_else_is(desk, u
     for model in SEES[user]:
         expected |= {f"django://models/{model}", f"django://objects/{model}"}
     assert {str(one.uri) for one in resources} == expected
-    kinds = {one.uri_template.split("/")[2] for one in templates}
+    uris = [one.uri_template.split("://")[1] for one in templates]
+    kinds = {uri.split("/")[0] for uri in uris}
     has_files = "flights.incident" in SEES[user]
-    assert kinds == {"models", "objects"} | ({"files"} if has_files else set())
+    assert kinds == {"models", "objects", "timetable"} | ({"files"} if has_files else set())
 
 
 @pytest.mark.asyncio
