@@ -1,0 +1,155 @@
+"""What a caller was told about a model, and what it may say without telling more."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from mcp_django.exceptions import unknown
+from mcp_django.exposure.operators import DAY_OPERATORS, PART_OPERATORS
+from mcp_django.exposure.paths import resolve, spellings
+from tests.leaks.paths import Route
+from tests.leaks.places import Answer, Asker
+from tests.leaks.site import HIDDEN
+
+UNKNOWN = re.compile(r".* cannot be used in (\w+)\. ", re.DOTALL)
+
+
+class Knowledge:
+    """The description of a model that one caller was given."""
+
+    def __init__(self, root: Any, who: Asker) -> None:
+        self.root = root
+        self.is_there = not (answer := who.ask("describe", root._meta.label_lower)).is_refusal
+        self.description = msgspec.json.decode(answer.said) if self.is_there else {}
+        fields = self.description.get("fields", [])
+        filters = [*fields, *self.description.get("more_filters", [])]
+        self.kinds = {one["name"]: one["filter"] for one in filters if "filter" in one}
+        self.returned = [one["name"] for one in fields]
+        numbers = [*filters, *self.description.get("more_aggregates", [])]
+        uses = {
+            "filters": list(self.kinds),
+            "order_by": [one["name"] for one in filters if one.get("order")],
+            "fields": self.returned,
+            "group_by": [one["name"] for one in numbers if one.get("group")],
+            "metrics": [one["name"] for one in numbers if one.get("metric") or one.get("group")],
+        }
+        self.told = {
+            use: {name: spelled(root, name) for name in names} for use, names in uses.items()
+        }
+        #: What the groups of a call are ordered by, where it has the first group there is.
+        self.columns = [*uses["group_by"][:1], "count"]
+        self.measures = {one["name"]: one.get("metric", ()) for one in numbers}
+        self.types = {one["name"]: one["type"] for one in numbers}
+        self.keys = {one for part in root._meta.pk_fields for one in spelled(root, part.name)}
+        #: Parts of names that a caller may know, so that nothing else is replaced in a twin.
+        self.parts = {
+            part
+            for told in self.told.values()
+            for spellings_ in told.values()
+            for one in spellings_
+            for part in one.split("__")
+        }
+
+    def allowed(self, what: str) -> list[str]:
+        """The names that a refusal may offer."""
+        if what == "having":
+            return ["count__gte"]
+        if what not in ("sum", "count", "max"):
+            return list(self.told[use_of(what)])
+        groups = self.told["group_by"]
+        return [
+            name
+            for name, functions in self.measures.items()
+            if what in functions or (what == "count" and name in groups)
+        ]
+
+    def hidden(self) -> list[str]:
+        """What was told and should not have been. A filter that asks for NULL only is no more
+        than the site declared."""
+        found = []
+        for name in {*self.kinds, *self.returned, *self.description.get("search", ())}:
+            model, field = last_step(self.root, name)
+            if field in HIDDEN.get(model, ()) and self.kinds.get(name) != "other":
+                found.append(name)
+        return found
+
+    def explains(self, place: str, typed: str) -> bool:
+        """Whether what was told says that this works."""
+        use, typed = use_of(place), typed.removeprefix("-")
+        if use == "order_by" and typed in self.keys:
+            return True
+        if use == "columns":
+            names = self.told.get("group_by", {}).get(self.columns[0], set())
+            return typed in {"count", *names}
+        return any(
+            typed == one or self._continues(use, typed.removeprefix(f"{one}__"), name)
+            for name, names in self.told.get(use, {}).items()
+            for one in names
+            if typed.startswith(one)
+        )
+
+    def _continues(self, use: str, rest: str, name: str) -> bool:
+        first, *more = rest.split("__")
+        if use == "filters":
+            known = self.description["operators"][self.kinds[name]]
+            return first in known and (
+                not more or (len(more) == 1 and more[0] in {*DAY_OPERATORS, *PART_OPERATORS})
+            )
+        buckets = self.description.get("buckets", {})
+        return use == "group_by" and rest in buckets.get(self.types[name], ())
+
+    def is_offered(self, place: str, text: str, lookup: str) -> bool:
+        """Whether a refusal may speak of what the lookup begins with: a part of a date."""
+        return self.explains(place, f"{text}__{lookup.split('__')[0]}") or not lookup
+
+    def bare(self, found: Answer, typed: str) -> str:
+        """A refusal without the caller's own words, and without what follows from them alone."""
+        said = found.said.decode()
+        if (match := UNKNOWN.match(said)) is not None:
+            what = match[1]
+            for names in (self.allowed(what), self.columns if what == "order_by" else []):
+                if said == str(unknown(typed.removeprefix("-"), names, what)):
+                    return f"unknown in {what}"
+        label = self.root._meta.label_lower
+        for shown in (ascii(typed)[:60], ascii(f"{label}.{typed}")[:80]):
+            said = said.replace(shown, "NAME")
+        return said
+
+
+#: What a place, or a refusal, speaks of; anything else takes filters.
+USES = {
+    "order_by": "order_by", "order_by descending": "order_by", "cursor": "order_by",
+    "fields": "fields", "get_record fields": "fields", "file": "fields", "group_by": "group_by",
+    "metrics": "metrics", "counts": "metrics", "extremes": "metrics", "sum": "metrics",
+    "count": "metrics", "max": "metrics", "aggregate order_by": "columns", "having": "nothing",
+    "model": "nothing",
+}  # fmt: skip
+
+
+def use_of(place: str) -> str:
+    return USES.get(place, "filters")
+
+
+def spelled(root: Any, name: str) -> set[str]:
+    return {name, *spellings(resolve(root, name))}
+
+
+def last_step(root: Any, name: str) -> tuple[Any, str]:
+    model, field = resolve(root, name.lstrip("^=@")).steps[-1]
+    return model._meta.get_field(field).model if field else model, field
+
+
+def twin_of(route: Route, knowledge: Knowledge) -> str:
+    """A made-up path of the same length: no part that the caller was not told is left."""
+    names = route.text.split("__")
+    strange = [at for at, name in enumerate(names) if name not in {*knowledge.parts, "pk", "id"}]
+    for at in strange or [len(names) - 1]:
+        names[at] = made_up(names[at])
+    return "__".join(names)
+
+
+def made_up(name: str) -> str:
+    return "".join(one if one == "_" else "qx"[at % 2] for at, one in enumerate(name))

@@ -1,0 +1,156 @@
+"""Leaks that the tests plant, to see that they find them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from mcp_django.exposure import admin_options, cursors, describe, records
+from mcp_django.exposure.declarations import SEARCH, declaration_of
+from mcp_django.exposure.guard import FILTER, Inspection
+from mcp_django.exposure.paths import resolve
+from mcp_django.exposure.reach import Reach, reach_of
+from tests.nasty import models
+
+
+def let_through(patch: Any, *, is_told: bool) -> None:
+    """A hidden path in the tables of one exposure; told of, or to be guessed."""
+    make = Reach.__init__
+
+    def make_with_more(self: Reach, *args: Any) -> None:
+        make(self, *args)
+        if self.model is models.Watch:
+            path = resolve(models.Watch, "secret_reason")
+            self.tables[FILTER]["secret_reason"] = path
+            # The policy is made of the paths, so the guard does not mind.
+            self.paths[FILTER] = (*self.paths[FILTER], path)
+            if not is_told:
+                object.__setattr__(path, "text", "order__number")
+
+    patch.setattr(Reach, "__init__", make_with_more)
+
+
+def drop_the_column_rule(patch: Any) -> None:
+    patch.setattr(Inspection, "column", lambda self, col, *, use: None)
+
+
+def show_all_labels(patch: Any) -> None:
+    labelled = records.labelled
+    patch.setattr(
+        records,
+        "labelled",
+        lambda name, convert, names, check: labelled(name, convert, names, None),
+    )
+
+
+def join_narrowed_hops(patch: Any) -> None:
+    def first_of_many(self: Reach, path: Any, start: int = 0) -> int | None:
+        hops = enumerate(path.hops)
+        return next((at for at, hop in hops if at >= start and hop.is_many), None)
+
+    patch.setattr(Reach, "hard_hop", first_of_many)
+
+
+def search_what_looks_secret(patch: Any) -> None:
+    patch.setattr(admin_options, "is_open", lambda model, path: True)
+
+
+def search_what_is_forbidden(patch: Any) -> None:
+    is_usable = Reach._is_usable
+    patch.setattr(
+        Reach,
+        "_is_usable",
+        lambda self, path, *, use: use == SEARCH or is_usable(self, path, use=use),
+    )
+
+
+def leave_cursors_open(patch: Any) -> None:
+    patch.setattr(cursors, "mixed", lambda text, nonce: text)
+
+
+def describe_what_is_declared(patch: Any) -> None:
+    def declared(rights: Any, exposure: Any) -> Reach:
+        found = copy.copy(reach_of(rights, exposure))
+        found.paths = declaration_of(exposure).paths
+        return found
+
+    patch.setattr(describe, "reach_of", declared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    name: str
+    plant: Callable[[Any], None]
+    viewer: str
+    roots: tuple[Any, ...]
+    #: The promise that it breaks.
+    promise: str
+    #: Whether only paths that nobody was told of show it.
+    is_exhaustive: bool = False
+
+
+SUPERUSER, SOME = "superuser with a read token", "staff with some rights"
+NARROWED = "staff who see the open rows"
+MUTANTS = (
+    Mutant(
+        name="a hidden path is let through",
+        plant=lambda patch: let_through(patch, is_told=True),
+        viewer=SUPERUSER,
+        roots=(models.Watch,),
+        promise="difference",
+    ),
+    Mutant(
+        name="a hidden path is let through and not told of",
+        plant=lambda patch: let_through(patch, is_told=False),
+        viewer=SUPERUSER,
+        roots=(models.Watch,),
+        promise="undescribed",
+        is_exhaustive=True,
+    ),
+    Mutant(
+        name="labels are not masked",
+        plant=show_all_labels,
+        viewer=NARROWED,
+        roots=(models.Tag,),
+        promise="canary",
+    ),
+    Mutant(
+        name="a narrowed hop is joined",
+        plant=join_narrowed_hops,
+        viewer=NARROWED,
+        roots=(models.Tricky,),
+        promise="difference",
+    ),
+    Mutant(
+        name="search looks into what looks secret",
+        plant=search_what_looks_secret,
+        viewer=SUPERUSER,
+        roots=(User,),
+        promise="difference",
+    ),
+    Mutant(
+        name="search looks into what is forbidden",
+        plant=search_what_is_forbidden,
+        viewer=SOME,
+        roots=(models.Line,),
+        promise="difference",
+    ),
+    Mutant(
+        name="cursors can be read",
+        plant=leave_cursors_open,
+        viewer=SUPERUSER,
+        roots=(models.Tricky,),
+        promise="canary",
+    ),
+    Mutant(
+        name="a description shows what is declared",
+        plant=describe_what_is_declared,
+        viewer=SOME,
+        roots=(models.Line,),
+        promise="undescribed",
+    ),
+)

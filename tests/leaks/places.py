@@ -1,0 +1,188 @@
+"""Every place of a call that takes a path, and what is answered there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure import aggregates, find, resources
+from mcp_django.exposure.completion import complete_resource
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.record_tools import RECORD_TOOLS
+from mcp_django.exposure.uris import COLLECTION, OBJECT
+
+#: Pages of two, so that there are cursors; no model has as many rows as this allows for.
+MOST_PAGES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    is_refusal: bool
+    said: bytes
+
+
+class Asker:
+    """One caller, and what was said to it. A cursor is compared by what it leads to."""
+
+    def __init__(self, rights: Rights, cursors: set[str]) -> None:
+        self.rights = rights
+        self.cursors = cursors
+        #: What calls were made of, for the test of the tests.
+        self.used: set[str] = set()
+        self._first: dict[str, str] = {}
+        #: What records of a model can be grouped by, once the caller was told.
+        self.groups_of: dict[str, list[str]] = {}
+
+    def ask(self, place: str, label: str, *given: Any) -> Answer:
+        try:
+            return Answer(is_refusal=False, said=PLACES[place](self, label, *given))
+        except ToolError as refusal:
+            return Answer(is_refusal=True, said=str(refusal).encode())
+
+    def page(self, label: str, **arguments: Any) -> find.Page:
+        self.used.update(arguments)
+        found = find.find_records(self.rights, self.rights.exposure(label), arguments)
+        if found.next_cursor is not None:
+            self.cursors.add(found.next_cursor)
+        return found
+
+    def records(self, label: str, **arguments: Any) -> bytes:
+        found = self.page(label, **arguments)
+        return found.encoded_records + (b" and more" if found.next_cursor else b"")
+
+    def walk(self, label: str, **arguments: Any) -> bytes:
+        """All pages. What it says depends on every cursor on the way."""
+        said = []
+        for _ in range(MOST_PAGES):
+            found = self.page(label, limit=2, **arguments)
+            said.append(found.encoded_records)
+            if found.next_cursor is None:
+                return b" ".join(said)
+            arguments["cursor"] = found.next_cursor
+        raise AssertionError("The pages do not end.")
+
+    def cursor(self, label: str, path: str) -> bytes:
+        """A cursor of another order."""
+        if label not in self._first:
+            self._first[label] = self.page(label, limit=1).next_cursor or "none"
+        return self.records(label, order_by=[path], cursor=self._first[label])
+
+    def groups(self, label: str, **arguments: Any) -> bytes:
+        self.used.update(f"aggregate {name}" for name in arguments)
+        return aggregates.aggregate_records(self.rights, self.rights.exposure(label), arguments)
+
+    def completed(self, template: str, label: str, argument: str, value: Any) -> bytes:
+        """Nothing to offer is another answer than an argument that does not exist."""
+        given = {"model": label}
+        found = complete_resource(self.rights, template, argument, str(value), given=given)
+        if found is None:
+            raise ToolError("None")
+        return msgspec.json.encode(found)
+
+    def tool(self, name: str, **arguments: Any) -> bytes:
+        self.used.add(name)
+        context: Any = None  # only code of a site asks for it
+        result: Any = RECORD_TOOLS[name].call(context, self.rights, arguments)
+        found = msgspec.json.decode(result.structured)
+        if cursor := found.pop("next_cursor", None):
+            self.cursors.add(cursor)
+        return msgspec.json.encode(found)
+
+    def resource(self, uri: str) -> bytes:
+        (found,) = resources.read_resource(self.rights, uri)
+        return found.text.encode() if found.text is not None else bytes(found.blob or b"")
+
+    def resource_tool(self, uri: str) -> bytes:
+        return self.tool("read_resource", uri=uri).replace(uri.encode(), b"")
+
+
+def query_uri(label: str, key: str, value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    pairs = [f"{quote(key, safe='')}={quote(str(one), safe='')}" for one in values]
+    return f"django://objects/{label}?{'&'.join(pairs)}"
+
+
+def keyed_uri(kind: str, label: str, key: Any, *rest: str) -> str:
+    parts: Sequence[Any] = key if isinstance(key, list | tuple) else [key]
+    return "/".join(
+        [f"django://{kind}", label, *(quote(str(one), safe="") for one in parts), *rest]
+    )
+
+
+Place = Callable[..., bytes]
+#: Those take a path with a lookup, and a value.
+CONDITIONS: dict[str, Place] = {
+    "filters": lambda who, label, key, value: who.records(label, filters={key: value}),
+    "exclude": lambda who, label, key, value: who.records(label, exclude={key: value}),
+    "any_of": lambda who, label, key, value: who.records(label, any_of=[{key: value}]),
+    "resource query": lambda who, label, key, value: who.resource(query_uri(label, key, value)),
+    "aggregate filters": lambda who, label, key, value: who.groups(label, filters={key: value}),
+    "aggregate exclude": lambda who, label, key, value: who.groups(label, exclude={key: value}),
+    "aggregate any_of": lambda who, label, key, value: who.groups(label, any_of=[{key: value}]),
+    "group_by": lambda who, label, key, value: who.groups(label, group_by=[key]),
+    "metrics": lambda who, label, key, value: who.groups(label, metrics={"m": {"sum": key}}),
+    "counts": lambda who, label, key, value: who.groups(label, metrics={"m": {"count": key}}),
+    "extremes": lambda who, label, key, value: who.groups(label, metrics={"m": {"max": key}}),
+    "having": lambda who, label, key, value: who.groups(
+        label, group_by=who.groups_of[label][:1], having={key: value}
+    ),
+    "completion": lambda who, label, key, value: who.completed(
+        COLLECTION.text, label, key, value[0] if isinstance(value, list) else value
+    ),
+}
+#: The same through the tools, which say more and take longer.
+TOOLS: dict[str, Place] = {
+    "find_records": lambda who, label, key, value: who.tool(
+        "find_records", model=label, filters={key: value}
+    ),
+    "read_resource": lambda who, label, key, value: who.resource_tool(
+        query_uri(label, key, value)
+    ),
+    "aggregate_records": lambda who, label, key, value: who.tool(
+        "aggregate_records", model=label, group_by=who.groups_of[label][:1], filters={key: value}
+    ),
+}
+#: Those take a path, and the key of a record.
+NAMES: dict[str, Place] = {
+    "order_by": lambda who, label, path, key: who.walk(label, order_by=[path]),
+    "order_by descending": lambda who, label, path, key: who.walk(label, order_by=[f"-{path}"]),
+    "fields": lambda who, label, path, key: who.records(label, fields=[path]),
+    "get_record fields": lambda who, label, path, key: find.get_record(
+        who.rights, who.rights.exposure(label), key, fields=[path]
+    ),
+    "aggregate order_by": lambda who, label, path, key: who.groups(
+        label, group_by=who.groups_of[label][:1], order_by=[path], limit=50
+    ),
+    "search": lambda who, label, path, key: who.records(label, search=path[:100]),
+    "cursor": lambda who, label, path, key: who.cursor(label, path),
+    "file": lambda who, label, path, key: who.resource(
+        keyed_uri("files", label, key, quote(path, safe=""))
+    ),
+    "model": lambda who, label, path, key: who.resource(
+        f"django://models/{label}.{quote(path, safe='')}"
+    ),
+}
+#: Those take nothing.
+OVERVIEWS: dict[str, Place] = {
+    "list_models": lambda who, label: who.tool("list_models"),
+    "list_resources": lambda who, label: who.tool("list_resources"),
+    "describe": lambda who, label: who.tool("describe_model", model=label),
+    "definition": lambda who, label: who.resource(f"django://models/{label}"),
+    "all": lambda who, label: who.walk(label),
+    "collection": lambda who, label: who.resource_tool(f"django://objects/{label}"),
+}
+#: Those take a key, or words.
+RECORDS: dict[str, Place] = {
+    "record": lambda who, label, key: find.get_record(who.rights, who.rights.exposure(label), key),
+    "get_record": lambda who, label, key: who.tool("get_record", model=label, pk=key),
+    "object": lambda who, label, key: who.resource(keyed_uri("objects", label, key)),
+    "keys": lambda who, label, words: who.completed(OBJECT.text, label, "pk", words),
+    "words": lambda who, label, words: who.records(label, search=words),
+    "aggregate words": lambda who, label, words: who.groups(label, search=words),
+}
+PLACES = {**CONDITIONS, **TOOLS, **NAMES, **OVERVIEWS, **RECORDS}
