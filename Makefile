@@ -29,7 +29,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 
-# make test             the suite on SQLite, and what asks databases on PostgreSQL
+# make test             the suite on SQLite, and what asks databases on PostgreSQL and MariaDB
 # make lint             style, types, layers, migrations and the demo's deployment checks
 # make bench            what a call costs beside the same query without MCP
 
@@ -40,6 +40,7 @@ test: $(VENV)/dev.stamp
 	@$(BIN)/python -m coverage erase
 	$(PYTEST)
 	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade
+	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/upgrade
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 

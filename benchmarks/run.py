@@ -30,7 +30,7 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 CALLS = int(os.environ.get("BENCH_CALLS", "600"))
 #: What the floor may spend on getting one record, without what any answer costs its server, as a
 #: multiple of one ORM call: the hop to a thread and back, the JSON, the call itself.
-SLOWEST_FLOOR = 2.0
+SLOWEST_FLOOR = 2.5
 
 
 @dataclass(frozen=True)
