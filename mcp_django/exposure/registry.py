@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
 from django.db.models import Model
+from django.dispatch import receiver
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
@@ -159,6 +161,12 @@ class Registry:
 
 
 registry = Registry(prompt_files=PromptFiles())
+
+
+@receiver(setting_changed)
+def forget_admin_classes(*, setting: str, **kwargs: Any) -> None:
+    if setting == "MCP_DJANGO":  # it names the admin sites
+        registry.forget_resolved()
 
 
 def register(

@@ -4,6 +4,7 @@ import pytest
 from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
+from django.test import override_settings
 
 import mcp_django as mcp
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
@@ -119,3 +120,11 @@ def test_admin_sites_that_are_not_named_expose_nothing(registry, settings):
 
     assert admin.site.is_registered(Customer)
     assert registry.exposures == {}
+
+
+def test_other_admin_sites_in_the_settings_are_other_exposures(settings):
+    assert Customer in module.registry.exposures
+    with override_settings(MCP_DJANGO={**settings.MCP_DJANGO, "ADMIN_SITES": []}):
+        assert Customer not in module.registry.exposures
+
+    assert Customer in module.registry.exposures
