@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcp_django.exposure.functions import tool
     from mcp_django.exposure.options import ModelExposure
     from mcp_django.exposure.registry import is_registered, register, unregister
+    from mcp_django.levels import Level
     from mcp_django.protocol.content import (
         Annotations,
         EmbeddedResource,
@@ -41,6 +42,7 @@ __all__ = [
     "Context",
     "EmbeddedResource",
     "Image",
+    "Level",
     "ModelExposure",
     "NotRegistered",
     "PromptMessage",
@@ -61,6 +63,7 @@ HOMES = {
     "AlreadyRegistered": ("exceptions", "AlreadyRegistered"),
     "Cancelled": ("exceptions", "Cancelled"),
     "Context": ("context", "CallContext"),
+    "Level": ("levels", "Level"),
     "ModelExposure": ("exposure.options", "ModelExposure"),
     "NotRegistered": ("exceptions", "NotRegistered"),
     "Annotations": ("protocol.content", "Annotations"),

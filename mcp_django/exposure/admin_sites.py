@@ -122,10 +122,13 @@ class Gates:
         found = [site for site in self.sites if model in site._registry]
         if not found:
             return None if missing_sites() else otherwise
-        for site in found:
-            if self.is_open(site):
-                return AdminSource(site._registry[model])
-        return None
+        model_admin = self.admin_of(model)
+        return None if model_admin is None else AdminSource(model_admin)
+
+    def admin_of(self, model: type[Model]) -> ModelAdmin[Any] | None:
+        """The ModelAdmin of a model on the first site that lets the user in."""
+        found = (site for site in self.sites if model in site._registry and self.is_open(site))
+        return next((site._registry[model] for site in found), None)
 
     def is_open(self, site: AdminSite) -> bool:
         if site not in self._is_open:

@@ -9,6 +9,8 @@ from typing import Any
 from django.db.models import BinaryField, Model, QuerySet
 from django.http import HttpRequest
 
+from mcp_django.levels import Level
+
 #: Names of columns that are hidden unless code names them. Whole words between underscores, so
 #: that "keyboard" and "monkey" stay.
 SECRET_WORDS = re.compile(
@@ -80,6 +82,11 @@ class ModelExposure:
     rows_are_enough: bool = False
     #: Admin actions that assistants may run. Checked at start.
     actions: Sequence[str] = ()
+    #: How much there is, and the most that staff can open. None: records and `actions`, and staff
+    #: decide in the admin about more.
+    level: Level | None = None
+    #: Fields of the admin's form that may be set. None: all of it, but none that looks secret.
+    write_fields: Sequence[str] | None = None
 
     def __init__(self, model: type[Model]) -> None:
         self.model = model
@@ -106,6 +113,18 @@ class ModelExposure:
     def get_fields(self, request: HttpRequest) -> Sequence[str] | None:
         """The first names of the paths that this request may use. None: all that are declared."""
         return None
+
+    @property
+    def standard_level(self) -> Level:
+        """The level while staff have decided nothing."""
+        usual = Level.ACT if self.actions else Level.READ
+        return min(self.highest_level, usual if self.level is None else self.level)
+
+    @property
+    def highest_level(self) -> Level:
+        """The level that staff cannot go beyond."""
+        most = Level.AGGREGATES if self.aggregates_only else Level.WRITE
+        return most if self.level is None else min(most, self.level)
 
     def overrides(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(ModelExposure, name)

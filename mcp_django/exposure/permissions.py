@@ -23,6 +23,7 @@ from mcp_django.exceptions import NotFound
 from mcp_django.exposure.options import ModelExposure, may_view
 from mcp_django.exposure.plain_users import is_plain
 from mcp_django.exposure.registry import Registry, registry
+from mcp_django.levels import Level
 from mcp_django.principal import READ, Principal
 
 logger = logging.getLogger("mcp_django")
@@ -152,6 +153,13 @@ class Rights:
     def may_view(self, model: type[Model]) -> bool:
         return self._source(model) is not None
 
+    def level(self, model: type[Model]) -> Level:
+        """How much of a model there is for this caller, before the rights to change it."""
+        exposure = self.registry.exposures.get(model)
+        if exposure is None or not self.may_view(model):
+            return Level.HIDDEN
+        return exposure.standard_level
+
     def rows(self, model: type[Model]) -> QuerySet[Any]:
         """The rows that exist for this caller. Raises NotFound where `may_view` says no."""
         if not self.may_view(model):
@@ -182,6 +190,16 @@ class Rights:
         # The class of the object may be another: a proxy, or a child with rules of its own.
         source = self._source(model)
         return source is not None and source.may_view_object(self.request, obj)
+
+    def model_admin(self, model: type[Model]) -> Any:
+        """The ModelAdmin through which this caller changes a model, or None.
+
+        That of the first site that has the model and lets the user in: what it permits beyond
+        that, ask it.
+        """
+        if not apps.is_installed("django.contrib.admin") or not self.may_view(model):
+            return None
+        return self._gates.admin_of(model)
 
     def is_constant(self, model: type[Model]) -> bool:
         """Whether the answers about a model hold for every call of this principal."""

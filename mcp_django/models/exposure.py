@@ -1,10 +1,32 @@
-"""What every process must know about changes of rights and exposures."""
+"""What staff decide about models, tools and prompts, and what every process must know of it."""
 
 from __future__ import annotations
 
-from django.db.models import BigIntegerField, CharField, Model
+from collections.abc import Iterable
+from typing import Any
 
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    CharField,
+    JSONField,
+    ManyToManyField,
+    Model,
+    PositiveIntegerField,
+    PositiveSmallIntegerField,
+    Q,
+    TextField,
+    UniqueConstraint,
+)
+from django.db.models.constraints import CheckConstraint
+
+from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER
+
+#: Characters of a text that every model reads: it costs each client each time.
+LONGEST_NOTE = 1000
 
 
 class ExposureGeneration(Model):
@@ -15,3 +37,108 @@ class ExposureGeneration(Model):
 
     def __str__(self) -> str:
         return f"{self.server}: {self.number}"
+
+
+def validate_names(value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValidationError('Give names as a list, such as ["number", "customer__country"].')
+
+
+def names(verbose_name: str) -> JSONField[Any, Any]:
+    """Names out of those that code allows. Null: all of those, also the ones of tomorrow."""
+    return JSONField(verbose_name, null=True, blank=True, validators=[validate_names])
+
+
+class ExposedModel(Model):
+    """What staff decided about one model. It narrows what code allows and never widens it."""
+
+    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    #: Not a ContentType: those go stale, and differ between databases.
+    label = CharField("model", max_length=150, help_text='Such as "shop.order".')
+    level = PositiveSmallIntegerField(
+        choices=Level.choices, null=True, blank=True, help_text="Empty: as in code."
+    )
+    fields = names("fields that records show")
+    filter_fields = names("fields that filters may use")
+    order_fields = names("fields that records may be ordered by")
+    group_fields = names("fields that aggregates may group by")
+    groups: ManyToManyField[Group, Group] = ManyToManyField(
+        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+    )
+    notes = TextField(
+        blank=True,
+        max_length=LONGEST_NOTE,
+        help_text='What assistants should know, such as "state 7 means refunded".',
+    )
+
+    class Meta:
+        ordering = ("label",)
+        constraints = [
+            UniqueConstraint(fields=["server", "label"], name="mcp_one_row_per_model"),
+            CheckConstraint(condition=Q(level=None) | Q(level__lte=5), name="mcp_model_level"),
+        ]
+        permissions = (("inspect_as", "Can see what assistants of other people see"),)
+
+    def __str__(self) -> str:
+        return self.label
+
+
+#: Annotations that staff may set, and only to this: towards what asks for more care.
+STRICTER = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
+
+
+def validate_annotations(value: object) -> None:
+    if not isinstance(value, dict) or any(STRICTER.get(key) is not value[key] for key in value):
+        raise ValidationError("Annotations can only be made stricter.")
+
+
+class ExposedTool(Model):
+    """What staff decided about one tool."""
+
+    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    name = CharField(max_length=40)
+    enabled = BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
+    title = CharField(max_length=100, blank=True, help_text="Empty: as in code.")
+    description = TextField(
+        blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. Models obey it."
+    )
+    annotations = JSONField(default=dict, blank=True, validators=[validate_annotations])
+    needs_confirmation = BooleanField(
+        default=False, help_text="Ask before it runs, also where code does not."
+    )
+    calls_per_minute = PositiveIntegerField(
+        null=True, blank=True, help_text="For each user. Empty: only the limit over all tools."
+    )
+    groups: ManyToManyField[Group, Group] = ManyToManyField(
+        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+    )
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [UniqueConstraint(fields=["server", "name"], name="mcp_one_row_per_tool")]
+        permissions = (("try_tools", "Can try tools in the admin"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerSettings(Model):
+    """What staff decided about the whole server."""
+
+    server = CharField(max_length=50, unique=True, default=DEFAULT_SERVER, editable=False)
+    instructions = TextField(
+        blank=True, max_length=8000, help_text="Told to every client. Empty: as in the settings."
+    )
+    read_only = BooleanField("read-only", default=False, help_text="Nothing can be changed.")
+
+    class Meta:
+        verbose_name_plural = "server settings"
+
+    def __str__(self) -> str:
+        return self.server
+
+
+def member_of(groups: Iterable[int], theirs: Iterable[int]) -> bool:
+    """Whether something that is only for `groups` is for a user of `theirs`. None: for all."""
+    wanted = set(groups)
+    return not wanted or not wanted.isdisjoint(theirs)

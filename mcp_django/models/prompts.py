@@ -1,0 +1,77 @@
+"""Prompts that staff write in the admin, with every version they ever had."""
+
+from __future__ import annotations
+
+import re
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.validators import RegexValidator
+from django.db.models import (
+    CASCADE,
+    SET_NULL,
+    BooleanField,
+    CharField,
+    DateTimeField,
+    ForeignKey,
+    JSONField,
+    ManyToManyField,
+    Model,
+    PositiveIntegerField,
+    TextField,
+    UniqueConstraint,
+)
+from django.utils import timezone
+
+from mcp_django.principal import DEFAULT_SERVER
+
+PROMPT_NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}\Z")
+
+
+class PromptTemplate(Model):
+    """A stored prompt. What it says is its version with the highest number."""
+
+    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    name = CharField(
+        max_length=40,
+        validators=[RegexValidator(PROMPT_NAME, "Use small letters, digits and underscores.")],
+    )
+    title = CharField(max_length=100, blank=True)
+    description = TextField(blank=True, max_length=1000)
+    enabled = BooleanField(default=True)
+    groups: ManyToManyField[Group, Group] = ManyToManyField(
+        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+    )
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [UniqueConstraint(fields=["server", "name"], name="mcp_one_prompt_per_name")]
+        permissions = (("preview_as_user", "Can preview prompts as another user"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PromptVersion(Model):
+    """What a prompt said from one save to the next. Never changed: going back makes a new one."""
+
+    template = ForeignKey(PromptTemplate, on_delete=CASCADE, related_name="versions")
+    number = PositiveIntegerField()
+    #: As `mcp_django.exposure.stored_prompts` reads them: name, type, title, required, and so on.
+    arguments = JSONField(default=list, blank=True)
+    #: Each with a role and a text in Django's template language, or the URI of a resource.
+    messages = JSONField(default=list)
+    created_at = DateTimeField("saved", default=timezone.now, editable=False)
+    created_by = ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=SET_NULL, related_name="+", editable=False
+    )
+    comment = CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ("-number",)
+        constraints = [
+            UniqueConstraint(fields=["template", "number"], name="mcp_one_version_per_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.template.name} {self.number}"
