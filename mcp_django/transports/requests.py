@@ -8,33 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.messages.storage.base import BaseStorage, Message
-from django.contrib.sessions.backends.base import SessionBase
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.urls import set_script_prefix
 
-
-class EmptySession(SessionBase):
-    """Middleware reads sessions and writes to them. Nothing is ever loaded or stored."""
-
-    def exists(self, session_key: str) -> bool:
-        return False
-
-    def create(self) -> None:
-        self._session_cache: dict[str, Any] = {}
-
-    def save(self, must_create: bool = False) -> None:  # noqa: FBT001, FBT002  Django's signature
-        return None
-
-    def delete(self, session_key: str | None = None) -> None:
-        return None
-
-    def load(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def clear_expired(cls) -> None:
-        return None
+from mcp_django.exposure.memory_sessions import EmptySession
 
 
 class MemoryMessages(BaseStorage):
