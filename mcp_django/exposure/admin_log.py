@@ -47,19 +47,18 @@ def sign_deletions(entries: Any, note: str) -> None:
     """The admin gives deletions no text at all, so theirs comes afterwards."""
     # A site may log somewhere else, or not at all.
     found = entries if isinstance(entries, Iterable) else [entries]
-    mine = [one for one in found if isinstance(one, LogEntry)]
-    keys = [one.pk for one in mine if one.pk is not None]
-    if keys:
-        LogEntry.objects.filter(pk__in=keys, change_message="").update(change_message=note)
-    for one in mine:
-        if one.pk is None:
+    silent = LogEntry.objects.filter(action_flag=DELETION, change_message="")
+    keys: list[Any] = [one.pk for one in found if isinstance(one, LogEntry)]
+    if keys and None not in keys:
+        silent.filter(pk__in=keys).update(change_message=note)
+        return
+    for one in found:
+        if isinstance(one, LogEntry):
             # MySQL tells no keys of rows that were inserted together.
-            LogEntry.objects.filter(
+            silent.filter(
                 user_id=one.user_id,
                 content_type_id=one.content_type_id,
                 object_id=one.object_id,
-                action_flag=DELETION,
-                change_message="",
             ).update(change_message=note)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
+from django.http import HttpResponse
 from django.test import RequestFactory
 from django.urls import get_script_prefix, set_script_prefix
 from django.utils.html import format_html
@@ -105,6 +106,7 @@ def test_messages_are_kept_as_plain_text_after_a_page_has_shown_them(boss, custo
     messages.info(request, "")
 
     assert len(list(messages.get_messages(request))) == 2
+    assert request._messages.update(HttpResponse()) == []
     assert [(one.level_name, one.text, one.is_error) for one in recorder.said] == [
         ("success", "A & B done", False),
         ("error", "2 < 3", True),
