@@ -23,6 +23,7 @@ WORDS = {
     "implementation_details": "More about the server than name and version",
     "argument_errors_in_band": "Bad arguments are results that a model reads",
     "error_id_optional": "An error may leave out an id that could not be read",
+    "rich_elicitation": "Questions to a person have titled choices, several choices and defaults",
     "any_structured_content": "Structured results of any JSON type, not only objects",
     "result_type": "Results name their type, and the server in `_meta`",
     "caching": "Lists and reads say how long they may be kept",

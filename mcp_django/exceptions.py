@@ -18,6 +18,10 @@ class NotFound(ToolError):
     """There is no such thing for this caller: missing and forbidden raise this, word for word."""
 
 
+class NotAskable(Exception):
+    """A form holds what a person cannot be asked for: a file, a list, JSON, a secret."""
+
+
 class Leak(Exception):
     """A query holds a column, join or node that no declared path explains. Always our bug."""
 

@@ -19,6 +19,7 @@ INSTALLED_APPS = [
     "mcp_django",
     "tests.shop",
     "tests.nasty",
+    "tests.library",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

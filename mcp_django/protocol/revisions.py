@@ -38,6 +38,8 @@ class Features:
     argument_errors_in_band: bool = False
     #: A JSON-RPC error may leave out an id that could not be read; before, it is null.
     error_id_optional: bool = False
+    #: In questions to a person: titles of choices, several choices, and defaults.
+    rich_elicitation: bool = False
     #: structuredContent and outputSchema may have any root, not only an object.
     any_structured_content: bool = False
     result_type: bool = False
@@ -69,6 +71,7 @@ V2511 = replace(
     implementation_details=True,
     argument_errors_in_band=True,
     error_id_optional=True,
+    rich_elicitation=True,
 )
 V26 = replace(
     V2511,

@@ -33,6 +33,7 @@ SINCE = {
     "implementation_details": "2025-11-25",
     "argument_errors_in_band": "2025-11-25",
     "error_id_optional": "2025-11-25",
+    "rich_elicitation": "2025-11-25",
     "any_structured_content": "2026-07-28",
     "result_type": "2026-07-28",
     "caching": "2026-07-28",
