@@ -38,7 +38,7 @@ def expose(monkeypatch):
     def apply(**attributes):
         found = Registry()
         found.register(Group, type("GroupExposure", (ModelExposure,), attributes))
-        monkeypatch.setattr(found, "_exposures", {Group: found._classes[Group](Group)})
+        monkeypatch.setattr(found, "_candidates", {Group: found._classes[Group](Group)})
         monkeypatch.setattr(checks, "registry", found)
 
     return apply
@@ -47,7 +47,7 @@ def expose(monkeypatch):
 @pytest.fixture(autouse=True)
 def nothing_exposed(monkeypatch):
     found = Registry()
-    monkeypatch.setattr(found, "_exposures", {})
+    monkeypatch.setattr(found, "_candidates", {})
     monkeypatch.setattr(checks, "registry", found)
 
 

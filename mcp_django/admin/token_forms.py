@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.forms import CheckboxSelectMultiple, ModelForm, MultipleChoiceField, SelectMultiple
 
+from mcp_django.exposure.overrides import exposed_by
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PersonalToken
-from mcp_django.principal import ACTION, DELETE, READ, SCOPES, WRITE
+from mcp_django.principal import ACTION, DEFAULT_SERVER, DELETE, READ, SCOPES, WRITE
 
 WORDS = {
     READ: "Read records",
@@ -21,7 +22,7 @@ WORDS = {
 def exposed_models() -> list[tuple[str, str]]:
     return [
         (exposure.label, f"{exposure.model._meta.verbose_name_plural} ({exposure.label})")
-        for exposure in registry.exposures.values()
+        for exposure in exposed_by(registry, DEFAULT_SERVER).exposures.values()
     ]
 
 

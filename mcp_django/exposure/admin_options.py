@@ -15,13 +15,19 @@ from mcp_django.exposure.options import ModelExposure, looks_secret
 
 
 def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
-    """An exposure for each ModelAdmin with `mcp_expose = True`. The first site wins."""
+    """An exposure for each ModelAdmin. The first site with `mcp_expose = True` wins, else the
+    first that has the model; it waits for staff then."""
     found: dict[type[Model], type[ModelExposure]] = {}
     for site in admin_sites():
         for model, model_admin in site._registry.items():
+            is_offered = bool(getattr(model_admin, "mcp_expose", False))
+            is_better = model not in found or (is_offered and not found[model].is_offered)
             # Some packages register classes that are no models.
-            if getattr(model_admin, "mcp_expose", False) and issubclass(model, Model):
-                found.setdefault(model, exposure_of(model_admin))
+            if is_better and issubclass(model, Model):
+                made = exposure_of(model_admin)
+                made.is_offered = is_offered
+                if made.fields:
+                    found[model] = made
     return found
 
 

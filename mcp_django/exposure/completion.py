@@ -218,7 +218,7 @@ def target_exposure(rights: Rights, path: Path) -> ModelExposure | None:
     if field is not None and not field.target_field.primary_key:
         return None
     model = path.hops[-1].model if field is None else field.related_model
-    exposure = rights.registry.exposures.get(model)
+    exposure = rights.exposed.exposures.get(model)
     if exposure is None or exposure.aggregates_only or not rights.may_view(model):
         return None
     return None if len(model._meta.pk_fields) > 1 else exposure

@@ -78,17 +78,19 @@ class Declaration:
         if given is None:
             return tuple(path for path in self.paths[RETURN] if kind_of(path.field) != "other")
         known = {path.names for use in (RETURN, FILTER) for path in self.paths[use]}
-        paths = self._open("order_fields", given)
-        for path in paths:
-            if path.is_many or kind_of(path.field) == "other":
-                self._wrong("order_fields", path.text, "has no order")
-            elif path.names not in known:
-                self._wrong(
-                    "order_fields",
-                    path.text,
-                    "is neither in fields nor in filter_fields, and pages in its order show it",
-                )
-        return paths
+        return tuple(
+            path for path in self._open("order_fields", given) if self._check_order(path, known)
+        )
+
+    def _check_order(self, path: Path, known: set[tuple[str, ...]]) -> bool:
+        if path.is_many or kind_of(path.field) == "other":
+            sentence = "has no order"
+        elif path.names not in known:
+            sentence = "is neither in fields nor in filter_fields, and pages in its order show it"
+        else:
+            return True
+        self._wrong("order_fields", path.text, sentence)
+        return False
 
     def _check_modified(self) -> None:
         name = self.exposure.modified_field
@@ -101,9 +103,7 @@ class Declaration:
         if given is None:
             return tuple(path for path in self.paths[RETURN] if makes_groups(path))
         paths = self._open("group_fields", given)
-        for path in paths:
-            self._check_single("group_fields", path)
-        return paths
+        return tuple(path for path in paths if self._check_single("group_fields", path))
 
     def _metrics(self) -> tuple[Path, ...]:
         given = self.exposure.metric_fields
@@ -111,12 +111,15 @@ class Declaration:
             return tuple(path for path in self.paths[RETURN] if is_measure(path))
         paths = self._open("metric_fields", given)
         shown = {path.names for path in self.paths[RETURN] if not self.exposure.aggregates_only}
-        for path in paths:
-            if not self._check_single("metric_fields", path):
-                continue
-            if path.names not in shown and "sum" not in measures_of(path.field):
-                self._wrong("metric_fields", path.text, "is not shown by records and has no sum")
-        return paths
+        return tuple(path for path in paths if self._check_metric(path, shown))
+
+    def _check_metric(self, path: Path, shown: set[tuple[str, ...]]) -> bool:
+        if not self._check_single("metric_fields", path):
+            return False
+        if path.names in shown or "sum" in measures_of(path.field):
+            return True
+        self._wrong("metric_fields", path.text, "is not shown by records and has no sum")
+        return False
 
     def _check_single(self, what: str, path: Path) -> bool:
         """Whether a record has one value there, and one that databases compare."""
@@ -175,12 +178,15 @@ _declarations: WeakKeyDictionary[ModelExposure, Declaration] = WeakKeyDictionary
 
 
 def declaration_of(exposure: ModelExposure) -> Declaration:
-    """Raises ImproperlyConfigured with every path that cannot be used."""
+    """Raises ImproperlyConfigured with every path that cannot be used.
+
+    Of an exposure that a row narrowed, what lost its ground is left out without a word.
+    """
     with _lock:
         found = _declarations.get(exposure)
     if found is None:
         found = Declaration(exposure)
-        if found.problems:
+        if found.problems and not exposure.is_narrowed:
             raise ImproperlyConfigured(" ".join(found.problems))
         with _lock:
             _declarations[exposure] = found

@@ -110,7 +110,7 @@ def about(rights: Rights, path: Path) -> dict[str, Any]:
         found["label"] = " ".join([*hops, as_text(field.verbose_name)])
         if path.is_nullable:
             found["null"] = True
-        is_shown = not rights.registry.exposures[path.model].aggregates_only
+        is_shown = not rights.exposed.exposures[path.model].aggregates_only
         if isinstance(field, FileField) and not path.hops and is_shown:
             found["content"] = f"django://files/{path.model._meta.label_lower}/{{pk}}/{field.name}"
         if field.help_text:
@@ -121,7 +121,7 @@ def about(rights: Rights, path: Path) -> dict[str, Any]:
                 for key, label in field.flatchoices[:MAX_CHOICES]
             ]
     target = path.hops[-1].model if field is None else field.related_model
-    if target is not None and target in rights.registry.exposures and rights.may_view(target):
+    if target is not None and target in rights.exposed.exposures and rights.may_view(target):
         found["relation"] = target._meta.label_lower
     return found
 

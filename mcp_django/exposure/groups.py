@@ -134,7 +134,7 @@ def many_valued(rights: Rights, reach: Reach, name: Any) -> QueryError | None:
         return None
     sentence = f"{path.text} has many values for one record, so it cannot be aggregated here."
     model = next(hop.model for hop in path.hops if hop.is_many)
-    if model in rights.registry.exposures and rights.may_view(model):
+    if model in rights.exposed.exposures and rights.may_view(model):
         sentence += f" Ask {model._meta.label_lower} for it."
     return QueryError(sentence)
 

@@ -88,6 +88,13 @@ class ModelExposure:
     #: Fields of the admin's form that may be set. None: all of it, but none that looks secret.
     write_fields: Sequence[str] | None = None
 
+    # No options, hence without a type: what is annotated here can be given to `register`.
+
+    #: Whether code opened the model. Without that it waits for staff to do so.
+    is_offered = True
+    #: Whether a row narrowed it, so that some of what it declares may have lost its ground.
+    is_narrowed = False
+
     def __init__(self, model: type[Model]) -> None:
         self.model = model
 
@@ -118,6 +125,8 @@ class ModelExposure:
     def standard_level(self) -> Level:
         """The level while staff have decided nothing."""
         usual = Level.ACT if self.actions else Level.READ
+        if not self.is_offered and not self.is_narrowed:
+            usual = Level.HIDDEN
         return min(self.highest_level, usual if self.level is None else self.level)
 
     @property

@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.options import ModelExposure, may_view
+from mcp_django.exposure.overrides import Exposed, exposed_by
 from mcp_django.exposure.plain_users import is_plain
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.levels import Level
@@ -115,6 +116,11 @@ class Rights:
         self._shown: dict[type[Model], frozenset[str] | None] = {}
 
     @cached_property
+    def exposed(self) -> Exposed:
+        """The exposures in force, the same throughout the call."""
+        return exposed_by(self.registry, self.principal.server)
+
+    @cached_property
     def _gates(self) -> Any:
         # The admin is optional.
         from mcp_django.exposure.admin_sites import Gates
@@ -128,7 +134,13 @@ class Rights:
 
     @property
     def is_read_only(self) -> bool:
-        return self.principal.restriction.read_only or get_config().read_only
+        decided = self.exposed.decisions
+        return (
+            self.principal.restriction.read_only
+            or get_config().read_only
+            or decided.read_only
+            or self.principal.user.pk in decided.read_only_users
+        )
 
     def has_scopes(self, needed: frozenset[str]) -> bool:
         return self.principal.has_scopes(needed)
@@ -137,12 +149,12 @@ class Rights:
         """The exposed models that exist for this caller, in the order of labels."""
         if not self.has_scopes(frozenset({READ})):
             return []
-        return [one for one in self.registry.exposures.values() if self.may_view(one.model)]
+        return [one for one in self.exposed.exposures.values() if self.may_view(one.model)]
 
     def exposure(self, label: object) -> ModelExposure:
         """The exposure of a model by its label. Raises NotFound: unknown and forbidden alike."""
         if isinstance(label, str) and self.has_scopes(frozenset({READ})):
-            found = self.registry.by_label.get(label.lower())
+            found = self.exposed.by_label.get(label.lower())
             if found is not None and self.may_view(found.model):
                 return found
         shown = ascii(label)[:80] if isinstance(label, str) else "of that name"
@@ -153,9 +165,18 @@ class Rights:
     def may_view(self, model: type[Model]) -> bool:
         return self._source(model) is not None
 
+    def is_member(self, groups: frozenset[Any] | None) -> bool:
+        """Whether something that is only for these groups is for this caller. Empty: for all."""
+        return not groups or not groups.isdisjoint(self._groups)
+
+    @cached_property
+    def _groups(self) -> frozenset[Any]:
+        theirs = getattr(self.principal.user, "groups", None)
+        return frozenset() if theirs is None else frozenset(theirs.values_list("pk", flat=True))
+
     def level(self, model: type[Model]) -> Level:
         """How much of a model there is for this caller, before the rights to change it."""
-        exposure = self.registry.exposures.get(model)
+        exposure = self.exposed.exposures.get(model)
         if exposure is None or not self.may_view(model):
             return Level.HIDDEN
         return exposure.standard_level
@@ -171,7 +192,7 @@ class Rights:
         if model not in self._shown:
             source = self._source(model)
             names = None if source is None else source.shown(self.request)
-            exposure = self.registry.exposures.get(model)
+            exposure = self.exposed.exposures.get(model)
             own = None if exposure is None else exposure.get_fields(self.request)
             if own is not None:
                 names = frozenset(own) if names is None else names & frozenset(own)
@@ -180,7 +201,7 @@ class Rights:
 
     def judges_objects(self, model: type[Model]) -> bool:
         """Whether rows are judged in Python, so that SQL alone can neither count nor page."""
-        exposure = self.registry.exposures.get(model)
+        exposure = self.exposed.exposures.get(model)
         if exposure is not None and exposure.rows_are_enough:
             return False
         source = self._source(model)
@@ -203,7 +224,7 @@ class Rights:
 
     def is_constant(self, model: type[Model]) -> bool:
         """Whether the answers about a model hold for every call of this principal."""
-        exposure = self.registry.exposures.get(model)
+        exposure = self.exposed.exposures.get(model)
         return model in self.principal.kept and not (
             exposure is not None and exposure.overrides("get_fields")
         )
@@ -220,7 +241,10 @@ class Rights:
     def _find_source(self, model: type[Model]) -> Source | None:
         if not self.principal.restriction.allows_model(model._meta.label_lower):
             return None
-        exposure = self.registry.exposures.get(model)
+        exposed = self.exposed
+        if model in exposed.closed or not self.is_member(exposed.groups.get(model)):
+            return None
+        exposure = self.exposed.exposures.get(model)
         source: Source | None
         if exposure is not None and exposure.decides_itself:
             source = ExposureSource(exposure)

@@ -31,6 +31,7 @@ from mcp_django.exposure.guard import (
     Policy,
 )
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.overrides import Names, begins_with
 from mcp_django.exposure.paths import (
     Column,
     Hop,
@@ -59,6 +60,8 @@ class Grants:
     narrowed: frozenset[ModelClass]
     shown: Mapping[ModelClass, frozenset[str] | None]
     labels: Mapping[ModelClass, tuple[Path, ...]]
+    #: Paths that staff took out of the records of a model.
+    withheld: Mapping[ModelClass, frozenset[Names]]
 
 
 class Reach:
@@ -98,9 +101,12 @@ class Reach:
     def _is_usable(self, path: Path, *, use: str) -> bool:
         if any(model in self._grants.forbidden for hop in path.hops for model in hop.models):
             return False
-        for model, name in path.steps:
+        for at, (model, name) in enumerate(path.steps):
             names = self._grants.shown.get(model)
             if names is not None and name not in names:
+                return False
+            # Of the model itself the exposure says what is left, use by use.
+            if at and begins_with(path.names[at:], self._grants.withheld.get(model, ())):
                 return False
         # A join would show, or sort by, rows that the caller cannot see.
         return use in (FILTER, SEARCH) or self.hard_hop(path) is None
@@ -254,13 +260,14 @@ def find_reach(rights: Rights, exposure: ModelExposure) -> Reach:
     )
     models = (exposure.model, *(one for one in declaration.passed if one not in forbidden))
     shown = tuple(rights.shown(model) for model in models)
-    key = (exposure, forbidden, narrowed, shown)
+    withheld = {one: names for one in models if (names := rights.exposed.withheld.get(one))}
+    key = (exposure, forbidden, narrowed, shown, tuple(withheld.items()))
     with _lock:
         found = _reaches.get(key)
         if found is not None:
             _reaches.move_to_end(key)
             return found
-    exposures = rights.registry.exposures
+    exposures = rights.exposed.exposures
     labels = {
         model: declaration_of(exposures[model]).labels for model in models if model in exposures
     }
@@ -269,6 +276,7 @@ def find_reach(rights: Rights, exposure: ModelExposure) -> Reach:
         narrowed=narrowed,
         shown=dict(zip(models, shown, strict=True)),
         labels=labels,
+        withheld=withheld,
     )
     found = Reach(declaration, grants)
     with _lock:
@@ -289,7 +297,7 @@ def is_open(rights: Rights, model: ModelClass, *, home: str) -> bool:
 
 def hides_records(rights: Rights, model: ModelClass) -> bool:
     """Whether a model has numbers about groups only. A path through it would show its records."""
-    exposure = rights.registry.exposures.get(model)
+    exposure = rights.exposed.exposures.get(model)
     return exposure is not None and exposure.aggregates_only
 
 

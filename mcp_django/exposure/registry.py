@@ -35,8 +35,7 @@ class Registry:
         self._prompts: dict[str, Prompt] = {}
         self.prompt_files = prompt_files
         self._resources: dict[str, CodeResource] = {}
-        self._exposures: dict[type[Model], ModelExposure] | None = None
-        self._by_label: tuple[Any, dict[str, ModelExposure]] = (None, {})
+        self._candidates: dict[type[Model], ModelExposure] | None = None
         self._lock = threading.RLock()
 
     # Registration: called by `mcp.py` modules.
@@ -56,14 +55,14 @@ class Registry:
             if model in self._classes:
                 raise AlreadyRegistered(f"{model._meta.label} is already registered.")
             self._classes[model] = exposure_class
-            self._exposures = None
+            self._candidates = None
 
     def unregister(self, model: type[Model]) -> None:
         """Take a model back. Raises NotRegistered."""
         with self._lock:
             if self._classes.pop(model, None) is None:
                 raise NotRegistered(f"{model._meta.label} is not registered.")
-            self._exposures = None
+            self._candidates = None
 
     def is_registered(self, model: type[Model]) -> bool:
         return model in self._classes
@@ -130,21 +129,19 @@ class Registry:
         return self._tools
 
     @property
-    def exposures(self) -> dict[type[Model], ModelExposure]:
-        """Every exposure by its model, ordered by label. Admin classes are read at first use."""
-        found = self._exposures
+    def candidates(self) -> dict[type[Model], ModelExposure]:
+        """Every model that there can be, ordered by label: those that code opened, and those of
+        the admin that staff may open. Admin classes are read at first use."""
+        found = self._candidates
         if found is None:
             with self._lock:
-                found = self._exposures = self._resolve()
+                found = self._candidates = self._resolve()
         return found
 
     @property
-    def by_label(self) -> dict[str, ModelExposure]:
-        """The same by label."""
-        exposures = self.exposures
-        if self._by_label[0] is not exposures:
-            self._by_label = exposures, {one.label: one for one in exposures.values()}
-        return self._by_label[1]
+    def exposures(self) -> dict[type[Model], ModelExposure]:
+        """Those that code opened."""
+        return {model: one for model, one in self.candidates.items() if one.is_offered}
 
     def _resolve(self) -> dict[type[Model], ModelExposure]:
         classes = dict(self._classes)
@@ -157,7 +154,7 @@ class Registry:
 
     def forget_resolved(self) -> None:
         """Resolve again at next use: an admin class was registered late, or a setting changed."""
-        self._exposures = None
+        self._candidates = None
 
 
 registry = Registry(prompt_files=PromptFiles())

@@ -10,10 +10,20 @@ from django.db.models import ManyToManyField, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
 from mcp_django.exposure.generation import bump
-from mcp_django.models import PersonalToken
+from mcp_django.models import (
+    ExposedModel,
+    ExposedTool,
+    PersonalToken,
+    PromptTemplate,
+    ServerSettings,
+    UserRestriction,
+)
+
+#: Rows of ours that change what somebody gets. Each belongs to a server.
+OWN = (ExposedModel, ExposedTool, PersonalToken, PromptTemplate, ServerSettings, UserRestriction)
 
 
-def token_changed(*, instance: PersonalToken, using: str, **kwargs: Any) -> None:
+def own_changed(*, instance: Any, using: str, **kwargs: Any) -> None:
     bump(instance.server, using=using)
 
 
@@ -30,13 +40,15 @@ def members_changed(*, action: str, using: str, **kwargs: Any) -> None:
 
 
 def connect() -> None:
-    """Watch tokens, users, groups and the tables between them. No query; may be called again."""
+    """Watch our rows, users, groups and the tables between. No query; may be called again."""
     for signal in (post_save, post_delete):
         uid = f"mcp_django.{signal_name(signal)}"
-        signal.connect(token_changed, sender=PersonalToken, weak=False, dispatch_uid=uid)
+        for own in OWN:
+            signal.connect(own_changed, sender=own, weak=False, dispatch_uid=uid)
         for model in dict.fromkeys(models_of_rights(get_user_model())):
             signal.connect(row_changed, sender=model, weak=False, dispatch_uid=uid)
-    for field in fields_of_rights(get_user_model()):
+    theirs = [row.groups.field for row in (ExposedModel, ExposedTool, PromptTemplate)]
+    for field in (*theirs, *fields_of_rights(get_user_model())):
         m2m_changed.connect(
             members_changed,
             sender=field.remote_field.through,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_django.context import CallContext
+from mcp_django.exposure.decisions import decisions
 from mcp_django.protocol.results import DiscoverResult, EmptyResult, InitializeResult
 from mcp_django.protocol.session import negotiate
 
 
 def initialize(context: CallContext, params: dict[str, Any]) -> InitializeResult:
-    return InitializeResult(protocol_version=negotiate(params).value)
+    return InitializeResult(
+        protocol_version=negotiate(params).value, instructions=instructions(context)
+    )
 
 
 def ping(context: CallContext, params: dict[str, Any]) -> EmptyResult:
@@ -18,4 +21,9 @@ def ping(context: CallContext, params: dict[str, Any]) -> EmptyResult:
 
 
 def discover(context: CallContext, params: dict[str, Any]) -> DiscoverResult:
-    return DiscoverResult()
+    return DiscoverResult(instructions=instructions(context))
+
+
+def instructions(context: CallContext) -> str:
+    """Those of staff, if they wrote some."""
+    return decisions(context.principal.server).instructions

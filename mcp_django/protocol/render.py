@@ -100,12 +100,14 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
         case InitializeResult():
             # In the words of the revision that was agreed on, not of the one that was assumed.
             agreed = Revision(result.protocol_version).features
-            return greeting(server, agreed) | {
+            return greeting(server, agreed, result.instructions) | {
                 "protocolVersion": result.protocol_version,
                 "serverInfo": server.implementation(),
             }
         case DiscoverResult():
-            return greeting(server, features) | {"supportedVersions": SUPPORTED}
+            return greeting(server, features, result.instructions) | {
+                "supportedVersions": SUPPORTED
+            }
         case EmptyResult():  # pragma: no branch
             return {}
 
@@ -115,10 +117,10 @@ def completion(result: CompletionResult) -> dict[str, Any]:
     return wire if result.total is None else {**wire, "total": result.total}
 
 
-def greeting(server: ServerInfo, features: Features) -> dict[str, Any]:
+def greeting(server: ServerInfo, features: Features, instructions: str) -> dict[str, Any]:
     wire: dict[str, Any] = {"capabilities": server.capabilities(features)}
-    if server.instructions:
-        wire["instructions"] = server.instructions
+    if instructions or server.instructions:
+        wire["instructions"] = instructions or server.instructions
     return wire
 
 

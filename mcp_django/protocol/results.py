@@ -136,11 +136,16 @@ class InitializeResult:
     """The legacy handshake, with the revision that was agreed on."""
 
     protocol_version: str
+    #: In place of those of the server.
+    instructions: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DiscoverResult:
     """What a modern client learns instead of a handshake."""
+
+    #: In place of those of the server.
+    instructions: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from mcp_django.auth.authenticate import cached_principal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
+from mcp_django.exposure.decisions import are_known
 from mcp_django.handlers.tools import kept_list
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
@@ -124,7 +125,7 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     if not (exchange.is_constant or lists_tools(exchange)) or not loaded.is_known_to_be_empty:
         return None
     principal = cached_principal(headers)
-    if principal is None:
+    if principal is None or not (are_known(principal.server) or only_pings(exchange)):
         return None
     # Nothing that is answered here looks at the request.
     service = Service(exchange=exchange, request=HttpRequest(), cancelled=Event())
@@ -134,6 +135,10 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
         return outcome
     result = kept_list(principal, exchange.requests[0].request.params)
     return None if result is None else service.reply_with(principal, result)
+
+
+def only_pings(exchange: Exchange) -> bool:
+    return all(call.request.method == "ping" for call in exchange.requests)
 
 
 def lists_tools(exchange: Exchange) -> bool:

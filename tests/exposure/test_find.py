@@ -38,6 +38,8 @@ from tests.nasty.site import (
     registry,
 )
 
+pytestmark = pytest.mark.django_db
+
 MEANINGS = [
     ({}, "A1 A2 A3 R1"),
     ({"status": "paid"}, "A1 A3"),

@@ -28,6 +28,8 @@ from tests.exposure.function_tools import accepts, call, context_of, rights_of, 
 from tests.shop.models import Memo
 from tests.spec import requirement
 
+pytestmark = pytest.mark.django_db
+
 if TYPE_CHECKING:
     from tests.exposure.test_schemas import Address
 

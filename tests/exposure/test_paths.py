@@ -10,6 +10,8 @@ from mcp_django.exposure.reach import problems, reach_of
 from tests.nasty.models import Customer, Note, Order, Person, RushOrder, Seat, Watch
 from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, registry
 
+pytestmark = pytest.mark.django_db
+
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
