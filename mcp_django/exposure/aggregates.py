@@ -12,7 +12,7 @@ from django.db.models.constants import LOOKUP_SEP
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure import values
 from mcp_django.exposure.budget import limited
-from mcp_django.exposure.find import fitting, longest_answer
+from mcp_django.exposure.find import check_shows_numbers, fitting, longest_answer
 from mcp_django.exposure.groups import Group, find_group, no_name, parse_groups
 from mcp_django.exposure.guard import GROUP
 from mcp_django.exposure.metrics import DEFAULT, Metric, floor_of, measured, parse_metrics
@@ -68,6 +68,7 @@ def aggregate_records(
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
+    check_shows_numbers(exposure)
     for name in arguments:
         if name not in ARGUMENTS:
             raise unknown(name, ARGUMENTS, "aggregate_records")

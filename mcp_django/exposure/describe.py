@@ -31,6 +31,8 @@ def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
     What is empty, false or the usual is left out: models pay for every character.
     """
     reach = reach_of(rights, exposure)
+    if exposure.is_definition_only:
+        return describe_alone(rights, reach)
     opts = exposure.model._meta
     uses = uses_of(rights, reach)
     listed = dict(entries(rights, reach, uses))
@@ -51,6 +53,19 @@ def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
     }
     if exposure.aggregates_only:
         del found["default_order"]
+    return {name: value for name, value in found.items() if value}
+
+
+def describe_alone(rights: Rights, reach: Reach) -> dict[str, Any]:
+    """The definition of a model of which there is nothing else."""
+    exposure = reach.exposure
+    found: dict[str, Any] = {
+        "name": exposure.label,
+        "label": as_text(exposure.model._meta.verbose_name),
+        "description": exposure.description,
+        "definition_only": True,
+        "fields": [about(rights, path) for path in reach.paths[RETURN]],
+    }
     return {name: value for name, value in found.items() if value}
 
 

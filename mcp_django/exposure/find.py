@@ -74,8 +74,18 @@ def find_records(rights: Rights, exposure: ModelExposure, arguments: Mapping[str
     return page(find(search, position, limit), bound)
 
 
+def check_shows_numbers(exposure: ModelExposure) -> None:
+    """Raise QueryError where there is nothing but the definition."""
+    if exposure.is_definition_only:
+        raise QueryError(
+            f"Of {exposure.label} only the definition is open, neither records nor numbers. Call "
+            f'describe_model with {{"model": "{exposure.label}"}}.'
+        )
+
+
 def check_shows_records(exposure: ModelExposure) -> None:
     """Raise QueryError where there are numbers about records only, whatever is asked for."""
+    check_shows_numbers(exposure)
     if exposure.aggregates_only:
         raise QueryError(
             f"Records of {exposure.label} are not shown, only numbers about groups of them. Call "

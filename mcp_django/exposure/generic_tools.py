@@ -141,6 +141,8 @@ def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict
 
 def is_asked_by(tool: str, rights: Rights, exposure: ModelExposure) -> bool:
     """Whether the model is one that this tool has an answer about."""
+    if exposure.is_definition_only:
+        return tool == "describe_model"
     if tool == "aggregate_records":
         return not rights.judges_objects(exposure.model)
     return not exposure.aggregates_only or tool == "describe_model"

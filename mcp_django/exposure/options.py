@@ -130,6 +130,11 @@ class ModelExposure:
         return min(self.highest_level, usual if self.level is None else self.level)
 
     @property
+    def is_definition_only(self) -> bool:
+        """Whether there are neither records nor numbers, only the names of what there is."""
+        return self.standard_level < Level.AGGREGATES
+
+    @property
     def highest_level(self) -> Level:
         """The level that staff cannot go beyond."""
         most = Level.AGGREGATES if self.aggregates_only else Level.WRITE

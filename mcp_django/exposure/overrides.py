@@ -17,6 +17,7 @@ from mcp_django.exposure.guard import FILTER, GROUP, ORDER
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import resolve
 from mcp_django.levels import Level
+from mcp_django.protocol.results import ToolDefinition
 
 if TYPE_CHECKING:
     from mcp_django.exposure.registry import Registry
@@ -47,6 +48,8 @@ class Exposed:
         self.groups: dict[type[Model], frozenset[object]] = {}
         #: Paths that staff took out of records, by model: no path through it passes them either.
         self.withheld: dict[type[Model], frozenset[Names]] = {}
+        #: Definitions of tools in the words of staff, by name, after those they were made from.
+        self.redefined: dict[str, tuple[ToolDefinition, ToolDefinition]] = {}
         self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
         for model, exposure in candidates.items():
             self._add(model, exposure, before)

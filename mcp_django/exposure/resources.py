@@ -219,7 +219,9 @@ def summary(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
         "plural": str(opts.verbose_name_plural),
         "records": count(rights, exposure),
     }
-    if exposure.aggregates_only:
+    if exposure.is_definition_only:
+        found["definition_only"] = True
+    elif exposure.aggregates_only:
         found["aggregates_only"] = True
     else:
         found["uri"] = COLLECTION.expand({"model": exposure.label})
@@ -235,8 +237,10 @@ MOST_COUNTED = 100_000
 def count(rights: Rights, exposure: ModelExposure) -> int | str | None:
     """How many records there are for this caller.
 
-    None where they are judged one by one, and where so few must not be told about.
+    None where they are judged one by one, and where they, or so few, must not be told about.
     """
+    if exposure.is_definition_only:
+        return None
     try:
         number = count_records(rights, exposure, most=MOST_COUNTED)
     except (DatabaseError, QueryError):

@@ -14,6 +14,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.plain_users import is_plain
 from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.registry import registry
+from mcp_django.exposure.tool_decisions import definition_of, exists
 from mcp_django.exposure.tools import Outcome, Tool
 from mcp_django.handlers.lists import page
 from mcp_django.principal import Principal
@@ -36,7 +37,7 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     # Once: tools may come and go while the list is being made.
     tools = every_tool()
     rights = Rights(context.request, context.principal)
-    found = [tool.definition for tool in tools if tool.exists_for(rights)]
+    found = [definition_of(rights, tool) for tool in tools if exists(rights, tool)]
     cursor = parse_params("tools/list", params).cursor
     result = page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
     if cursor is None and is_plain(context.principal.user) and not any(map(asks_site, tools)):
@@ -73,7 +74,7 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     call = parse_params("tools/call", params)
     rights = Rights(context.request, context.principal)
     tool = find_tool(call.name)
-    if tool is None or not tool.exists_for(rights):
+    if tool is None or not exists(rights, tool):
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {call.name[:80]}")
     # Not sooner: whether a tool has such headers is a secret of those who may see it.
     if context.sent_params is not None:

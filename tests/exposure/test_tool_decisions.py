@@ -1,0 +1,155 @@
+"""What staff decided about tools, the server and single users, as clients notice it."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+
+from mcp_django.models import ExposedTool, ServerSettings, UserRestriction
+from mcp_django.testing import Client, ProtocolFailure
+from tests.clients import CheckedClient
+
+pytestmark = pytest.mark.django_db
+
+
+def decide(name, **decided):
+    return ExposedTool.objects.update_or_create(name=name, defaults=decided)[0]
+
+
+def definition(client, name):
+    return next((one for one in client.list_tools() if one["name"] == name), None)
+
+
+def test_a_tool_that_is_switched_off_does_not_exist(client):
+    decide("echo", enabled=False)
+
+    with pytest.raises(ProtocolFailure, match="Unknown tool: echo"):
+        client.call_tool("echo", text="a")
+    assert definition(client, "echo") is None
+
+
+def test_a_generic_tool_can_be_switched_off(client):
+    decide("find_records", enabled=False)
+
+    assert definition(client, "find_records") is None
+    assert definition(client, "get_record") is not None
+
+
+def test_a_tool_for_a_group_exists_for_its_members_only(client, staff):
+    group = Group.objects.create(name="talkers")
+    decide("echo").groups.add(group)
+    before = definition(client, "echo")
+
+    staff.groups.add(group)
+
+    assert before is None
+    assert definition(client, "echo") is not None
+
+
+def test_a_group_gives_no_right_that_the_tool_itself_refuses(make_user):
+    outsider = make_user("outsider")
+    group = Group.objects.create(name="talkers")
+    outsider.groups.add(group)
+    decide("echo", enabled=True).groups.add(group)
+
+    assert definition(CheckedClient(user=outsider), "echo") is None
+
+
+def test_the_words_of_staff_take_the_place_of_those_of_code(client):
+    before = definition(client, "echo")
+    decide("echo", title="Parrot", description="Repeats, and nothing else.")
+
+    after = definition(client, "echo")
+
+    assert (after["title"], after["description"]) == ("Parrot", "Repeats, and nothing else.")
+    assert after["inputSchema"] == before["inputSchema"]
+    assert after["annotations"]["readOnlyHint"] is True
+
+
+def test_annotations_get_stricter(client):
+    decide("echo", annotations={"readOnlyHint": False, "destructiveHint": True})
+
+    found = definition(client, "echo")["annotations"]
+
+    assert (found["readOnlyHint"], found["destructiveHint"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "annotations", [{"readOnlyHint": True}, {"destructiveHint": False}, {"title": "x"}, ["x"]]
+)
+def test_annotations_that_would_promise_more_are_refused(annotations):
+    row = ExposedTool(name="echo", annotations=annotations)
+
+    with pytest.raises(ValidationError, match="stricter"):
+        row.full_clean()
+
+
+def test_a_decision_that_is_taken_back_is_forgotten_at_once(client):
+    row = decide("echo", enabled=False)
+    hidden = definition(client, "echo")
+
+    row.delete()
+
+    assert hidden is None
+    assert definition(client, "echo") is not None
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_instructions_of_staff_take_the_place_of_those_of_the_settings(staff, settings, revision):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "INSTRUCTIONS": "From the settings."}
+    client = Client(user=staff, revision=revision)
+    greet = client.discover if revision == "2026-07-28" else client.initialize
+    before = greet()["instructions"]
+
+    ServerSettings.objects.create(instructions="From the admin.")
+
+    assert before == "From the settings."
+    assert greet()["instructions"] == "From the admin."
+
+
+def test_a_server_that_staff_made_read_only_has_no_tool_that_writes(client, add_tool):
+    def write_down(text: str) -> str:
+        """Write it down."""
+        return text
+
+    add_tool(write_down, read_only=False)
+    before = definition(client, "write_down")
+
+    ServerSettings.objects.create(read_only=True)
+
+    assert before is not None
+    assert definition(client, "write_down") is None
+    assert definition(client, "echo") is not None
+
+
+def test_a_user_whom_staff_made_read_only_has_no_tool_that_writes(staff, make_user, add_tool):
+    def write_down(text: str) -> str:
+        """Write it down."""
+        return text
+
+    add_tool(write_down, read_only=False)
+    other = CheckedClient(user=make_user("other", is_staff=True))
+
+    UserRestriction.objects.create(user=staff)
+
+    assert definition(CheckedClient(user=staff), "write_down") is None
+    assert definition(other, "write_down") is not None
+    with pytest.raises(ProtocolFailure, match="Unknown tool"):
+        Client(user=staff).call_tool("write_down", text="a")
+
+
+def test_rows_of_another_server_decide_nothing(client):
+    ExposedTool.objects.create(server="second", name="echo", enabled=False)
+
+    assert definition(client, "echo") is not None
+
+
+def test_a_list_asks_the_database_nothing_about_decisions_while_nothing_changes(
+    client, django_assert_num_queries
+):
+    decide("echo", title="Parrot")
+    client.list_tools()
+
+    with django_assert_num_queries(0):
+        client.list_tools()
