@@ -11,7 +11,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 
 from mcp_django.exposure.admin_sites import admin_sites
-from mcp_django.exposure.options import ModelExposure, looks_secret
+from mcp_django.exposure.options import ModelExposure, WaitingExposure, looks_secret
 
 
 def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
@@ -21,17 +21,21 @@ def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
     for site in admin_sites():
         for model, model_admin in site._registry.items():
             is_offered = bool(getattr(model_admin, "mcp_expose", False))
-            is_better = model not in found or (is_offered and not found[model].is_offered)
+            is_better = model not in found or (
+                is_offered and issubclass(found[model], WaitingExposure)
+            )
             # Some packages register classes that are no models.
             if is_better and issubclass(model, Model):
-                made = exposure_of(model_admin)
-                made.is_offered = is_offered
+                base = ModelExposure if is_offered else WaitingExposure
+                made = exposure_of(model_admin, base=base)
                 if made.fields:
                     found[model] = made
     return found
 
 
-def exposure_of(model_admin: ModelAdmin[Any]) -> type[ModelExposure]:
+def exposure_of(
+    model_admin: ModelAdmin[Any], *, base: type[ModelExposure] = ModelExposure
+) -> type[ModelExposure]:
     model = model_admin.model
     named = getattr(model_admin, "mcp_fields", None)
     fields = list(named) if named is not None else list(readable_fields(model_admin))
@@ -54,7 +58,7 @@ def exposure_of(model_admin: ModelAdmin[Any]) -> type[ModelExposure]:
         "actions": tuple(getattr(model_admin, "mcp_actions", ())),
         "__module__": type(model_admin).__module__,
     }
-    return type(f"{type(model_admin).__name__}Exposure", (ModelExposure,), attributes)
+    return type(f"{type(model_admin).__name__}Exposure", (base,), attributes)
 
 
 def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:

@@ -88,15 +88,10 @@ class ModelExposure:
     #: Fields of the admin's form that may be set. None: all of it, but none that looks secret.
     write_fields: Sequence[str] | None = None
 
-    # No options, hence without a type: what is annotated here can be given to `register`.
-
-    #: Whether code opened the model. Without that it waits for staff to do so.
-    is_offered = True
-    #: Whether a row narrowed it, so that some of what it declares may have lost its ground.
-    is_narrowed = False
-
     def __init__(self, model: type[Model]) -> None:
         self.model = model
+        #: Whether a row narrowed it, so that some of what it declares may have lost its ground.
+        self.is_narrowed = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.label}>"
@@ -120,6 +115,11 @@ class ModelExposure:
     def get_fields(self, request: HttpRequest) -> Sequence[str] | None:
         """The first names of the paths that this request may use. None: all that are declared."""
         return None
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether code opened the model. Without that it waits for staff to do so."""
+        return True
 
     @property
     def standard_level(self) -> Level:
@@ -146,3 +146,11 @@ class ModelExposure:
     @property
     def decides_itself(self) -> bool:
         return self.overrides("get_queryset") or self.overrides("has_view_permission")
+
+
+class WaitingExposure(ModelExposure):
+    """A model that the admin has and code did not open."""
+
+    @property
+    def is_offered(self) -> bool:
+        return False

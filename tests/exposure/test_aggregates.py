@@ -334,6 +334,7 @@ def test_a_model_that_the_caller_may_not_view_does_not_exist(shop):
 # What may be asked
 
 
+@pytest.mark.django_db
 def test_the_default_is_what_records_show_but_for_keys_and_long_texts():
     measures = ("total", "placed_at", "took", "at")
     names = f"id number status customer customer__name gift payload remark {' '.join(measures)}"

@@ -240,6 +240,7 @@ def test_a_definition_marks_what_can_be_grouped_and_measured(orders):
     assert "trunc_hour" not in found["buckets"]["date"]
 
 
+@pytest.mark.django_db
 def test_a_column_that_only_counts_says_so():
     options = {**ORDER, "group_fields": "status", "metric_fields": "ref"}
     tables = registry({Order: options})
@@ -268,6 +269,7 @@ def test_a_definition_without_records_tells_of_no_orders_and_its_example_works(o
     ]
 
 
+@pytest.mark.django_db
 def test_a_date_has_nothing_to_add_up_where_no_record_is_shown():
     tables = only(group_fields="status").registry
 

@@ -275,3 +275,40 @@ def test_memos_stay_while_others_are_narrowed(client):
     Memo.objects.create(text="a", code="a")
 
     assert not client.call_tool("find_records", model="shop.memo").is_error
+
+
+def test_what_was_taken_away_leaves_search_labels_order_and_time_of_change():
+    code = exposure_with(
+        fields=["id", "number", "status", "placed_at", "customer"],
+        search_fields=["^number", "customer__name"],
+        label_fields=["number"],
+        ordering=["-placed_at", "number"],
+        metric_fields=["total", "placed_at"],
+        modified_field="placed_at",
+    )
+
+    found = narrowed(code, ModelDecision(fields=("id", "status", "customer")))
+
+    assert found.search_fields == ["customer__name"]
+    assert (found.label_fields, found.ordering) == ([], [])
+    assert (found.metric_fields, found.modified_field) == (["total"], "")
+
+
+def test_another_spelling_of_a_field_is_taken_away_with_it():
+    code = exposure_with(fields=["id", "customer_id"], filter_fields=["id", "customer__country"])
+
+    found = narrowed(code, ModelDecision(fields=("id",)))
+
+    assert found.filter_fields == ["id"]
+
+
+def test_a_path_that_does_not_exist_is_left_to_the_checks():
+    code = exposure_with(fields=["id", "nothing"], filter_fields=["id", "nothing__else"])
+
+    found = narrowed(code, ModelDecision(fields=("id",)))
+
+    assert found.filter_fields == ["id"]
+
+
+def exposure_with(**options):
+    return type("OrderExposure", (ModelExposure,), options)(Order)
