@@ -39,7 +39,7 @@ PYTEST := $(BIN)/python -W error::ResourceWarning -m coverage run -m pytest
 test: $(VENV)/dev.stamp
 	@$(BIN)/python -m coverage erase
 	$(PYTEST)
-	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade
+	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
 	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/upgrade
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report

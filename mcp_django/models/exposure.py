@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -136,9 +135,3 @@ class ServerSettings(Model):
 
     def __str__(self) -> str:
         return self.server
-
-
-def member_of(groups: Iterable[int], theirs: Iterable[int]) -> bool:
-    """Whether something that is only for `groups` is for a user of `theirs`. None: for all."""
-    wanted = set(groups)
-    return not wanted or not wanted.isdisjoint(theirs)

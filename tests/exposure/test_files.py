@@ -52,6 +52,16 @@ def test_a_file_of_unknown_type_is_bytes(client, memo):
     assert contents[0]["mimeType"] == "application/octet-stream"
 
 
+def test_a_text_in_another_encoding_travels_as_bytes(client, memo):
+    memo.scan.save("scan.txt", ContentFile("Größe".encode("latin-1")))
+
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+
+    contents = client.request("resources/read", {"uri": uri})["contents"]
+    assert base64.b64decode(contents[0]["blob"]) == "Größe".encode("latin-1")
+    assert contents[0]["mimeType"] == "text/plain"
+
+
 @pytest.mark.parametrize("field", ["draft", "text", "nothing", "pk", "id", "scan__name"])
 def test_fields_that_name_no_file_of_this_caller_are_not_found(client, memo, field):
     assert refusal(client, f"django://files/shop.memo/{memo.pk}/{field}") == "Resource not found."

@@ -128,3 +128,13 @@ def test_other_admin_sites_in_the_settings_are_other_exposures(settings):
         assert Customer not in module.registry.exposures
 
     assert Customer in module.registry.exposures
+
+
+def test_without_the_admin_only_code_exposes_anything(registry, settings):
+    mcp.register(Order, fields=["id"])
+    installed = [app for app in settings.INSTALLED_APPS if app != "django.contrib.admin"]
+
+    with override_settings(INSTALLED_APPS=installed):
+        found = dict(registry.candidates)
+
+    assert list(found) == [Order]
