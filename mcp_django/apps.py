@@ -13,9 +13,10 @@ class MCPDjangoConfig(AppConfig):
         # Models cannot be imported before this point.
         from mcp_django import checks
         from mcp_django.auth import redaction
-        from mcp_django.exposure import rights_signals
+        from mcp_django.exposure import prompt_signals, rights_signals
 
         redaction.install()
         rights_signals.connect()
+        prompt_signals.connect()
         checks.connect()
         autodiscover_modules("mcp")

@@ -5,33 +5,21 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.code_prompts import check_permission
 from mcp_django.exposure.function_rights import may_reach
 from mcp_django.exposure.names import check_name
 from mcp_django.exposure.prompt_arguments import Argument, PromptArguments
-from mcp_django.exposure.prompt_messages import messages_of
+from mcp_django.exposure.prompt_parts import Part, Values, rendered
 from mcp_django.exposure.prompt_types import reader_of, reader_of_choices
-from mcp_django.exposure.resources import read_resource
 from mcp_django.principal import READ
-from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
-from mcp_django.protocol.results import PromptDefinition, PromptMessage, PromptResult
-from mcp_django.templating import (
-    Budget,
-    Embedded,
-    RestrictedTemplate,
-    TemplateError,
-    compile_template,
-    render_template,
-)
+from mcp_django.protocol.results import PromptDefinition, PromptResult
+from mcp_django.templating import TemplateError, compile_template
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
@@ -60,14 +48,6 @@ class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     description: str = ""
     permission: str | None = None
     arguments: list[ArgumentHeader] = []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """One message: who says it, and what."""
-
-    role: str
-    template: RestrictedTemplate
 
 
 class FilePrompt:
@@ -109,37 +89,15 @@ class FilePrompt:
         self, context: CallContext, rights: Rights, arguments: Mapping[str, str]
     ) -> PromptResult:
         """Its messages, resources read with the rights of the caller. Raises ToolError."""
-        values = {**dict.fromkeys(self.arguments.by_name, ""), **self.arguments.read(arguments)}
-        budget = Budget()
-        messages: list[PromptMessage] = []
-        for part in self.parts:
-            message = partial(PromptMessage, role=part.role)
-            try:
-                pieces = render_template(part.template, values, budget=budget)
-            except TemplateError as error:
-                raise ToolError(f"The prompt cannot be made of these values. {error}") from None
-            for piece in pieces:
-                if isinstance(piece, Embedded):
-                    messages += [message(content=one) for one in embedded(rights, piece.uri)]
-                else:
-                    messages.append(message(content=TextContent(piece.strip())))
-        if not messages:
-            raise ToolError("With these arguments the prompt says nothing.")
-        checked = messages_of(messages, prompt=self.name)
+        given = {**dict.fromkeys(self.arguments.by_name, ""), **self.arguments.read(arguments)}
+        values = Values(names=given, texts=given)
+        checked = rendered(context, rights, self.parts, values, prompt=self.name)
         return PromptResult(messages=checked, description=self.definition.description)
 
     def complete(
         self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
     ) -> list[str] | None:
         return self.arguments.complete(rights.request, argument, value)
-
-
-def embedded(rights: Rights, uri: str) -> list[Content]:
-    """Raises ToolError: in the same words for what is missing and what is forbidden."""
-    try:
-        return [EmbeddedResource(contents=one) for one in read_resource(rights, uri)]
-    except NotFound:
-        raise ToolError(f"The prompt needs {uri[:500]}, and there is no such resource.") from None
 
 
 def split_header(source: str) -> tuple[Header, str, int]:
@@ -195,7 +153,7 @@ def parts_of(body: str, arguments: list[ArgumentHeader], *, line: int) -> list[P
         except TemplateError as error:
             at = first + (error.line or 1) - 1
             raise BrokenPrompt(f"line {at}: {error.reason}") from None
-        parts.append(Part(role=role, template=template))
+        parts.append(Part(role=role, content=template))
     if not parts:
         raise BrokenPrompt("there is no text in it")
     return parts

@@ -21,7 +21,7 @@ from mcp_django.exposure.ordering import parse_order
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import Wanted, parse
 from mcp_django.exposure.reach import Reach, reach_of
-from mcp_django.exposure.records import Record, shape_of
+from mcp_django.exposure.records import Record, Shape, shape_of
 from mcp_django.exposure.relations import Condition
 from mcp_django.exposure.rows import guarded, settled
 from mcp_django.exposure.searches import Rows, Search
@@ -184,9 +184,21 @@ def get_record(
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
     """
     check_shows_records(exposure)
+    shape = shape_of(reach_of(rights, exposure), fields, whole=True)
+    rows = row_of(rights, exposure, pk, shape=shape)
+    encoded = encoder.encode(rows.records()[0])
+    if len(encoded) > longest_answer():
+        raise QueryError(
+            f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
+            f"of its fields: {json.dumps(list(shape.renders)[:2])}."
+        )
+    return encoded
+
+
+def row_of(rights: Rights, exposure: ModelExposure, pk: Any, *, shape: Shape) -> Rows:
+    """The row with a key, as far as a shape takes it. Raises NotFound as `get_record` does."""
     reach = reach_of(rights, exposure)
     base = settled(rights.rows(exposure.model))
-    shape = shape_of(reach, fields, whole=True)
     missing = NotFound(
         f"There is no {exposure.label} with the key {values.quoted(pk)}. "
         f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
@@ -211,13 +223,7 @@ def get_record(
     rows = search.rows(None, most=1)
     if not rows.count:
         raise missing
-    encoded = encoder.encode(rows.records()[0])
-    if len(encoded) > longest_answer():
-        raise QueryError(
-            f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
-            f"of its fields: {json.dumps(list(shape.renders)[:2])}."
-        )
-    return encoded
+    return rows
 
 
 def longest_answer() -> int:

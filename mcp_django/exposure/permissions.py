@@ -172,7 +172,10 @@ class Rights:
     @cached_property
     def _groups(self) -> frozenset[Any]:
         theirs = getattr(self.principal.user, "groups", None)
-        return frozenset() if theirs is None else frozenset(theirs.values_list("pk", flat=True))
+        # A site's own user may have groups of another kind, whose keys mean nothing here.
+        if theirs is None or theirs.model._meta.label != "auth.Group":
+            return frozenset()
+        return frozenset(theirs.values_list("pk", flat=True))
 
     def level(self, model: type[Model]) -> Level:
         """How much of a model there is for this caller, before the rights to change it."""

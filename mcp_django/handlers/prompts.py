@@ -9,7 +9,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts import Prompt
-from mcp_django.exposure.registry import registry
+from mcp_django.exposure.stored_prompts import all_prompts, prompt_called
 from mcp_django.exposure.tools import PendingCall
 from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
@@ -19,7 +19,7 @@ from mcp_django.protocol.results import ListResult, PromptResult
 
 def find_prompt(rights: Rights, name: str) -> Prompt:
     """The prompt of this name. Raises ProtocolError: unknown and forbidden alike."""
-    prompt = registry.prompts.get(name)
+    prompt = prompt_called(rights, name)
     if prompt is None or not prompt.exists_for(rights):
         raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:80]}")
     return prompt
@@ -28,8 +28,16 @@ def find_prompt(rights: Rights, name: str) -> Prompt:
 def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     rights = Rights(context.request, context.principal)
     cursor = parse_params("prompts/list", params).cursor
-    found = [one.definition for one in registry.prompts.values() if one.exists_for(rights)]
-    return page(context, found, member="prompts", cursor=cursor, key=lambda one: one.name)
+    found = [one.definition for one in all_prompts(rights) if one.exists_for(rights)]
+    # Rows come after what the site itself has brought along.
+    registered = rights.registry.prompts
+    return page(
+        context,
+        found,
+        member="prompts",
+        cursor=cursor,
+        key=lambda one: f"{one.name not in registered} {one.name}",
+    )
 
 
 def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | PendingCall:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, NoReturn, TypeAlias, cast
 
 from django.template import Context, Engine, Template, TemplateSyntaxError
 from django.template.base import Lexer, Node, Parser, TextNode, Variable, VariableNode
@@ -75,6 +75,11 @@ class SafeParser(Parser):
             return super().parse(parse_until)
         finally:
             self.depth -= 1
+
+    def invalid_block_tag(self, token: Any, command: str, parse_until: Any = None) -> NoReturn:
+        """Django's own sentence asks whether a library was not loaded. Nothing can be."""
+        tags = ", ".join(sorted({*self.tags, *(parse_until or ())}))
+        raise self.error(token, f"there is no tag {command[:40]!a}; there are: {tags}")
 
     def compile_filter(self, token: str) -> Expression:
         return Expression(token, self)

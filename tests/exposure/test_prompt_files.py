@@ -33,7 +33,7 @@ def write(folder, name, text, *, age=0):
 
 
 def text_of(prompts, name):
-    return prompts[name].parts[0].template.source
+    return prompts[name].parts[0].content.source
 
 
 def test_files_of_the_settings_come_before_those_of_apps(folder, tmp_path, settings):
