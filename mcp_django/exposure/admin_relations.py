@@ -153,7 +153,7 @@ class Finder:
 
         What is found, or not found, tells about a column as much as a filter does.
         """
-        reach = reach_of(self.rights, self.rights.registry.exposures[self.model])
+        reach = reach_of(self.rights, self.rights.exposed.exposures[self.model])
         usable = {**reach.tables[FILTER], **reach.tables[SEARCH]}
         return [name for name in names if is_usable(name.lstrip("^=@"), usable)]
 

@@ -29,7 +29,7 @@ def shows_column(rights: Rights, model: type[Model], name: str) -> bool:
     """Whether records show this caller a column. Keys are shown with every record."""
     return name in ("pk", *(part.name for part in key_parts(model))) or (
         shows_records(rights, model)
-        and name in reach_of(rights, rights.registry.exposures[model]).tables[RETURN]
+        and name in reach_of(rights, rights.exposed.exposures[model]).tables[RETURN]
     )
 
 
@@ -61,7 +61,7 @@ def judged(rights: Rights, model: type[Model], labels: dict[Any, str]) -> dict[A
 
 def label_fields(rights: Rights, model: type[Model]) -> list[Any]:
     """The columns of the label, if this caller may see all of them."""
-    found = [path.field for path in declaration_of(rights.registry.exposures[model]).labels]
+    found = [path.field for path in declaration_of(rights.exposed.exposures[model]).labels]
     shown = rights.shown(model)
     is_hidden = shown is not None and any(field.name not in shown for field in found)
     return [] if is_hidden else found

@@ -15,6 +15,8 @@ from mcp_django.exposure.admin_form_schemas import (
     formset_schema,
 )
 from mcp_django.exposure.form_schemas import MOST_RECORDS
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
 from tests.library.admin import AuthorAdmin, BookAdmin, site
 from tests.library.models import Author, Book, Genre
 from tests.library.rights import library, rights_of
@@ -214,3 +216,13 @@ def test_a_default_names_no_record_that_may_not_be_seen(ann, make_user):
     field = ModelChoiceField(Author.objects.all(), initial=ann.pk)
 
     assert "default" not in field_schema(field, rights=rights)
+
+
+def test_what_staff_took_away_is_in_no_schema(ann, librarian):
+    decided = ExposedModel.objects.create(label="library.author", fields=["id", "country"])
+    without_name = author_of(rights_of(librarian))
+    decided.level = Level.AGGREGATES
+    decided.save()
+
+    assert without_name["oneOf"] == [{"const": str(ann.pk), "title": str(ann.pk)}]
+    assert "oneOf" not in author_of(rights_of(librarian))

@@ -30,8 +30,11 @@ def library(**changes):
     return registry
 
 
+LIBRARY = library()
+
+
 def rights_of(user=None, *, registry=None, scopes=SCOPES):
     request = RequestFactory().get("/mcp")
     request.user = AnonymousUser() if user is None else user
     principal = Principal(user=request.user, scopes=frozenset(scopes), method="test")
-    return Rights(request, principal, registry=library() if registry is None else registry)
+    return Rights(request, principal, registry=LIBRARY if registry is None else registry)
