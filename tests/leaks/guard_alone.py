@@ -40,7 +40,7 @@ def ask_past_the_first_stage(rights: Rights, roots: Any) -> tuple[int, list[str]
     tried, passed = 0, []
     for root in roots:
         try:
-            reach = reach_of(rights, rights.registry.exposures[root])
+            reach = reach_of(rights, rights.exposed.exposures[root])
         except (KeyError, NotFound):
             continue
         for route in hidden_routes(root):

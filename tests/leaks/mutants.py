@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from mcp_django.exposure import admin_options, cursors, describe, records
+from mcp_django.exposure import admin_options, cursors, describe, reach, records
 from mcp_django.exposure.declarations import SEARCH, declaration_of
 from mcp_django.exposure.guard import FILTER, Inspection
 from mcp_django.exposure.paths import resolve
@@ -95,6 +95,12 @@ class Mutant:
 
 SUPERUSER, SOME = "superuser with a read token", "staff with some rights"
 NARROWED = "staff who see the open rows"
+
+
+def pass_what_staff_took_away(patch: Any) -> None:
+    patch.setattr(reach, "begins_with", lambda names, gone: False)
+
+
 MUTANTS = (
     Mutant(
         name="a hidden path is let through",
@@ -150,6 +156,13 @@ MUTANTS = (
         name="a description shows what is declared",
         plant=describe_what_is_declared,
         viewer=SOME,
+        roots=(models.Line,),
+        promise="undescribed",
+    ),
+    Mutant(
+        name="a path passes what staff took away",
+        plant=pass_what_staff_took_away,
+        viewer="staff where rows hide what code shows",
         roots=(models.Line,),
         promise="undescribed",
     ),

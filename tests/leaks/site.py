@@ -14,6 +14,7 @@ from django.test import RequestFactory
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry
+from mcp_django.models import ExposedModel
 from mcp_django.principal import READ, SCOPES, Principal, Restriction
 from tests.nasty import models
 from tests.nasty.site import EXPOSED, Narrowable
@@ -32,6 +33,14 @@ HIDDEN = {
     models.AccessToken: ("token",),
     User: ("password",),
 }
+#: Paths of code to hidden columns of other models, where staff hid the column over there.
+PASSING: dict[Any, tuple[str, ...]] = {
+    models.Line: ("order__margin",),
+    models.Watch: ("person__salary", "order__api_token"),
+    models.Order: ("customer__credit_rating",),
+}
+#: Those among them that a search could look into.
+TEXTS = ("internal_note", "api_token", "secret_reason", "pin", "client_secret", "token")
 #: Tables without an exposure.
 UNEXPOSED = (models.Tenant, Group, Permission)
 
@@ -149,17 +158,55 @@ def make_admin_site() -> AdminSite:
     return site
 
 
-def make_registry() -> Registry:
-    """New exposures: nothing that was worked out about them before is remembered."""
+def make_registry(*, is_wide: bool = False) -> Registry:
+    """New exposures: nothing that was worked out about them before is remembered.
+
+    A wide one shows what is hidden, for rows to take it away: see `narrow_by_rows`.
+    """
     found = Registry()
     for model, options in {**EXPOSED, **LEAKY}.items():
-        attributes: dict[str, Any] = {
-            name: value.split() if isinstance(value, str) else value
-            for name, value in options.items()
-        }
+        attributes = attributes_of(options)
         bases = attributes.pop("bases", (Narrowable,))
+        if is_wide:
+            attributes = widened(attributes, (*HIDDEN.get(model, ()), *PASSING.get(model, ())))
         found.register(model, type(f"{model.__name__}Exposure", bases, attributes))
     return found
+
+
+def attributes_of(options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.split() if isinstance(value, str) else value for name, value in options.items()
+    }
+
+
+def widened(attributes: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Any]:
+    wide = {**attributes, "fields": [*attributes["fields"], *hidden]}
+    for name in ("filter_fields", "search_fields", "label_fields"):
+        if name in attributes:
+            names = [one for one in hidden if is_for(name, one)]
+            wide[name] = list(dict.fromkeys([*attributes[name], *names]))
+    return wide
+
+
+def is_for(use: str, path: str) -> bool:
+    if use == "search_fields":
+        return path.split("__")[-1] in TEXTS
+    return use != "label_fields" or "__" not in path
+
+
+def narrow_by_rows() -> None:
+    """What staff would do about a wide registry."""
+    for model, options in {**EXPOSED, **LEAKY}.items():
+        attributes = attributes_of(options)
+        ExposedModel.objects.create(
+            label=model._meta.label_lower,
+            fields=[*attributes["fields"], *PASSING.get(model, ())],
+            filter_fields=attributes.get("filter_fields")
+            and [
+                *attributes["filter_fields"],
+                *PASSING.get(model, ()),
+            ],
+        )
 
 
 #: For the test to know what a caller sees, without asking the code that it tests.
@@ -180,6 +227,8 @@ class Viewer:
     permitted: tuple[Any, ...] | None = None
     scopes: tuple[str, ...] = SCOPES
     held_to: Any = None
+    #: Whether code shows what is hidden, and staff took it away.
+    is_by_rows: bool = False
     #: Whether rights take away rows and relations that others see.
     is_narrow: bool = False
 
@@ -198,6 +247,12 @@ VIEWERS = {
             scopes=(READ,),
         ),
         Viewer(name="staff with all rights", sees=everything, user={"is_staff": True}),
+        Viewer(
+            name="staff where rows hide what code shows",
+            sees=everything,
+            user={"is_staff": True},
+            is_by_rows=True,
+        ),
         Viewer(
             name="staff with some rights",
             sees=lambda model: everything(model) if model in (*SOME, models.Region) else NOTHING,

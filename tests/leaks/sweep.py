@@ -11,6 +11,7 @@ from unittest.mock import patch
 from django.db import connection
 from django.db.models import FileField
 
+from mcp_django.exposure.generation import generations
 from tests.leaks.canaries import Canaries
 from tests.leaks.hearing import Hearing, Report, listening
 from tests.leaks.knowledge import Knowledge, made_up, twin_of
@@ -24,6 +25,7 @@ from tests.leaks.site import (
     VIEWERS,
     Viewer,
     make_registry,
+    narrow_by_rows,
     rights_of,
 )
 from tests.leaks.values import values_for, word
@@ -45,7 +47,7 @@ class Sweep:
         self.viewer = viewer
         self.index = list(VIEWERS).index(viewer.name)
         self.roots = roots
-        self.registry = make_registry()
+        self.registry = make_registry(is_wide=viewer.is_by_rows)
         self.hearing = Hearing(Canaries(seed))
         self.report: Report = self.hearing.report
 
@@ -57,6 +59,8 @@ class Sweep:
             patch("mcp_django.exceptions.get_close_matches", self._nearest),
         ):
             self.world = World(hearing.canaries)
+            if self.viewer.is_by_rows:
+                narrow_by_rows()
             self.world.hide(self.viewer, 1)
             self._meet()
             for root in self.roots:
@@ -68,6 +72,8 @@ class Sweep:
             self._meet()
             hearing.ask_again()
         hearing.look_for_canaries(logged)
+        # The rows go without a signal.
+        generations.forget()
         return self.report
 
     def _nearest(self, *args: Any, **options: Any) -> list[str]:
@@ -165,7 +171,12 @@ class Sweep:
     def _bulk(self, root: Any) -> None:
         """Every path, known or not, with every lookup that Django has for it. Those who see the
         model take turns; the others ask now and then."""
-        able = [one for one in VIEWERS.values() if one.sees(root) != NOTHING]
+        # What rows hide is asked for besides: the others have the same turns without it.
+        able = [
+            one
+            for one in VIEWERS.values()
+            if one.sees(root) != NOTHING and (not one.is_by_rows or one is self.viewer)
+        ]
         is_able = root not in UNEXPOSED and self.viewer in able
         share, of = (able.index(self.viewer), len(able)) if is_able else (0, FAINT)
         turns, conditions = count(), list(CONDITIONS)
