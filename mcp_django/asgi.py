@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import django
@@ -43,9 +44,14 @@ def path_of(scope: Any) -> str:
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:
-    """Servers that ask are told that there is nothing to wait for."""
+    """Servers that ask wait for the records of the last calls, and for nothing else."""
+    # Not sooner: Django was not set up.
+    from mcp_django.audit.records import records
+
     while True:
         message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            await asyncio.to_thread(records.close)
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return

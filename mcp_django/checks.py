@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.auth.authenticators import prepared
 from mcp_django.auth.local import Anonymous, DevUser
+from mcp_django.auth.site_throttles import throttle_class
 from mcp_django.checks_environment import check_databases, check_middleware, check_time_zones
 from mcp_django.checks_prompts import check_prompts
 from mcp_django.conf import Config, get_config
@@ -142,6 +143,20 @@ def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
 
 
 @a_check
+def check_throttles(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E010."""
+    for path in get_config().throttles:
+        try:
+            throttle_class(path)
+        except ImproperlyConfigured as error:
+            yield Error(
+                f"An entry of MCP_DJANGO['THROTTLES'] cannot be used. {error}",
+                hint='"THROTTLES": ["rest_framework.throttling.UserRateThrottle"]',
+                id="mcp_django.E010",
+            )
+
+
+@a_check
 def check_public_url(**kwargs: Any) -> Iterator[CheckMessage]:
     """E004: addresses that clients get are never taken from a request."""
     url = get_config().public_url
@@ -224,6 +239,7 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
 CHECKS = (
     check_settings,
     check_authenticators,
+    check_throttles,
     check_public_url,
     check_admin_sites,
     check_exposures,

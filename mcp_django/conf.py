@@ -61,6 +61,12 @@ class Config:
     list_page_size: int = 100
     #: Calls that one principal may make in a minute.
     calls_per_minute: int = 600
+    #: Completions that one principal may ask for in a minute.
+    completions_per_minute: int = 300
+    #: Calls of one method that may fail in a minute, for each principal.
+    failures_per_minute: int = 100
+    #: Throttle classes of Django REST framework that are asked about each call: dotted paths.
+    throttles: Sequence[str] = ()
 
     #: Seconds that a tool may run.
     tool_timeout: float = 60.0
@@ -77,6 +83,12 @@ class Config:
     token_days: int = 90
     #: Most days that a personal token may live.
     token_max_days: int = 365
+    #: Keep a record of each call in the database.
+    audit: bool = True
+    #: With its arguments, redacted and cut.
+    audit_arguments: bool = False
+    #: Days that `manage.py mcp_prune` leaves records of calls.
+    audit_days: int = 30
     #: Strip credentials from log records.
     redact_logs: bool = True
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from django.http import HttpRequest
 
-from mcp_django.exceptions import Cancelled
+from mcp_django.exceptions import Cancelled, ToolError
 from mcp_django.principal import Principal
 from mcp_django.protocol.notifications import Notification, progress
 from mcp_django.protocol.param_headers import SentParams
@@ -20,6 +20,18 @@ Notify: TypeAlias = Callable[[Notification], None]
 
 def drop(notification: Notification) -> None:
     """For transports that cannot send anything before the answer."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the record of a call says beside what everybody sees of it."""
+
+    #: Records that were answered with, or changed.
+    rows: int | None = None
+    #: Whether the call may change something.
+    may_write: bool = False
+    #: Why it was refused, before that became the answer.
+    refusal: ToolError | None = None
 
 
 @dataclass(kw_only=True)
@@ -41,6 +53,8 @@ class CallContext:
     notify: Notify = drop
     #: Set when nobody waits any more: the client left, or the time is over.
     cancelled: threading.Event = field(default_factory=threading.Event)
+    #: For the record of the call.
+    facts: Facts = field(default_factory=Facts)
     _value: float | None = None
 
     def progress(self, value: float, *, total: float | None = None, message: str = "") -> None:

@@ -18,6 +18,10 @@ class NotFound(ToolError):
     """There is no such thing for this caller: missing and forbidden raise this, word for word."""
 
 
+class Limited(ToolError):
+    """More often than is allowed. The sentence says when to come back."""
+
+
 class NotAskable(Exception):
     """A form holds what a person cannot be asked for: a file, a list, JSON, a secret."""
 

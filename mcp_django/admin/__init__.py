@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcp_django.admin.calls import CallRecordAdmin
 from mcp_django.admin.tokens import PersonalTokenAdmin
 
-__all__ = ["PersonalTokenAdmin"]
+__all__ = ["CallRecordAdmin", "PersonalTokenAdmin"]

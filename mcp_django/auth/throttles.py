@@ -54,10 +54,13 @@ class Windows:
         with self._lock:
             self._add(key)
 
-    def take(self, key: str) -> float | None:
-        """Count one, unless that would be too many: then the seconds to wait."""
+    def take(self, key: str, *, limit: int | None = None) -> float | None:
+        """Count one, unless that would be too many: then the seconds to wait.
+
+        `limit` is that of the key, where not all keys have the same.
+        """
         with self._lock:
-            seconds = self._wait(key)
+            seconds = self._wait(key, limit)
             if seconds is None:
                 self._add(key)
             return seconds
@@ -66,9 +69,11 @@ class Windows:
         with self._lock:
             self._windows.clear()
 
-    def _wait(self, key: str) -> float | None:
+    def _wait(self, key: str, limit: int | None = None) -> float | None:
         window, now = self._windows.get(key), self.clock()
-        if window is None or window.ends <= now or window.count < self.limit():
+        if window is None or window.ends <= now:
+            return None
+        if window.count < (self.limit() if limit is None else limit):
             return None
         return window.ends - now
 
@@ -83,12 +88,36 @@ class Windows:
 
 
 calls = Windows(limit=lambda: get_config().calls_per_minute)
+#: Of one tool, whose limit staff may have set.
+tool_calls = Windows(limit=lambda: get_config().calls_per_minute)
+completions = Windows(limit=lambda: get_config().completions_per_minute)
+#: Calls whose arguments were of no use.
+failed_calls = Windows(limit=lambda: get_config().failures_per_minute)
+#: Refusals that are recorded: the first of a minute tells it all, and a flood stays cheap.
+told = Windows(limit=lambda: 1)
 failures = Windows(limit=lambda: MOST_FAILURES)
+
+
+def clear() -> None:
+    """Forget what was counted, for tests."""
+    for windows in (calls, tool_calls, completions, failed_calls, told, failures):
+        windows.clear()
 
 
 def retry_after(principal: Principal) -> float | None:
     """Count one call of this principal. None: go on; else the seconds after which to come back."""
     return calls.take(principal.key)
+
+
+def is_first_refusal(principal: Principal) -> bool:
+    """Whether a call now would be refused, and none was within the minute."""
+    key = principal.key
+    return calls.wait(key) is not None and told.wait(key) is None
+
+
+def tool_retry_after(principal: Principal, tool: str, *, limit: int | None) -> float | None:
+    """The same for one tool, which may have a limit of its own. None: it has none."""
+    return None if limit is None else tool_calls.take(f"{tool} {principal.key}", limit=limit)
 
 
 def client_address(request: HttpRequest) -> str:

@@ -87,6 +87,7 @@ def aggregate_records(
     with limited(rows.db):
         found = grouped(rows, question) if question.groups else total(rows, question)
     groups = rendered(rights, reach, question, found[: question.limit])
+    rights.returned = len(groups)
     return encode(groups, is_truncated=len(found) > question.limit)
 
 

@@ -71,7 +71,9 @@ def find_records(rights: Rights, exposure: ModelExposure, arguments: Mapping[str
     if arguments.get("cursor") is not None:
         position = cursors.decode(bound(), arguments["cursor"], size=len(search.order))
     find = judged if rights.judges_objects(exposure.model) else listed
-    return page(find(search, position, limit), bound)
+    found = page(find(search, position, limit), bound)
+    rights.returned = found.count
+    return found
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:
@@ -192,6 +194,7 @@ def get_record(
             f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
             f"of its fields: {json.dumps(list(shape.renders)[:2])}."
         )
+    rights.returned = 1
     return encoded
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure import aggregates
 from mcp_django.exposure.describe import example
 from mcp_django.exposure.find import find_records as find
@@ -94,7 +94,8 @@ class RecordTool:
             return self.answer(context, rights, read)
         except ToolError as error:
             call = self.arguments.shown_call(examples(), arguments.keys())
-            raise ToolError(f"{error}{call}") from None
+            kind = NotFound if isinstance(error, NotFound) else ToolError
+            raise kind(f"{error}{call}") from None
 
     def answer(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]

@@ -111,6 +111,8 @@ class Rights:
         self.request = request
         self.principal = principal
         self.registry = registry
+        #: Records or groups that the last read answered with.
+        self.returned: int | None = None
         self._sources: dict[type[Model], Source | None] = {}
         self._rows: dict[type[Model], QuerySet[Any]] = {}
         self._shown: dict[type[Model], frozenset[str] | None] = {}

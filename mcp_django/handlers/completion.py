@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_django.context import CallContext
+from mcp_django.exceptions import NotFound
 from mcp_django.exposure.completion import Completion, complete_resource
 from mcp_django.exposure.permissions import Rights
 from mcp_django.handlers.prompts import find_prompt
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
-from mcp_django.protocol.methods import parse_params
+from mcp_django.protocol.methods import CompleteParams, parse_params
 from mcp_django.protocol.results import CompletionResult
 
 #: The specification's limit (server/utilities/completion).
@@ -18,7 +19,21 @@ MOST_VALUES = 100
 
 def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     asked = parse_params("completion/complete", params)
-    rights = Rights(context.request, context.principal)
+    try:
+        found = find_values(Rights(context.request, context.principal), asked)
+    except NotFound as error:
+        context.facts.refusal = error
+        raise ProtocolError(INVALID_PARAMS, str(error)) from None
+    context.facts.rows = len(found.values)
+    return CompletionResult(
+        values=found.values[:MOST_VALUES],
+        total=found.total,
+        has_more=len(found.values) > MOST_VALUES or found.has_more,
+    )
+
+
+def find_values(rights: Rights, asked: CompleteParams) -> Completion:
+    """Raises NotFound for a prompt or an argument that is not there for this caller."""
     given = (asked.context and asked.context.arguments) or {}
     name, value = asked.argument.name, asked.argument.value
     found: Completion | None
@@ -31,9 +46,5 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
         case _:
             raise ProtocolError(INVALID_PARAMS, "ref must name a prompt or a resource template.")
     if found is None:
-        raise ProtocolError(INVALID_PARAMS, f"There is no argument {name[:80]!r} to complete.")
-    return CompletionResult(
-        values=found.values[:MOST_VALUES],
-        total=found.total,
-        has_more=len(found.values) > MOST_VALUES or found.has_more,
-    )
+        raise NotFound(f"There is no argument {name[:80]!r} to complete.")
+    return found

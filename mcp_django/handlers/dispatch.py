@@ -7,6 +7,7 @@ import secrets
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from mcp_django.conf import get_config
@@ -14,6 +15,9 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, ToolError
 from mcp_django.exposure.tools import Outcome, PendingCall
 from mcp_django.handlers import completion, lifecycle, prompts, resources, tools
+from mcp_django.handlers.limits import exceeded
+from mcp_django.handlers.recording import Recording
+from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
 from mcp_django.protocol.methods import served
@@ -49,10 +53,14 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingAnswer:
-    """An async tool: `settle` makes the answer of what awaiting it returns or raises."""
+    """An async tool: `settle` makes the answer of what awaiting it returns or raises.
+
+    Where nobody settles it any more, `give_up` says so to the records.
+    """
 
     awaitable: Awaitable[Any]
     settle: Callable[[Callable[[], Any]], Answer]
+    give_up: Callable[[], None]
 
 
 def server_info(*, streams: bool) -> ServerInfo:
@@ -67,54 +75,84 @@ def server_info(*, streams: bool) -> ServerInfo:
 
 def dispatch(context: CallContext, request: Request) -> Result | Outcome:
     served(request.method, context.revision)
-    return HANDLERS[request.method](context, request.params)
+    return exceeded(context, request) or HANDLERS[request.method](context, request.params)
 
 
-def answer(context: CallContext, request: Request, server: ServerInfo) -> Answer | PendingAnswer:
-    """Answer one request. Raises Cancelled when nobody waits for it, and nothing else."""
+def answer(
+    context: CallContext, request: Request, server: ServerInfo, *, known: Result | None = None
+) -> Answer | PendingAnswer:
+    """Answer one request, with the `known` result where there is one, and record that.
 
-    def finish(make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
+    Raises Cancelled when nobody waits for it, and nothing else.
+    """
+    answering = Answering(context, request, server, Recording(context, request))
+    return answering.finish(
+        partial(dispatch, context, request) if known is None else lambda: known
+    )
+
+
+@dataclass
+class Answering:
+    """One request being answered, in as many hops as that takes."""
+
+    context: CallContext
+    request: Request
+    server: ServerInfo
+    recording: Recording
+
+    def finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
         try:
             outcome = make()
             if isinstance(outcome, PendingCall):
-                return PendingAnswer(awaitable=outcome.awaitable, settle=settle(outcome))
-            wire = render(outcome, context.revision, server)
-            return Answer(body=encode_result(request.id, wire))
+                return PendingAnswer(
+                    awaitable=outcome.awaitable,
+                    settle=partial(self.settle, outcome),
+                    give_up=partial(self.recording.end, CallRecord.Outcome.CANCELLED),
+                )
+            wire = render(outcome, self.context.revision, self.server)
+            final = Answer(body=encode_result(self.request.id, wire))
         except ProtocolError as error:
-            error.request_id = request.id
-            return refused(error, context)
+            error.request_id = self.request.id
+            final = refused(error, self.context)
+            self.recording.refused(size=len(final.body))
         # A tool may call what exits, or awaits what was cancelled. The server goes on.
         except (Exception, SystemExit, CancelledError) as error:
-            if isinstance(error, Cancelled) and context.cancelled.is_set():
+            if isinstance(error, Cancelled) and self.context.cancelled.is_set():
+                self.recording.end(CallRecord.Outcome.CANCELLED)
                 raise
-            return refused(unexpected(request), context)
+            final = self.crash()
+        else:
+            self.recording.answered(outcome, size=len(final.body))
+        return final
 
-    def settle(pending: PendingCall) -> Callable[[Callable[[], Any]], Answer]:
-        def settled(returned: Callable[[], Any]) -> Answer:
-            def make() -> Result:
-                try:
-                    return pending.finish(returned())
-                except ToolError as error:
-                    return pending.refuse(error)
+    def settle(self, pending: PendingCall, returned: Callable[[], Any]) -> Answer:
+        def make() -> Result:
+            try:
+                return pending.finish(returned())
+            except ToolError as error:
+                return pending.refuse(error)
 
-            final = finish(make)
-            assert isinstance(final, Answer)  # noqa: S101  a result is never pending twice
-            return final
+        final = self.finish(make)
+        assert isinstance(final, Answer)  # noqa: S101  a result is never pending twice
+        return final
 
-        return settled
-
-    return finish(lambda: dispatch(context, request))
+    def crash(self) -> Answer:
+        """We have a bug: the log gets all of it, the peer a number to find it by."""
+        correlation_id = secrets.token_hex(8)
+        logger.exception("%s failed [%s]", self.request.method[:80], correlation_id)
+        error = ProtocolError(
+            INTERNAL_ERROR,
+            "Internal error",
+            {"id": correlation_id},
+            request_id=self.request.id,
+        )
+        final = refused(error, self.context)
+        self.recording.end(
+            CallRecord.Outcome.CRASHED, size=len(final.body), correlation_id=correlation_id
+        )
+        return final
 
 
 def refused(error: ProtocolError, context: CallContext) -> Answer:
     id_optional = context.revision.features.error_id_optional
     return Answer(body=encode_error(error, id_optional=id_optional), status=error.status)
-
-
-def unexpected(request: Request) -> ProtocolError:
-    """We have a bug: the log gets all of it, the peer a number to find it by."""
-    correlation_id = secrets.token_hex(8)
-    logger.exception("%s failed [%s]", request.method[:80], correlation_id)
-    return ProtocolError(
-        INTERNAL_ERROR, "Internal error", {"id": correlation_id}, request_id=request.id
-    )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.stored_prompts import all_prompts, prompt_called
@@ -18,10 +18,10 @@ from mcp_django.protocol.results import ListResult, PromptResult
 
 
 def find_prompt(rights: Rights, name: str) -> Prompt:
-    """The prompt of this name. Raises ProtocolError: unknown and forbidden alike."""
+    """The prompt of this name. Raises NotFound: unknown and forbidden alike."""
     prompt = prompt_called(rights, name)
     if prompt is None or not prompt.exists_for(rights):
-        raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:80]}")
+        raise NotFound(f"Unknown prompt: {name[:80]}")
     return prompt
 
 
@@ -43,13 +43,13 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
 def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | PendingCall:
     asked = parse_params("prompts/get", params)
     rights = Rights(context.request, context.principal)
-    prompt = find_prompt(rights, asked.name)
+
+    def refuse(error: ToolError) -> NoReturn:
+        context.facts.refusal = error
+        raise ProtocolError(INVALID_PARAMS, str(error)) from None
+
     try:
-        found = prompt.get(context, rights, asked.arguments or {})
+        found = find_prompt(rights, asked.name).get(context, rights, asked.arguments or {})
     except ToolError as error:
         refuse(error)
     return replace(found, refuse=refuse) if isinstance(found, PendingCall) else found
-
-
-def refuse(error: ToolError) -> NoReturn:
-    raise ProtocolError(INVALID_PARAMS, str(error)) from None

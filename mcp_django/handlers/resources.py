@@ -37,12 +37,14 @@ def read_resource(context: CallContext, params: dict[str, Any]) -> ReadResult | 
     rights = Rights(context.request, context.principal)
 
     def refuse(error: ToolError) -> NoReturn:
+        context.facts.refusal = error
         raise refusal(context, uri, error) from None
 
     try:
         found = resources.read(context, rights, uri)
     except ToolError as error:
         refuse(error)
+    context.facts.rows = rights.returned
     if not isinstance(found, PendingRead):
         return ReadResult(contents=found)
     finish = found.finish

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import get_language
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.functions import FunctionTool
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.plain_users import is_plain
@@ -16,6 +16,7 @@ from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.registry import registry
 from mcp_django.exposure.tool_decisions import definition_of, exists
 from mcp_django.exposure.tools import Outcome, Tool
+from mcp_django.handlers.limits import check_tool
 from mcp_django.handlers.lists import page
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
@@ -75,11 +76,19 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     rights = Rights(context.request, context.principal)
     tool = find_tool(call.name)
     if tool is None or not exists(rights, tool):
+        context.facts.refusal = NotFound("There is no such tool.")
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {call.name[:80]}")
+    context.facts.may_write = not definition_of(rights, tool).annotations.read_only
     # Not sooner: whether a tool has such headers is a secret of those who may see it.
     if context.sent_params is not None:
         check_params(context.sent_params, call.arguments or {}, tool.definition.param_headers)
+    decided = rights.exposed.decisions.tools.get(tool.name)
     try:
-        return tool.call(context, rights, call.arguments or {})
+        check_tool(context, tool.name, limit=None if decided is None else decided.calls_per_minute)
+        outcome = tool.call(context, rights, call.arguments or {})
     except ToolError as error:
+        context.facts.refusal = error
         return ToolResult.error(str(error))
+    if rights.returned is not None:
+        context.facts.rows = rights.returned
+    return outcome

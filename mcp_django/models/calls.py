@@ -35,10 +35,14 @@ class CallRecord(Model):
         FAILED = "failed", "failed"
         #: Not allowed, or not there for this caller.
         DENIED = "denied", "denied"
+        #: More often than is allowed.
+        LIMITED = "limited", "limited"
         #: The client broke a rule of the protocol.
         INVALID = "invalid", "invalid"
         #: Our bug, or the site's: see the log for the correlation id.
         CRASHED = "crashed", "crashed"
+        #: Nobody waited for the answer any more. What was begun may have taken effect.
+        CANCELLED = "cancelled", "cancelled"
 
     server = CharField(max_length=50, default=DEFAULT_SERVER)
     at = DateTimeField(default=timezone.now)

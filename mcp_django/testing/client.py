@@ -14,6 +14,7 @@ from asgiref.sync import async_to_sync
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 
+from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.handlers.tools import find_tool
 from mcp_django.models import PersonalToken
@@ -112,6 +113,7 @@ class Client:
         application: Any = None,
         path: str = "/mcp",
         inline: bool = True,
+        record: bool = False,
         **token_options: Any,
     ) -> None:
         if user is not None:
@@ -124,10 +126,11 @@ class Client:
         self.path = path
         #: False: real threads, for tests with more than one connection.
         self.inline = inline
+        #: Whether calls leave their records in the test's transaction.
+        self.record = record
         self._ids = itertools.count(1)
         # Tests make more calls in a minute than people, and their users have the same keys.
-        throttles.calls.clear()
-        throttles.failures.clear()
+        throttles.clear()
 
     # MCP
 
@@ -266,8 +269,17 @@ class Client:
         scope = self.scope(verb, headers=headers)
         if not self.inline:
             return async_to_sync(self._run)(scope, body)
-        with lanes.using(InlineLane()), kept_connections():
+        with self.recorded(), lanes.using(InlineLane()), kept_connections():
             return async_to_sync(self._run)(scope, body)
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Keep the records of calls, and write them at the end or forget them."""
+        gathered = Gathered()
+        with records.using(gathered):
+            yield
+        if self.record:
+            gathered.write()
 
     def scope(self, verb: str, *, headers: SentHeaders | None = None) -> dict[str, Any]:
         """What an ASGI server would tell the application about a request."""

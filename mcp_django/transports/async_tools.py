@@ -33,7 +33,7 @@ def begin(pending: PendingReply) -> Tool:
     async_calls.add(tool)
     tool.add_done_callback(async_calls.discard)
     # One that is cancelled before its first step never gets to the coroutine.
-    tool.add_done_callback(lambda tool: pending.close())
+    tool.add_done_callback(lambda tool: pending.release())
     return tool
 
 

@@ -82,7 +82,7 @@ class RunningCall:
             if isinstance(outcome, PendingReply) and not self.cancelled.is_set():
                 tool = begin(outcome)
                 ending = asyncio.create_task(self._finish(outcome, tool))
-                ending.add_done_callback(lambda ending: tool.cancel())
+                ending.add_done_callback(partial(given_up, outcome, tool))
                 self._watch(ending)
                 return
             discard(outcome)
@@ -153,6 +153,13 @@ class RunningCall:
         if not self._is_over and self.exchange.disconnect_cancels:
             self.cancelled.set()
             self._work.cancel()
+
+
+def given_up(pending: PendingReply, tool: Tool, ending: Work) -> None:
+    """The answer of an async tool was made, or never will be."""
+    tool.cancel()
+    if ending.cancelled() or ending.exception() is not None:
+        pending.give_up()
 
 
 def respond(service: Service) -> Outcome:

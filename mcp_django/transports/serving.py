@@ -16,6 +16,7 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import authenticate, challenge
+from mcp_django.auth.site_throttles import site_retry_after
 from mcp_django.auth.throttles import retry_after
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext, Notify, drop
@@ -26,6 +27,7 @@ from mcp_django.exceptions import (
     TooManyRequests,
 )
 from mcp_django.handlers.dispatch import Answer, PendingAnswer, answer, server_info
+from mcp_django.handlers.recording import record_limited
 from mcp_django.principal import Principal
 from mcp_django.protocol.envelope import meta_of
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
@@ -50,9 +52,15 @@ class PendingReply:
 
     awaitable: Awaitable[Any]
     settle: Callable[[Callable[[], Any]], Reply]
+    give_up: Callable[[], None]
 
     def close(self) -> None:
-        """Nobody will await it. A coroutine that never ran complains, unless it is closed."""
+        """Nobody will await it, or settle it."""
+        self.release()
+        self.give_up()
+
+    def release(self) -> None:
+        """A coroutine that never ran complains, unless it is closed."""
         getattr(self.awaitable, "close", bool)()
 
 
@@ -112,20 +120,27 @@ class Service:
             return PendingReply(
                 awaitable=answered.awaitable,
                 settle=lambda returned: reply_of(settle(returned)),
+                give_up=answered.give_up,
             )
         return reply_of(answered)
 
     def reply_with(self, principal: Principal, result: Result) -> Reply:
         """A result that is known already, as the answer to a single request."""
-        call = self.exchange.requests[0]
-        wire = render(result, call.envelope.revision, server_info(streams=self.streams))
-        body = encode_result(call.request.id, wire)
-        return self.throttle(principal) or Reply(parts=(body,), headers=NO_STORE)
+        refusal = self.throttle(principal)
+        if refusal is not None:
+            return refusal
+        answered = self.answer(principal, self.exchange.requests[0], known=result)
+        assert isinstance(answered, Answer)  # noqa: S101  a result is not pending
+        return reply_of(answered)
 
     def throttle(self, principal: Principal) -> Reply | None:
-        for _ in self.exchange.requests:
-            wait = retry_after(principal)
+        """The refusal of more calls than are allowed. Each element of a batch is one."""
+        for call in self.exchange.requests:
+            wait = retry_after(principal) or site_retry_after(
+                self.request, principal, method=call.request.method
+            )
             if wait is not None:
+                record_limited(self.context_of(principal, call), call.request)
                 return self.too_many(wait)
         return None
 
@@ -143,9 +158,15 @@ class Service:
         status = 200 if self.exchange.requests else 400
         return Reply(status=status, parts=tuple(parts), is_batch=True, headers=NO_STORE)
 
-    def answer(self, principal: Principal, call: Call) -> Answer | PendingAnswer:
+    def answer(
+        self, principal: Principal, call: Call, *, known: Result | None = None
+    ) -> Answer | PendingAnswer:
+        context = self.context_of(principal, call)
+        return answer(context, call.request, server_info(streams=self.streams), known=known)
+
+    def context_of(self, principal: Principal, call: Call) -> CallContext:
         token = meta_of(call.request).get("progressToken")
-        context = CallContext(
+        return CallContext(
             request=self.request,
             principal=principal,
             revision=call.envelope.revision,
@@ -155,7 +176,6 @@ class Service:
             notify=self.notify,
             cancelled=self.cancelled,
         )
-        return answer(context, call.request, server_info(streams=self.streams))
 
     def wait_for(self, answered: Answer | PendingAnswer) -> Answer:
         """Run an async tool to its end in this thread, where no loop can take it."""

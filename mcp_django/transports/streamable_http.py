@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import cached_principal
+from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
 from mcp_django.exposure.decisions import are_known
@@ -126,6 +127,10 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
         return None
     principal = cached_principal(headers)
     if principal is None or not (are_known(principal.server) or only_pings(exchange)):
+        return None
+    # Throttles of the site keep their counts in a cache, which may be far away. And of a refusal
+    # receivers of signals hear, which may ask the database.
+    if get_config().throttles or is_first_refusal(principal):
         return None
     # Nothing that is answered here looks at the request.
     service = Service(exchange=exchange, request=HttpRequest(), cancelled=Event())

@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import RequestFactory
 
+from mcp_django.auth import throttles
 from mcp_django.auth.authenticate import cache
-from mcp_django.auth.throttles import calls, failures
 from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken
 
@@ -20,8 +20,8 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def nothing_remembered():
-    for memory in (cache, failures, calls):
-        memory.clear()
+    cache.clear()
+    throttles.clear()
     generations.forget()
     generations._readings.clear()
 
@@ -30,7 +30,8 @@ def nothing_remembered():
 def clock(monkeypatch):
     """One clock for everything that this process remembers."""
     found = Clock()
-    for memory in (cache, failures, calls, generations):
+    windows = (throttles.calls, throttles.tool_calls, throttles.failures)
+    for memory in (cache, generations, *windows):
         monkeypatch.setattr(memory, "clock", found)
     return found
 

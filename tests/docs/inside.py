@@ -11,10 +11,12 @@ from importlib import import_module
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core import mail
 from django.test import Client as DjangoClient
 from django.test import TestCase
 from shop.models import Customer, Order, Product, Ticket
 
+from mcp_django.signals import call_denied
 from mcp_django.testing import Client, ProtocolFailure
 from tests.docs.pages import ROOT, blocks_of
 
@@ -299,6 +301,18 @@ class ExampleTests(TestCase):
         assert client.list_prompts() == []
         with pytest.raises(ProtocolFailure, match="Unknown prompt: reply"):
             client.get_prompt("reply", number="A-1")
+
+    # Audit
+
+    def test_the_receiver_of_the_page_about_audit_tells_the_admins(self):
+        tell_admins = import_module("shop.watching").tell_admins
+        self.addCleanup(call_denied.disconnect, tell_admins)
+        client = Client(user=self.clerk)
+
+        with pytest.raises(ProtocolFailure):
+            client.call_tool("mark_paid", number="A-2")
+
+        assert "clerk tried to mark an order as paid" in mail.outbox[0].body
 
     # Deployment
 

@@ -34,8 +34,10 @@ def test_the_examples_do_what_the_pages_say():
 
 
 @pytest.mark.needs("daphne", "drf")
-@pytest.mark.parametrize("name", ["settings_local", "settings_public", "settings_drf"])
-def test_the_settings_of_the_page_about_tokens_pass_the_checks(name):
+@pytest.mark.parametrize(
+    "name", ["settings_local", "settings_public", "settings_drf", "settings_audit"]
+)
+def test_the_settings_that_pages_show_pass_the_checks(name):
     finished = django("check", "--fail-level", "ERROR", settings=f"mysite.{name}")
 
     assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from django.contrib.auth.models import AnonymousUser
 
 import mcp_django as mcp
 from mcp_django.context import CallContext
@@ -170,7 +171,9 @@ def pending(monkeypatch, result_of):
 
     call = PendingCall(awaitable=nothing(), finish=result_of)
     monkeypatch.setitem(dispatch.HANDLERS, "tools/call", lambda context, params: call)
-    answered = answer(context_of(None), Request(1, "tools/call"), server_info(streams=True))
+    answered = answer(
+        context_of(AnonymousUser()), Request(1, "tools/call"), server_info(streams=True)
+    )
     assert isinstance(answered, PendingAnswer)
     answered.awaitable.close()
     return answered

@@ -245,7 +245,9 @@ async def test_a_tool_cancelled_before_its_first_step_complains_of_nothing():
     async def never():
         raise AssertionError("It never runs.")
 
-    tool = async_tools.begin(PendingReply(awaitable=never(), settle=lambda returned: None))
+    tool = async_tools.begin(
+        PendingReply(awaitable=never(), settle=lambda returned: None, give_up=bool)
+    )
     tool.cancel()
     await asyncio.wait({tool}, timeout=PATIENCE)
     # Callbacks of a task run in the turn of the loop behind its end.
@@ -264,7 +266,7 @@ async def test_an_async_tool_does_not_begin_when_its_client_left_in_the_same_mom
 
     call = RunningCall(Exchange())
     hop = asyncio.get_running_loop().create_future()
-    hop.set_result(PendingReply(awaitable=never(), settle=lambda returned: None))
+    hop.set_result(PendingReply(awaitable=never(), settle=lambda returned: None, give_up=bool))
     call.cancelled.set()
 
     call._worked(hop)

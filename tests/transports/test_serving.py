@@ -186,5 +186,5 @@ def test_a_reply_that_nobody_awaits_is_closed_without_complaint():
         def __await__(self):
             raise AssertionError("It never runs.")
 
-    PendingReply(awaitable=tool(), settle=lambda returned: None).close()
-    PendingReply(awaitable=NoCoroutine(), settle=lambda returned: None).close()
+    PendingReply(awaitable=tool(), settle=lambda returned: None, give_up=bool).close()
+    PendingReply(awaitable=NoCoroutine(), settle=lambda returned: None, give_up=bool).close()

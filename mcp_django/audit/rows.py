@@ -1,0 +1,48 @@
+"""Entries into the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from django.db import connections, router, transaction
+
+from mcp_django.audit.entries import Entry
+from mcp_django.models import CallRecord
+
+FIELDS: dict[str, Any] = {field.attname: field for field in CallRecord._meta.concrete_fields}
+
+AT, USER = Entry._fields.index("at"), Entry._fields.index("user_id")
+
+
+def write_rows(entries: Sequence[Entry]) -> None:
+    """Insert them together, or none. Raises what the database raises.
+
+    Not `bulk_create`: that takes four times as long, on a core that calls need.
+    """
+    alias = router.db_for_write(CallRecord)
+    connection = connections[alias]
+    # A batch has few users. Asking a field is as dear as the insertion itself.
+    users = {entry.user_id for entry in entries if entry.user_id is not None}
+    keys = {user: FIELDS["user_id"].get_db_prep_save(user, connection) for user in users}
+    rows = [prepared(entry, keys, connection) for entry in entries]
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(FIELDS[name].column) for name in Entry._fields)
+    places = ", ".join(["%s"] * len(Entry._fields))
+    # Nothing in it comes from a caller.
+    sql = f"INSERT INTO {quote(CallRecord._meta.db_table)} ({columns}) VALUES ({places})"  # noqa: S608
+    # One row is a transaction by itself.
+    together = transaction.atomic(using=alias) if len(rows) > 1 else nullcontext()
+    with together, connection.cursor() as cursor:
+        cursor.executemany(sql, rows)
+
+
+def prepared(entry: Entry, keys: Mapping[Any, Any], connection: Any) -> list[Any]:
+    """The values as this database wants them. Those of most columns are texts and numbers."""
+    values = list(entry)
+    values[AT] = connection.ops.adapt_datetimefield_value(entry.at)
+    values[USER] = keys.get(entry.user_id)
+    if entry.arguments is not None:
+        values[-1] = FIELDS["arguments"].get_db_prep_save(entry.arguments, connection)
+    return values
