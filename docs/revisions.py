@@ -26,6 +26,7 @@ WORDS = {
     "rich_elicitation": "Questions to a person have titled choices, several choices and defaults",
     "any_structured_content": "Structured results of any JSON type, not only objects",
     "result_type": "Results name their type, and the server in `_meta`",
+    "input_required": "Tools, prompts and resources ask before they answer",
     "caching": "Lists and reads say how long they may be kept",
     "missing_resource_is_invalid_params": "A missing resource is -32602; before, -32002",
     "disconnect_cancels": "Closing the connection cancels the call",

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcp_django.context import CallContext as Context
-    from mcp_django.exceptions import AlreadyRegistered, Cancelled, NotRegistered, ToolError
+    from mcp_django.exceptions import (
+        AlreadyRegistered,
+        Cancelled,
+        Declined,
+        NotRegistered,
+        ToolError,
+    )
     from mcp_django.exposure.code_prompts import prompt
     from mcp_django.exposure.code_resources import resource
     from mcp_django.exposure.functions import tool
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from mcp_django.protocol.content import AudioContent as Audio
     from mcp_django.protocol.content import ImageContent as Image
     from mcp_django.protocol.content import TextContent as Text
+    from mcp_django.protocol.questions import Root, SampledMessage
     from mcp_django.protocol.results import PromptMessage, ToolResult
 
 __all__ = [
@@ -40,6 +47,7 @@ __all__ = [
     "Audio",
     "Cancelled",
     "Context",
+    "Declined",
     "EmbeddedResource",
     "Image",
     "Level",
@@ -48,6 +56,8 @@ __all__ = [
     "PromptMessage",
     "ResourceContents",
     "ResourceLink",
+    "Root",
+    "SampledMessage",
     "Text",
     "ToolError",
     "ToolResult",
@@ -63,6 +73,7 @@ HOMES = {
     "AlreadyRegistered": ("exceptions", "AlreadyRegistered"),
     "Cancelled": ("exceptions", "Cancelled"),
     "Context": ("context", "CallContext"),
+    "Declined": ("exceptions", "Declined"),
     "Level": ("levels", "Level"),
     "ModelExposure": ("exposure.options", "ModelExposure"),
     "NotRegistered": ("exceptions", "NotRegistered"),
@@ -73,6 +84,8 @@ HOMES = {
     "PromptMessage": ("protocol.results", "PromptMessage"),
     "ResourceContents": ("protocol.content", "ResourceContents"),
     "ResourceLink": ("protocol.content", "ResourceLink"),
+    "Root": ("protocol.questions", "Root"),
+    "SampledMessage": ("protocol.questions", "SampledMessage"),
     "Text": ("protocol.content", "TextContent"),
     "ToolError": ("exceptions", "ToolError"),
     "ToolResult": ("protocol.results", "ToolResult"),

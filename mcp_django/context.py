@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 from django.http import HttpRequest
 
+from mcp_django.asking import Asking
 from mcp_django.exceptions import Cancelled, ToolError
 from mcp_django.principal import Principal
 from mcp_django.protocol.notifications import Notification, progress
 from mcp_django.protocol.param_headers import SentParams
-from mcp_django.protocol.revisions import Revision
 
 Notify: TypeAlias = Callable[[Notification], None]
 
@@ -35,7 +35,7 @@ class Facts:
 
 
 @dataclass(kw_only=True)
-class CallContext:
+class CallContext(Asking):
     """Everything that the code behind one call may use.
 
     A tool of yours takes it as a parameter annotated `mcp.Context`.
@@ -44,7 +44,6 @@ class CallContext:
     #: Django's request: `user` is the principal's, the path is the endpoint's.
     request: HttpRequest
     principal: Principal
-    revision: Revision
     #: Name and version of the connected program, as it says itself. Never a security input.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: The headers Mcp-Param-* of a modern HTTP request, and None elsewhere.

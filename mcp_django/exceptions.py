@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from mcp_django.protocol.results import InputRequired
+
 
 class ToolError(Exception):
     """The tool ran and could not do it. A model reads the sentence, so say what to do next."""
@@ -28,6 +30,28 @@ class NotAskable(Exception):
 
 class Leak(Exception):
     """A query holds a column, join or node that no declared path explains. Always our bug."""
+
+
+class Declined(ToolError):
+    """A person was asked, and did not agree. Not caught, it ends the call."""
+
+    def __init__(self, *, is_explicit: bool) -> None:
+        said = "The person declined." if is_explicit else "The person closed the question."
+        super().__init__(f"{said} Do not try again unless they want you to.")
+        #: False: the question was closed without a choice.
+        self.is_explicit = is_explicit
+
+
+class Unconfirmed(ToolError):
+    """Nothing was done yet: the sentence is what would be, and how to have it done."""
+
+
+class InputNeeded(Exception):
+    """The call ends here, and starts again with what the client answers to `result`."""
+
+    def __init__(self, result: InputRequired) -> None:
+        super().__init__("The client has to be asked.")
+        self.result = result
 
 
 class Busy(Exception):

@@ -28,6 +28,8 @@ CACHED = frozenset(
         "prompts/list",
     }
 )
+#: The methods that may be answered with questions.
+ASKING = {"tools/call", "prompts/get", "resources/read"}
 #: The members of each kind of object, by the revision that added them.
 MEMBERS: dict[str, dict[Revision, set[str]]] = {
     "tool": {
@@ -85,6 +87,7 @@ MEMBERS: dict[str, dict[Revision, set[str]]] = {
         V24: {"protocolVersion", "capabilities", "serverInfo", "instructions", "_meta"},
     },
     "server/discover": {V26: {"supportedVersions", "capabilities", "instructions", "_meta"}},
+    "input required": {V26: {"inputRequests", "requestState", "_meta"}},
     "progress": {V24: {"progressToken", "progress", "total"}, V2503: {"message"}},
 }
 #: Codes that one era must not send.
@@ -112,9 +115,14 @@ def assert_valid_message(
 def assert_valid_result(revision: Revision, method: str, result: Mapping[str, Any]) -> None:
     """A result of `method`, without the message round it."""
     methods.validate_server_result(method, revision.value, result)
-    allowed = members(method, revision)
+    is_asking = result.get("resultType") == "input_required"
+    if is_asking:
+        assert method in ASKING
+        assert result["inputRequests"]
+    allowed = members("input required" if is_asking else method, revision)
     if revision.era is Era.MODERN:
-        allowed |= {"resultType", "ttlMs", "cacheScope"} if method in CACHED else {"resultType"}
+        is_cached = method in CACHED and not is_asking
+        allowed |= {"resultType", "ttlMs", "cacheScope"} if is_cached else {"resultType"}
         assert_members("implementation", revision, result["_meta"][f"{PREFIX}serverInfo"])
     assert result.keys() <= allowed
     assert result.get("nextCursor", "") is not None

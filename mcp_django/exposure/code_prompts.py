@@ -19,6 +19,7 @@ from mcp_django.exposure.names import check_name
 from mcp_django.exposure.prompt_arguments import Argument, Complete, PromptArguments
 from mcp_django.exposure.prompt_messages import messages_of
 from mcp_django.exposure.prompt_types import description_of, reader_of
+from mcp_django.exposure.questions import Conversation, awaited, begin
 from mcp_django.exposure.refusals import refusals_in_words
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.registry import registry as default_registry
@@ -47,7 +48,9 @@ class CodePrompt:
         description: _StrOrPromise | None,
         permission: Permission | None,
         completions: Mapping[str, Complete],
+        asks: bool = False,
     ) -> None:
+        self.asks = asks
         self.name = check_name(name, kind="prompt")
         self.function = function
         self.is_async = iscoroutinefunction(function)
@@ -94,14 +97,20 @@ class CodePrompt:
         function refuses; other exceptions of the function pass.
         """
         bound = {**self.arguments.read(arguments), **self.signature.fill(context)}
+        call = {"method": "prompts/get", "name": self.name, "arguments": arguments}
+        conversation = begin(context, rights, **call) if self.asks else None
         if self.is_async:
-            return PendingCall(awaitable=self._run_async(bound), finish=self._result)
+            return PendingCall(awaitable=self._run_async(bound, conversation), finish=self._result)
         with refusals_in_words():
-            return self._result(self.function(**bound))
+            value = self.function(**bound)
+            if conversation is not None:
+                conversation.settle()
+            return self._result(value)
 
-    async def _run_async(self, bound: dict[str, Any]) -> Any:
+    async def _run_async(self, bound: dict[str, Any], conversation: Conversation | None) -> Any:
         with refusals_in_words():
-            return await self.function(**bound)
+            returned = self.function(**bound)
+            return await (awaited(conversation, returned) if conversation else returned)
 
     def _result(self, value: Any) -> PromptResult:
         messages = messages_of(value, prompt=self.name)
@@ -181,6 +190,7 @@ def prompt(
     description: _StrOrPromise | None = None,
     permission: Permission | None = None,
     completions: Mapping[str, Complete] | None = None,
+    asks: bool = False,
     registry: Registry | None = None,
 ) -> Callable[[Function], Function]: ...
 
@@ -194,6 +204,7 @@ def prompt(
     description: _StrOrPromise | None = None,
     permission: Permission | None = None,
     completions: Mapping[str, Complete] | None = None,
+    asks: bool = False,
     registry: Registry | None = None,
 ) -> Any:
     """Offer a function as a prompt. Returns the function itself.
@@ -207,7 +218,8 @@ def prompt(
     HttpRequest (or just called `request`) and one annotated `mcp.Context` are filled in by us.
     Without `permission`, which is "app.codename" or a function of the request, every active
     member of the staff may get the prompt. `completions` has functions of the request and of what
-    was typed, which return values for an argument.
+    was typed, which return values for an argument. With `asks` the function may ask with
+    `mcp.Context.ask` and its like.
 
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a prompt.
@@ -222,6 +234,7 @@ def prompt(
             description=description,
             permission=permission,
             completions=completions or {},
+            asks=asks,
         )
         (registry or default_registry).add_prompt(made)
         return decorated

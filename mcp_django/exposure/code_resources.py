@@ -32,6 +32,7 @@ from mcp_django.exposure.function_arguments import (
 )
 from mcp_django.exposure.function_checks import Permission, check_permission
 from mcp_django.exposure.function_rights import may_reach
+from mcp_django.exposure.questions import Conversation, awaited, begin
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.registry import registry as default_registry
 from mcp_django.exposure.resource_contents import contents_of, mime_type_of
@@ -83,7 +84,9 @@ class CodeResource:
         last_modified: Modified | None,
         permission: Permission | None,
         completions: Mapping[str, Offer],
+        asks: bool = False,
     ) -> None:
+        self.asks = asks
         check_function(function)
         self.function = function
         self.is_async = iscoroutinefunction(function)
@@ -180,24 +183,30 @@ class CodeResource:
         return values
 
     def read(
-        self, context: CallContext, uri: str, variables: Mapping[str, Any]
+        self, context: CallContext, rights: Rights, uri: str, variables: Mapping[str, Any]
     ) -> list[ResourceContents] | PendingRead:
         """Run the function. Raises NotFound for what it does not have or does not show."""
         bound = {**variables, **self.signature.fill(context)}
+        call: dict[str, Any] = {"method": "resources/read", "name": uri, "arguments": {}}
+        conversation = begin(context, rights, **call) if self.asks else None
 
         def finish(value: Any) -> list[ResourceContents]:
             return contents_of(value, uri=uri, mime_type=self.mime_type)
 
         if self.is_async:
-            return PendingRead(awaitable=self._await(bound), finish=finish)
+            return PendingRead(awaitable=self._await(bound, conversation), finish=finish)
         try:
-            return finish(self.function(**bound))
+            value = self.function(**bound)
+            if conversation is not None:
+                conversation.settle()
+            return finish(value)
         except ABSENT:
             raise not_found() from None
 
-    async def _await(self, bound: dict[str, Any]) -> Any:
+    async def _await(self, bound: dict[str, Any], conversation: Conversation | None) -> Any:
         try:
-            return await self.function(**bound)
+            returned = self.function(**bound)
+            return await (awaited(conversation, returned) if conversation else returned)
         except ABSENT:
             raise not_found() from None
 
@@ -243,7 +252,7 @@ def read_code_resource(
         for one in in_order(rights):
             variables = one.variables(uri)
             if variables is not None and one.exists_for(rights):
-                return one.read(context, uri, variables)
+                return one.read(context, rights, uri, variables)
     raise not_found()
 
 
@@ -259,6 +268,7 @@ def resource(
     last_modified: Modified | None = None,
     permission: Permission | None = None,
     completions: Mapping[str, Offer] | None = None,
+    asks: bool = False,
     registry: Registry | None = None,
 ) -> Callable[[Function], Function]:
     """Offer a function as a resource. Returns the function itself.
@@ -275,7 +285,8 @@ def resource(
     `permission`, which is "app.codename" or a function of the request, every active member of the
     staff may read it. `last_modified` may be a function of the request. `completions` names what
     there is to choose from for a variable: a list, or a function of the request, the text so far
-    and the variables chosen before.
+    and the variables chosen before. With `asks` the function may ask with `mcp.Context.ask` and
+    its like.
 
     Raises AlreadyRegistered when the URI is taken, ImproperlyConfigured when the function or the
     URI cannot be a resource.
@@ -294,6 +305,7 @@ def resource(
             last_modified=last_modified,
             permission=permission,
             completions=completions or {},
+            asks=asks,
         )
         (registry or default_registry).add_resource(made)
         return decorated

@@ -8,14 +8,16 @@ import secrets
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, router, transaction
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.permissions import Rights
-from mcp_django.models import SpentConfirmation
 from mcp_django.signing import seal, unseal
+
+if TYPE_CHECKING:
+    from mcp_django.exposure.permissions import Rights
 
 #: The argument of a tool that takes the token.
 ARGUMENT = "confirmation"
@@ -58,22 +60,35 @@ def redeem(
 
 def spend(secret: str, *, expires_at: datetime) -> bool:
     """Whether this is the first use of the secret, as far as the current transaction goes."""
+    # Not at the top: sites may declare tools before models can be imported.
+    from mcp_django.models import SpentConfirmation
+
     alias = router.db_for_write(SpentConfirmation)
+    row = SpentConfirmation(digest=hash_of(secret), expires_at=expires_at)
     try:
         # Whoever inserts second waits for the first to commit or to roll back.
         with transaction.atomic(using=alias):
-            SpentConfirmation.objects.using(alias).create(
-                digest=hashlib.sha256(secret.encode()).hexdigest(), expires_at=expires_at
-            )
+            row.save(using=alias, force_insert=True)
     except IntegrityError:
         return False
     return True
 
 
+def unspend(secret: str) -> None:
+    """Take back `spend` where no transaction does it."""
+    from mcp_django.models import SpentConfirmation
+
+    alias = router.db_for_write(SpentConfirmation)
+    SpentConfirmation.objects.using(alias).filter(digest=hash_of(secret)).delete()
+
+
+def hash_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
 def digest_of(tool: str, arguments: Mapping[str, Any]) -> str:
     """Of the call: the same for the same arguments in any order, with and without a token."""
-    asked = {name: value for name, value in arguments.items() if name != ARGUMENT}
-    text = json.dumps([tool, asked], sort_keys=True, default=str)
+    text = json.dumps([tool, without_token(arguments)], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -82,3 +97,19 @@ def refuse(tool: str, reason: str) -> NoReturn:
         f"{reason} Nothing was changed. Call {tool} again without `{ARGUMENT}`: "
         "it shows what would happen and gives a new one."
     )
+
+
+def with_token(schema: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
+    """The schema of a tool that may come back with a token, and then takes it."""
+    properties = schema.get("properties", {})
+    if ARGUMENT in properties:
+        raise ImproperlyConfigured(
+            f"The tool {tool!r} asks, so its argument {ARGUMENT!r} is ours. "
+            "Give yours another name."
+        )
+    token = {"type": "string", "description": "Token from the answer that asked for it."}
+    return {**schema, "properties": {**properties, ARGUMENT: token}}
+
+
+def without_token(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name != ARGUMENT}

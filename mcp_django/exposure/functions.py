@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.utils.functional import Promise
 
 from mcp_django.context import CallContext
+from mcp_django.exposure.confirmations import with_token, without_token
 from mcp_django.exposure.contracts import Contract
 from mcp_django.exposure.docstrings import parse_docstring
 from mcp_django.exposure.function_checks import (
@@ -25,6 +26,7 @@ from mcp_django.exposure.function_checks import (
 from mcp_django.exposure.function_rights import may_reach
 from mcp_django.exposure.names import check_tool_name
 from mcp_django.exposure.param_headers import param_headers
+from mcp_django.exposure.questions import Conversation, awaited, begin
 from mcp_django.exposure.refusals import refusals_in_words
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.registry import registry as default_registry
@@ -58,13 +60,18 @@ class FunctionTool:
         permission: Permission | None,
         atomic: bool,
         contract: Contract,
+        asks: bool = False,
     ) -> None:
         self.name = check_tool_name(name)
         self.function = function
         self.is_async = iscoroutinefunction(function)
         self.scope = scope
         self.permission = check_permission(permission, tool=name)
-        self.atomic = atomic and check_atomic(function, tool=name)
+        self.asks = asks
+        # What stands before a question runs again with the answer.
+        self.atomic = (asks and not self.is_async) or (
+            atomic and check_atomic(function, tool=name)
+        )
         self.signature = read_signature(function)
         documented = parse_docstring(function.__doc__ or "")
         self.arguments = contract.reader(name, self.signature, descriptions=documented.parameters)
@@ -80,7 +87,9 @@ class FunctionTool:
             name=name,
             title="" if isinstance(title, Promise) else title,
             description="" if isinstance(self.description, Promise) else self.description,
-            input_schema=self.arguments.schema,
+            input_schema=with_token(self.arguments.schema, tool=name)
+            if asks
+            else self.arguments.schema,
             output_schema=self.results.schema,
             annotations=annotations,
             param_headers=param_headers(self.arguments.schema, tool=name),
@@ -109,26 +118,52 @@ class FunctionTool:
         """Run the function. Raises ToolError for arguments that do not fit and for what the
         function refuses; other exceptions of the function pass.
         """
+        conversation: Conversation | None = None
+        if self.asks:
+            conversation = self._converse(context, rights, arguments)
+            arguments = without_token(arguments)
         bound = {
             **self.arguments.read_for(context, arguments),
             **self.signature.fill(context),
         }
         make = partial(self.results.make_for, context)
         if self.is_async:
-            return PendingCall(awaitable=self._run_async(bound), finish=make)
-        return self._run(bound, make)
+            return PendingCall(awaitable=self._run_async(bound, conversation), finish=make)
+        return self._run(bound, make, conversation)
 
-    def _run(self, bound: dict[str, Any], make: Callable[[Any], ToolResult]) -> ToolResult:
+    def _converse(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+    ) -> Conversation:
+        return begin(
+            context,
+            rights,
+            method="tools/call",
+            name=self.name,
+            arguments=arguments,
+            # What changes nothing more the second time may be answered twice.
+            is_single_use=not self._definition.annotations.idempotent,
+        )
+
+    def _run(
+        self,
+        bound: dict[str, Any],
+        make: Callable[[Any], ToolResult],
+        conversation: Conversation | None,
+    ) -> ToolResult:
         with refusals_in_words(), ExitStack() as stack:
             for alias in self._databases():
                 stack.enter_context(transaction.atomic(using=alias))
             # Inside the transaction: what cannot be answered must not be done either, or the
             # model does it twice.
-            return make(self.function(**bound))
+            value = self.function(**bound)
+            if conversation is not None:
+                conversation.settle()
+            return make(value)
 
-    async def _run_async(self, bound: dict[str, Any]) -> Any:
+    async def _run_async(self, bound: dict[str, Any], conversation: Conversation | None) -> Any:
         with refusals_in_words():
-            return await self.function(**bound)
+            returned = self.function(**bound)
+            return await (awaited(conversation, returned) if conversation else returned)
 
     def _databases(self) -> list[str]:
         """The databases that one transaction spans, as Django chooses them for a view."""
@@ -169,6 +204,7 @@ def tool(
     output_schema: Mapping[str, Any] | None = None,
     serializer: Any = None,
     output_serializer: Any = None,
+    asks: bool = False,
     registry: Registry | None = None,
 ) -> Callable[[Function], Function]: ...
 
@@ -190,6 +226,7 @@ def tool(
     output_schema: Mapping[str, Any] | None = None,
     serializer: Any = None,
     output_serializer: Any = None,
+    asks: bool = False,
     registry: Registry | None = None,
 ) -> Any:
     """Offer a function as a tool. Returns the function itself.
@@ -208,6 +245,9 @@ def tool(
     With `input_schema`, which is JSON Schema, or `serializer`, a Serializer of Django REST
     framework, the function has one parameter for all arguments: `arguments: dict[str, Any]`.
     `output_schema` and `output_serializer` take the place of the return annotation.
+
+    With `asks` the function may ask with `mcp.Context.ask` and its like. A sync one runs in a
+    transaction, as with `atomic`: what it did before a question without an answer is undone.
 
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a tool.
@@ -241,6 +281,7 @@ def tool(
             permission=permission,
             atomic=atomic,
             contract=contract,
+            asks=asks,
         )
         (registry or default_registry).add_tool(made)
         return decorated

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Cancelled, ToolError
+from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
 from mcp_django.exposure.tools import Outcome, PendingCall
 from mcp_django.handlers import completion, lifecycle, prompts, resources, tools
 from mcp_django.handlers.limits import exceeded
@@ -21,6 +21,7 @@ from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
 from mcp_django.protocol.methods import served
+from mcp_django.protocol.questions import INPUT, parse_input
 from mcp_django.protocol.render import ServerInfo, render
 from mcp_django.protocol.results import Result
 
@@ -75,6 +76,8 @@ def server_info(*, streams: bool) -> ServerInfo:
 
 def dispatch(context: CallContext, request: Request) -> Result | Outcome:
     served(request.method, context.revision)
+    if context.revision.features.input_required and request.params.keys() & INPUT:
+        context.sent_input = parse_input(request.params)
     return exceeded(context, request) or HANDLERS[request.method](context, request.params)
 
 
@@ -102,7 +105,7 @@ class Answering:
 
     def finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
         try:
-            outcome = make()
+            outcome = or_questions(make)
             if isinstance(outcome, PendingCall):
                 return PendingAnswer(
                     awaitable=outcome.awaitable,
@@ -151,6 +154,13 @@ class Answering:
             CallRecord.Outcome.CRASHED, size=len(final.body), correlation_id=correlation_id
         )
         return final
+
+
+def or_questions(make: Callable[[], Result | Outcome]) -> Result | Outcome:
+    try:
+        return make()
+    except InputNeeded as needed:
+        return needed.result
 
 
 def refused(error: ProtocolError, context: CallContext) -> Answer:

@@ -24,19 +24,21 @@ from mcp_django.audit.records import records
 from mcp_django.auth import throttles
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Limited, NotFound
+from mcp_django.exceptions import Limited, NotFound, Unconfirmed
 from mcp_django.exposure.tools import BUILT_IN
 from mcp_django.handlers.limits import count_failure
 from mcp_django.models import CallRecord
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.results import ToolResult
+from mcp_django.protocol.results import InputRequired, ToolResult
 
 logger = logging.getLogger("mcp_django")
 calls_logger = logging.getLogger("mcp_django.calls")
 
 Outcome: TypeAlias = CallRecord.Outcome
 
+#: Members of params that say nothing about what was asked.
+UNTOLD = frozenset({"_meta", "requestState"})
 KINDS = {
     "tools/call": CallRecord.Kind.TOOL.value,
     "resources/read": CallRecord.Kind.RESOURCE.value,
@@ -70,11 +72,12 @@ class Recording:
         self.is_over = False
 
     def answered(self, result: object, *, size: int) -> None:
-        is_failed = isinstance(result, ToolResult) and result.is_error
-        self.end(
-            self._refused_as(Outcome.FAILED) if is_failed else Outcome.DONE,
-            size=size,
-        )
+        if isinstance(result, InputRequired):
+            self.end(Outcome.ASKED, size=size)
+        elif isinstance(result, ToolResult) and result.is_error:
+            self.end(self._refused_as(Outcome.FAILED), size=size)
+        else:
+            self.end(Outcome.DONE, size=size)
 
     def refused(self, *, size: int) -> None:
         self.end(self._refused_as(Outcome.INVALID), size=size)
@@ -87,6 +90,8 @@ class Recording:
                 return Outcome.DENIED
             case Limited():
                 return Outcome.LIMITED
+            case Unconfirmed():
+                return Outcome.ASKED
         return Outcome.FAILED
 
     def end(self, outcome: Outcome, *, size: int = 0, correlation_id: str = "") -> None:
@@ -127,7 +132,7 @@ class Recording:
         principal = context.principal
         arguments = None
         if get_config().audit_arguments:
-            arguments = redacted({k: v for k, v in request.params.items() if k != "_meta"})
+            arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
         return Entry(
             principal.server,
             timezone.now(),

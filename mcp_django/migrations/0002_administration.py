@@ -235,6 +235,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("done", "done"),
+                            ("asked", "asked"),
                             ("failed", "failed"),
                             ("denied", "denied"),
                             ("limited", "limited"),

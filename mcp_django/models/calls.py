@@ -31,6 +31,8 @@ class CallRecord(Model):
 
     class Outcome(TextChoices):
         DONE = "done", "done"
+        #: Somebody was asked first, and nothing was done yet.
+        ASKED = "asked", "asked"
         #: The tool ran and could not do it: the model was told why.
         FAILED = "failed", "failed"
         #: Not allowed, or not there for this caller.

@@ -18,6 +18,7 @@ from mcp_django.protocol.results import (
     DiscoverResult,
     EmptyResult,
     InitializeResult,
+    InputRequired,
     ListResult,
     PromptArgument,
     PromptDefinition,
@@ -63,7 +64,7 @@ def render(result: Result, revision: Revision, server: ServerInfo) -> dict[str, 
     features = revision.features
     wire = body_of(result, features, server)
     if features.result_type:
-        wire["resultType"] = "complete"
+        wire["resultType"] = "input_required" if isinstance(result, InputRequired) else "complete"
         wire["_meta"] = {META + "serverInfo": server.implementation()}
     if features.caching and (ttl := ttl_of(result)) is not None:
         wire["ttlMs"] = ttl
@@ -97,17 +98,11 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
             return given(description=result.description) | {"messages": messages}
         case CompletionResult():
             return {"completion": completion(result)}
-        case InitializeResult():
-            # In the words of the revision that was agreed on, not of the one that was assumed.
-            agreed = Revision(result.protocol_version).features
-            return greeting(server, agreed, result.instructions) | {
-                "protocolVersion": result.protocol_version,
-                "serverInfo": server.implementation(),
-            }
-        case DiscoverResult():
-            return greeting(server, features, result.instructions) | {
-                "supportedVersions": SUPPORTED
-            }
+        case InputRequired():
+            asked = {key: one.as_wire() for key, one in result.questions.items()}
+            return {"inputRequests": asked, "requestState": result.state}
+        case InitializeResult() | DiscoverResult():
+            return hello(result, features, server)
         case EmptyResult():  # pragma: no branch
             return {}
 
@@ -115,6 +110,20 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
 def completion(result: CompletionResult) -> dict[str, Any]:
     wire: dict[str, Any] = {"values": list(result.values), "hasMore": result.has_more}
     return wire if result.total is None else {**wire, "total": result.total}
+
+
+def hello(
+    result: InitializeResult | DiscoverResult, features: Features, server: ServerInfo
+) -> dict[str, Any]:
+    if isinstance(result, DiscoverResult):
+        about = greeting(server, features, result.instructions)
+        return {**about, "supportedVersions": SUPPORTED}
+    # In the words of the revision that was agreed on, not of the one that was assumed.
+    agreed = Revision(result.protocol_version).features
+    return greeting(server, agreed, result.instructions) | {
+        "protocolVersion": result.protocol_version,
+        "serverInfo": server.implementation(),
+    }
 
 
 def greeting(server: ServerInfo, features: Features, instructions: str) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mcp_django.protocol.content import Annotations, Content, ResourceContents, TextContent
 from mcp_django.protocol.param_headers import ParamHeaders
+from mcp_django.protocol.questions import Question
 from mcp_django.protocol.revisions import Features
 
 
@@ -132,6 +133,14 @@ class CompletionResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InputRequired:
+    """Questions in place of an answer: the client asks again with theirs, and with the state."""
+
+    questions: Mapping[str, Question]
+    state: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class InitializeResult:
     """The legacy handshake, with the revision that was agreed on."""
 
@@ -159,6 +168,7 @@ Result: TypeAlias = (
     | ReadResult
     | PromptResult
     | CompletionResult
+    | InputRequired
     | InitializeResult
     | DiscoverResult
     | EmptyResult

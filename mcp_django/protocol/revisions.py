@@ -43,6 +43,8 @@ class Features:
     #: structuredContent and outputSchema may have any root, not only an object.
     any_structured_content: bool = False
     result_type: bool = False
+    #: An answer may be questions to the client, which sends the request again with the answers.
+    input_required: bool = False
     caching: bool = False
     missing_resource_is_invalid_params: bool = False
     disconnect_cancels: bool = False
@@ -78,6 +80,7 @@ V26 = replace(
     era=Era.MODERN,
     any_structured_content=True,
     result_type=True,
+    input_required=True,
     caching=True,
     missing_resource_is_invalid_params=True,
     disconnect_cancels=True,

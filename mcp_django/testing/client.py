@@ -6,7 +6,6 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
@@ -24,6 +23,14 @@ from mcp_django.protocol.headers import encode_value
 from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.param_headers import encode_params
 from mcp_django.protocol.revisions import MODERN, Era, Revision
+from mcp_django.testing.answers import (
+    CAPABILITIES,
+    MOST_ROUNDS,
+    Answers,
+    Unanswered,
+    answers_to,
+)
+from mcp_django.testing.responses import HTTPAnswer, ProtocolFailure, ToolAnswer
 from mcp_django.transports.executor import InlineLane, lanes
 from mcp_django.transports.streamable_http import MCPApplication
 
@@ -31,57 +38,6 @@ CLIENT = {"name": "mcp_django.testing", "version": "1"}
 ACCEPT = "application/json, text/event-stream"
 
 SentHeaders: TypeAlias = Mapping[str, str | None]
-
-
-class ProtocolFailure(AssertionError):
-    """The server answered with a JSON-RPC error."""
-
-    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
-        super().__init__(f"HTTP {status}, {error['code']}: {error['message']}")
-        self.status = status
-        self.code: int = error["code"]
-        self.message: str = error["message"]
-        self.data: Any = error.get("data")
-
-
-@dataclass(frozen=True, kw_only=True)
-class HTTPAnswer:
-    """One HTTP response."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def is_stream(self) -> bool:
-        return self.headers.get("content-type", "").startswith("text/event-stream")
-
-    @property
-    def messages(self) -> list[Any]:
-        """The JSON-RPC messages in the body, from JSON, a batch or a stream of events."""
-        if self.is_stream:
-            events = self.body.decode().split("\n\n")
-            lines = [line for event in events for line in event.split("\n")]
-            return [
-                msgspec.json.decode(line.removeprefix("data: "))
-                for line in lines
-                if line.startswith("data: ")
-            ]
-        if not self.body:
-            return []
-        decoded = msgspec.json.decode(self.body)
-        return decoded if isinstance(decoded, list) else [decoded]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolAnswer:
-    """What a tool answered."""
-
-    is_error: bool
-    text: str
-    structured: Any = None
-    #: What came before the answer: progress.
-    notifications: list[dict[str, Any]] = field(default_factory=list)
 
 
 @contextmanager
@@ -101,6 +57,7 @@ class Client:
 
     With `user`, a personal token is made for that user, with `scopes` and `token_options`
     (arguments of `PersonalToken.create`). With `token`, that one is sent. With neither, none.
+    With `answers`, by key, it can be asked questions; the last ones are in `questions`.
     """
 
     def __init__(
@@ -114,6 +71,8 @@ class Client:
         path: str = "/mcp",
         inline: bool = True,
         record: bool = False,
+        answers: Answers | None = None,
+        capabilities: Mapping[str, Any] | None = None,
         **token_options: Any,
     ) -> None:
         if user is not None:
@@ -128,6 +87,12 @@ class Client:
         self.inline = inline
         #: Whether calls leave their records in the test's transaction.
         self.record = record
+        self.answers = answers
+        if capabilities is None:
+            capabilities = {} if answers is None else CAPABILITIES
+        self.capabilities = capabilities
+        #: What the last request was answered with before its result, by key.
+        self.questions: dict[str, dict[str, Any]] = {}
         self._ids = itertools.count(1)
         # Tests make more calls in a minute than people, and their users have the same keys.
         throttles.clear()
@@ -213,7 +178,25 @@ class Client:
         return result
 
     def exchange(self, method: str, params: Mapping[str, Any] | None = None) -> list[Any]:
-        """All messages that answer a request. Raises ProtocolFailure."""
+        """All messages that answer a request, questions answered. Raises ProtocolFailure."""
+        self.questions = {}
+        told: list[Any] = []
+        added: dict[str, Any] = {}
+        for _ in range(MOST_ROUNDS):
+            *notifications, final = self.send(method, {**(params or {}), **added})
+            told += notifications
+            result = final["result"]
+            if result.get("resultType") != "input_required":
+                return [*told, final]
+            self.questions |= result["inputRequests"]
+            added = {
+                "inputResponses": answers_to(result["inputRequests"], self.answers),
+                "requestState": result["requestState"],
+            }
+        raise Unanswered(self.questions)
+
+    def send(self, method: str, params: Mapping[str, Any] | None = None) -> list[Any]:
+        """The messages that answer one request, questions among them. Raises ProtocolFailure."""
         message = self.message(method, params)
         answer = self.post(message, headers=self.routing_headers(message))
         messages = answer.messages
@@ -227,7 +210,7 @@ class Client:
         if self.revision.era is Era.MODERN:
             envelope = {
                 REVISION_KEY: self.revision.value,
-                CAPABILITIES_KEY: {},
+                CAPABILITIES_KEY: self.capabilities,
                 CLIENT_KEY: CLIENT,
             }
             params["_meta"] = {**envelope, **params.get("_meta", {})}

@@ -171,6 +171,7 @@ class Service:
             principal=principal,
             revision=call.envelope.revision,
             client=call.envelope.client,
+            capabilities=call.envelope.capabilities,
             sent_params=call.envelope.sent_params,
             progress_token=token if is_id(token) and len(str(token)) <= LONGEST_TOKEN else None,
             notify=self.notify,

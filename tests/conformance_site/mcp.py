@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from django import forms
 
 import mcp_django as mcp
+from mcp_django.exposure import names
 
+#: The suite calls its tools longer names than a site may give, for the sake of clients.
+names.TOOL_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 #: A picture of one red pixel.
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -199,7 +205,104 @@ def test_logging_tool() -> str:
     return "Logged nothing."
 
 
-@mcp.tool(read_only=True, permission=everybody)
-def test_streaming_elicitation() -> str:
-    """Answer without a question to the client."""
-    return "Asked nothing."
+# Questions
+
+
+class NameForm(forms.Form):
+    name = forms.CharField()
+
+
+class ColorForm(forms.Form):
+    color = forms.CharField()
+
+
+class OkForm(forms.Form):
+    ok = forms.BooleanField()
+
+
+class ContextForm(forms.Form):
+    context = forms.CharField()
+
+
+asking = partial(mcp.tool, read_only=True, permission=everybody, asks=True)
+
+
+@asking()
+def test_streaming_elicitation(ctx: mcp.Context) -> str:
+    """Ask for a name."""
+    return f"Hello, {ctx.ask('user_name', NameForm, 'What is your name?')['name']}!"
+
+
+@asking()
+def test_missing_capability(ctx: mcp.Context) -> str:
+    """Need a model of the client."""
+    return ctx.sample("anything", "Say anything.", max_tokens=10).text
+
+
+@asking()
+def test_input_required_result_elicitation(ctx: mcp.Context) -> str:
+    """Ask for a name."""
+    return f"Hello, {ctx.ask('user_name', NameForm, 'What is your name?')['name']}!"
+
+
+@asking()
+def test_input_required_result_sampling(ctx: mcp.Context) -> str:
+    """Ask the client's model."""
+    return ctx.sample("capital_question", "What is the capital of France?", max_tokens=100).text
+
+
+@asking()
+def test_input_required_result_list_roots(ctx: mcp.Context) -> str:
+    """Ask which folders there are."""
+    return ", ".join(root.uri for root in ctx.roots("client_roots"))
+
+
+@asking()
+def test_input_required_result_request_state(ctx: mcp.Context) -> str:
+    """Ask for a tick."""
+    ctx.ask("confirm", OkForm, "Please confirm")
+    return "state-ok"
+
+
+@asking()
+def test_input_required_result_multiple_inputs(ctx: mcp.Context) -> str:
+    """Ask for a name, a greeting and folders at once."""
+    with ctx.together():
+        asked = ctx.ask("user_name", NameForm, "What is your name?")
+        greeting = ctx.sample("greeting", "Generate a greeting", max_tokens=50)
+        roots = ctx.roots("client_roots")
+    return f"{greeting.text} {asked['name']} in {len(roots)} folders."
+
+
+@asking()
+def test_input_required_result_multi_round(ctx: mcp.Context) -> str:
+    """Ask for a name, and then for a color."""
+    name = ctx.ask("step1", NameForm, "Step 1: What is your name?")["name"]
+    color = ctx.ask("step2", ColorForm, "Step 2: What is your favorite color?")["color"]
+    return f"{name} likes {color}."
+
+
+@asking()
+def test_input_required_result_tampered_state(ctx: mcp.Context) -> str:
+    """Go on after a tick only."""
+    ctx.confirm("Please confirm")
+    return "Confirmed."
+
+
+@asking()
+def test_input_required_result_capabilities(ctx: mcp.Context) -> str:
+    """Ask in the ways that the client knows."""
+    answers = []
+    with ctx.together():
+        if ctx.can_ask:
+            answers.append(ctx.ask("user_name", NameForm, "What is your name?"))
+        if ctx.can_sample:
+            answers.append(ctx.sample("greeting", "Generate a greeting", max_tokens=50))
+    return f"{len(answers)} answers."
+
+
+@mcp.prompt(permission=everybody, asks=True)
+def test_input_required_result_prompt(ctx: mcp.Context) -> str:
+    """A prompt that asks for its context."""
+    asked = ctx.ask("user_context", ContextForm, "What context should the prompt use?")
+    return f"Answer in the context: {asked['context']}"

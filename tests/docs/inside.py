@@ -17,7 +17,7 @@ from django.test import TestCase
 from shop.models import Customer, Order, Product, Ticket
 
 from mcp_django.signals import call_denied
-from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
 from tests.docs.pages import ROOT, blocks_of
 
 
@@ -313,6 +313,50 @@ class ExampleTests(TestCase):
             client.call_tool("mark_paid", number="A-2")
 
         assert "clerk tried to mark an order as paid" in mail.outbox[0].body
+
+    # Questions
+
+    def test_what_nobody_can_be_asked_goes_by_post(self):
+        answers = [
+            {}, {"answers": {"shipping": CANCEL}}, {"answers": {"shipping": DECLINE}},
+        ]  # fmt: skip
+
+        said = [
+            Client(user=self.ada, **one).call_tool("ship_by_post", number="A-2").text
+            for one in answers
+        ]
+
+        no = "Not shipped: the person said no."
+        assert said == ["A-2 went by post.", "A-2 went by post.", no]
+
+    def test_an_order_is_removed_with_a_tick_or_with_a_token(self):
+        plain = Client(user=self.ada)
+        asked = Client(user=self.ada, answers={"confirm": {"confirm": True}})
+
+        shown = plain.call_tool("remove_order", number="A-2").text
+        token = shown.rpartition('"confirmation": "')[2].removesuffix('".')
+        said = plain.call_tool("remove_order", number="A-2", confirmation=token).text
+
+        assert shown.startswith("Delete order A-2 of ")
+        assert said == "A-2 is deleted."
+        assert asked.call_tool("remove_order", number="A-1").text == "A-1 is deleted."
+
+    def test_a_form_and_a_model_are_asked_together(self):
+        client = Client(
+            user=self.ada, answers={"tone": {"tone": "warm"}, "line": "Thanks for everything."}
+        )
+
+        said = client.call_tool("draft_thanks", number="A-2").text
+
+        assert said == "Hello! Thanks for everything."
+        assert client.questions.keys() == {"tone", "line"}
+
+    def test_an_async_tool_asks(self):
+        client = Client(user=self.ada, answers={"shipping": {"carrier": "courier"}})
+
+        said = client.call_tool("ship_later", number="A-2").text
+
+        assert said == "A-2 will be fetched by courier."
 
     # Deployment
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.forms import Form
 
+import mcp_django as mcp
 from mcp_django.protocol.revisions import Era, Revision
-from mcp_django.testing import Client, ProtocolFailure
-from mcp_django.testing.client import HTTPAnswer
+from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
 from tests.docs.pages import ROOT, table
 from tests.shop.models import Order
 
@@ -111,6 +112,23 @@ def test_batches_work_where_the_table_says_so(asked):
 
     is_batch = answer.status == 200 and isinstance(json.loads(answer.body), list)
     assert is_batch == ("batches" in told)
+
+
+def decide(ctx: mcp.Context) -> str:
+    """Have a person decide."""
+    ctx.ask("decision", Form, "Well?")
+    return "Decided."
+
+
+def test_questions_are_asked_where_the_table_says_so(asked, add_tool):
+    client, told = asked
+    client.answers, client.capabilities = {"decision": {}}, {"elicitation": {}}
+    add_tool(decide, asks=True)
+
+    answer = client.call_tool("decide")
+
+    assert answer.is_error == ("questions" not in told)
+    assert ("decision" in client.questions) == ("questions" in told)
 
 
 @pytest.mark.parametrize(

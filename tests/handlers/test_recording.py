@@ -195,6 +195,46 @@ def test_a_prompt_that_refuses_its_arguments_has_failed(client, add_prompt):
     assert (only().kind, only().target, only().outcome) == ("prompt", "greet", "failed")
 
 
+def decide(ctx: mcp.Context) -> str:
+    """Have a person agree."""
+    ctx.confirm("Really?")
+    return "Done."
+
+
+def test_a_question_is_recorded_as_one_and_calls_no_receiver(staff, add_tool, hear):
+    add_tool(decide, asks=True)
+    client = Client(user=staff, record=True, answers={"confirm": {"confirm": True}})
+    heard = hear(signals.tool_called)
+
+    assert client.call_tool("decide").text == "Done."
+
+    assert [one.outcome for one in CallRecord.objects.order_by("pk")] == ["asked", "done"]
+    assert [record.outcome for record, _ in heard] == ["done"]
+
+
+def test_a_preview_with_a_token_is_recorded_as_a_question(client, add_tool):
+    add_tool(decide, asks=True)
+
+    client.call_tool("decide")
+
+    assert only().outcome == "asked"
+
+
+def test_the_state_of_questions_is_no_argument(staff, add_tool, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT_ARGUMENTS": True}
+    add_tool(decide, asks=True)
+    client = Client(user=staff, record=True, answers={"confirm": {"confirm": True}})
+
+    client.call_tool("decide")
+
+    last = CallRecord.objects.order_by("pk").last()
+    assert last.arguments == {
+        "name": "decide",
+        "arguments": {},
+        "inputResponses": {"confirm": {"action": "accept", "content": {"confirm": True}}},
+    }
+
+
 def test_a_crash_is_recorded_with_the_number_that_its_client_got(client):
     failure = refused(client, "tools/call", name="fail", arguments={"kind": "bug"})
 

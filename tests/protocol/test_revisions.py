@@ -36,6 +36,7 @@ SINCE = {
     "rich_elicitation": "2025-11-25",
     "any_structured_content": "2026-07-28",
     "result_type": "2026-07-28",
+    "input_required": "2026-07-28",
     "caching": "2026-07-28",
     "missing_resource_is_invalid_params": "2026-07-28",
     "disconnect_cancels": "2026-07-28",

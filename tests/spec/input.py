@@ -13,7 +13,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:members",
@@ -23,7 +22,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:declared",
@@ -33,7 +31,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:state-sealed",
@@ -43,7 +40,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:answers",
@@ -55,7 +51,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:declined",
@@ -65,7 +60,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="client/elicitation",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:any-worker",
@@ -75,7 +69,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
     ),
     Requirement(
         "input:single-use",
@@ -85,17 +78,37 @@ INPUT: tuple[Requirement, ...] = (
         chapter="basic/patterns/mrtr",
         looks_at="tools/call",
         added_in=V26,
-        missing=Missing.INPUT,
+    ),
+    Requirement(
+        "elicitation:flat-form",
+        number=183,
+        level=Level.MUST,
+        sentence="A form in a result is flat, and shown to clients that take forms.",
+        chapter="client/elicitation",
+        looks_at="a question to the client",
+        added_in=V26,
+        feature="input_required",
     ),
     Requirement(
         "elicitation:form",
         number=183,
         level=Level.MUST,
-        sentence="A form is flat, and shown to clients that take forms.",
+        sentence="A form is flat, and sent to clients that take forms.",
         chapter="client/elicitation",
         looks_at="a question to the client",
         added_in=V2506,
+        removed_in=V26,
         missing=Missing.CLIENT_REQUESTS,
+    ),
+    Requirement(
+        "elicitation:no-secrets",
+        number=184,
+        level=Level.MUST,
+        sentence="No form in a result asks for a secret.",
+        chapter="client/elicitation",
+        looks_at="a question to the client",
+        added_in=V26,
+        feature="input_required",
     ),
     Requirement(
         "elicitation:secrets",
@@ -105,6 +118,7 @@ INPUT: tuple[Requirement, ...] = (
         chapter="client/elicitation",
         looks_at="a question to the client",
         added_in=V2511,
+        removed_in=V26,
         missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(

@@ -31,7 +31,6 @@ class Missing(enum.Enum):
     CANCELLATION = "cancelling by notification"
     CLIENT_REQUESTS = "legacy questions to the client: elicitation, sampling, roots"
     HTTP_SSE = "the HTTP+SSE transport"
-    INPUT = "modern questions to the client: results that need input"
     LOGGING = "log messages to the client"
     OAUTH = "access tokens of an authorization server"
     RESUMPTION = "streams that go on after a lost connection"

@@ -15,13 +15,11 @@ EXCUSED = (
     "tools-call-sampling",
     "tools-call-elicitation",
     "elicitation-*",
-    "input-required-*",
     "server-sse-polling",
     "server-sse-multiple-streams",
     "resources-subscribe",
     "resources-unsubscribe",
     "server-session-lifecycle",
-    "server-stateless:*capability*",
     "server-stateless:*subscription*",
 )
 
@@ -30,6 +28,6 @@ EXCUSED = (
 def test_the_baseline_of_a_revision_excuses_missing_features_only(revision):
     entries = re.findall(r"^  - (\S+)$", baseline(revision).read_text(), re.MULTILINE)
 
-    assert entries
+    assert entries or "server: []" in baseline(revision).read_text()
     for entry in entries:
         assert any(fnmatch(entry, pattern) for pattern in EXCUSED), entry

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, assert_type
 
 import msgspec
+from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -124,6 +125,47 @@ assert_type(report(HttpRequest(), 2026), Revenue)
 def raw(request: HttpRequest, arguments: dict[str, Any]) -> dict[str, Any]:
     """Take what a schema allows."""
     return arguments
+
+
+class RefundForm(forms.Form):
+    amount = forms.DecimalField()
+
+
+@mcp.tool(asks=True, title=_("Refund"))
+def refund(ctx: mcp.Context, number: str) -> str:
+    """Refund an order."""
+    try:
+        with ctx.together():
+            answer = ctx.ask("amount", RefundForm, _("How much?"))
+            roots = ctx.roots()
+    except mcp.Declined as declined:
+        return "No." if declined.is_explicit else "Perhaps."
+    assert_type(roots, list[mcp.Root])
+    if ctx.can_sample:
+        said = ctx.sample("letter", ["Write a letter."], max_tokens=100, temperature=0.5)
+        assert_type(said, mcp.SampledMessage)
+    ctx.confirm(f"Refund {answer['amount']}?", digest=number)
+    return "Done."
+
+
+@mcp.tool(asks=True, destructive=True)
+async def refund_later(ctx: mcp.Context, number: str) -> str:
+    """Refund an order."""
+    answer = await ctx.aask("amount", RefundForm(initial={"amount": 5}), "How much?")
+    await ctx.aconfirm(_("Refund it?"), digest=str(answer["amount"]))
+    return "Done."
+
+
+@mcp.prompt(asks=True)
+def letter(ctx: mcp.Context) -> str:
+    """Write a letter."""
+    return str(ctx.ask("amount", RefundForm))
+
+
+@mcp.resource("shop://asked", asks=True)
+def asked(ctx: mcp.Context) -> str:
+    """What a person says."""
+    return str(ctx.ask("amount", RefundForm))
 
 
 assert_type(raw(HttpRequest(), {}), dict[str, Any])

@@ -45,6 +45,7 @@ class TicketExposure(mcp.ModelExposure):
 
 
 from shop import prompts as prompts
+from shop import questions as questions
 from shop import resources as resources
 from shop import serializer_tools as serializer_tools
 from shop import tools as tools

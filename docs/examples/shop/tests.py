@@ -45,3 +45,32 @@ class AssistantTests(TestCase):
 
 
 # docs: end tests
+
+
+# docs: start question_tests
+from mcp_django.testing import DECLINE
+
+
+class QuestionTests(TestCase):
+    fixtures = ["orders"]
+
+    def setUp(self):
+        self.admin = User.objects.create_superuser("ada")
+
+    def test_orders_are_shipped_as_the_person_says(self):
+        client = Client(user=self.admin, answers={"shipping": {"carrier": "post"}})
+
+        answer = client.call_tool("ship_order", number="A-2")
+
+        self.assertEqual(answer.text, "A-2 went by post in 1 parcels.")
+        self.assertEqual(
+            client.questions["shipping"]["params"]["message"], "How was order A-2 sent?"
+        )
+
+    def test_orders_stay_when_the_person_says_no(self):
+        client = Client(user=self.admin, answers={"confirm": DECLINE})
+
+        self.assertTrue(client.call_tool("remove_order", number="A-2").is_error)
+
+
+# docs: end question_tests

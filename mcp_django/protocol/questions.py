@@ -1,0 +1,176 @@
+"""What a server asks of a client in the middle of a call, and how it is answered."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from mcp_django.protocol.content import AudioContent, Content, ImageContent, TextContent
+from mcp_django.protocol.errors import INVALID_PARAMS, MISSING_CAPABILITY, ProtocolError
+
+ELICITATION = "elicitation/create"
+SAMPLING = "sampling/createMessage"
+ROOTS = "roots/list"
+#: What a client declares that can be asked so.
+NEEDED: dict[str, dict[str, Any]] = {
+    ELICITATION: {"elicitation": {"form": {}}},
+    SAMPLING: {"sampling": {}},
+    ROOTS: {"roots": {}},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One request to the client, without id: it travels inside a result."""
+
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_wire(self) -> dict[str, Any]:
+        return {"method": self.method, "params": self.params}
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What a person did with a form. `cancel`: it was closed without a choice."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class Root(msgspec.Struct, frozen=True):
+    """A folder or a file of the client, that the person lets it work with."""
+
+    uri: str
+    name: str | None = None
+
+
+class Roots(msgspec.Struct, frozen=True):
+    roots: list[Root]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledMessage:
+    """What the client's model wrote."""
+
+    content: Sequence[Content]
+    #: Which model it was, as the client says.
+    model: str
+    stop_reason: str = ""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(one.text for one in self.content if isinstance(one, TextContent))
+
+
+class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
+    text: str
+
+    def block(self) -> Content:
+        return TextContent(self.text)
+
+
+class Image(msgspec.Struct, frozen=True, tag="image", tag_field="type"):
+    data: str
+    mimeType: str
+
+    def block(self) -> Content:
+        return ImageContent(data=decoded(self.data), mime_type=self.mimeType)
+
+
+class Audio(msgspec.Struct, frozen=True, tag="audio", tag_field="type"):
+    data: str
+    mimeType: str
+
+    def block(self) -> Content:
+        return AudioContent(data=decoded(self.data), mime_type=self.mimeType)
+
+
+class Sampled(msgspec.Struct, frozen=True):
+    role: Literal["user", "assistant"]
+    content: Text | Image | Audio | list[Text | Image | Audio]
+    model: str
+    stopReason: str | None = None
+
+
+def decoded(data: str) -> bytes:
+    return base64.b64decode(data, validate=True)
+
+
+def read_form(answer: Any) -> Answered | None:
+    """What came back for a form, or None for what is no answer to one."""
+    try:
+        return msgspec.convert(answer, Answered)
+    except msgspec.ValidationError:
+        return None
+
+
+def read_roots(answer: Any) -> list[Root] | None:
+    try:
+        return msgspec.convert(answer, Roots).roots
+    except msgspec.ValidationError:
+        return None
+
+
+def read_sampled(answer: Any) -> SampledMessage | None:
+    try:
+        read = msgspec.convert(answer, Sampled)
+        parts = read.content if isinstance(read.content, list) else [read.content]
+        content = [one.block() for one in parts]
+    except (msgspec.ValidationError, binascii.Error, ValueError):
+        return None
+    return SampledMessage(content=content, model=read.model, stop_reason=read.stopReason or "")
+
+
+class InputParams(msgspec.Struct, frozen=True):
+    """What a client adds to a request that it sends again."""
+
+    inputResponses: dict[str, Any] | UnsetType = UNSET
+    requestState: str | UnsetType = UNSET
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        return {} if self.inputResponses is UNSET else self.inputResponses
+
+    @property
+    def state(self) -> str | None:
+        return None if self.requestState is UNSET else self.requestState
+
+
+INPUT = frozenset(InputParams.__struct_fields__)
+
+
+def parse_input(params: Mapping[str, Any]) -> InputParams:
+    """Raises ProtocolError -32602 for members that are none."""
+    try:
+        return msgspec.convert(params, InputParams)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(INVALID_PARAMS, f"Invalid params: {error}") from None
+
+
+def takes(capabilities: Mapping[str, Any], method: str) -> bool:
+    """Whether a client with these capabilities may be asked so."""
+    (name,) = NEEDED[method]
+    declared = capabilities.get(name)
+    if not isinstance(declared, Mapping):
+        return False
+    # "An empty capabilities object is equivalent to declaring support for form mode only."
+    return method != ELICITATION or "form" in declared or "url" not in declared
+
+
+def missing_capability(methods: Iterable[str]) -> ProtocolError:
+    """The refusal of a call that has to ask in ways that the client did not declare."""
+    needed: dict[str, Any] = {}
+    for method in methods:
+        needed |= NEEDED[method]
+    return ProtocolError(
+        MISSING_CAPABILITY,
+        f"This request needs a client that declares: {', '.join(needed)}.",
+        {"requiredCapabilities": needed},
+        status=400,
+    )
