@@ -53,6 +53,8 @@ class Config:
     max_batch: int = 50
     #: Longest answer, in bytes. A longer page ends early, with a cursor.
     max_response: int = 1024 * 1024
+    #: Largest file that an argument of a tool may hold, in bytes. It travels as base64 in a body.
+    max_file: int = 2 * 1024 * 1024
     #: Rows in a page when the caller names no limit.
     page_size: int = 25
     #: Most rows that a caller may ask for at once.

@@ -20,6 +20,7 @@ INSTALLED_APPS = [
     "tests.shop",
     "tests.nasty",
     "tests.library",
+    "tests.workshop",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

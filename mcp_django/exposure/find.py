@@ -178,16 +178,22 @@ def page_limit(given: Any) -> int:
 
 
 def get_record(
-    rights: Rights, exposure: ModelExposure, pk: Any, *, fields: Sequence[str] | None = None
+    rights: Rights,
+    exposure: ModelExposure,
+    pk: Any,
+    *,
+    fields: Sequence[str] | None = None,
+    using: str | None = None,
 ) -> bytes:
     """One record as an encoded JSON object, with its texts whole.
 
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
+    With `using` it is read there: what was just written is on no replica yet.
     """
     check_shows_records(exposure)
     shape = shape_of(reach_of(rights, exposure), fields, whole=True)
-    rows = row_of(rights, exposure, pk, shape=shape)
+    rows = row_of(rights, exposure, pk, shape=shape, using=using)
     encoded = encoder.encode(rows.records()[0])
     if len(encoded) > longest_answer():
         raise QueryError(
@@ -198,14 +204,14 @@ def get_record(
     return encoded
 
 
-def row_of(rights: Rights, exposure: ModelExposure, pk: Any, *, shape: Shape) -> Rows:
+def row_of(
+    rights: Rights, exposure: ModelExposure, pk: Any, *, shape: Shape, using: str | None = None
+) -> Rows:
     """The row with a key, as far as a shape takes it. Raises NotFound as `get_record` does."""
     reach = reach_of(rights, exposure)
-    base = settled(rights.rows(exposure.model))
-    missing = NotFound(
-        f"There is no {exposure.label} with the key {values.quoted(pk)}. "
-        f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
-    )
+    rows = rights.rows(exposure.model)
+    base = settled(rows) if using is None else rows.using(using)
+    missing = missing_record(exposure, pk)
     try:
         key = key_conditions(reach, pk, using=base.db)
     except QueryError:
@@ -223,10 +229,17 @@ def row_of(rights: Rights, exposure: ModelExposure, pk: Any, *, shape: Shape) ->
         wanted=Wanted(filters=key),
         using=base.db,
     )
-    rows = search.rows(None, most=1)
-    if not rows.count:
+    found = search.rows(None, most=1)
+    if not found.count:
         raise missing
-    return rows
+    return found
+
+
+def missing_record(exposure: ModelExposure, pk: Any) -> NotFound:
+    return NotFound(
+        f"There is no {exposure.label} with the key {values.quoted(pk)}. "
+        f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
+    )
 
 
 def longest_answer() -> int:

@@ -31,6 +31,7 @@ from mcp_django.exposure.generic_tools import (
 from mcp_django.exposure.links import changes_of, file_fields, file_links
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools import Outcome, PendingCall, code_uri
+from mcp_django.exposure.write_tools import WRITE_TOOLS
 from mcp_django.protocol.content import ResourceContents
 from mcp_django.protocol.results import ToolResult
 
@@ -215,5 +216,6 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(aggregate_records, title="Aggregate records"),
         RecordTool(list_resources, title="List resources"),
         ResourceReader(read_resource, title="Read a resource"),
+        *WRITE_TOOLS,
     )
 }

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from mcp_django.exposure.permissions import Rights
 
-#: The generic tools. Their number does not grow with the number of models.
-BUILT_IN = frozenset(
+#: The generic tools that change records.
+WRITES = frozenset({"create_record", "update_record", "delete_record"})
+#: All generic tools. Their number does not grow with the number of models.
+BUILT_IN = WRITES | frozenset(
     {
         "list_models",
         "describe_model",

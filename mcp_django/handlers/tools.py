@@ -9,6 +9,7 @@ from django.utils.translation import get_language
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure import write_rights
 from mcp_django.exposure.functions import FunctionTool
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.plain_users import is_plain
@@ -16,6 +17,7 @@ from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.registry import registry
 from mcp_django.exposure.tool_decisions import definition_of, exists
 from mcp_django.exposure.tools import Outcome, Tool
+from mcp_django.exposure.write_tools import WriteTool
 from mcp_django.handlers.limits import check_tool
 from mcp_django.handlers.lists import page
 from mcp_django.principal import Principal
@@ -41,7 +43,11 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     found = [definition_of(rights, tool) for tool in tools if exists(rights, tool)]
     cursor = parse_params("tools/list", params).cursor
     result = page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
-    if cursor is None and is_plain(context.principal.user) and not any(map(asks_site, tools)):
+    if (
+        cursor is None
+        and is_plain(context.principal.user)
+        and not any(asks_site(tool, rights) for tool in tools)
+    ):
         kept = KeptList(tools=tools, result=result)
         context.principal.kept[KeptList, get_language()] = kept
     return result
@@ -63,8 +69,10 @@ def kept_list(principal: Principal, params: dict[str, Any]) -> ListResult | None
     return kept.result if params.keys() <= {"_meta"} else None
 
 
-def asks_site(tool: Tool) -> bool:
+def asks_site(tool: Tool, rights: Rights) -> bool:
     """Whether code of the site decides who may know of the tool."""
+    if isinstance(tool, WriteTool):
+        return write_rights.asks_site(rights)
     if tool.name in RECORD_TOOLS:
         return False
     is_ours = isinstance(tool, FunctionTool) and type(tool).exists_for is FunctionTool.exists_for

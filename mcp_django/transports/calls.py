@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.budget import lift_deadlines
-from mcp_django.exposure.tools import BUILT_IN, Lane, code_uri
+from mcp_django.exposure.tools import BUILT_IN, WRITES, Lane, code_uri
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.render import notification as encode_notification
 from mcp_django.transports.async_tools import Tool, begin, outcome_of
@@ -177,7 +177,7 @@ def respond(service: Service) -> Outcome:
 
 def lane_of(exchange: Exchange) -> Lane:
     """Code of the project may be slow. Everything of ours is quick, or told to stop."""
-    is_ours = all(name in BUILT_IN for name in tools_called(exchange))
+    is_ours = all(name in BUILT_IN - WRITES for name in tools_called(exchange))
     if is_ours and not any(code_uri(uri) for uri in uris_named(exchange)):
         return Lane.QUERY
     return Lane.WORK

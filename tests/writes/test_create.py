@@ -1,0 +1,195 @@
+"""A record is created as the add form would, with its defaults, its rules and its log."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.files.storage import FileSystemStorage
+
+from tests.workshop.admin import ThingAdmin, site
+from tests.workshop.models import Tag, Thing
+
+pytestmark = pytest.mark.django_db
+
+
+def create(client, inlines=None, **values):
+    given = {} if inlines is None else {"inlines": inlines}
+    return client.call_tool("create_record", model="workshop.thing", values=values, **given)
+
+
+def content_of(file):
+    with file.open() as opened:
+        return opened.read()
+
+
+def encoded(content):
+    return base64.b64encode(content).decode()
+
+
+def test_what_is_not_sent_is_what_the_add_form_shows(client):
+    answer = create(client, title="Ünïcode Title", day="2026-01-01")
+
+    assert not answer.is_error, answer.text
+    made = Thing.objects.get()
+    assert answer.structured["pk"] == made.pk
+    assert answer.structured["record"]["title"] == "Ünïcode Title"
+    assert made.slug == "unicode-title"
+    assert (made.state, made.high, made.rank, made.data) == ("new", 9, 1, {})
+    assert made.made_at is not None
+    assert "through an assistant: mcp_django.testing" in LogEntry.objects.get().change_message
+
+
+def test_a_slug_that_is_sent_is_not_made_of_the_title(client):
+    create(client, title="A title", slug="other")
+
+    assert Thing.objects.get().slug == "other"
+
+
+def test_every_fault_is_told_and_nothing_is_created(client, thing):
+    answer = create(client, day="x", group="g", number=1)
+
+    assert answer.is_error
+    assert "day: 'x' is not a day such as 2026-01-31." in answer.text
+    assert Thing.objects.count() == 1
+
+    answer = create(client, group="g", number=1)
+
+    assert "title: This field is required. (You did not send this field.)" in answer.text
+    assert "already exists" in answer.text
+
+
+def test_initial_values_of_the_site_hold(client, monkeypatch):
+    monkeypatch.setattr(
+        ThingAdmin, "get_changeform_initial_data", lambda self, request: {"note": "from the site"}
+    )
+
+    create(client, title="T")
+
+    assert Thing.objects.get().note == "from the site"
+
+
+def test_rows_are_created_along(client):
+    answer = create(client, title="T", inlines={"parts": [{"name": "p"}, {"name": "q"}]})
+
+    assert not answer.is_error, answer.text
+    assert sorted(Thing.objects.get().parts.values_list("name", "quantity")) == [
+        ("p", 1),
+        ("q", 1),
+    ]
+    assert answer.structured["changed"] == ["title", "slug", "parts"]
+
+
+def test_what_the_site_says_comes_with_the_answer(client):
+    answer = create(client, title="T")
+
+    (message,) = answer.structured["messages"]
+    assert message["level"] == "success"
+    assert "was added successfully" in message["text"]
+
+
+def test_a_key_makes_two_calls_one(client):
+    call = {"model": "workshop.tag", "values": {"name": "x"}, "idempotency_key": "k1"}
+
+    first = client.call_tool("create_record", **call)
+    second = client.call_tool("create_record", **call)
+    other = client.call_tool("create_record", **{**call, "values": {"name": "y"}})
+
+    assert first.structured == second.structured
+    assert other.is_error
+    assert Tag.objects.count() == 1
+
+
+def test_a_call_that_failed_can_be_sent_again_with_its_key(client):
+    call = {"model": "workshop.tag", "idempotency_key": "k1"}
+
+    assert client.call_tool("create_record", **call, values={"name": ""}).is_error
+    assert not client.call_tool("create_record", **call, values={"name": "x"}).is_error
+
+
+# Files
+
+
+def test_files_come_as_base64_and_are_named_by_the_last_part(client):
+    paper = {"filename": "..\\..\\a/../new.txt", "data": encoded(b"new")}
+
+    answer = create(client, title="T", paper=paper)
+
+    assert not answer.is_error, answer.text
+    made = Thing.objects.get()
+    assert content_of(made.paper) == b"new"
+    assert made.paper.name == "papers/new.txt"
+
+
+def test_a_file_is_replaced_and_taken_away(client, thing):
+    def update(**values):
+        return client.call_tool(
+            "update_record", model="workshop.thing", pk=thing.pk, values=values
+        )
+
+    assert not update(paper={"filename": "b.txt", "data": encoded(b"b")}).is_error
+    thing.refresh_from_db()
+    assert content_of(thing.paper) == b"b"
+    assert not update(paper=None, picture=None).is_error
+    thing.refresh_from_db()
+    assert (thing.paper.name, thing.picture.name) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ({"filename": "a", "data": "not base64!"}, "not base64"),
+        ({"filename": "a", "data": "YQ"}, "not base64"),
+        ({"filename": "a", "data": "ü" * 4}, "not base64"),
+        ({"filename": "a", "data": 5}, "A file is"),
+        ({"filename": "a"}, "A file is"),
+        ({"filename": "a", "data": "", "more": 1}, "A file is"),
+        ({"filename": "..", "data": "YQ=="}, "not a name"),
+        ({"filename": "", "data": "YQ=="}, "not a name"),
+        ({"filename": "a/", "data": "YQ=="}, "not a name"),
+        ({"filename": "a\nb", "data": "YQ=="}, "not a name"),
+        ({"filename": "a", "data": ""}, "empty"),
+        ([], "A file is"),
+        ("YQ==", "A file is"),
+    ],
+)
+def test_what_is_no_file_is_refused(file, words, client):
+    answer = create(client, title="T", paper=file)
+
+    assert answer.is_error
+    assert f"paper: {''}" in answer.text
+    assert words in answer.text
+    assert not Thing.objects.exists()
+
+
+def test_a_file_beyond_the_cap_is_refused(client, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_FILE": 10}
+
+    for size in (11, 12, 100):
+        answer = create(client, title="T", paper={"filename": "a", "data": encoded(b"x" * size)})
+        assert "paper: The file is larger than 10 bytes." in answer.text
+    answer = create(client, title="T", paper={"filename": "a", "data": encoded(b"x" * 10)})
+    assert not answer.is_error
+
+
+def test_stored_files_are_never_opened(client, thing, monkeypatch):
+    opened = []
+    monkeypatch.setattr(FileSystemStorage, "size", lambda *args: opened.append(args))
+    monkeypatch.setattr(FileSystemStorage, "_open", lambda *args: opened.append(args))
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"}
+    )
+
+    assert not answer.is_error
+    assert opened == []
+
+
+def test_the_registered_admin_is_never_touched(client, thing):
+    registered = site._registry[Thing]
+    before = dict(vars(registered))
+
+    create(client, title="T", number=5)
+
+    assert dict(vars(registered)) == before

@@ -1,0 +1,304 @@
+"""Records are deleted as the admin would, after somebody was shown what goes along."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from mcp_django.levels import Level
+from tests.clients import CheckedClient
+from tests.workshop.admin import JobAdmin, TagAdmin
+from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Thing
+
+pytestmark = pytest.mark.django_db
+
+
+def delete(client, model="workshop.thing", **arguments):
+    return client.call_tool("delete_record", model=model, **arguments)
+
+
+def agree(client, preview, model="workshop.thing", **arguments):
+    token = preview.structured["confirmation"]
+    return delete(client, model, confirmation=token, **arguments)
+
+
+def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing, boss):
+    shown = delete(client, pk=thing.pk)
+
+    assert shown.structured["would_delete"]["workshop.part"] == 3
+    assert shown.structured["and_records_of_other_kinds"] is True  # scraps, and rows between
+    assert "scrap" not in shown.text
+    assert shown.structured["examples"][0]["title"] == "T"
+    assert "Nothing was deleted." in shown.structured["next"]
+    assert Thing.objects.exists()
+
+    done = agree(client, shown, pk=thing.pk)
+
+    assert not done.is_error, done.text
+    assert done.structured["deleted"]["workshop.thing"] == 1
+    assert done.structured["keys"] == [thing.pk]
+    assert [model.objects.count() for model in (Thing, Part, Scrap)] == [0, 0, 0]
+    entry = LogEntry.objects.get()
+    assert (entry.user, entry.change_message) == (
+        boss,
+        "Through an assistant: mcp_django.testing",
+    )
+
+
+def test_several_records_go_together(client, tags):
+    keys = [one.pk for one in tags]
+
+    shown = delete(client, "workshop.tag", pk=[*keys, keys[0], str(keys[1])])
+    done = agree(client, shown, "workshop.tag", pk=[*keys, keys[0], str(keys[1])])
+
+    assert shown.structured["records"] == 3
+    assert done.structured["deleted"] == {"workshop.tag": 3}
+    assert not Tag.objects.exists()
+    assert LogEntry.objects.exclude(change_message="").count() == 3
+
+
+def test_filters_choose_what_is_deleted(client, tags):
+    query = {"filters": {"name__in": ["red", "blue"]}, "exclude": {"name": "blue"}}
+
+    shown = delete(client, "workshop.tag", **query)
+    done = agree(client, shown, "workshop.tag", **query)
+
+    assert shown.structured["keys"] == [tags[0].pk]
+    assert done.structured["deleted"] == {"workshop.tag": 1}
+    assert sorted(Tag.objects.values_list("name", flat=True)) == ["blue", "old"]
+
+
+def test_what_came_to_match_after_it_was_shown_is_not_deleted(client, tags):
+    query = {"filters": {"name__startswith": "b"}}
+    shown = delete(client, "workshop.tag", **query)
+    Tag.objects.create(name="black")
+
+    refused = agree(client, shown, "workshop.tag", **query)
+
+    assert refused.is_error
+    assert "no longer what was shown" in refused.text
+    assert Tag.objects.count() == 4
+
+
+def test_what_is_protected_cannot_be_confirmed(client, thing):
+    keeper = Keeper.objects.create(thing=thing)
+
+    shown = delete(client, pk=thing.pk)
+
+    assert shown.structured["protected_by"] == {"workshop.keeper": 1}
+    assert "confirmation" not in shown.structured
+    assert "cannot be deleted" in shown.structured["next"]
+    keeper.delete()
+    good = delete(client, pk=thing.pk)
+    Keeper.objects.create(thing=thing)
+    refused = agree(client, good, pk=thing.pk)
+    assert refused.structured["deleted"] is None
+    assert Thing.objects.exists()
+
+
+@pytest.mark.exposure(Keeper=None)
+def test_what_protects_is_not_named_where_it_is_hidden(client, thing):
+    Keeper.objects.create(thing=thing)
+
+    shown = delete(client, pk=thing.pk)
+
+    assert shown.structured["and_records_of_other_kinds"] is True
+    assert "keeper" not in shown.text.lower()
+    assert "confirmation" not in shown.structured
+
+
+def test_who_may_not_delete_what_goes_along_deletes_nothing(make_user, thing):
+    clerk = make_user("clerk", "view_thing", "delete_thing", "view_part", is_staff=True)
+
+    shown = delete(CheckedClient(user=clerk), pk=thing.pk)
+
+    assert shown.structured["permission_lacking_for"] == ["workshop.part"]
+    assert "confirmation" not in shown.structured
+
+
+@pytest.mark.parametrize(
+    "confirmation", ["true", "yes", "x" * 5000, "eyJhbGciOiJub25lIn0.e30.", "ü"]
+)
+def test_a_forged_confirmation_deletes_nothing(confirmation, client, thing):
+    answer = delete(client, pk=thing.pk, confirmation=confirmation)
+
+    assert answer.is_error
+    assert "not valid" in answer.text
+    assert Thing.objects.exists()
+
+
+@pytest.mark.parametrize("confirmation", [True, 1, {}, ["x"]])
+def test_a_confirmation_is_a_text_that_we_made(confirmation, client, thing):
+    answer = delete(client, pk=thing.pk, confirmation=confirmation)
+
+    assert answer.is_error
+    assert Thing.objects.exists()
+
+
+def test_an_unknown_argument_is_no_confirmation(client, thing):
+    answer = delete(client, pk=thing.pk, confirm=True)
+
+    assert answer.is_error
+    assert Thing.objects.exists()
+
+
+def test_a_confirmation_is_good_for_one_call_of_one_person(client, make_user, tags):
+    red, blue, _ = tags
+    other = CheckedClient(user=make_user("other", is_staff=True, is_superuser=True))
+    shown = delete(client, "workshop.tag", pk=red.pk)
+
+    assert agree(other, shown, "workshop.tag", pk=red.pk).is_error
+    assert agree(client, shown, "workshop.tag", pk=blue.pk).is_error
+    assert agree(client, shown, "workshop.tag", filters={"id": red.pk}).is_error
+    assert Tag.objects.count() == 3
+    assert not agree(client, shown, "workshop.tag", pk=red.pk).is_error
+    Tag.objects.create(pk=red.pk, name="red")
+    again = agree(client, shown, "workshop.tag", pk=red.pk)
+    assert "used already" in again.text
+    assert Tag.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "Name the records"),
+        ({"pk": 1, "filters": {"id": 1}}, "Name the records"),
+        ({"filters": {}}, "Name the records"),
+        ({"any_of": [{"id": 1}, {}]}, "Name the records"),
+        ({"any_of": []}, "Name the records"),
+        ({"pk": 1, "exclude": {}}, "Name the records"),
+        ({"pk": []}, "Nothing was done."),
+        ({"filters": {"id": 0}}, "Nothing was done."),
+        ({"pk": 10**9}, "There is no workshop.tag with the key 1000000000."),
+        ({"pk": [1, 10**9, "x", 10**40]}, "There is no workshop.tag with these keys: "),
+        ({"pk": list(range(10_000))}, "Name between 1 and 1000 records; these are 10000."),
+        ({"filters": {"is_active": True}}, "cannot be used in filters"),
+    ],
+)
+def test_what_names_no_records_deletes_none(arguments, words, client, tags):
+    answer = delete(client, "workshop.tag", **arguments)
+
+    assert answer.is_error
+    assert words in answer.text
+    assert Tag.objects.count() == 3
+
+
+def test_filters_that_match_too_many_are_refused(client, db):
+    Tag.objects.bulk_create(Tag(name=str(at)) for at in range(1001))
+
+    answer = delete(client, "workshop.tag", filters={"id__gt": 0})
+
+    assert "More than 1000 records match." in answer.text
+
+
+def test_records_that_one_may_not_see_are_missing(client, make_user):
+    mine = Job.objects.create(tenant="b", name="mine")
+    theirs = Job.objects.create(tenant="x", name="theirs")
+
+    shown = delete(client, "workshop.job", pk=[mine.pk, theirs.pk])
+    missing = delete(client, "workshop.job", pk=[mine.pk, 999])
+
+    assert shown.text.replace(str(theirs.pk), "999") == missing.text
+    one = delete(client, "workshop.job", pk=theirs.pk)
+    assert one.text.startswith(f"There is no workshop.job with the key {theirs.pk}.")
+    assert Job.objects.count() == 2
+
+
+def test_objects_that_the_site_protects_one_by_one_stay(client, monkeypatch):
+    monkeypatch.setattr(
+        JobAdmin,
+        "has_delete_permission",
+        lambda self, request, obj=None: obj is None or obj.name != "kept",
+    )
+    kept = Job.objects.create(tenant="b", name="kept")
+    other = Job.objects.create(tenant="b", name="other")
+
+    assert "You may not do this." in delete(client, "workshop.job", pk=kept.pk).text
+    several = delete(client, "workshop.job", pk=[kept.pk, other.pk])
+
+    assert f"You may not delete the record with the key {kept.pk}." in several.text
+    assert Job.objects.count() == 2
+
+
+def test_where_the_site_has_no_action_for_several_each_goes_by_itself(client, tags, monkeypatch):
+    seen = []
+    monkeypatch.setattr(TagAdmin, "get_actions", lambda self, request, **more: {})
+    monkeypatch.setattr(
+        TagAdmin, "delete_model", lambda self, request, obj: (seen.append(obj), obj.delete())
+    )
+    keys = [one.pk for one in tags]
+
+    done = agree(client, delete(client, "workshop.tag", pk=keys), "workshop.tag", pk=keys)
+
+    assert not done.is_error, done.text
+    assert len(seen) == 3
+    assert done.structured["messages"][0]["level"] == "success"
+
+
+def test_a_site_that_only_marks_records_as_deleted_is_believed(client, tags, monkeypatch):
+    monkeypatch.setattr(
+        TagAdmin,
+        "delete_model",
+        lambda self, request, obj: Tag.objects.filter(pk=obj.pk).update(is_active=False),
+    )
+    shown = delete(client, "workshop.tag", pk=tags[0].pk)
+
+    done = agree(client, shown, "workshop.tag", pk=tags[0].pk)
+
+    assert not done.is_error
+    tags[0].refresh_from_db()
+    assert tags[0].is_active is False
+
+
+def test_a_view_that_does_not_delete_is_not_believed(client, tags, monkeypatch):
+    from django.contrib import messages
+    from django.http import HttpResponseRedirect
+
+    original = TagAdmin.delete_view
+
+    def delete_view(self, request, object_id, extra_context=None):
+        if request.method == "GET":
+            return original(self, request, object_id, extra_context)
+        messages.error(request, "Not on Sundays.")
+        return HttpResponseRedirect("/")
+
+    monkeypatch.setattr(TagAdmin, "delete_view", delete_view)
+    shown = delete(client, "workshop.tag", pk=tags[0].pk)
+
+    refused = agree(client, shown, "workshop.tag", pk=tags[0].pk)
+
+    assert refused.is_error
+    assert refused.text == "Nothing was deleted. Not on Sundays."
+
+
+def test_a_view_without_a_page_deletes_nothing(client, tags, monkeypatch):
+    from django.http import HttpResponse
+
+    monkeypatch.setattr(TagAdmin, "delete_view", lambda *args, **more: HttpResponse())
+
+    assert "shows no page" in delete(client, "workshop.tag", pk=tags[0].pk).text
+
+
+def test_records_that_the_admin_does_not_show_are_not_deleted_with_others(client, monkeypatch):
+    jobs = [Job.objects.create(tenant="b", name=str(at)) for at in range(2)]
+    calls = []
+
+    def get_queryset(self, request):
+        calls.append(request)
+        rows = Job.objects.all()
+        # Those of our own questions, not those of the pages.
+        return rows if getattr(request, "mcp", None) is None else rows.exclude(pk=jobs[0].pk)
+
+    monkeypatch.setattr(JobAdmin, "get_queryset", get_queryset)
+
+    answer = delete(client, "workshop.job", pk=[one.pk for one in jobs])
+
+    assert "does not show all of these records" in answer.text
+
+
+@pytest.mark.exposure(Tag={"level": Level.ACT})
+def test_below_the_level_write_nothing_is_deleted(client, tags):
+    answer = delete(client, "workshop.tag", pk=tags[0].pk)
+
+    assert answer.is_error
+    assert answer.text.startswith("You cannot delete records of workshop.tag. You can delete")

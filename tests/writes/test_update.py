@@ -1,0 +1,336 @@
+"""A record is changed as the form of the admin would, and nothing but what was sent."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.utils import translation
+
+from tests.workshop.models import Tag
+
+pytestmark = pytest.mark.django_db
+
+
+def update(client, thing, **values):
+    return client.call_tool("update_record", model="workshop.thing", pk=thing.pk, values=values)
+
+
+def changed(before, after):
+    return {name for name in before if before[name] != after[name]}
+
+
+@pytest.fixture(params=["en", "de"])
+def language(request, settings):
+    settings.LANGUAGE_CODE = request.param
+    settings.USE_THOUSAND_SEPARATOR = True
+    settings.TIME_ZONE = "Europe/Berlin"
+    with translation.override(request.param):
+        yield request.param
+
+
+def test_one_field_that_is_sent_changes_one_field(client, thing, snapshot, language):
+    before = snapshot(thing)
+
+    answer = update(client, thing, title="new")
+
+    assert not answer.is_error, answer.text
+    assert changed(before, snapshot(thing)) == {"title"}
+    assert answer.structured["changed"] == ["title"]
+    assert answer.structured["record"]["title"] == "new"
+
+
+def test_repeating_what_is_stored_changes_nothing(client, thing, snapshot, language):
+    before = snapshot(thing)
+
+    answer = update(client, thing, count=12345, state="paid", at="2026-01-02T03:04:05.678901Z")
+
+    assert answer.structured["changed"] == []
+    assert snapshot(thing) == before
+
+
+SAME = object()
+VALUES = [
+    ("note", "a\nb", SAME),
+    ("note", "a\r\nb <b>&amp;</b> \"'", SAME),
+    ("note", " outer ", "outer"),
+    ("newlines", "\n\nkept", "kept"),
+    ("note", "", ""),
+    ("note", None, ""),
+    ("count", 1234567, SAME),
+    ("count", "1234567", 1234567),
+    ("ratio", 0.5, SAME),
+    ("ratio", 1e300, SAME),
+    ("price", "9.125", Decimal("9.125")),
+    ("price", 1234.5, Decimal("1234.5")),
+    ("local_price", "1234.125", Decimal("1234.125")),
+    ("local_price", 1234567.125, Decimal("1234567.125")),
+    ("is_on", False, False),
+    ("is_odd", True, True),
+    ("is_odd", None, None),
+    ("day", "2030-12-31", date(2030, 12, 31)),
+    ("day", None, None),
+    ("day_in_parts", "2030-12-31", date(2030, 12, 31)),
+    ("day_in_parts", None, None),
+    ("at", "2030-01-02T03:04:05.123456Z", datetime(2030, 1, 2, 3, 4, 5, 123456, UTC)),
+    ("at", "2030-01-02", datetime(2030, 1, 1, 23, 0, tzinfo=UTC)),
+    ("at", None, None),
+    ("at_in_one", "2030-07-02T03:04:05.5+05:00", datetime(2030, 7, 1, 22, 4, 5, 500000, UTC)),
+    ("at_in_one", "2026-10-25T02:30:00+01:00", datetime(2026, 10, 25, 1, 30, tzinfo=UTC)),
+    ("made_at", "2030-01-02T03:04:05", datetime(2030, 1, 2, 2, 4, 5, tzinfo=UTC)),
+    ("clock", "23:59:59.000001", time(23, 59, 59, 1)),
+    ("span", "P1DT2H", timedelta(days=1, hours=2)),
+    ("span", "1 02:00:00.000005", timedelta(days=1, hours=2, microseconds=5)),
+    ("data", {"x": [1, None, "ü"]}, SAME),
+    ("data", [], SAME),
+    ("data", "text", SAME),
+    ("data_or_null", {"n": None}, SAME),
+    ("data_or_null", None, None),
+    ("mail", "x@example.org", SAME),
+    ("link", "https://example.org/?a=1&b=2", SAME),
+    ("address", "::1", SAME),
+    ("address", None, None),
+    ("state", "done", SAME),
+    ("radio", "a", SAME),
+    ("radio", "", SAME),
+    ("radio", None, ""),
+    ("rank", 1, SAME),
+    ("rank", "1", 1),
+    ("pair", "p,q", SAME),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "stored"), VALUES)
+def test_every_widget_takes_a_json_value(name, value, stored, client, thing, snapshot, language):
+    before = snapshot(thing)
+
+    answer = update(client, thing, **{name: value})
+
+    assert not answer.is_error, answer.text
+    after = snapshot(thing)
+    assert after[name] == (value if stored is SAME else stored)
+    assert changed(before, after) <= {name}
+
+
+def test_a_uuid_is_a_text(client, thing):
+    value = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
+
+    assert not update(client, thing, reference=value).is_error
+    thing.refresh_from_db()
+    assert str(thing.reference) == value
+
+
+def test_related_records_are_named_by_keys(client, thing, tags, snapshot, language):
+    _, blue, _ = tags
+    for name in ("tag", "tag_raw", "tag_searched", "tag_active"):
+        assert not update(client, thing, **{name: blue.pk}).is_error
+        assert snapshot(thing)[f"{name}_id"] == blue.pk
+        assert not update(client, thing, **{name: None}).is_error
+        assert snapshot(thing)[f"{name}_id"] is None
+    for name in ("tags", "tags_raw", "tags_searched", "tags_aside", "tags_boxes", "tags_active"):
+        assert not update(client, thing, **{name: [str(blue.pk)]}).is_error
+        assert snapshot(thing)[name] == [blue.pk]
+        assert not update(client, thing, **{name: []}).is_error
+        assert snapshot(thing)[name] == []
+
+
+def test_related_records_are_found_by_text_and_several_are_told_apart(client, thing, tags):
+    Tag.objects.create(name="blueish")
+
+    assert not update(client, thing, tag="red", tags=["ueis"]).is_error
+    answer = update(client, thing, tag="blue")
+
+    assert answer.is_error
+    assert f"tag: 2 tags match 'blue': {tags[1].pk}: blue" in answer.text
+    assert "str of" not in answer.text
+
+
+REFUSED = [
+    {"state": "nope"},
+    {"state": None},
+    {"state": ["new"]},
+    {"rank": 7},
+    {"rank": None},
+    {"rank": True},
+    {"radio": "zz"},
+    {"tag": 999},
+    {"tag": True},
+    {"tag": [1]},
+    {"tag": "nobody"},
+    {"tags": [999]},
+    {"tags": 1},
+    {"tags": None},
+    {"tags_raw": ["1,2"]},
+    {"tag_searched": {}},
+    {"is_on": "false"},
+    {"is_on": None},
+    {"is_odd": "true"},
+    {"day": "soon"},
+    {"day": "2026-02-30"},
+    {"day": 5},
+    {"day_in_parts": "2050-01-01"},
+    {"at": "2030-13-01"},
+    {"at": "2026-03-29T02:30:00"},
+    {"at": "2026-10-25T02:30:00+01:00"},
+    {"at": "9999-12-31T23:59:59-23:00"},
+    {"at": None, "made_at": None},
+    {"clock": "25:00"},
+    {"span": "long"},
+    {"address": "x"},
+    {"mail": "x"},
+    {"title": ""},
+    {"title": None},
+    {"title": "x" * 51},
+    {"title": ["a"]},
+    {"title": 5},
+    {"note": "a\x00b"},
+    {"note": {"a": 1}},
+    {"count": "1,5x"},
+    {"count": 1.5},
+    {"count": True},
+    {"count": 10**30},
+    {"count": "1e400"},
+    {"ratio": "nan"},
+    {"ratio": "Infinity"},
+    {"price": "9" * 5000},
+    {"number": None},
+    {"reference": "x"},
+    {"high": 500},
+    {"high": -5},
+    {"pair": ["a"]},
+    {"paper": "text"},
+    {"picture": {"filename": "x.png", "data": "bm8gcGljdHVyZQ=="}},
+]
+
+
+@pytest.mark.parametrize("values", REFUSED, ids=lambda one: str(one)[:40])
+def test_what_a_field_cannot_take_is_refused_by_its_name(
+    values, client, thing, snapshot, settings
+):
+    settings.TIME_ZONE = "Europe/Berlin"
+    before = snapshot(thing)
+
+    answer = update(client, thing, **values)
+
+    assert answer.is_error
+    assert answer.text.startswith("Nothing was saved.\n")
+    *_, name = values
+    assert f"\n{name}: " in answer.text or "low_below_high" in answer.text
+    assert snapshot(thing) == before
+
+
+def test_all_faults_are_told_at_once(client, thing):
+    answer = update(client, thing, state="nope", count="x", tag=999, titel="T")
+
+    assert answer.text.splitlines()[:4] == [
+        "Nothing was saved.",
+        f"'titel' is not a field that you can set. Did you mean title? You can set: {SETTABLE}.",
+        "count: 'x' is not a number.",
+        "state: 'nope' is not one of: new, paid, done, void.",
+    ]
+    assert "tag: No tag matches 999." in answer.text
+
+
+SETTABLE = (
+    "title, note, slug, count, ratio, price, local_price, is_on, is_odd, day, day_in_parts, at, "
+    "at_in_one, made_at, clock, span, data, data_or_null, reference, mail, link, address, state, "
+    "radio, rank, tag, tag_active, tag_raw, tag_searched, tags, tags_raw, tags_searched, "
+    "tags_aside, tags_boxes, tags_active, paper, picture, pair, low, high, group, number, newlines"
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["locked", "unseen", "id", "nonsense", "secret_code", "modified_at", "parts-0-quantity",
+     "_saveasnew", "paper-clear", "parts", "initial-made_at"],
+)  # fmt: skip
+def test_what_cannot_be_set_is_refused_in_the_same_words_whatever_it_is(
+    name, client, thing, snapshot
+):
+    before = snapshot(thing)
+
+    answer = update(client, thing, **{name: "x"})
+
+    line = answer.text.splitlines()[1]
+    assert line.startswith(f"'{name}' is not a field that you can set. ")
+    assert line.endswith(f"You can set: {SETTABLE}.")
+    assert snapshot(thing) == before
+
+
+def test_rules_over_fields_that_were_not_sent_hold_and_say_so(client, thing, snapshot):
+    update(client, thing, note="")
+    before = snapshot(thing)
+
+    answer = update(client, thing, state="void")
+
+    assert answer.is_error
+    assert "note: Say why it is void. (You did not send this field.)" in answer.text
+    assert snapshot(thing) == before
+    assert not update(client, thing, state="void", note="broken").is_error
+
+
+def test_a_conflict_with_another_record_over_a_field_that_was_not_sent_is_told(client, thing):
+    other = type(thing).objects.create(title="other", group="g", number=2)
+
+    answer = update(client, other, number=1)
+
+    assert answer.is_error
+    assert "already exists" in answer.text
+
+
+def test_the_log_says_what_changed_and_who_did_it(client, thing, boss):
+    update(client, thing, state="done", title="T")
+
+    entry = LogEntry.objects.get()
+    assert entry.user == boss
+    assert entry.get_change_message() == (
+        "Changed State. Added note “through an assistant: mcp_django.testing”."
+    )
+
+
+def test_a_record_that_nobody_changed_can_be_changed_by_its_version(client, thing):
+    first = update(client, thing, title="one")
+
+    second = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "two"},
+        version=first.structured["version"],
+    )  # fmt: skip
+    third = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "three"},
+        version=first.structured["version"],
+    )  # fmt: skip
+
+    assert second.structured["record"]["title"] == "two"
+    assert third.is_error
+    assert second.structured["version"] in third.text
+    thing.refresh_from_db()
+    assert thing.title == "two"
+
+
+def test_a_record_can_be_changed_if_nobody_did_since_a_time(client, thing):
+    def since(when):
+        return client.call_tool(
+            "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"},
+            if_unmodified_since=when,
+        )  # fmt: skip
+
+    shown = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+
+    assert "takes a time" in since("yesterday").text
+    assert "takes a time" in since("2026-13-45T00:00:00").text
+    assert "was changed after that time" in since("2026-01-01T00:00:00Z").text
+    assert not since(shown["modified_at"]).is_error
+    assert "was changed after that time" in since(shown["modified_at"]).text
+
+
+@pytest.mark.exposure(Thing={"modified_field": ""})
+def test_where_nobody_keeps_the_time_of_changes_the_version_is_pointed_to(client, thing):
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values={},
+        if_unmodified_since="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+
+    assert answer.is_error
+    assert "take the version" in answer.text
