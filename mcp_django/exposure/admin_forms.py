@@ -75,7 +75,7 @@ class RecordForm:
         self.form = shown["adminform"].form
         # Another ModelAdmin made it: what is not sent cannot be kept there, only repeated.
         self.is_ours = made.has(self.form)
-        self.names = settable(self.exposure, open_names(self.form))
+        self.names = settable(self.rights, self.exposure, open_names(self.form))
         self.inlines = [self._inline(one, made) for one in shown.get("inline_admin_formsets", ())]
 
     def _inline(self, shown: Any, made: Made) -> InlineForms:

@@ -44,7 +44,7 @@ class InlineForms:
         if self.is_offered:
             exposure = rights.exposure(model._meta.label_lower)
             open_ones = [one for one in open_names(self.formset.empty_form) if one not in self.own]
-            self.names = settable(exposure, open_ones)
+            self.names = settable(rights, exposure, open_ones)
 
     def fill_in(self, post: Post, wanted: Any) -> dict[Place, frozenset[str]]:
         """Put all rows into a POST. Returns which fields were sent of which row."""

@@ -40,6 +40,7 @@ def create(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `create_record`. Raises ToolError when nothing was created."""
+    refuse_dry_run(dry_run)
     exposure = rights.exposure(model)
     model_admin = model_admin_for(rights, exposure, ADD)
     using = router.db_for_write(exposure.model)
@@ -61,6 +62,7 @@ def update(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `update_record`. Raises ToolError when nothing was changed."""
+    refuse_dry_run(dry_run)
     exposure = rights.exposure(model)
     using = router.db_for_write(exposure.model)
     key = find_object(rights, exposure, pk, using=using).pk
@@ -90,6 +92,7 @@ def delete(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `delete_record`: without a confirmation, what would be deleted."""
+    refuse_dry_run(dry_run)
     exposure = rights.exposure(model)
     model_admin = model_admin_for(rights, exposure, REMOVE)
     using = router.db_for_write(exposure.model)
@@ -107,6 +110,11 @@ def delete(
         said = deletion.execute()
         found = {"deleted": dict(preview.counts), "keys": keys[:MOST_KEYS]}
         return with_messages(found, said)
+
+
+def refuse_dry_run(wanted: bool) -> None:  # noqa: FBT001
+    if wanted:
+        raise ToolError("Nothing can be tried here without doing it. Nothing was done.")
 
 
 def selected(

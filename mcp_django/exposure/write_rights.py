@@ -64,20 +64,29 @@ def model_admin_for(rights: Rights, exposure: ModelExposure, verb: str) -> Any:
     )
 
 
-def settable(exposure: ModelExposure, names: Iterable[str]) -> list[str]:
-    """Those of the fields of a form that assistants may set.
+def settable(rights: Rights, exposure: ModelExposure, names: Iterable[str]) -> list[str]:
+    """Those of the fields of a form that this caller's assistant may set.
 
     Exactly `write_fields`, where a site lists them; else all but those that are taken away by
-    `exclude`, and those that look secret and are not named in `fields`.
+    `exclude`, and those that look secret and are not named in `fields`. In any case none that
+    staff took out of records, or `get_fields` hides from this caller.
     """
-    if exposure.write_fields is not None:
-        return [name for name in names if name in exposure.write_fields]
     named = {path.split("__")[0] for path in exposure.fields}
     hidden = {path.split("__")[0] for path in exposure.exclude}
+    hidden |= {one[0] for one in rights.exposed.withheld.get(exposure.model, ()) if len(one) == 1}
+    shown = exposure.get_fields(rights.request)
+    if shown is not None:
+        hidden |= named - set(shown)
+    listed = exposure.write_fields
     return [
         name
         for name in names
-        if name not in hidden and (name in named or not is_secret(exposure.model, name))
+        if name not in hidden
+        and (
+            name in named or not is_secret(exposure.model, name)
+            if listed is None
+            else name in listed
+        )
     ]
 
 
