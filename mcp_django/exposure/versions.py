@@ -13,6 +13,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.encoding import force_bytes
 
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.dry_run_state import current
 from mcp_django.exposure.locks import contended
 from mcp_django.exposure.paths import key_parts
 from mcp_django.exposure.serializers import as_text
@@ -54,8 +55,9 @@ def lock(model: type[Model], pk: Any, *, using: str) -> Model | None:
     rows: QuerySet[Any] = QuerySet(model, using=using).filter(pk=pk)
     key = key_parts(model)[0].attname
     with contended():
-        if not connections[using].features.has_select_for_update:
-            # SQLite: whoever has written first is the only one who may until the end.
+        if not connections[using].features.has_select_for_update and current.get() is None:
+            # SQLite: whoever has written first is the only one who may until the end. What is
+            # taken back anyway needs no such thing, and would be seen to change every record.
             rows.update(**{key: F(key)})
         return rows.select_for_update().first()
 

@@ -5,9 +5,12 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from mcp_django.auth.authenticate import cache
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_dry_runs import dry_run
 from mcp_django.models import PersonalToken
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
+from tests.databases import VENDOR
 from tests.nasty.models import Customer as ArchivedCustomer
 from tests.nasty.models import Order as ArchivedOrder
 from tests.nasty.models import Person, Tag, Tenant
@@ -109,3 +112,23 @@ def test_an_archive_without_our_tables_needs_none(client, many):
     assert "mcp_django_personaltoken" in connections["default"].introspection.table_names()
     assert "mcp_django_personaltoken" not in connections["archive"].introspection.table_names()
     assert client.list_tools()
+
+
+def test_a_dry_run_takes_back_what_it_did_in_both_databases(archived, many, client):
+    rights = caller()
+
+    with dry_run(rights) as difference:
+        ArchivedOrder.objects.get(pk=archived.pk).delete()
+        Order.objects.all().delete()
+
+    assert [one["record"]["number"] for one in difference.as_json()["deleted"]] == ["A3"]
+    assert (ArchivedOrder.objects.count(), Order.objects.count()) == (3, 5)
+
+
+@pytest.mark.skipif(VENDOR != "sqlite", reason="others have room for two who write")
+def test_an_alias_of_a_database_that_is_locked_already_can_only_be_read_in_a_dry_run(many):
+    with dry_run(caller()):
+        assert Order.objects.using("left").count() == 5
+
+    with pytest.raises(ToolError, match="it writes to left"), dry_run(caller()):
+        Order.objects.using("left").update(total=0)
