@@ -36,7 +36,7 @@ from tests.databases import VENDOR
 from tests.library.admin import site
 from tests.library.models import Author, Book, Copy, Genre, Loan
 from tests.library.rights import library, rights_of
-from tests.nasty.models import PaidOrder, Person, Seat
+from tests.nasty.models import Order, PaidOrder, Person, Seat
 from tests.nasty.site import caller as nasty_caller
 
 pytestmark = pytest.mark.django_db
@@ -811,12 +811,16 @@ def test_records_with_a_key_of_two_parts_are_told_with_both():
     assert [one["pk"] for one in difference.as_json()["deleted"]] == [[1, 2]]
 
 
-def test_a_proxy_is_told_by_the_name_of_what_is_exposed():
+def test_a_proxy_is_told_by_the_name_of_what_is_exposed(make_user, settings):
+    settings.MCP_DJANGO = {"ADMIN_SITES": []}
+    registry = Registry()
+    registry.register(Order, type("Some", (ModelExposure,), {"fields": ["id", "number"]}))
+    rights = rights_of(make_user("root", is_superuser=True), registry=registry)
     order = PaidOrder.objects.create(owner=Person.objects.create(username="boss"), number="A1")
 
     def work():
         order.number = "A2"
         order.save()
 
-    (changed,) = tried(nasty_caller(), work)["changed"]
+    (changed,) = tried(rights, work)["changed"]
     assert (changed["model"], changed["pk"]) == ("nasty.order", order.pk)
