@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.db import DatabaseError, router
 
 from mcp_django.exposure.registry import registry
+from mcp_django.models import PromptTemplate
 
 
-def check_prompts(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E008, W005."""
+def check_prompts(
+    *, databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterator[CheckMessage]:
+    """E008, W005. Rows are looked at on migrate and on check --database only."""
     if registry.prompt_files is None:
         return
     found = registry.prompt_files.read()
@@ -28,3 +32,23 @@ def check_prompts(**kwargs: Any) -> Iterator[CheckMessage]:
             hint=f'Rename the file, or the function: @mcp.prompt(name="my_{name}").',
             id="mcp_django.W005",
         )
+    for name in stored_names(databases or ()):
+        if name in registry.prompts:
+            kind = "code" if name in registry.code_prompts else "a file"
+            yield Warning(
+                f"There is a prompt called {name!r} in {kind} and another in the database. "
+                f"The one in {kind} is used.",
+                hint="Rename the one in the database: it is listed in the admin under Prompt "
+                "templates.",
+                id="mcp_django.W005",
+            )
+
+
+def stored_names(databases: Iterable[str]) -> list[str]:
+    using = router.db_for_write(PromptTemplate)
+    if using not in databases:
+        return []
+    try:
+        return list(PromptTemplate.objects.using(using).values_list("name", flat=True))
+    except DatabaseError:  # no table yet: migrate checks before it migrates
+        return []

@@ -14,6 +14,7 @@ from django.db import router, transaction
 from mcp_django.exposure.names import check_name
 from mcp_django.exposure.overrides import exposed_by
 from mcp_django.exposure.prompt_contents import (
+    LONGEST_DESCRIPTION,
     BrokenContents,
     Contents,
     Problem,
@@ -183,6 +184,9 @@ def differs(before: PromptTemplate, after: PromptTemplate, groups: set[str]) -> 
 def template_problems(template: PromptTemplate) -> Iterator[str]:
     if (sentence := name_problem(template.name)) is not None:
         yield sentence
+    # Only forms hold a TextField to its length.
+    if len(template.description) > LONGEST_DESCRIPTION:
+        yield f"description: longer than {LONGEST_DESCRIPTION} characters"
     try:
         template.full_clean()
     except ValidationError as error:
@@ -197,12 +201,11 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def unknown_models(contents: Contents, *, known: Contents | None = None) -> Iterator[Problem]:
-    """Arguments whose model this site does not expose, and did not have before."""
-    before = set() if known is None else set(known.models.values())
+def unknown_models(contents: Contents) -> Iterator[Problem]:
+    """Arguments whose model this site does not expose."""
     exposed = exposed_by(registry, DEFAULT_SERVER).by_label
     for at, one in enumerate(contents.arguments):
-        if one.model and one.model not in exposed and one.model not in before:
+        if one.model and one.model not in exposed:
             sentence = f"this site exposes no model {one.model!a}"
             yield Problem(part="arguments", at=at, field="model", sentence=sentence)
 

@@ -16,6 +16,7 @@ from mcp_django.exposure.guard import RETURN
 from mcp_django.exposure.paths import Path
 from mcp_django.exposure.reach import reach_of
 from mcp_django.exposure.records import Shape, shape_of
+from mcp_django.exposure.resources import key_of
 from mcp_django.exposure.serializers import Columns, as_text
 from mcp_django.exposure.values import quoted
 from mcp_django.templating import Record
@@ -135,7 +136,7 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
     """Raises NotFound. Its names are those that records of this caller have, and `pk`."""
     reach = reach_of(rights, exposure)
     shape = shape_of(reach, None, whole=True)
-    columns = row_of(rights, exposure, key, shape=shape).columns
+    columns = row_of(rights, exposure, key_of(exposure, [key]), shape=shape).columns
     made = Branch()
     for path in reach.paths[RETURN]:
         made.put(path.names, value_of(path, shape, columns))
@@ -179,8 +180,6 @@ def names_of(exposure: ModelExposure) -> list[str]:
     """What templates may write behind the argument, whatever a caller may see of it."""
     found = ["pk"]
     for path in declaration_of(exposure).paths[RETURN]:
-        if path.is_many:
-            continue
         found.append(".".join(path.names))
         if path.field.choices:
             found.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
@@ -85,8 +85,6 @@ def embedded(context: CallContext, rights: Rights, uri: str) -> list[Content]:
         raise ToolError(f"The prompt needs {shown}, and there is no such resource.") from None
     if isinstance(found, PendingRead):
         # A coroutine of the site: only the event loop could await it.
-        close = getattr(found.awaitable, "close", None)
-        if close is not None:
-            close()
+        cast("Coroutine[Any, Any, Any]", found.awaitable).close()
         raise ToolError(f"{shown} cannot stand in a prompt: its function is async.")
     return [EmbeddedResource(contents=one) for one in found]

@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group
+from django.core.checks import run_checks
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
@@ -223,6 +224,27 @@ def test_fifty_prompts_cost_as_many_queries_as_one_and_none_when_nothing_changed
     assert len(captured) == 1  # the groups of a caller who is new
 
 
+def test_of_two_threads_that_find_something_old_one_reads(django_assert_num_queries):
+    make_prompt("apple", "one")
+    prompts = StoredPrompts()
+    prompts.read("default")
+    kept = dict(prompts._kept)
+
+    class TakenBefore:
+        """A lock that another thread had, and used."""
+
+        def __enter__(self):
+            prompts._kept = kept
+
+        def __exit__(self, *args):
+            pass
+
+    prompts._kept, prompts._lock = {}, TakenBefore()
+
+    with django_assert_num_queries(0):
+        assert prompts.read("default").keys() == {"apple"}
+
+
 def test_what_another_process_writes_arrives_within_the_second(monkeypatch):
     now = [0.0]
     clock = Generations(clock=lambda: now[0])
@@ -238,6 +260,30 @@ def test_what_another_process_writes_arrives_within_the_second(monkeypatch):
     now[0] = 1.0
 
     assert prompts.read("default").keys() == set()
+
+
+def test_a_clash_is_a_warning_where_the_database_may_be_asked(monkeypatch):
+    make_prompt("shop_greeting", "Hi")
+    make_prompt("apple", "Hi")
+
+    def clashes(databases):
+        found = run_checks(tags=["mcp_django"], databases=databases)
+        return [one.msg for one in found if one.id == "mcp_django.W005"]
+
+    assert clashes(None) == []
+    assert clashes([]) == []
+    assert clashes(["default"]) == [
+        "There is a prompt called 'shop_greeting' in a file and another in the database. "
+        "The one in a file is used."
+    ]
+    with connection.execute_wrapper(refuse):
+        assert clashes(["default"]) == []
+
+
+def refuse(execute, sql, *args):
+    if "mcp_django_prompttemplate" in sql:
+        raise DatabaseError("no such table")
+    return execute(sql, *args)
 
 
 # Who gets it

@@ -1,0 +1,343 @@
+"""Prompts as somebody else would get them, and what that must not become."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group, Permission
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+
+import mcp_django as mcp
+from mcp_django.exposure.registry import registry
+from mcp_django.models import PromptTemplate, PromptVersion
+from tests.exposure.stored import ORDER, TONE, make_prompt
+from tests.shop.admin import OrderAdmin
+from tests.shop.models import Order
+
+pytestmark = pytest.mark.django_db
+
+RIGHTS = ("view_prompttemplate", "preview_as_user", "view_user", "view_order", "view_customer")
+
+
+def url(template):
+    return reverse("admin:mcp_django_prompttemplate_preview", args=[template.pk])
+
+
+def browse(user):
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+@pytest.fixture
+def looker(make_user):
+    return make_user("looker", *RIGHTS, is_staff=True)
+
+
+@pytest.fixture
+def bob(make_user):
+    return make_user("bob", "view_order", is_staff=True)
+
+
+@pytest.fixture
+def about():
+    return make_prompt(
+        "about",
+        "About {{ order.number }} {{ order.margin }}{% if tone %}, {{ tone }}{% endif %}.",
+        {"role": "assistant", "resource": "django://objects/shop.order/{order}"},
+        arguments=[ORDER, TONE],
+    )
+
+
+def look(user, template, person=None, **arguments):
+    sent = {f"argument_{name}": value for name, value in arguments.items()}
+    if person is not None:
+        sent["preview_person"] = person
+    return browse(user).post(url(template), sent)
+
+
+def texts(response):
+    return [one["text"] for one in response.context.get("blocks") or ()]
+
+
+def log():
+    return [one.get_change_message() for one in LogEntry.objects.all()]
+
+
+# As oneself
+
+
+def test_the_page_asks_for_what_a_client_would_ask_for(looker, about):
+    order = Order.objects.create(number="A1")
+    day = {
+        "name": "day",
+        "type": "date",
+        "title": "Day",
+        "description": "Which.",
+        "required": True,
+    }
+    template = make_prompt(
+        "typed", "x", arguments=[ORDER, TONE, {**day, "required": True}, {"name": "many"}]
+    )
+
+    page = browse(looker).get(url(template)).content.decode()
+
+    assert f'<option value="{order.pk}">A1</option>' in page
+    assert '<option value="firm">firm</option>' in page
+    assert 'type="date"' in page
+    assert "Day *" in page
+    assert "Which." in page
+    assert 'name="argument_many"' in page
+    assert log() == []
+
+
+def test_a_prompt_is_shown_as_it_would_arrive(looker, about):
+    order = Order.objects.create(number="A<b>1", margin=7)
+
+    response = look(looker, about, order=str(order.pk), tone="warm")
+
+    said, resource = response.context["blocks"]
+    assert "A<b>1" in said["text"]
+    assert said["text"].endswith(" , warm.")
+    assert "7" not in said["text"].replace(said["text"].partition("data-")[2][:8], "")
+    assert (resource["role"], resource["mime_type"]) == ("The assistant", "application/json")
+    assert resource["uri"] == f"django://objects/shop.order/{order.pk}"
+    page = response.content.decode()
+    assert "A&lt;b&gt;1" in page
+    assert "What looker gets" in page
+    assert log() == []  # nobody else was looked at
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "Missing argument: order."),
+        ({"order": "99"}, "Argument order: there is no shop.order &#x27;99&#x27;."),
+        ({"order": "1", "tone": "loud"}, "Select a valid choice. loud is not one of"),
+    ],
+)
+def test_what_a_client_would_be_told_is_told_here(looker, about, arguments, sentence):
+    response = look(looker, about, **arguments)
+
+    assert sentence in response.content.decode()
+    assert texts(response) == []
+
+
+def test_files_are_told_by_their_size(looker, monkeypatch):
+    monkeypatch.setattr(registry, "_resources", {})
+
+    @mcp.resource("shop://picture")
+    def picture() -> bytes:
+        """Some bytes."""
+        return b"12345"
+
+    template = make_prompt("file", {"resource": "shop://picture"})
+
+    assert "5 bytes" in look(looker, template).content.decode()
+
+
+def test_what_says_nothing_or_is_broken_or_off_says_so(looker):
+    empty = PromptTemplate.objects.create(name="empty", enabled=False)
+    broken = PromptTemplate.objects.create(name="broken")
+    PromptVersion.objects.create(template=broken, number=1, messages=[])
+
+    assert "This prompt says nothing yet." in browse(looker).get(url(empty)).content.decode()
+    page = look(looker, empty).content.decode()
+    assert "The prompt is off: nobody gets it yet." in page
+    assert "With these arguments the prompt says nothing." in page
+    assert "messages: write at least one" in look(looker, broken).content.decode()
+
+
+# As somebody else
+
+
+def test_looking_as_somebody_else_shows_what_they_get_and_is_in_the_log(looker, bob, about):
+    order = Order.objects.create(number="A1")
+    group = Group.objects.create(name="Support")
+    about.groups.add(group)
+
+    response = look(looker, about, "bob", order=str(order.pk))
+
+    page = response.content.decode()
+    assert "A1" in texts(response)[0]
+    assert "What bob gets" in page
+    assert "bob would not get this prompt: it is for other groups." in page
+    assert log() == ["Previewed as bob. Nothing was changed."]
+    assert LogEntry.objects.get().user == looker
+    bob.groups.add(group)
+    assert "would not get" not in look(looker, about, "bob", order="A1").content.decode()
+
+
+def test_rows_and_fields_are_those_of_the_person(looker, bob, about, monkeypatch):
+    mine, other = (Order.objects.create(number=number) for number in ("A1", "B2"))
+
+    def get_queryset(self, request):
+        rows = super(OrderAdmin, self).get_queryset(request)
+        return rows if request.user.username == "looker" else rows.filter(number="A1")
+
+    def get_fields(self, request, obj=None):
+        return ["number", "margin"] if request.user.username == "looker" else ["status"]
+
+    monkeypatch.setattr(OrderAdmin, "get_queryset", get_queryset, raising=False)
+
+    hidden = look(looker, about, "bob", order=str(other.pk))
+    assert "there is no shop.order" in hidden.context["error"]
+    assert "B2" not in hidden.content.decode()
+    assert "A1" in texts(look(looker, about, "bob", order=str(mine.pk)))[0]
+    assert "B2" in texts(look(looker, about, "looker", order=str(other.pk)))[0]
+    monkeypatch.setattr(OrderAdmin, "get_fields", get_fields, raising=False)
+    monkeypatch.setattr(OrderAdmin, "list_display", ["status"])
+    said, resource = texts(look(looker, about, "bob", order=str(mine.pk)))
+    assert "A1" not in said
+    assert "A1" not in resource
+
+
+def test_without_the_permission_there_is_nobody_to_choose(make_user, bob, about):
+    Order.objects.create(number="A1")
+    names = [name for name in RIGHTS if name != "preview_as_user"]
+    modest = make_user("modest", *names, is_staff=True)
+
+    response = look(modest, about, "bob", order="A1")
+
+    assert "What modest gets" in response.content.decode()
+    assert "preview_person" not in response.content.decode()
+    assert log() == []
+
+
+def test_nobody_looks_as_somebody_with_more_permissions(looker, make_user, about):
+    Order.objects.create(number="A1")
+    make_user("root", is_staff=True, is_superuser=True)
+    make_user("memos", "view_order", "view_memo", is_staff=True)
+    root = make_user("boss", is_staff=True, is_superuser=True)
+
+    for name in ("root", "memos"):
+        response = look(looker, about, name, order="A1")
+        assert f"{name} has permissions that you have not" in response.context["error"]
+        assert texts(response) == []
+    assert log() == []
+    assert texts(look(root, about, "memos", order="A1"))
+    assert texts(look(root, about, "root", order="A1"))
+
+
+def test_only_people_of_the_lookers_user_admin_can_be_chosen(make_user, bob, about, monkeypatch):
+    Order.objects.create(number="A1")
+    no_users = [name for name in RIGHTS if name != "view_user"]
+    blind = make_user("blind", *no_users, is_staff=True)
+    looker = make_user("looker", *RIGHTS, is_staff=True)
+    gone = make_user("gone", is_active=False)
+    sentences = set()
+
+    def tried(user, name):
+        response = look(user, about, name, order="A1")
+        assert texts(response) == []
+        sentences.add(response.context["error"].replace(repr(name), "NAME"))
+
+    for name in ("bob", "nobody", "x" * 500):
+        tried(blind, name[:60])
+    tried(looker, "nobody")
+    monkeypatch.setattr(UserAdmin, "get_queryset", lambda self, request: narrow(), raising=False)
+    tried(looker, "bob")
+    monkeypatch.undo()
+    monkeypatch.setattr(
+        UserAdmin,
+        "has_view_permission",
+        lambda self, request, obj=None: obj is None,
+        raising=False,
+    )
+    tried(looker, "bob")
+    monkeypatch.undo()
+    page = browse(looker).get(url(about)).content.decode()
+
+    assert sentences == {"There is no user NAME whom you may see."}
+    assert '<option value="bob">' in page
+    assert "gone is not active" in look(looker, about, gone.username).context["error"]
+    assert log() == []
+
+
+def only_in_general(self, request, obj=None):
+    return obj is None
+
+
+def narrow():
+    return get_user_model().objects.exclude(username="bob")
+
+
+def test_without_a_user_admin_there_is_nobody_but_oneself(looker, bob, about, monkeypatch):
+    monkeypatch.delitem(admin.site._registry, get_user_model())
+
+    assert "There is no user 'bob'" in look(looker, about, "bob").context["error"]
+
+
+def test_a_right_that_was_lost_counts_at_once(looker, bob, about):
+    Order.objects.create(number="A1")
+    assert texts(look(looker, about, "bob", order="A1"))
+
+    bob.user_permissions.clear()
+
+    assert texts(look(looker, about, "bob", order="A1")) == []
+    looker.user_permissions.remove(Permission.objects.get(codename="preview_as_user"))
+    assert "What looker gets" in look(looker, about, "bob", order="A1").content.decode()
+
+
+def test_a_bug_of_the_site_is_told_as_one(looker, monkeypatch):
+    monkeypatch.setattr(registry, "_resources", {})
+
+    @mcp.resource("shop://broken")
+    def broken() -> str:
+        """Broken."""
+        raise RuntimeError("of the site")
+
+    template = make_prompt("broken", {"resource": "shop://broken"})
+
+    with pytest.raises(RuntimeError, match="of the site"):
+        look(looker, template)
+
+
+# The site's middleware
+
+
+class Tenants:
+    """Says on the request whose rows there are, as tenant middleware does."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        request.tenant = request.user.get_username()
+        return self.get_response(request)
+
+
+class Closed:
+    """Lets nobody through but to the admin's own pages."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        return self.get_response(request) if "sessionid" in request.COOKIES else HttpResponse()
+
+
+def test_middleware_of_the_site_runs_for_the_person_and_not_for_the_looker(
+    looker, bob, about, settings, monkeypatch
+):
+    Order.objects.create(number="bob")
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.Tenants"]
+
+    def get_queryset(self, request):
+        return super(OrderAdmin, self).get_queryset(request).filter(number=request.tenant)
+
+    monkeypatch.setattr(OrderAdmin, "get_queryset", get_queryset, raising=False)
+
+    assert texts(look(looker, about, "bob", order="bob"))
+    assert "there is no" in look(looker, about, order="bob").context["error"]
+
+
+def test_middleware_may_answer_in_place_of_the_call(looker, about, settings):
+    Order.objects.create(number="A1")
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.Closed"]
+    assert "Middleware of this site answers" in look(looker, about, order="A1").context["error"]

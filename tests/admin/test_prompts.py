@@ -1,0 +1,498 @@
+"""The pages on which staff write prompts, in a browser without scripts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from mcp_django.exposure.prompt_documents import document_of, encode
+from mcp_django.models import ExposedModel, PromptTemplate, PromptVersion
+from tests.exposure.stored import ORDER, TONE, make_prompt, say
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:mcp_django_prompttemplate_changelist")
+ADD = reverse("admin:mcp_django_prompttemplate_add")
+UPLOAD = reverse("admin:mcp_django_prompttemplate_upload")
+
+
+def url(template, page="change"):
+    return reverse(f"admin:mcp_django_prompttemplate_{page}", args=[template.pk])
+
+
+def browse(user, **options):
+    browser = Client(**options)
+    browser.force_login(user)
+    return browser
+
+
+@pytest.fixture
+def writer(make_user):
+    verbs = ("view", "add", "change", "delete")
+    names = [f"{verb}_prompttemplate" for verb in verbs]
+    return make_user("writer", *names, "view_order", is_staff=True)
+
+
+@pytest.fixture
+def browser(writer):
+    return browse(writer)
+
+
+@pytest.fixture
+def reader(make_user):
+    return make_user("reader", "view_prompttemplate", is_staff=True)
+
+
+def rows(prefix, *given, initial=0):
+    """The controls of a formset."""
+    found = {
+        f"{prefix}-TOTAL_FORMS": str(len(given)),
+        f"{prefix}-INITIAL_FORMS": str(initial),
+        f"{prefix}-MIN_NUM_FORMS": "0",
+        f"{prefix}-MAX_NUM_FORMS": "20",
+    }
+    for at, row in enumerate(given):
+        found |= {f"{prefix}-{at}-{name}": value for name, value in row.items()}
+    return found
+
+
+def controls(*messages, arguments=(), initial=(0, 0), **fields):
+    made = [
+        {"role": "user", **(one if isinstance(one, dict) else {"text": one})} for one in messages
+    ]
+    given = [{"type": "text", **one} for one in arguments]
+    return {
+        "name": "late",
+        "enabled": "on",
+        "based_on": "0",
+        **rows("arguments", *given, initial=initial[0]),
+        **rows("messages", *made, initial=initial[1]),
+        **fields,
+    }
+
+
+def successful(page):
+    """What a browser would send back from this page as it is."""
+    form = page.context["adminform"].form
+    found = {name: form[name].value() for name in ("name", "title", "description", "based_on")}
+    found["enabled"] = "on" if form["enabled"].value() else ""
+    for part in ("arguments", "messages"):
+        widget = form.fields[part].widget
+        formset = widget.formset_class(prefix=part, initial=form[part].value())
+        for one in (formset.management_form, *formset):
+            for bound in one:
+                value = bound.value()
+                if value is not None and value is not False:
+                    found[bound.html_name] = "on" if value is True else value
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def errors(response):
+    """Everything that the page says is wrong."""
+    form = response.context["adminform"].form
+    found = [message for messages in form.errors.values() for message in messages]
+    for part in ("arguments", "messages"):
+        for one in form[part].value().forms:
+            found += [message for messages in one.errors.values() for message in messages]
+    return found
+
+
+# Writing
+
+
+def test_a_prompt_is_written_without_any_json(browser, writer):
+    sent = controls(
+        "Draft a {{ tone }} mail\r\nabout {{ order.number }}.",
+        {"role": "assistant", "resource": " django://objects/shop.order/{order} "},
+        {"text": ""},
+        arguments=[
+            {"name": "order", "type": "object", "model": "shop.order", "required": "on"},
+            {"name": "tone", "type": "choice", "choices": " warm \r\n\r\nfirm", "title": "Tone"},
+            {},
+        ],
+        comment="First.",
+    )
+
+    response = browser.post(ADD, sent)
+
+    assert response.status_code == 302, errors(response)
+    template = PromptTemplate.objects.get()
+    version = template.versions.get()
+    assert (version.number, version.created_by, version.comment) == (1, writer, "First.")
+    assert version.arguments == [ORDER, {**TONE, "title": "Tone"}]
+    assert version.messages == [
+        {"role": "user", "text": "Draft a {{ tone }} mail\nabout {{ order.number }}."},
+        {"role": "assistant", "resource": "django://objects/shop.order/{order}"},
+    ]
+
+
+def test_a_page_that_is_sent_back_as_it_is_makes_no_version(browser):
+    template = make_prompt(
+        "late",
+        "Hi {{ order }}",
+        {"role": "assistant", "resource": "django://site"},
+        arguments=[ORDER, TONE, {"name": "day", "type": "date", "description": "When."}],
+        title="Late",
+    )
+    page = browser.get(url(template))
+
+    response = browser.post(url(template), successful(page))
+
+    assert response.status_code == 302, errors(response)
+    assert template.versions.count() == 1
+    assert LogEntry.objects.get().get_change_message() == "No fields changed."
+
+
+def test_rows_are_ordered_and_removed(browser):
+    template = make_prompt("late", "one", "two", "three", arguments=[TONE, {"name": "a"}])
+    sent = successful(browser.get(url(template)))
+    sent |= {"messages-0-ORDER": "9", "messages-1-DELETE": "on", "arguments-0-DELETE": "on"}
+
+    response = browser.post(url(template), sent)
+
+    assert response.status_code == 302, errors(response)
+    version = template.versions.first()
+    assert [one["text"] for one in version.messages] == ["three", "one"]
+    assert [one["name"] for one in version.arguments] == ["a"]
+    assert version.number == 2
+    log = LogEntry.objects.get().get_change_message()
+    assert log == "Changed arguments and messages."
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentences"),
+    [
+        (
+            controls("Fine.", "Hi\n\n{% load static %}"),
+            [
+                "Message 2, line 3: there is no tag 'load'; there are: ",
+                "Line 3: there is no tag 'load'; there are: ",
+            ],
+        ),
+        (
+            controls("{{ settings.SECRET_KEY }}", arguments=[{"name": "a"}]),
+            ["Message 1, line 1: unknown name 'settings'; the arguments are: a"],
+        ),
+        (
+            controls("Hi", arguments=[{"name": "settings"}, {"name": "request"}]),
+            [
+                "Argument 1, name: 'settings' cannot be the name of an argument",
+                "Argument 2, name: 'request' cannot be the name of an argument",
+            ],
+        ),
+        (controls(), ["messages: write at least one"]),
+        (controls("", arguments=[{"title": "x"}]), ["Correct the arguments below.", "This fiel"]),
+        (controls("Hi", arguments=[{"name": "a", "type": "choice"}]), ["write the choices"]),
+        (controls("Hi", arguments=[{"name": "a", "type": "object"}]), ["choose the model"]),
+        (
+            controls("Hi", arguments=[{"name": "a", "type": "object", "model": "shop.ledger"}]),
+            ["is not one of the available choices"],
+        ),
+        (controls("Hi", name="Late order"), ["single underscores"]),
+        (controls("Hi", name="a__b"), ["single underscores"]),
+        (controls("Hi", name="taken"), ["There is a prompt of this name already."]),
+        (controls(*["Hi"] * 21), ["Please submit at most 20 forms."]),
+        (controls("x" * 40_000), ["longer than 32768"]),
+        ({"name": "late"}, ["ManagementForm data is missing"]),
+    ],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_what_cannot_be_used_is_not_saved_and_the_page_says_where(browser, sent, sentences):
+    make_prompt("taken", "Hi")
+
+    response = browser.post(ADD, sent)
+
+    assert response.status_code == 200
+    found = errors(response)
+    for sentence in sentences:
+        assert any(sentence in one for one in found), found
+    assert PromptTemplate.objects.count() == 1
+    page = response.content.decode()
+    assert "Please correct the error" in page
+
+
+def test_the_same_name_on_another_server_is_free(browser):
+    make_prompt("late", "Hi", server="other")
+
+    assert browser.post(ADD, controls("Hi")).status_code == 302
+
+
+def test_what_belongs_to_another_type_is_left_out(browser):
+    argument = {"name": "a", "choices": "x", "model": "shop.order"}
+
+    browser.post(ADD, controls("Hi", arguments=[argument]))
+
+    assert PromptVersion.objects.get().arguments == [{"name": "a", "type": "text"}]
+
+
+def test_a_model_that_is_exposed_no_more_stays_until_somebody_chooses_another(browser):
+    template = make_prompt("late", "Hi", arguments=[ORDER])
+    ExposedModel.objects.create(label="shop.order", level=0)
+    page = browser.get(url(template))
+
+    response = browser.post(url(template), {**successful(page), "messages-0-text": "Ho"})
+
+    assert "shop.order (not exposed)" in page.content.decode()
+    assert response.status_code == 302, errors(response)
+    assert template.versions.first().arguments == [ORDER]
+
+
+def test_of_two_who_write_at_once_both_are_versions_and_the_second_is_told(browser):
+    template = make_prompt("late", "one")
+    sent = successful(browser.get(url(template)))
+    say(template, "between")
+
+    response = browser.post(url(template), {**sent, "messages-0-text": "mine"}, follow=True)
+
+    assert response.redirect_chain, errors(response)
+    texts = [one.messages[0]["text"] for one in template.versions.all()]
+    assert texts == ["mine", "between", "one"]
+    assert "Somebody saved version 2 while you were writing." in response.content.decode()
+
+
+def test_the_page_says_which_names_messages_can_print(browser):
+    template = make_prompt("late", "Hi", arguments=[ORDER, TONE])
+
+    page = browser.get(url(template)).content.decode()
+
+    for name in ("order", "order.number", "order.get_status_display", "tone"):
+        assert f"<code>{{{{ {name} }}}}</code>" in page
+    assert "margin" not in page
+
+
+def test_who_may_only_look_sees_what_it_says_and_changes_nothing(reader):
+    template = make_prompt("late", "Hi <b>there</b>", arguments=[TONE])
+    browser = browse(reader)
+
+    page = browser.get(url(template)).content.decode()
+    sent = controls("Ho")
+
+    assert "Hi &lt;b&gt;there&lt;/b&gt;" in page
+    assert "argument tone: choice, optional" in page
+    assert browser.post(url(template), sent).status_code == 403
+    assert browser.get(ADD).status_code == 403
+    assert browser.get(UPLOAD).status_code == 403
+    assert browser.post(url(template, "versions"), {"restore": "1"}).status_code == 403
+    assert template.versions.count() == 1
+
+
+# The list
+
+
+def test_the_list_says_who_gets_what_and_what_nobody_gets(browser, add_prompt, writer):
+    def hidden():
+        """Of code."""
+        return "code"
+
+    add_prompt(hidden)
+    group = Group.objects.create(name="Support")
+    for name in ("shop_greeting", "hidden", "fine"):
+        make_prompt(name, "Hi")
+    make_prompt("off", "Hi", enabled=False, groups=[group])
+    PromptTemplate.objects.create(name="empty")
+    broken = PromptTemplate.objects.create(name="broken")
+    PromptVersion.objects.create(template=broken, number=7, messages=[], created_by=writer)
+
+    page = browser.get(LIST)
+    by_name = {one.name: one for one in page.context["cl"].result_list}
+    admin = page.context["cl"].model_admin
+
+    assert {name: admin.state(one) for name, one in by_name.items()} == {
+        "shop_greeting": "Hidden: there is a prompt of this name in a file, and that one is used.",
+        "hidden": "Hidden: there is a prompt of this name in code, and that one is used.",
+        "fine": "On",
+        "off": "Off",
+        "empty": "Nobody gets it: it says nothing yet.",
+        "broken": "Nobody gets it: messages: write at least one",
+    }
+    assert admin.audience(by_name["off"]) == "Support"
+    assert admin.audience(by_name["fine"]) == "everybody"
+    assert admin.newest(by_name["empty"]) == "none"
+    assert admin.newest(by_name["broken"]).endswith("by writer")
+    assert "Hidden: there is a prompt" in browser.get(url(by_name["hidden"])).content.decode()
+
+
+def test_the_list_costs_the_same_for_many(browser, django_assert_max_num_queries):
+    for number in range(30):
+        make_prompt(f"p{number}", "Hi")
+
+    with django_assert_max_num_queries(14):
+        browser.get(LIST)
+
+
+def test_prompts_are_switched_on_and_off_in_the_list(browser):
+    one, two = make_prompt("one", "Hi"), make_prompt("two", "Hi", enabled=False)
+
+    def run(action):
+        chosen = [one.pk, two.pk]
+        return browser.post(LIST, {"action": action, "_selected_action": chosen}, follow=True)
+
+    assert "Prompts switched off: 1." in run("disable_selected").content.decode()
+    assert not PromptTemplate.objects.filter(enabled=True).exists()
+    run("enable_selected")
+    assert PromptTemplate.objects.filter(enabled=True).count() == 2
+    assert LogEntry.objects.first().get_change_message() == "Switched on."
+
+
+# Versions
+
+
+def test_versions_show_what_changed_and_any_of_them_comes_back(browser, writer):
+    template = make_prompt("late", "one <b>")
+    say(template, "two")
+
+    page = browser.get(url(template, "versions")).content.decode()
+    response = browser.post(url(template, "versions"), {"restore": "1"}, follow=True)
+
+    assert "-  one &lt;b&gt;" in page
+    assert "+  two" in page
+    assert "Restore version 1" in page
+    assert "Restore version 2" not in page
+    assert "Restored version 1 as version 3." in response.content.decode()
+    version = template.versions.first()
+    assert version.messages == [{"role": "user", "text": "one <b>"}]
+    assert (version.created_by, version.comment) == (writer, "Version 1 again.")
+    assert LogEntry.objects.get().get_change_message() == "Restored version 1 as version 3."
+
+
+@pytest.mark.parametrize("number", ["2", "9", "0", "-1", "x", "", "9" * 30])
+def test_what_is_there_already_or_is_no_version_changes_nothing(browser, number):
+    template = make_prompt("late", "one")
+    say(template, "two")
+
+    response = browser.post(url(template, "versions"), {"restore": number})
+
+    assert response.status_code == (302 if number == "2" else 404)
+    assert template.versions.count() == 2
+    assert not LogEntry.objects.exists()
+
+
+def test_a_version_that_no_prompt_can_be_made_of_stays_where_it_is(browser):
+    template = PromptTemplate.objects.create(name="late")
+    PromptVersion.objects.create(template=template, number=1, messages=[{"text": "{% x %}"}])
+    say(template, "two")
+
+    response = browser.post(url(template, "versions"), {"restore": "1"}, follow=True)
+
+    assert "Version 1 cannot be used any more. Message 1, line 1:" in response.content.decode()
+    assert template.versions.count() == 2
+
+
+def test_many_versions_have_pages_and_none_has_a_sentence(browser):
+    template = PromptTemplate.objects.create(name="late")
+    assert "There is no version yet." in browser.get(url(template, "versions")).content.decode()
+    for number in range(25):
+        say(template, str(number))
+
+    first = browser.get(url(template, "versions")).content.decode()
+    second = browser.get(url(template, "versions") + "?page=2").content.decode()
+
+    assert "Earlier versions" in first
+    assert "Version 25 " in first
+    assert "Later versions" in second
+    assert "What changed since version 4" in second
+    assert 'id="version-1"' in second
+
+
+@pytest.mark.parametrize("page", ["versions", "preview", "download"])
+def test_a_page_of_no_prompt_is_not_there(browser, make_user, page):
+    address = reverse(f"admin:mcp_django_prompttemplate_{page}", args=[99])
+    stranger = browse(make_user("stranger", is_staff=True))
+
+    assert browser.get(address).status_code == 404
+    assert stranger.get(address).status_code == 403
+    assert Client().get(address).status_code == 302
+
+
+# Files
+
+
+def post_file(browser, content, **fields):
+    file = SimpleUploadedFile("prompts.json", content, content_type="application/json")
+    return browser.post(UPLOAD, {"file": file, **fields}, follow=True)
+
+
+def test_a_download_can_be_uploaded_elsewhere(browser):
+    template = make_prompt("late", "Hi {{ order }}", arguments=[ORDER])
+    other = make_prompt("other", "Ho")
+    response = browser.get(url(template, "download"))
+    both = browser.post(
+        LIST, {"action": "download_selected", "_selected_action": [template.pk, other.pk]}
+    )
+    PromptTemplate.objects.all().delete()
+
+    assert response["Content-Disposition"] == 'attachment; filename="late.json"'
+    assert [one["name"] for one in json.loads(both.content)] == ["late", "other"]
+    page = post_file(browser, response.content)
+    assert "Uploaded. late: new." in page.content.decode()
+    post_file(browser, both.content, replace="on")
+    assert set(PromptTemplate.objects.values_list("name", flat=True)) == {"late", "other"}
+    assert PromptTemplate.objects.get(name="late").versions.count() == 1
+    assert LogEntry.objects.count() == 2
+
+
+def test_an_upload_never_replaces_without_being_told_to(browser, writer):
+    template = make_prompt("late", "Hi")
+    content = encode({**document_of(template), "title": "New", "messages": [{"text": "Ho"}]})
+
+    refused = post_file(browser, content).content.decode()
+    assert "There are prompts of these names already: late. Nothing was changed." in refused
+    assert template.versions.count() == 1
+    page = post_file(browser, content, replace="on").content.decode()
+
+    template.refresh_from_db()
+    assert "late: changed" in page
+    assert template.title == "New"
+    assert template.versions.first().created_by == writer
+    assert LogEntry.objects.get().get_change_message() == "Replaced by an upload."
+
+
+def test_who_may_only_add_replaces_nothing(make_user):
+    adder = make_user("adder", "view_prompttemplate", "add_prompttemplate", is_staff=True)
+    template = make_prompt("late", "Hi")
+    content = encode({**document_of(template), "messages": [{"text": "Ho"}]})
+
+    response = post_file(browse(adder), content, replace="on")
+
+    assert response.status_code == 403
+    assert template.versions.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"x" * 10_000_000, "This is longer than 262144 bytes."),
+        (b"{", "This is not JSON"),
+        (b'{"name": "a", "messages": [], "rights": 1}', "unknown field `rights`"),
+        (b'{"name": "a", "messages": [{"text": "{% load x %}"}]}', "Message 1, line 1: there is"),
+        (b'[{"name": "a", "messages": [{"text": "Hi"}]}, {"name": "b", "messages": []}]', "write"),
+        (b"", "The submitted file is empty."),
+    ],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_an_upload_that_cannot_be_used_changes_nothing(browser, content, sentence):
+    page = post_file(browser, content).content.decode()
+
+    assert sentence in page
+    assert not PromptTemplate.objects.exists()
+    assert not LogEntry.objects.exists()
+
+
+def test_every_form_wants_the_token_against_forged_requests(writer):
+    browser = browse(writer, enforce_csrf_checks=True)
+    template = make_prompt("late", "Hi")
+
+    for address in (
+        ADD,
+        UPLOAD,
+        url(template),
+        url(template, "versions"),
+        url(template, "preview"),
+    ):
+        assert browser.post(address, {"restore": "1"}).status_code == 403

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from mcp_django.models import PromptTemplate
+from tests.exposure.stored import TONE, make_prompt
+
+pytestmark = pytest.mark.django_db
+
+HELLO = {"name": "hello", "messages": [{"role": "user", "text": "Hi."}]}
+
+
+def run(*arguments):
+    out = StringIO()
+    call_command("mcp_prompts", *map(str, arguments), stdout=out)
+    return out.getvalue().splitlines()
+
+
+def test_prompts_go_out_to_files_and_come_in_again(tmp_path):
+    make_prompt("late", "Draft a {{ tone }} mail.", arguments=[TONE], title="Late")
+    make_prompt("hello", "Hi.")
+    make_prompt("elsewhere", "Hi.", server="other")
+    folder = tmp_path / "a" / "b"
+
+    written = run("export", folder)
+
+    assert written == [str(folder / "hello.json"), str(folder / "late.json")]
+    assert json.loads((folder / "late.json").read_text())["arguments"] == [TONE]
+    assert run("import", folder) == ["hello: as it was", "late: as it was"]
+    PromptTemplate.objects.all().delete()
+    assert run("import", folder) == ["hello: new", "late: new"]
+    assert PromptTemplate.objects.get(name="late").versions.get().comment == "Imported."
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path):
+    template = make_prompt("hello", "Ho.")
+    (tmp_path / "hello.json").write_text(json.dumps([HELLO, {**HELLO, "name": "new"}]))
+
+    said = run("import", tmp_path, "--dry-run")
+
+    assert said == ["hello: changed", "new: new", "Nothing was changed: this was a dry run."]
+    assert template.versions.count() == 1
+    assert PromptTemplate.objects.count() == 1
+
+
+def test_one_broken_file_and_nothing_is_imported(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(HELLO))
+    (tmp_path / "b.json").write_text("{")
+    (tmp_path / "c.json").write_text(json.dumps({**HELLO, "name": "c", "messages": []}))
+    (tmp_path / "d.json").mkdir()
+
+    with pytest.raises(CommandError) as refused:
+        run("import", tmp_path)
+
+    broken, folder, empty, nothing = str(refused.value).splitlines()
+    assert broken.startswith("b.json: This is not JSON")
+    assert folder.startswith("d.json: ")
+    assert empty == "'c': messages: write at least one"
+    assert nothing == "Nothing was changed."
+    assert not PromptTemplate.objects.exists()
+
+
+def test_a_directory_without_files_or_that_cannot_be_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(CommandError, match="There are no files"):
+        run("import", tmp_path)
+    with pytest.raises(CommandError, match="Cannot write"):
+        run("export", tmp_path / "file")
