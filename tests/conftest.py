@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import Permission
 from django.db import connections
 
 import mcp_django as mcp
+from mcp_django.exposure.decisions import decisions
+from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports.executor import lanes
@@ -24,6 +28,19 @@ def django_db_setup(django_db_setup):
     lanes.close()
     # Where asgiref runs the ORM of async tests.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture
+def stopped_clock(db, monkeypatch):
+    """What staff decided is known, and stays known: a query for it is not counted now and then."""
+    decisions()
+    now = time.monotonic()
+    monkeypatch.setattr(generations, "clock", lambda: now)
+
+
+@pytest.fixture
+def django_assert_num_queries(stopped_clock, django_assert_num_queries):
+    return django_assert_num_queries
 
 
 @pytest.fixture(params=list(Revision), ids=lambda revision: revision.value)

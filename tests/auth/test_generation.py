@@ -27,6 +27,11 @@ def stored(server="default"):
 
 
 @pytest.fixture
+def stopped_clock():
+    """These tests have a clock of their own."""
+
+
+@pytest.fixture
 def committed(django_capture_on_commit_callbacks):
     return lambda: django_capture_on_commit_callbacks(execute=True)
 
