@@ -41,6 +41,12 @@ def is_on_path(program: str) -> bool:
     return shutil.which(program) is not None
 
 
+def path_of(program: str) -> str:
+    found = shutil.which(program)
+    assert found is not None, f"{program} is missing"
+    return found
+
+
 SERVICES: dict[str, Callable[[], bool]] = {
     "postgresql": partial(answers, "PG", 5432),
     "mariadb": partial(answers, "MARIADB", 3306),
@@ -52,9 +58,18 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "oauth": partial(is_installed, "oauth2_provider"),
     "channels_redis": partial(is_installed, "channels_redis"),
     "demo": partial(is_installed, "daphne", "airportsdata"),
+    # Of the extra `test`.
+    "playwright": partial(is_installed, "playwright", "axe_playwright_python"),
+    "jazzmin": partial(is_installed, "jazzmin"),
 }
 #: What stands behind a fixture that many tests share.
-FIXTURES = {"demo": "demo", "desk": "demo", "daphne": "daphne"}
+FIXTURES = {
+    "demo": "demo",
+    "desk": "demo",
+    "daphne": "daphne",
+    "chromium": "chromium",
+    "playwright": "playwright",
+}
 
 
 @cache

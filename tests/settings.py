@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from tests.databases import database
 
 SECRET_KEY = "not-a-secret"
@@ -15,12 +17,15 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
+    "django.contrib.staticfiles",
     "channels",
     "mcp_django",
     "tests.shop",
     "tests.nasty",
     "tests.library",
     "tests.workshop",
+    # Last, so that the admin looks as it does without: see tests/browser/looks.py.
+    *(["jazzmin"] if find_spec("jazzmin") else []),
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -50,4 +55,5 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "static/"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+JAZZMIN_SETTINGS = {"use_google_fonts_cdn": False}
 MCP_DJANGO = {"NAME": "Test shop", "VERSION": "1.2.3", "PUBLIC_URL": "http://testserver"}

@@ -1,0 +1,27 @@
+"""Pages of the admin in a real browser: Debian's Chromium, driven by Playwright.
+
+To put a page under it, write `tests/browser/test_YOURS.py`:
+
+    from tests.browser.looks import every_look
+
+    @every_look
+    def test_the_list_of_orders_is_for_everybody(browse, boss):
+        page = browse(boss)                 # a tab in which this user is logged in
+
+        page.goto("/admin/shop/order/")
+
+        page.check_accessible()             # axe-core finds nothing serious
+        page.screenshot_to("orders")        # kept where MCP_TEST_SCREENSHOTS names a folder
+
+- `every_look` runs a test in the stock admin (light, dark, in a narrow window) and in a skin.
+  Leave it out where looks say nothing: the test runs once then, light.
+- `browse(user, **options)` may be called for several users in one test; options are those of
+  Playwright's `new_context`. The result is Playwright's `Page` and more: `check_accessible`,
+  `tab_to(role, name)`, `press(keys)`, `expect(locator)`, `screenshot_to(name)`. Whatever it
+  gives runs in a thread of Playwright's own, so the test itself may use the ORM and
+  `mcp_django.testing.Client` in between.
+- Each test fails at its end on any error in the console, any exception in a script and any
+  request that leaves this machine. `page.faults` has them; a test that wants one clears it.
+- The server is pytest-django's `live_server` (own threads, this process), so the database is
+  real and flushed after each test. Wait with `page.expect(locator).to_...`, never with time.
+"""

@@ -1,0 +1,102 @@
+"""A tab of the browser, with what tests of pages ask of it."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tests.browser.looks import Look
+from tests.browser.playwright_thread import PlaywrightThread
+
+#: Tabs until a control must have been reached.
+FAR = 300
+
+# The focus of a keyboard must be seen: something about the control or its surroundings differs.
+IS_FOCUS_SEEN = """element => {
+  const looks = () => [element, element.parentElement, element.labels?.[0]].map(one => {
+    const style = one && getComputedStyle(one);
+    return one && [style.outline, style.boxShadow, style.border, style.backgroundColor,
+                   style.textDecoration, style.color].join();
+  }).join();
+  const focused = looks();
+  element.blur();
+  const blurred = looks();
+  element.focus({focusVisible: true, preventScroll: true});
+  return focused !== blurred;
+}"""
+
+
+GRAVE_FINDINGS = """async known => {
+  const {violations} = await axe.run();
+  return violations.filter(one => ["serious", "critical"].includes(one.impact)).flatMap(
+    ({id, nodes}) => nodes
+      .filter(node => !document.querySelector(node.target[0])?.matches(known[id] ?? "nothing"))
+      .map(node => `${id}: ${node.target.join(" ")}: ${node.failureSummary}`));
+}"""
+
+
+class Tab:
+    """Playwright's Page and more. It has the methods of a page, and runs them in its thread."""
+
+    def __init__(self, thread: PlaywrightThread, context: Any, look: Look) -> None:
+        self.look = look
+        #: What went wrong in the browser so far.
+        self.faults: list[str] = []
+        self._thread = thread
+        self._page = context.new_page()
+        # Functions: of a method, Playwright would ask the object for an attribute of its own.
+        self._page.on("console", lambda message: self._hear(message))
+        self._page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self._page.on("requestfailed", lambda request: self._hear_of_failure(request))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._page, name)
+
+    # These two are called in Playwright's thread.
+
+    def _hear(self, message: Any) -> None:
+        if message.type == "error":
+            self.faults.append(f"{message.text} ({message.location.get('url')})")
+
+    def _hear_of_failure(self, request: Any) -> None:
+        # A page that is left takes its requests with it.
+        if request.failure != "net::ERR_ABORTED":
+            self.faults.append(f"{request.url}: {request.failure}")
+
+    def expect(self, locator: Any) -> Any:
+        """Playwright's `expect`: assertions that wait."""
+        from playwright.sync_api import expect
+
+        return self._thread.run(expect, locator)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self._page.keyboard.press(key)
+
+    def tab_to(self, role: str, name: str) -> Any:
+        """Go to a control by the keyboard alone. Fails where it cannot be reached so, or where
+        one does not see that it was."""
+        wanted = self._page.get_by_role(role, name=name, exact=True)
+        assert wanted.count() == 1, f"{wanted.count()} times {role} {name!r}"
+        for _ in range(FAR):
+            if wanted.evaluate("element => element === document.activeElement"):
+                assert wanted.evaluate(IS_FOCUS_SEEN), f"{name!r} has the focus, unseen"
+                return wanted
+            self._page.keyboard.press("Tab")
+        raise AssertionError(f"No tab leads to {role} {name!r}")
+
+    def check_accessible(self) -> None:
+        """axe-core has no serious finding, but those that are known of markup that is not ours."""
+        script = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+        # Not by a tag: a page's policy could forbid that.
+        self._page.evaluate(script)
+        found = self._page.evaluate(GRAVE_FINDINGS, self.look.known)
+        assert not found, "\n".join([self._page.url, *found])
+
+    def screenshot_to(self, name: str) -> None:
+        """Keep a picture of the whole page, in the folder that MCP_TEST_SCREENSHOTS names."""
+        if folder := os.environ.get("MCP_TEST_SCREENSHOTS"):
+            path = Path(folder) / f"{name}-{self.look.name}.png"
+            self._page.screenshot(path=path, full_page=True)

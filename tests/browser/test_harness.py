@@ -1,0 +1,64 @@
+"""What the other tests here rely on: that each kind of fault is noticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.looks import every_look
+
+
+@pytest.fixture
+def page(browse):
+    tab = browse()
+    tab.goto("/admin/login/")
+    return tab
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("console.error('over there')", "over there"),
+        ("setTimeout(() => nothing.there, 0)", "nothing is not defined"),
+        ("fetch('https://example.invalid/font.woff').catch(() => 0)", "example.invalid"),
+        ("fetch('/static/nothing.js').catch(() => 0)", "404"),
+    ],
+)
+def test_what_goes_wrong_in_a_page_is_noticed(page, script, told):
+    page.evaluate(f"() => {{ {script} }}")
+    for _ in range(1000):
+        if not page.faults:
+            page.evaluate("1")  # it hears what happened meanwhile
+    faults, page.faults = page.faults, []
+
+    assert told in " ".join(faults)
+
+
+def test_a_control_without_a_name_is_a_finding(page):
+    page.set_content("<html lang=en><title>x</title><main><h1>x</h1><input></main>")
+
+    with pytest.raises(AssertionError, match="label: input"):
+        page.check_accessible()
+
+
+def test_a_control_that_no_tab_reaches_is_a_finding(page):
+    page.set_content("<a href='/'>There</a><span role=button>Here</span>")
+
+    page.tab_to("link", "There")
+    with pytest.raises(AssertionError, match="No tab leads to button 'Here'"):
+        page.tab_to("button", "Here")
+
+
+def test_a_focus_that_nobody_sees_is_a_finding(page):
+    page.set_content("<style>a {outline: none}</style><a href='/'>There</a>")
+
+    with pytest.raises(AssertionError, match="unseen"):
+        page.tab_to("link", "There")
+
+
+@every_look
+def test_looks_differ(page, look):
+    assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") == (
+        look.name == "dark"
+    )
+    assert page.locator(".login-box").count() == (look.name == "jazzmin")
+    assert (page.viewport_size["width"] < 500) == (look.name == "narrow")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from django.urls import reverse
+
+from mcp_django.models import PersonalToken
+from mcp_django.testing import Client
+from tests.browser.looks import every_look
+
+LIST = reverse("admin:mcp_django_personaltoken_changelist")
+ADD = reverse("admin:mcp_django_personaltoken_add")
+
+
+@every_look
+def test_the_pages_about_tokens_are_for_everybody(browse, boss):
+    token, _ = PersonalToken.create(user=boss, name="laptop")
+    page = browse(boss)
+
+    for name, url in (
+        ("tokens", LIST),
+        ("token-add", ADD),
+        ("token", reverse("admin:mcp_django_personaltoken_change", args=[token.pk])),
+    ):
+        page.goto(url)
+        page.screenshot_to(name)
+        page.check_accessible()
+
+
+def test_a_token_is_made_by_the_keyboard_alone_and_works(browse, boss):
+    page = browse(boss)
+    page.goto(ADD)
+
+    page.tab_to("textbox", "Name:")
+    page.keyboard.type("laptop")
+    page.tab_to("button", "Save")
+    page.press("Enter")
+    secret = page.get_by_label("Token “laptop” of boss")
+    page.expect(secret).to_be_focused()
+
+    assert Client(token=secret.input_value()).call_tool("list_models")
+    page.check_accessible()
+    page.tab_to("link", "Done: back to the list")
+    page.press("Enter")
+    page.expect(page.get_by_role("link", name="laptop")).to_be_visible()
+
+
+def test_the_secret_is_gone_when_one_goes_back(browse, boss):
+    page = browse(boss)
+    page.goto(ADD)
+    page.get_by_label("Name:").fill("laptop")
+    page.get_by_role("button", name="Save").click()
+    secret = page.get_by_label("Token “laptop” of boss").input_value()
+
+    page.get_by_role("link", name="Done: back to the list").click()
+    page.expect(page.get_by_role("link", name="laptop")).to_be_visible()
+
+    assert secret not in page.content()
