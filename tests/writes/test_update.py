@@ -111,7 +111,7 @@ def rounds():
         yield {name: values[at] for name, values in by_name.items() if len(values) > at}
 
 
-@pytest.mark.parametrize("values", rounds())
+@pytest.mark.parametrize("values", list(rounds()))
 def test_every_widget_takes_a_json_value(values, client, thing, snapshot, language):
     before = snapshot(thing)
 
