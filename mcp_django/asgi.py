@@ -21,10 +21,12 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     from channels.routing import ProtocolTypeRouter
     from django.core.asgi import get_asgi_application
 
+    from mcp_django.transports import addresses
     from mcp_django.transports.streamable_http import MCPApplication
 
     endpoint, site = MCPApplication.as_asgi(), http or get_asgi_application()
     own = f"/{path.strip('/')}".rstrip("/")
+    addresses.routed_to(own)
 
     async def route(scope: Any, receive: Any, send: Any) -> None:
         is_own = path_of(scope).removesuffix("/") == own

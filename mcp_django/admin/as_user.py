@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
@@ -40,12 +41,9 @@ def find_person(model_admin: Any, request: HttpRequest, username: str) -> Any:
     me: Any = request.user
     if username in ("", me.get_username()):
         return me
-    users = get_user_model()
-    # A plain object of the model: code of the site gets the one that calls get.
-    seen = people(model_admin, request).filter(**{users.USERNAME_FIELD: username}).first()
-    if seen is None or not user_may_be_seen(model_admin, request, seen):
+    person = visible_person(model_admin, request, username)
+    if person is None:
         raise ToolError(f"There is no user {ascii(username)[:80]} whom you may see.")
-    person = users._default_manager.get(pk=seen.pk)
     if not is_active(person):
         raise ToolError(f"{person.get_username()} is not active and gets nothing.")
     if may_more_than(person, me):
@@ -54,6 +52,16 @@ def find_person(model_admin: Any, request: HttpRequest, username: str) -> Any:
             "see what that person sees."
         )
     return person
+
+
+def visible_person(model_admin: Any, request: HttpRequest, username: str) -> Any:
+    """The user of this name, or None: there is none, or none that the looker may see."""
+    users = get_user_model()
+    seen = people(model_admin, request).filter(**{users.USERNAME_FIELD: username}).first()
+    if seen is None or not user_may_be_seen(model_admin, request, seen):
+        return None
+    # A plain object of the model: code of the site gets the one that calls get.
+    return users._default_manager.get(pk=seen.pk)
 
 
 def user_may_be_seen(model_admin: Any, request: HttpRequest, person: Any) -> bool:
@@ -69,16 +77,24 @@ def may_more_than(person: Any, looker: Any) -> bool:
     return not person.get_all_permissions() <= looker.get_all_permissions()
 
 
+def reader(person: Any) -> Principal:
+    """The user with a credential that is good for reading."""
+    return Principal(user=person, scopes=frozenset({READ}), method="admin")
+
+
 def call_as(
-    person: Any, request: HttpRequest, work: Callable[[CallContext, Rights], Found]
+    principal: Principal, request: HttpRequest, work: Callable[[CallContext, Rights], Found]
 ) -> Found:
-    """What the work returns or raises, in a call by that person through the site's middleware."""
-    made = request_of(person, request)
+    """What the work returns or raises, in a call by that principal through the site's middleware.
+
+    Raises ToolError where middleware answers in its place.
+    """
+    made = request_of(principal.user, request)
     outcomes: list[Callable[[], Found]] = []
 
     def innermost(inner: HttpRequest) -> HttpResponseBase:
-        inner.user = person
-        outcomes.append(attempt(work, inner, person))
+        inner.user = principal.user
+        outcomes.append(attempt(work, inner, replace(principal, kept={})))
         return HttpResponse()
 
     chain = loaded.chain()
@@ -93,10 +109,9 @@ def call_as(
 
 
 def attempt(
-    work: Callable[[CallContext, Rights], Found], request: HttpRequest, person: Any
+    work: Callable[[CallContext, Rights], Found], request: HttpRequest, principal: Principal
 ) -> Callable[[], Found]:
     """Middleware must not see what the work raises: it would make a page of it."""
-    principal = Principal(user=person, scopes=frozenset({READ}), method="admin")
     context = CallContext(request=request, principal=principal, revision=MODERN[-1])
     try:
         found = work(context, Rights(request, principal))
@@ -116,6 +131,7 @@ def request_of(person: Any, request: HttpRequest) -> HttpRequest:
     made.method = "POST"
     made.path = made.path_info = request.path
     made.META = {name: request.META[name] for name in KEPT if name in request.META}
+    made._body = b""  # there are no bytes to read
     made.user = person
     furnish(made)
     return made

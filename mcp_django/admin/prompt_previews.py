@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.forms import CharField, ChoiceField, DateInput, Field, Form, TextInput
 from django.http import HttpRequest, HttpResponse
 
-from mcp_django.admin.as_user import call_as, find_person, people
+from mcp_django.admin.as_user import call_as, find_person, people, reader
 from mcp_django.admin.pages import found_object, page
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
@@ -110,7 +110,7 @@ def preview(
         model_admin.log_change(request, template, sentence)
     offers: dict[str, Sequence[tuple[str, str]]] = {}
     try:
-        offers = call_as(person, request, lambda _, rights: offers_of(body, rights))
+        offers = call_as(reader(person), request, lambda _, rights: offers_of(body, rights))
     except ToolError as error:
         context["error"] = str(error)
     if may_choose:
@@ -157,7 +157,7 @@ def shown(
         except ToolError as error:
             return prompt.exists_for(rights), str(error)
 
-    is_member, found = call_as(person, request, work)
+    is_member, found = call_as(reader(person), request, work)
     if isinstance(found, str):
         return {"error": found, "is_member": is_member}
     blocks = [block_of(message) for message in found.messages]

@@ -183,9 +183,7 @@ class Writer:
         self._tell()
         with self._changed:
             pause = self.pauses[min(attempts, len(self.pauses) - 1)]
-            is_stopped = self._changed.wait_for(stop.is_set, pause)
-        # At the end there is one more: the connection may just have been an old one.
-        return is_stopped and attempts > 0
+            return self._changed.wait_for(stop.is_set, pause)
 
     def _write_singly(self, batch: list[Waiting], error: Exception, stop: Event) -> None:
         """One that the database refuses must not take the others with it."""

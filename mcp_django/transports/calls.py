@@ -103,6 +103,16 @@ class RunningCall:
         assert isinstance(outcome, Reply)  # noqa: S101  no third step
         return outcome
 
+    async def reply(self) -> Reply:
+        """The answer as a whole, for those who have no stream. What came before it is dropped."""
+        try:
+            while not self._is_over:
+                await self._wake.wait()
+                self._wake.clear()
+            return self._reply()
+        finally:
+            self._leave()
+
     async def follow(self, receive: Receive, stream: ResponseStream) -> None:
         """Send what comes until the answer is sent or the client is gone."""
         gone: asyncio.Task[None] | None = None

@@ -1,0 +1,83 @@
+"""Try it: any tool or resource as oneself, from a form, through the same dispatch as a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.forms import CharField, Form, TextInput
+from django.http import HttpRequest, HttpResponse
+
+from mcp_django.admin.as_user import call_as
+from mcp_django.admin.callers import principal_of_page
+from mcp_django.admin.looking import TRY_IT, response
+from mcp_django.admin.try_calls import try_call
+from mcp_django.admin.try_forms import ArgumentsForm
+from mcp_django.admin.try_results import shown
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.resources import list_resources
+from mcp_django.handlers.costs import every_page
+from mcp_django.protocol.results import ToolDefinition
+
+#: URIs to choose from as somebody types.
+MOST_URIS = 200
+
+
+class ResourceForm(Form):
+    uri = CharField(
+        label="URI",
+        max_length=2000,
+        widget=TextInput(
+            attrs={"list": "mcp-uris", "autocomplete": "off", "class": "vLargeTextField"}
+        ),
+    )
+
+
+def try_it_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
+    """What there is to try on GET, or the form of one tool. The call itself on POST."""
+    try:
+        tools, uris = call_as(principal_of_page(request), request, what_there_is)
+    except ToolError as error:
+        return response(TRY_IT, model_admin, request, refused=str(error))
+    context: dict[str, Any] = {"tools": tools, "uris": uris, "resource_form": ResourceForm()}
+    name = request.GET.get("tool")
+    if name is not None:
+        tool = next((one for one in tools if one.name == name), None)
+        # As in a call: there is no such tool, or none for this person.
+        context |= {"unknown": name} if tool is None else tool_context(request, tool)
+    elif request.method == "POST":
+        context |= resource_context(request)
+    return response(TRY_IT, model_admin, request, **context)
+
+
+def what_there_is(context: CallContext, rights: Rights) -> tuple[list[ToolDefinition], list[str]]:
+    """The tools of `tools/list`, and URIs of `resources/list`, for the person at the page."""
+    tools = [
+        one
+        for result in every_page(context)
+        for one in result.definitions
+        if isinstance(one, ToolDefinition)
+    ]
+    uris = [one.uri for one in list_resources(rights)[:MOST_URIS]]
+    return tools, uris
+
+
+def tool_context(request: HttpRequest, tool: ToolDefinition) -> dict[str, Any]:
+    is_posted = request.method == "POST"
+    form = ArgumentsForm(tool.input_schema, request.POST if is_posted else None)
+    context: dict[str, Any] = {"tool": tool, "form": form}
+    if is_posted and form.is_valid():
+        params = {"name": tool.name, "arguments": form.arguments}
+        tried = try_call(request, "tools/call", params, param_headers=tool.param_headers)
+        context["result"] = shown(tried)
+    return context
+
+
+def resource_context(request: HttpRequest) -> dict[str, Any]:
+    form = ResourceForm(request.POST)
+    context: dict[str, Any] = {"resource_form": form}
+    if form.is_valid():
+        params = {"uri": form.cleaned_data["uri"]}
+        context["result"] = shown(try_call(request, "resources/read", params, param_headers={}))
+    return context

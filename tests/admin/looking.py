@@ -1,0 +1,59 @@
+"""What the tests of the pages about assistants share."""
+
+from __future__ import annotations
+
+import html
+import re
+from contextlib import contextmanager
+
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
+
+from mcp_django.audit.records import Gathered, records
+from mcp_django.auth import throttles
+from mcp_django.testing.client import kept_connections
+from mcp_django.transports.executor import InlineLane, lanes
+
+
+def url(name):
+    return reverse(f"admin:mcp_django_{name}")
+
+
+def allow(user, *names):
+    """Give permissions, by "app.codename"."""
+    for name in names:
+        app, _, codename = name.partition(".")
+        found = Permission.objects.get(content_type__app_label=app, codename=codename)
+        user.user_permissions.add(found)
+    return type(user).objects.get(pk=user.pk)
+
+
+def browser_of(user, **options):
+    browser = Client(**options)
+    browser.force_login(user)
+    return browser
+
+
+def text_of(response):
+    """What a person reads on a page, without its tags."""
+    content = response.content.decode()
+    body = content[content.index("mcp-look") :]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def row_of(response, name):
+    """The text of the row of a table that begins with a name."""
+    rows = re.findall(r"<tr>.*?</tr>", response.content.decode(), re.DOTALL)
+    [found] = [row for row in rows if re.search(rf"<code>{re.escape(name)}</code>", row)]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", found)).split())
+
+
+@contextmanager
+def in_this_thread():
+    """Calls run in the test's thread and transaction."""
+    throttles.calls.clear()
+    throttles.failures.clear()
+    gathered = Gathered()
+    with records.using(gathered), lanes.using(InlineLane()), kept_connections():
+        yield gathered

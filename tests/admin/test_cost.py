@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from mcp_django.exposure.registry import registry
+from mcp_django.models import ExposedTool, PersonalToken
+from tests.admin.looking import allow, browser_of, row_of, text_of, url
+from tests.clients import CheckedClient
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def keeper(make_user):
+    """May see what staff decided about tools, and look at others."""
+    return make_user(
+        "keeper",
+        *("view_exposedtool", "inspect_as", "view_user", "view_order"),
+        *("view_personaltoken", "manage_all_tokens"),
+        is_staff=True,
+    )
+
+
+@pytest.fixture
+def add_tools(add_tool):
+    def add(count, *, words="Does little.", **options):
+        for number in range(count):
+
+            def small() -> str:
+                return ""
+
+            small.__name__ = f"small_{number}"
+            small.__doc__ = words
+            add_tool(small, **options)
+
+    return add
+
+
+def test_without_the_permission_there_is_no_page(staff):
+    assert browser_of(staff).get(url("cost")).status_code == 403
+
+
+def test_the_figures_are_those_of_the_list_as_a_client_gets_it(keeper):
+    client = CheckedClient(user=keeper)
+    message = client.message("tools/list")
+    body = client.post(message, headers=client.routing_headers(message)).body
+
+    response = browser_of(keeper).get(url("cost"))
+
+    cost = response.context["cost"]
+    listed = msgspec.json.decode(body)["result"]["tools"]
+    assert cost.bytes == len(body)
+    assert cost.tokens == math.ceil(len(body.decode()) / 4)
+    assert {one.name for one in cost.tools} == {one["name"] for one in listed}
+    assert sum(one.bytes for one in cost.tools) < cost.bytes
+    assert [one.bytes for one in cost.tools] == sorted(
+        (one.bytes for one in cost.tools), reverse=True
+    )
+
+
+def test_the_page_says_how_tokens_are_estimated(keeper):
+    text = text_of(browser_of(keeper).get(url("cost")))
+
+    assert "4 characters of the JSON are about one token" in text
+
+
+def test_letters_beyond_ascii_count_as_characters(keeper, add_tool):
+    def greek() -> str:
+        """αβγδεζηθ"""
+        return ""
+
+    add_tool(greek)
+    cost = browser_of(keeper).get(url("cost")).context["cost"]
+
+    [one] = [one for one in cost.tools if one.name == "greek"]
+    assert one.tokens == math.ceil((one.bytes - 8) / 4)
+
+
+def test_words_of_staff_are_what_is_measured(keeper):
+    before = browser_of(keeper).get(url("cost")).context["cost"].bytes
+    ExposedTool.objects.create(name="echo", description="x" * 500)
+
+    after = browser_of(keeper).get(url("cost")).context["cost"].bytes
+
+    assert after == before + 500 - len("Say it again.")
+
+
+def test_forty_tools_are_not_many_and_forty_one_are(keeper, add_tools):
+    there = len(browser_of(keeper).get(url("cost")).context["cost"].tools)
+    add_tools(40 - there)
+    assert "more than 40 tools" not in text_of(browser_of(keeper).get(url("cost")))
+
+    def one_more() -> str:
+        """One more."""
+        return ""
+
+    registry_size = len(registry.tools)
+    import mcp_django as mcp
+
+    mcp.tool(read_only=True)(one_more)
+    try:
+        assert "more than 40 tools" in text_of(browser_of(keeper).get(url("cost")))
+    finally:
+        registry.remove_tool("one_more")
+    assert len(registry.tools) == registry_size
+
+
+def test_more_than_forty_kib_get_a_warning(keeper, add_tools):
+    assert "more than 40 KiB" not in text_of(browser_of(keeper).get(url("cost")))
+
+    add_tools(5, words="x" * 10_000)
+
+    assert "more than 40 KiB" in text_of(browser_of(keeper).get(url("cost")))
+
+
+def test_five_hundred_tools_are_measured_page_by_page(
+    keeper, add_tools, django_assert_max_num_queries
+):
+    add_tools(500)
+
+    with django_assert_max_num_queries(40):
+        response = browser_of(keeper).get(url("cost"))
+
+    assert len(response.context["cost"].tools) > 500
+    assert response.context["cost"].pages == 6
+
+
+# Others
+
+
+def test_somebody_elses_list_is_measured_and_recorded(keeper, make_user):
+    bob = make_user("bob", "view_order", "change_order", is_staff=True)
+
+    response = browser_of(keeper).post(url("cost"), {"username": "bob"})
+
+    assert "As bob" in text_of(response)
+    assert LogEntry.objects.get().object_id == str(bob.pk)
+
+
+def test_tools_that_the_person_has_not_are_not_named(keeper, make_user):
+    make_user("bob", "view_order", "change_order", is_staff=True)
+
+    response = browser_of(keeper).post(url("cost"), {"username": "bob"})
+
+    assert "pay" in {one.name for one in response.context["cost"].tools}
+    assert "pay" not in text_of(response).split()
+    assert "Tools that you have not yourself" in text_of(response)
+
+
+def test_a_token_has_the_list_that_its_limits_leave(keeper, make_user):
+    bob = make_user("bob", "view_order", is_staff=True)
+    token, _ = PersonalToken.create(user=bob, name="phone", models=["shop.order"])
+
+    response = browser_of(keeper).post(url("cost"), {"token": token.pk})
+
+    assert "echo" not in text_of(response).split()
+    assert "find_records" in row_of(response, "find_records")
+
+
+def test_a_user_who_may_not_act_has_no_list(keeper, make_user):
+    make_user("bob", is_staff=True, is_active=False)
+
+    response = browser_of(keeper).post(url("cost"), {"username": "bob"})
+
+    assert "no credential of the user opens anything" in text_of(response)
+    assert "cost" not in response.context
+
+
+@pytest.mark.parametrize("name", ["nobody", "bob"])
+def test_without_the_permission_to_look_at_others_a_post_measures_oneself(make_user, name):
+    make_user("bob", is_staff=True)
+    viewer = make_user("viewer", "view_exposedtool", is_staff=True)
+
+    response = browser_of(viewer).post(url("cost"), {"username": name})
+
+    assert "Your tools" in text_of(response)
+    assert "bob" not in text_of(response)
+    assert not LogEntry.objects.exists()
+
+
+def test_a_post_needs_a_csrf_token(keeper):
+    browser = browser_of(keeper, enforce_csrf_checks=True)
+
+    assert browser.post(url("cost"), {"username": "bob"}).status_code == 403
+
+
+def test_forged_users_find_nobody(keeper, make_user):
+    narrow = allow(make_user("narrow", "view_exposedtool", is_staff=True), "mcp_django.inspect_as")
+    make_user("bob", is_staff=True)
+
+    response = browser_of(narrow).post(url("cost"), {"username": "bob"})
+
+    assert "There is no such user whom you may see." in text_of(response)
+    assert "cost" not in response.context
+
+
+def test_middleware_that_answers_in_place_of_a_call_is_said_to(keeper, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "RUN_MIDDLEWARE": ["tests.admin.test_inspect.turn_away"],
+    }
+
+    assert "answers in place of the call" in text_of(browser_of(keeper).get(url("cost")))

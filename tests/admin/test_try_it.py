@@ -1,0 +1,552 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import time
+from contextlib import contextmanager
+from html import unescape
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.signals import request_started
+from django.db import connection
+from django.http import HttpRequest
+from django.test.utils import CaptureQueriesContext
+
+import mcp_django as mcp
+from mcp_django.exposure import confirmations
+from mcp_django.exposure.permissions import Rights
+from mcp_django.models import CallRecord, ExposedTool
+from mcp_django.transports.executor import lanes
+from mcp_django.transports.middleware import Chain
+from tests.admin.looking import allow, browser_of, in_this_thread, text_of, url
+from tests.shop.models import Memo, Order
+
+pytestmark = pytest.mark.django_db
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture
+def trier(make_user):
+    return make_user("trier", "view_order", "view_memo", "try_tools", is_staff=True)
+
+
+@pytest.fixture(autouse=True)
+def recorded():
+    with in_this_thread() as gathered:
+        yield gathered
+
+
+@pytest.fixture
+def call(trier):
+    def call(tool, *, by=trier, **arguments):
+        data = {f"argument_{name}": value for name, value in arguments.items()}
+        return browser_of(by).post(f"{url('try_it')}?tool={tool}", data)
+
+    return call
+
+
+def result_of(response):
+    return response.context["result"]
+
+
+# Who and how
+
+
+def test_without_the_permission_there_is_no_page(staff):
+    browser = browser_of(staff)
+
+    assert browser.get(url("try_it")).status_code == 403
+    assert browser.post(f"{url('try_it')}?tool=echo", {"argument_text": "x"}).status_code == 403
+
+
+def test_a_get_calls_nothing(trier):
+    order = Order.objects.create(number="A-1")
+    allow(trier, "shop.change_order")
+
+    response = browser_of(trier).get(url("try_it"), {"tool": "pay", "argument_number": "A-1"})
+
+    assert "result" not in response.context
+    order.refresh_from_db()
+    assert order.status == Order.Status.NEW
+
+
+def test_a_post_without_a_csrf_token_calls_nothing(trier):
+    Order.objects.create(number="A-1")
+    browser = browser_of(allow(trier, "shop.change_order"), enforce_csrf_checks=True)
+
+    response = browser.post(f"{url('try_it')}?tool=pay", {"argument_number": "A-1"})
+
+    assert response.status_code == 403
+    assert Order.objects.get().status == Order.Status.NEW
+
+
+def test_the_page_lists_the_tools_of_the_person_and_no_others(trier):
+    text = text_of(browser_of(trier).get(url("try_it")))
+
+    assert "echo" in text
+    assert "pay" not in text.split()
+
+
+@pytest.mark.parametrize("name", ["pay", "nothing", "<script>alert(1)</script>", ""])
+def test_tools_that_are_not_there_and_not_for_the_person_say_one_thing(call, name):
+    response = call(name, number="A-1")
+
+    assert "There is no tool" in text_of(response)
+    assert "result" not in response.context
+    assert b"<script>alert(1)" not in response.content
+
+
+def test_a_tool_that_staff_switched_off_is_gone(call):
+    ExposedTool.objects.create(name="echo", enabled=False)
+
+    assert "There is no tool echo." in text_of(call("echo", text="x"))
+
+
+def test_five_hundred_tools_take_no_more_queries_than_few(trier, add_tool):
+    with CaptureQueriesContext(connection) as few:
+        browser_of(trier).get(url("try_it"))
+    for number in range(500):
+
+        def small() -> str:
+            """Does little."""
+            return ""
+
+        small.__name__ = f"small_{number}"
+        add_tool(small)
+    with CaptureQueriesContext(connection) as many:
+        response = browser_of(trier).get(url("try_it"))
+
+    assert len(response.context["tools"]) > 500
+    assert len(many) <= len(few) + 2
+
+
+# Calls
+
+
+def test_a_call_runs_as_the_person_and_shows_what_it_took(call, trier):
+    response = call("echo", text="hello")
+
+    result = result_of(response)
+    assert json.loads(result["structured"]) == {"text": "hello", "user": "trier"}
+    assert result["tried"].bytes > 50
+    assert result["tried"].milliseconds >= 0
+    assert "Bytes" in text_of(response)
+
+
+def test_an_async_tool_is_awaited(call):
+    assert '"text": "hello"' in result_of(call("echo_later", text="hello"))["structured"]
+
+
+def test_what_a_tool_changes_is_changed(call, trier):
+    order = Order.objects.create(number="A-1")
+    allow(trier, "shop.change_order")
+
+    response = call("pay", number="A-1")
+
+    assert "A-1 is paid." in text_of(response)
+    order.refresh_from_db()
+    assert order.status == Order.Status.PAID
+
+
+def test_a_call_is_recorded_like_any_other(call, trier, recorded):
+    call("echo", text="hello")
+    recorded.write()
+
+    record = CallRecord.objects.get(method="tools/call")
+    assert (record.user, record.target, record.outcome) == (trier, "echo", "done")
+    assert record.client == "Django admin 1"
+    assert not LogEntry.objects.exists()
+
+
+def test_calls_count_towards_the_limit(call, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 1}
+
+    assert "error" not in result_of(call("echo", text="a"))
+    assert "Too many requests" in text_of(call("echo", text="b"))
+
+
+def test_a_refusal_of_the_tool_is_shown_as_a_model_reads_it(call):
+    response = call("fail", kind="tool")
+
+    assert result_of(response)["is_error"]
+    assert "There is no such day. Ask for one that exists." in text_of(response)
+
+
+def test_a_tool_that_raises_tells_a_number_and_nothing_else(call):
+    response = call("fail", kind="bug")
+
+    assert "Internal error" in text_of(response)
+    assert b"secret-bug" not in response.content
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tool_that_runs_too_long_is_left_alone(call, add_tool, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.2}
+    over = []
+
+    def sleepy(ctx: mcp.Context) -> str:
+        """Sleep."""
+        while not ctx.cancelled.is_set():
+            time.sleep(0.01)
+        over.append(True)
+        return ""
+
+    add_tool(sleepy)
+    with real_lanes():
+        text = text_of(call("sleepy"))
+
+    assert "not done within 0.2 seconds" in text
+    assert over
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_async_tool_that_runs_too_long_is_cancelled(call, add_tool, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.2}
+
+    async def sleepy_later() -> str:
+        """Sleep."""
+        await asyncio.Event().wait()
+        return ""
+
+    add_tool(sleepy_later)
+
+    assert "not done within 0.2 seconds" in text_of(call("sleepy_later"))
+
+
+def test_a_busy_server_says_so(call, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_WAITING": 0}
+    with real_lanes():
+        assert "The server is busy." in text_of(call("echo", text="x"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_breaks_in_middleware_says_a_number(trier, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "RUN_MIDDLEWARE": ["tests.admin.test_try_it.breaks_calls"],
+    }
+
+    browser = browser_of(trier, raise_request_exception=False)
+    with real_lanes():
+        response = browser.post(f"{url('try_it')}?tool=echo", {"argument_text": "x"})
+
+    assert "Internal error" in text_of(response)
+    assert b"secret" not in response.content
+
+
+def breaks_calls(get_response):
+    """Middleware that fails after the call, and not after the list before it."""
+
+    def middleware(request):
+        response = get_response(request)
+        if getattr(response, "_mcp_reply", None) is not None:
+            raise RuntimeError("secret")
+        return response
+
+    return middleware
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_cannot_even_begin_says_a_number(call, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "RUN_MIDDLEWARE": ["tests.admin.test_inspect.note_user"],
+    }
+
+    def fail(**kwargs):
+        raise RuntimeError("secret")
+
+    request_started.connect(fail, sender=Chain)
+    try:
+        with real_lanes():
+            response = call("echo", text="x")
+    finally:
+        request_started.disconnect(fail, sender=Chain)
+
+    assert "Internal error" in text_of(response)
+    assert b"secret" not in response.content
+
+
+@contextmanager
+def real_lanes():
+    """Calls run in threads of their own, as on a server."""
+    own = lanes._lanes
+    lanes.forget()
+    try:
+        yield
+    finally:
+        lanes.close()
+        lanes._lanes = own
+
+
+def test_arguments_that_are_too_long_are_refused(call, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_DEPTH": 4}
+
+    response = call("find_records", model="shop.order", filters='{"a": {"b": {"c": [[1]]}}}')
+
+    assert "nested deeper" in text_of(response)
+
+
+def test_middleware_that_answers_in_place_of_a_call_is_said_to(trier, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "RUN_MIDDLEWARE": ["tests.admin.test_inspect.turn_away"],
+    }
+
+    assert "answers in place of the call" in text_of(browser_of(trier).get(url("try_it")))
+
+
+def test_code_of_the_site_gets_a_request_without_the_session_of_the_person(call, add_tool, trier):
+    seen = {}
+
+    def peek(request: HttpRequest) -> str:
+        """Look at the request."""
+        seen.update(
+            cookies=dict(request.COOKIES),
+            session=dict(request.session),
+            post=dict(request.POST),
+            body=request.body,
+            user=type(request.user),
+        )
+        return "seen"
+
+    add_tool(peek)
+    call("peek")
+
+    assert seen == {
+        "cookies": {},
+        "session": {},
+        "post": {},
+        "body": b"",
+        "user": type(trier),
+    }
+
+
+def test_headers_that_repeat_arguments_are_sent(call, add_tool):
+    schema = {
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+        "required": ["region"],
+        "additionalProperties": False,
+    }
+
+    def regional(arguments: dict[str, object]) -> str:
+        """Say where."""
+        return f"In {arguments['region']}."
+
+    add_tool(regional, input_schema=schema)
+
+    assert "In Île." in text_of(call("regional", region="Île"))
+
+
+# Queries
+
+
+def test_queries_are_for_superusers(call, admin_user):
+    with_sql = call("find_records", by=admin_user, model="shop.order")
+    without = call("find_records", model="shop.order")
+
+    assert any("shop_order" in query.sql for query in result_of(with_sql)["tried"].queries)
+    assert "SELECT" in with_sql.content.decode()
+    assert result_of(without)["tried"].queries is None
+    assert "SELECT" not in without.content.decode()
+
+
+def test_many_and_long_queries_are_cut(call, admin_user, add_tool):
+    def ask() -> str:
+        """Ask a lot."""
+        for _ in range(300):
+            Order.objects.filter(number="x" * 5000).exists()
+        return "asked"
+
+    add_tool(ask)
+    queries = result_of(call("ask", by=admin_user))["tried"].queries
+
+    assert len(queries) == 200
+    assert max(len(query.sql) for query in queries) == 4001
+
+
+# Results
+
+
+def test_results_are_text_whatever_they_hold(call, add_tool):
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+    def speak() -> list[mcp.EmbeddedResource | str]:
+        """Say something evil."""
+        contents = mcp.ResourceContents(uri=f"x:{evil}", mime_type=evil, text=evil)
+        return [evil, mcp.EmbeddedResource(contents=contents)]
+
+    add_tool(speak, title=evil)
+    page = call("speak").content.decode()
+
+    assert evil not in page
+    assert "<script>alert" not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 3
+
+
+def test_pictures_are_drawn_but_no_svg(call, add_tool):
+    def draw() -> list[mcp.Image]:
+        """Draw."""
+        svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
+        return [
+            mcp.Image(data=PNG, mime_type="image/png"),
+            mcp.Image(data=svg, mime_type="image/svg+xml"),
+        ]
+
+    add_tool(draw)
+    response = call("draw")
+    page = response.content.decode()
+
+    assert f"data:image/png;base64,{base64.b64encode(PNG).decode()}" in unescape(page)
+    assert "data:image/svg" not in page
+    assert f"{len(PNG)} bytes of image/png" in text_of(response)
+
+
+def test_sound_and_files_say_how_large_they_are(call, add_tool):
+    def sing() -> list[mcp.Audio | mcp.EmbeddedResource | mcp.ResourceLink]:
+        """Sing."""
+        contents = mcp.ResourceContents(uri="x:a", mime_type="text/csv", blob=b"1234")
+        return [
+            mcp.Audio(data=b"12345", mime_type="audio/wav"),
+            mcp.EmbeddedResource(contents=contents),
+            mcp.ResourceLink(uri="javascript:alert(1)", name="a link"),
+        ]
+
+    add_tool(sing)
+    response = call("sing")
+    text = text_of(response)
+
+    assert "5 bytes of audio/wav" in text
+    assert "4 bytes of text/csv" in text
+    assert "resource_link" in text
+    assert not re.search(r'href="javascript', response.content.decode())
+
+
+def test_a_text_beside_structured_content_is_shown_unless_it_says_the_same(call, add_tool):
+    def both() -> mcp.ToolResult:
+        """Say two things."""
+        same = mcp.Text('{"a": 1}')
+        contents = mcp.ResourceContents(uri="x:a", mime_type="application/json", text="{")
+        other = mcp.EmbeddedResource(contents=contents)
+        return mcp.ToolResult(
+            content=[mcp.Text("In words."), same, other],
+            structured={"a": 1},
+            has_structured=True,
+        )
+
+    add_tool(both)
+    blocks = result_of(call("both"))["blocks"]
+
+    assert [block["text"] for block in blocks] == ["In words.", "{"]
+
+
+def test_very_long_results_are_cut(call, add_tool):
+    def talk() -> str:
+        """Talk."""
+        return "x" * 150_000
+
+    add_tool(talk)
+
+    assert "and 50000 more characters" in text_of(call("talk"))
+
+
+# Resources
+
+
+def test_a_resource_is_read_as_oneself(trier, recorded):
+    Memo.objects.create(text="Buy <b>milk</b>", code="milk")
+
+    response = browser_of(trier).post(url("try_it"), {"uri": "django://objects/shop.memo"})
+
+    assert "Buy <b>milk</b>" in text_of(response) or "Buy  milk" in text_of(response)
+    assert b"<b>milk" not in response.content
+    recorded.write()
+    assert CallRecord.objects.get(method="resources/read").user == trier
+
+
+@pytest.mark.parametrize(
+    "uri", ["django://objects/shop.customer", "django://objects/shop.nothing", "x:\n", "💥"]
+)
+def test_resources_that_are_not_there_and_not_for_the_person_say_one_thing(trier, uri):
+    response = browser_of(trier).post(url("try_it"), {"uri": uri})
+
+    assert "Resource not found." in text_of(response)
+
+
+def test_no_uri_reads_nothing(trier):
+    response = browser_of(trier).post(url("try_it"), {"uri": ""})
+
+    assert "This field is required." in text_of(response)
+    assert "result" not in response.context
+
+
+def test_uris_of_the_person_are_offered(trier):
+    page = browser_of(trier).get(url("try_it")).content.decode()
+
+    assert '<option value="django://objects/shop.order">' in page
+    assert "shop.customer" not in page
+
+
+# Confirmations
+
+
+@pytest.fixture
+def wipe(add_tool):
+    """A tool in two steps, as those that delete have them."""
+    done = []
+
+    def wipe(ctx: mcp.Context, what: str, confirmation: str = "") -> dict[str, str]:
+        """Wipe something."""
+        rights = Rights(ctx.request, ctx.principal)
+        call = {"tool": "wipe", "arguments": {"what": what}, "digest": "d"}
+        if not confirmation:
+            return {"preview": what, "confirmation": confirmations.issue(rights, **call)}
+        confirmations.redeem(rights, confirmation, **call)
+        done.append(what)
+        return {"wiped": what}
+
+    add_tool(wipe, read_only=False)
+    return done
+
+
+def test_a_preview_is_confirmed_with_a_button(call, wipe, trier):
+    response = call("wipe", what="all")
+
+    page = response.content.decode()
+    [token] = re.findall(r'name="argument_confirmation" value="([^"]+)"', page)
+    assert "Nothing was done yet." in text_of(response)
+    assert wipe == []
+    again = call("wipe", what="all", confirmation=unescape(token))
+    assert wipe == ["all"]
+    assert "confirmation" not in result_of(again)
+
+
+def test_a_confirmation_is_good_once_and_for_one_call_only(call, wipe):
+    token = result_of(call("wipe", what="all"))["confirmation"]
+
+    assert result_of(call("wipe", what="other", confirmation=token))["is_error"]
+    assert wipe == []
+    call("wipe", what="all", confirmation=token)
+    assert result_of(call("wipe", what="all", confirmation=token))["is_error"]
+    assert wipe == ["all"]
+
+
+def test_a_confirmation_of_somebody_else_is_no_good(call, wipe, make_user):
+    other = make_user("other", "try_tools", is_staff=True)
+    token = result_of(call("wipe", what="all"))["confirmation"]
+
+    assert result_of(call("wipe", by=other, what="all", confirmation=token))["is_error"]
+    assert wipe == []
+
+
+@pytest.mark.parametrize("forged", ["true", "1", "x" * 5000])
+def test_a_forged_confirmation_confirms_nothing(call, wipe, forged):
+    assert result_of(call("wipe", what="all", confirmation=forged))["is_error"]
+    assert wipe == []
