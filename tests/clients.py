@@ -45,6 +45,7 @@ class WSGIClient(CheckedClient):
         sent = {name.decode(): value.decode("latin-1") for name, value in pairs}
         # Django's client leaves the type of an empty body out.
         environ = {"CONTENT_TYPE": sent.pop("content-type", "")}
-        response = self.web.generic(verb, self.path, body, headers=sent, **environ)
+        with self.recorded():
+            response = self.web.generic(verb, self.path, body, headers=sent, **environ)
         found = {name.lower(): value for name, value in response.items()}
         return HTTPAnswer(status=response.status_code, headers=found, body=response.content)

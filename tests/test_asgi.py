@@ -7,6 +7,7 @@ from channels.routing import URLRouter
 from django.urls import path, re_path
 
 from mcp_django.asgi import get_mcp_application, path_of
+from mcp_django.audit.records import Gathered, records
 from mcp_django.routing import http_urlpatterns
 from mcp_django.transports.streamable_http import MCPApplication
 from mcp_django.transports.wsgi import mcp_view
@@ -164,3 +165,28 @@ def test_the_whole_site_answers_a_client(staff):
     client.path = "/assist"
 
     assert "staff" in client.call_tool("echo", text="x").text
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_shuts_down_waits_for_the_records_of_its_calls():
+    written = []
+
+    class Closing(Gathered):
+        def close(self):
+            written.append("written")
+
+    inbox, outbox = asyncio.Queue(), asyncio.Queue()
+    inbox.put_nowait({"type": "lifespan.startup"})
+    with records.using(Closing()):
+        serving = asyncio.create_task(
+            get_mcp_application()({"type": "lifespan"}, inbox.get, outbox.put)
+        )
+        async with asyncio.timeout(PATIENCE):
+            await outbox.get()
+            before = list(written)
+            inbox.put_nowait({"type": "lifespan.shutdown"})
+            stopped = await outbox.get()
+            await serving
+
+    assert (before, written) == ([], ["written"])
+    assert stopped == {"type": "lifespan.shutdown.complete"}

@@ -85,6 +85,21 @@ def test_an_authenticator_that_cannot_be_used_is_an_error(configure, entry):
     assert ids() == ["E002"]
 
 
+@pytest.mark.parametrize("path", ["tests.nothing.There", "tests.auth.plain_throttles.NoThrottle"])
+def test_a_throttle_that_cannot_be_used_is_an_error(configure, path):
+    configure(THROTTLES=[path])
+
+    assert ids() == ["E010"]
+    [message] = ours()
+    assert path in message.msg
+
+
+def test_a_throttle_passes(configure):
+    configure(THROTTLES=["tests.auth.plain_throttles.OnlyReading"])
+
+    assert ids() == []
+
+
 def test_a_dev_user_in_production_is_a_warning(configure, settings):
     configure(AUTHENTICATORS=[DevUser("alice")])
     assert ids() == ["W001"]

@@ -7,7 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -58,7 +60,13 @@ class RecentFilter(admin.SimpleListFilter):
         self, request: HttpRequest, queryset: QuerySet[CallRecord]
     ) -> QuerySet[CallRecord]:
         value = self.value()
-        return queryset if value is None else queryset.filter(self.condition(value))
+        if value is None:
+            return queryset
+        try:
+            return queryset.filter(self.condition(value.replace("\0", "")))
+        except (ValueError, ValidationError) as error:
+            # Somebody wrote it into the address.
+            raise IncorrectLookupParameters(error) from error
 
     def condition(self, value: str) -> Q:
         return Q((str(self.parameter_name), value))
@@ -66,6 +74,10 @@ class RecentFilter(admin.SimpleListFilter):
 
 class UserFilter(RecentFilter):
     title, parameter_name, places = "user", "user", (0, 1)
+
+    def condition(self, value: str) -> Q:
+        # A number that no column holds is nobody's key, which `user=` would not know.
+        return Q(user__in=get_user_model()._default_manager.filter(pk=value).values("pk"))
 
 
 class ClientFilter(RecentFilter):
@@ -141,15 +153,15 @@ class CallRecordAdmin(CallModelAdmin):
         "shown_arguments",
     )
 
-    @admin.display(description="user", empty_value="-")
+    @admin.display(description="user")
     def who(self, record: CallRecord) -> str:
         # The user may have been deleted since.
         return record.principal if record.user is None else record.user.get_username()
 
-    @admin.display(description="arguments", empty_value="not kept")
-    def shown_arguments(self, record: CallRecord) -> str | None:
+    @admin.display(description="arguments")
+    def shown_arguments(self, record: CallRecord) -> str:
         if record.arguments is None:
-            return None
+            return "not kept"
         text = json.dumps(record.arguments, indent=2, ensure_ascii=False)
         return format_html("<pre>{}</pre>", text)
 

@@ -183,7 +183,9 @@ class Writer:
         self._tell()
         with self._changed:
             pause = self.pauses[min(attempts, len(self.pauses) - 1)]
-            return self._changed.wait_for(stop.is_set, pause)
+            is_stopped = self._changed.wait_for(stop.is_set, pause)
+        # At the end there is one more: the connection may just have been an old one.
+        return is_stopped and attempts > 0
 
     def _write_singly(self, batch: list[Waiting], error: Exception, stop: Event) -> None:
         """One that the database refuses must not take the others with it."""

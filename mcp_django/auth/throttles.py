@@ -71,11 +71,10 @@ class Windows:
 
     def _wait(self, key: str, limit: int | None = None) -> float | None:
         window, now = self._windows.get(key), self.clock()
+        most = self.limit() if limit is None else limit
         if window is None or window.ends <= now:
-            return None
-        if window.count < (self.limit() if limit is None else limit):
-            return None
-        return window.ends - now
+            return None if most else MINUTE
+        return None if window.count < most else window.ends - now
 
     def _add(self, key: str) -> None:
         window, now = self._windows.get(key), self.clock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure import confirmations
 from mcp_django.exposure.admin_deletes import Deletion, Preview
+from mcp_django.exposure.admin_dry_runs import dry_run as trying
 from mcp_django.exposure.admin_forms import RecordForm, Saved
 from mcp_django.exposure.admin_requests import Said
 from mcp_django.exposure.budget import is_timeout
@@ -28,6 +29,8 @@ from mcp_django.exposure.write_rights import ADD, CHANGE, REMOVE, may, model_adm
 
 #: Records that a preview of a deletion shows, and keys that it names.
 MOST_SHOWN, MOST_KEYS = 3, 100
+#: Members of answers that are true only of what was done. The record is in the difference.
+ONLY_DONE = ("pk", "version", "record", "messages", "confirmation")
 
 
 def create(
@@ -40,13 +43,15 @@ def create(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `create_record`. Raises ToolError when nothing was created."""
-    refuse_dry_run(dry_run)
     exposure = rights.exposure(model)
     model_admin = model_admin_for(rights, exposure, ADD)
     using = router.db_for_write(exposure.model)
-    with writing(using):
+
+    def work() -> dict[str, Any]:
         saved = RecordForm(context, rights, exposure, model_admin).save(values, inlines)
         return answer_of(rights, exposure, saved, using=using)
+
+    return perform(rights, work, using=using, dry_run=dry_run)
 
 
 def update(
@@ -62,12 +67,12 @@ def update(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `update_record`. Raises ToolError when nothing was changed."""
-    refuse_dry_run(dry_run)
     exposure = rights.exposure(model)
     using = router.db_for_write(exposure.model)
     key = find_object(rights, exposure, pk, using=using).pk
     model_admin = model_admin_for(rights, exposure, CHANGE)
-    with writing(using):
+
+    def work() -> dict[str, Any]:
         # Whoever writes second reads what the first has written, and keeps it.
         row = lock(exposure.model, key, using=using)
         obj = find_object(rights, exposure, pk, using=using)
@@ -79,6 +84,8 @@ def update(
             check_unmodified(exposure, obj, since)
         saved = RecordForm(context, rights, exposure, model_admin, obj=obj).save(values, inlines)
         return answer_of(rights, exposure, saved, using=using)
+
+    return perform(rights, work, using=using, dry_run=dry_run)
 
 
 def delete(
@@ -92,29 +99,44 @@ def delete(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `delete_record`: without a confirmation, what would be deleted."""
-    refuse_dry_run(dry_run)
     exposure = rights.exposure(model)
     model_admin = model_admin_for(rights, exposure, REMOVE)
     using = router.db_for_write(exposure.model)
     asked = {"model": exposure.label, "pk": pk, **query}
-    with writing(using):
+
+    def work() -> dict[str, Any]:
         objects = selected(rights, exposure, pk, query, using=using)
         deletion = Deletion(context, rights, exposure, model_admin, objects)
         preview = deletion.preview()
-        if not confirmation or not preview.is_possible:
+        if not preview.is_possible or not (confirmation or dry_run):
             return shown(rights, exposure, objects, preview, asked, using=using)
-        confirmations.redeem(
-            rights, confirmation, tool="delete_record", arguments=asked, digest=preview.digest
-        )
+        if not dry_run:
+            confirmations.redeem(
+                rights, confirmation, tool="delete_record", arguments=asked, digest=preview.digest
+            )
         keys = [key_as_json(one.pk) for one in objects]
         said = deletion.execute()
         found = {"deleted": dict(preview.counts), "keys": keys[:MOST_KEYS]}
         return with_messages(found, said)
 
+    return perform(rights, work, using=using, dry_run=dry_run)
 
-def refuse_dry_run(wanted: bool) -> None:  # noqa: FBT001
-    if wanted:
-        raise ToolError("Nothing can be tried here without doing it. Nothing was done.")
+
+def perform(
+    rights: Rights,
+    work: Callable[[], dict[str, Any]],
+    *,
+    using: str,
+    dry_run: bool,
+) -> dict[str, Any]:
+    """Do it in one transaction, or try it and take it back."""
+    if not dry_run:
+        with writing(using):
+            return work()
+    with trying(rights) as difference, writing(using):
+        answer = work()
+    kept = {name: one for name, one in answer.items() if name not in ONLY_DONE}
+    return {"dry_run": True, **kept, "difference": difference.as_json()}
 
 
 def selected(

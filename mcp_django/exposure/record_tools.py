@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exposure import aggregates, resources
+from mcp_django.exposure import aggregates, resources, write_rights
 from mcp_django.exposure.code_resources import PendingRead, read_code_resource
 from mcp_django.exposure.describe import describe
 from mcp_django.exposure.find import find_records as find
@@ -29,12 +29,17 @@ from mcp_django.exposure.generic_tools import (
     result_of,
 )
 from mcp_django.exposure.links import changes_of, file_fields, file_links
+from mcp_django.exposure.objects import find_object
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools import Outcome, PendingCall, code_uri
+from mcp_django.exposure.versions import version_of
 from mcp_django.exposure.write_tools import WRITE_TOOLS
 from mcp_django.protocol.content import ResourceContents
 from mcp_django.protocol.results import ToolResult
 
+#: The member of a record that holds its version. No column is called so.
+VERSION = "_version"
 LIMITS = (
     f"Most records to return. Without it {get_config().page_size}, "
     f"never more than {get_config().max_page_size}."
@@ -44,14 +49,33 @@ MOST_GROUPS = (
 )
 
 
-class RecordReader(RecordTool):
-    """Shows beside a record where its files are, and when it was changed."""
+class ModelDescriber(RecordTool):
+    """Says what can be set, too, to those who may."""
 
     def answer(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
     ) -> ToolResult:
         encoded = self.function(rights, **arguments)
         exposure = rights.exposure(arguments["model"])
+        writing = write_rights.describe_writing(context, rights, exposure)
+        if not writing:
+            return result_of(encoded)
+        return result_of(msgspec.json.encode({**msgspec.json.decode(encoded), "writing": writing}))
+
+
+class RecordReader(RecordTool):
+    """Shows beside a record where its files are, and when it was changed, and in it the version
+    to those who may change it."""
+
+    def answer(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        exposure = rights.exposure(arguments["model"])
+        is_writer = write_rights.may(rights, exposure.model, write_rights.CHANGE)
+        if is_writer:
+            encoded = read_with_version(rights, exposure, arguments)
+        else:
+            encoded = self.function(rights, **arguments)
         if not (exposure.modified_field or file_fields(rights, exposure)):
             return result_of(encoded)
         record = msgspec.json.decode(encoded)
@@ -60,6 +84,20 @@ class RecordReader(RecordTool):
             beside=file_links(rights, exposure, arguments["pk"], record),
             annotations=changes_of(exposure, record),
         )
+
+
+def read_with_version(
+    rights: Rights, exposure: ModelExposure, arguments: Mapping[str, Any]
+) -> bytes:
+    using = rights.rows(exposure.model).db
+    key = find_object(rights, exposure, arguments["pk"], using=using).pk
+    # First: a change in between makes the version too old, and never the record.
+    row = exposure.model._base_manager.using(using).filter(pk=key).first()
+    given = {name: one for name, one in arguments.items() if name == "fields" and one}
+    encoded = get(rights, exposure, arguments["pk"], using=using, **given)
+    if row is None:
+        return encoded
+    return msgspec.json.encode({**msgspec.json.decode(encoded), VERSION: version_of(row)})
 
 
 class ResourceReader(RecordTool):
@@ -210,7 +248,7 @@ RECORD_TOOLS: dict[str, RecordTool] = {
     tool.name: tool
     for tool in (
         RecordTool(list_models, title="List models"),
-        RecordTool(describe_model, title="Describe a model"),
+        ModelDescriber(describe_model, title="Describe a model"),
         RecordTool(find_records, title="Find records"),
         RecordReader(get_record, title="Get a record"),
         RecordTool(aggregate_records, title="Aggregate records"),

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 
+from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.options import SECRET_WORDS, ModelExposure, looks_secret
 from mcp_django.exposure.permissions import Rights
@@ -96,6 +97,18 @@ def is_secret(model: type[Model], name: str) -> bool:
         return looks_secret(model, name)
     except FieldDoesNotExist:
         return bool(SECRET_WORDS.search(name))
+
+
+def describe_writing(
+    context: CallContext, rights: Rights, exposure: ModelExposure
+) -> dict[str, Any]:
+    """What can be set of the records of a model, by tool. Empty for those who may only read."""
+    if not any(may(rights, exposure.model, verb) for verb in SCOPES):
+        return {}
+    # The admin is optional; here it is there.
+    from mcp_django.exposure import admin_descriptions
+
+    return admin_descriptions.describe_writing(context, rights, exposure)
 
 
 def asks_site(rights: Rights) -> bool:

@@ -63,13 +63,14 @@ LONGEST_NAME = 80
 class Recording:
     """One call, from its start to its one record."""
 
-    __slots__ = ("context", "is_over", "request", "started")
+    __slots__ = ("context", "ends", "request", "started")
 
     def __init__(self, context: CallContext, request: Request) -> None:
         self.context = context
         self.request = request
         self.started = time.perf_counter()
-        self.is_over = False
+        #: Of a call whose client leaves, two threads may tell the end. Only one can take this.
+        self.ends = [True]
 
     def answered(self, result: object, *, size: int) -> None:
         if isinstance(result, InputRequired):
@@ -96,9 +97,10 @@ class Recording:
 
     def end(self, outcome: Outcome, *, size: int = 0, correlation_id: str = "") -> None:
         """Keep how it ended. Only the first end counts. Never raises."""
-        if self.is_over:
+        try:
+            self.ends.pop()
+        except IndexError:
             return
-        self.is_over = True
         try:
             if outcome in (
                 Outcome.FAILED,

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import RequestFactory
 
+from mcp_django.auth import throttles
 from mcp_django.auth.throttles import Windows, client_address, retry_after
 from mcp_django.principal import Principal
 
@@ -87,3 +88,33 @@ def test_threads_together_get_no_more_than_one_would(clock):
 )
 def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
+
+
+def test_keys_may_have_limits_of_their_own(clock):
+    windows = Windows(limit=lambda: 100, clock=clock)
+
+    answers = [windows.take("key", limit=2) for _ in range(3)]
+
+    assert answers == [None, None, 60]
+    assert windows.take("key") is None
+
+
+def test_a_tool_without_a_limit_is_not_counted(clock):
+    alice = principal(User(pk=1))
+
+    answers = [throttles.tool_retry_after(alice, "echo", limit=None) for _ in range(3)]
+
+    assert answers == [None] * 3
+    assert len(throttles.tool_calls) == 0
+
+
+def test_a_refusal_is_news_once_in_a_minute(settings, clock):
+    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
+    alice = principal(User(pk=1))
+    before = throttles.is_first_refusal(alice)
+    retry_after(alice)
+
+    first = throttles.is_first_refusal(alice)
+    throttles.told.take(alice.key)
+
+    assert (before, first, throttles.is_first_refusal(alice)) == (False, True, False)

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcp_django.admin import calls
+from mcp_django.models import CallRecord
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/mcp_django/callrecord/"
+
+
+@pytest.fixture
+def make_user(django_user_model):
+    def make(name, *codenames):
+        user = django_user_model.objects.create_user(name, is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        return user
+
+    return make
+
+
+@pytest.fixture
+def auditor(make_user):
+    return make_user("auditor", "view_callrecord")
+
+
+@pytest.fixture
+def browser(auditor):
+    browser = Client()
+    browser.force_login(auditor)
+    return browser
+
+
+def called(user=None, **changes):
+    facts = {
+        "kind": "tool",
+        "principal": f"default/user:{user and user.pk}/laptop",
+        "client": "Claude 1",
+        "method": "tools/call",
+        "target": "find_records shop.order",
+        "outcome": "done",
+    }
+    return CallRecord.objects.create(user=user, **{**facts, **changes})
+
+
+def targets(response):
+    return [record.target for record in response.context["cl"].result_list]
+
+
+def detail(record):
+    return f"{LIST}{record.pk}/change/"
+
+
+# Who sees them
+
+
+@pytest.mark.parametrize(
+    "codenames", [[], ["change_callrecord"], ["delete_callrecord", "add_callrecord"]]
+)
+def test_without_the_permission_there_are_no_records(make_user, codenames):
+    browser = Client()
+    curious = make_user("curious", *codenames)
+    browser.force_login(curious)
+    record = called(curious)
+
+    assert browser.get(LIST).status_code == 403
+    assert browser.get(detail(record)).status_code in (302, 403)
+    assert "callrecord" not in browser.get("/admin/").content.decode()
+
+
+def test_with_the_permission_there_are_those_of_everybody(browser, make_user):
+    called(make_user("bob"), target="echo")
+    called(None, target="anonymous")
+
+    page = browser.get(LIST)
+
+    assert targets(page) == ["anonymous", "echo"]
+    assert "bob" in page.content.decode()
+    assert "default/user:None/laptop" in page.content.decode()
+
+
+@pytest.mark.parametrize("superuser", [False, True])
+def test_nobody_adds_changes_or_deletes_one(browser, auditor, superuser):
+    auditor.is_superuser = superuser
+    auditor.save()
+    auditor.user_permissions.set(Permission.objects.filter(codename__endswith="_callrecord"))
+    record = called(auditor)
+
+    answers = [
+        browser.get(f"{LIST}add/"),
+        browser.post(f"{LIST}add/", {"method": "forged"}),
+        browser.post(detail(record), {"method": "forged"}),
+        browser.get(f"{LIST}{record.pk}/delete/"),
+        browser.post(f"{LIST}{record.pk}/delete/", {"post": "yes"}),
+        browser.post(LIST, {"action": "delete_selected", "_selected_action": record.pk}),
+    ]
+
+    assert {answer.status_code for answer in answers[:-1]} == {403}
+    assert [one.method for one in CallRecord.objects.all()] == ["tools/call"]
+
+
+def test_a_deleted_users_records_stay(browser, make_user):
+    bob = make_user("bob")
+    record = called(bob)
+    bob.delete()
+
+    page = browser.get(detail(record)).content.decode()
+
+    record.refresh_from_db()
+    assert record.user is None
+    assert record.principal in page
+
+
+# The list
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"kind__exact": "resource"}, ["django://site"]),
+        ({"outcome__exact": "denied"}, ["pay"]),
+        ({"client": "Editor 2"}, ["pay"]),
+        ({"client": "nobody has it"}, []),
+        ({"target": "find_records"}, ["find_records shop.order", "find_records"]),
+        ({"target": "find_records shop.order"}, ["find_records shop.order"]),
+        ({"at__gte": (timezone.now() - timedelta(days=1)).isoformat()}, None),
+    ],
+)
+def test_filters_leave_what_they_say(browser, auditor, query, expected):
+    old = timezone.now() - timedelta(days=60)
+    called(auditor, target="find_records", at=old - timedelta(seconds=1))
+    called(auditor, at=old)
+    called(auditor, kind="resource", target="django://site")
+    called(auditor, target="pay", outcome="denied", client="Editor 2")
+
+    found = targets(browser.get(LIST, query))
+
+    assert found == (["pay", "django://site"] if expected is None else expected)
+
+
+def test_the_user_filter_offers_names_and_takes_keys(browser, auditor, make_user):
+    bob = make_user("bob")
+    called(auditor)
+    called(bob, target="bobs")
+
+    page = browser.get(LIST, {"user": bob.pk})
+
+    assert targets(page) == ["bobs"]
+    [offered] = [one for one in page.context["cl"].filter_specs if one.title == "user"]
+    assert set(offered.lookup_choices) == {
+        (str(auditor.pk), "auditor"),
+        (str(bob.pk), "bob"),
+    }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"user": "nonsense"},
+        {"user": "\x00"},
+        {"user": "9" * 500},
+        {"client": "\x00"},
+        {"target": "\x00"},
+        {"at__gte": "x"},
+    ],
+)
+def test_nonsense_in_a_filter_is_no_crash(browser, query):
+    called()
+
+    assert browser.get(LIST, query).status_code in (200, 302)
+
+
+def test_filters_offer_what_the_newest_records_have(browser, auditor, monkeypatch):
+    monkeypatch.setattr(calls, "LOOKED_AT", 3)
+    monkeypatch.setattr(calls, "MOST_VALUES", 2)
+    called(auditor, client="Old 1", at=timezone.now() - timedelta(days=1))
+    for client in ("New 1", "", "New 2"):
+        called(auditor, client=client)
+
+    page = browser.get(LIST).content.decode()
+    filters = page.partition('id="changelist-filter"')[2]
+
+    assert "New 1" in filters
+    assert "New 2" in filters
+    assert "Old 1" not in filters
+
+
+def test_the_list_asks_the_same_number_of_queries_however_many_rows_there_are(browser, make_user):
+    def queries():
+        with CaptureQueriesContext(connection) as seen:
+            assert browser.get(LIST).status_code == 200
+        return [one["sql"] for one in seen.captured_queries]
+
+    called(make_user("bob"))
+    few = queries()
+    for at in range(40):
+        called(make_user(f"user {at}"), target=f"tool{at}", client=f"client {at}")
+    many = queries()
+
+    assert len(few) == len(many) <= 7
+    counting = [sql for sql in many if "COUNT(" in sql]
+    assert counting
+    assert all("LIMIT 10000" in sql for sql in counting)
+
+
+def test_columns_cannot_be_sorted_by_and_pages_end_where_counting_does(
+    browser, monkeypatch, auditor
+):
+    monkeypatch.setattr(calls, "MOST_COUNTED", 150)
+    CallRecord.objects.bulk_create(CallRecord(method="x") for _ in range(200))
+
+    page = browser.get(LIST, {"o": "5"})
+
+    assert page.context["cl"].paginator.count == 150
+    assert "sortable" not in page.content.decode()
+    assert browser.get(LIST, {"p": 2}).status_code == 200
+
+
+# One record
+
+
+def test_a_record_shows_its_arguments_and_never_as_markup(browser, auditor):
+    record = called(auditor, arguments={"name": "<script>alert(1)</script>"})
+
+    page = browser.get(detail(record)).content.decode()
+
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert(1)" not in page
+
+
+def test_a_record_without_arguments_says_so(browser, auditor):
+    page = browser.get(detail(called(auditor))).content.decode()
+
+    assert "not kept" in page
+    assert "auditor" in page
+
+
+@pytest.mark.parametrize("field", ["client", "target", "principal", "method"])
+def test_what_clients_call_themselves_is_never_markup(browser, field):
+    record = called(**{field: "<b>bold</b>"})
+
+    for url in (LIST, detail(record)):
+        assert "<b>bold" not in browser.get(url).content.decode()

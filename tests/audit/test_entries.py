@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.audit.entries import (
+    LONGEST_ARGUMENTS,
+    LONGEST_PRINCIPAL,
+    line,
+    principal_line,
+    redacted,
+)
+
+TOKEN = "mcp_" + "a1B2" * 11 + "zzzzz"
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@given(st.text(), st.integers(min_value=1, max_value=50))
+def test_any_text_becomes_one_printable_line_of_that_length(text, most):
+    found = line(text, most)
+
+    assert found.isprintable()
+    assert len(found) <= most
+
+
+def test_a_text_that_fits_stays_as_it_is():
+    assert line("Ein Käse für 5 €", 20) == "Ein Käse für 5 €"
+
+
+@given(st.text(), st.text())
+def test_principals_stay_different(one, other):
+    texts = {principal_line("x" * 250 + name) for name in {one, other}}
+
+    assert len(texts) == len({one, other})
+    assert all(len(text) <= LONGEST_PRINCIPAL and text.isprintable() for text in texts)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5))
+def test_any_arguments_become_json_that_every_database_takes(arguments):
+    text = json.dumps(redacted(arguments), ensure_ascii=False, allow_nan=False)
+
+    assert len(text) <= 2 * LONGEST_ARGUMENTS
+    assert "\\u0000" not in text
+    text.encode()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "new_password",
+        "password__startswith",
+        "apiKey",
+        "api-key",
+        "accessToken",
+        "token",
+        "client_secret",
+        "Authorization",
+        "confirmation",
+        "PIN",
+    ],
+)
+def test_values_whose_names_look_secret_are_not_kept_however_deep(name):
+    hidden = {"deep": [{"er": {name: "hunter2"}}], name: ["hunter2"]}
+
+    assert "hunter2" not in json.dumps(redacted({"arguments": hidden, name: {"x": "hunter2"}}))
+
+
+@pytest.mark.parametrize("name", ["keyboard", "monkey", "number", "tokens_left_of_it"])
+def test_other_names_are_kept(name):
+    assert redacted({name: "kept"}) == {name: "kept"}
+
+
+def test_credentials_are_found_in_texts_even_where_they_are_cut():
+    found = redacted({"note": f"Use {TOKEN}.", "late": "x" * 180 + f" Bearer {TOKEN}"})
+
+    assert TOKEN[:20] not in json.dumps(found)
+    assert found["note"] == "Use [redacted]."
+
+
+def test_what_is_large_is_cut():
+    found = redacted(
+        {
+            "text": "x" * 1_000_000,
+            "rows": list(range(10_000)),
+            "number": 10**400,
+            "deep": {"a": {"b": {"c": {"d": 1}}}},
+            **{f"filler {at}": at for at in range(30)},
+        }
+    )
+
+    assert len(found["text"]) == 200
+    assert found["rows"] == [*range(20), {"…": 9980}]
+    assert found["number"] == "…"
+    assert found["deep"] == {"a": {"b": {"c": "…"}}}
+    assert found["…"] == 14
+
+
+def test_all_together_are_no_longer_than_a_row_can_bear():
+    found = redacted({f"name {at}": ["y" * 300] * 20 for at in range(20)})
+
+    assert isinstance(found, str)
+    assert len(found) == LONGEST_ARGUMENTS + 1

@@ -1,0 +1,542 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+from django.db import (
+    DataError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
+
+from mcp_django.audit import writer as writers
+from mcp_django.audit.records import Gathered, Records, records
+from mcp_django.audit.rows import write_rows
+from mcp_django.audit.writer import BATCH
+from mcp_django.models import CallRecord
+from tests.transports.wire import PATIENCE
+
+
+class Table:
+    """Stands where the database does, and may be locked or gone."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+        self.batches = []
+        self.tried = Event()
+        self.written = Event()
+
+    def __call__(self, entries):
+        self.tried.set()
+        if self.errors:
+            raise self.errors.pop(0)
+        self.batches.append([one.target for one in entries])
+        self.written.set()
+
+    @property
+    def targets(self):
+        return [target for batch in self.batches for target in batch]
+
+
+class Stuck(Table):
+    """A database that answers when the test says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.opened = Event()
+
+    def __call__(self, entries):
+        self.tried.set()
+        assert self.opened.wait(PATIENCE)
+        super().__call__(entries)
+
+
+LOCKED = OperationalError("database is locked")
+
+
+def until(condition):
+    """Wait until another thread has come so far."""
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < ends
+        Event().wait(0.001)
+
+
+def fill(writer, entry, count):
+    for at in range(count):
+        writer.put(entry(str(at)))
+
+
+def test_what_is_put_is_written_in_order_and_together(make_writer, make_entry):
+    table = Table()
+    writer = make_writer(write=table, gather=PATIENCE)
+
+    fill(writer, make_entry, BATCH + 3)
+    assert table.written.wait(PATIENCE)
+    writer.close()
+
+    assert [len(batch) for batch in table.batches] == [BATCH, 3]
+    assert table.targets == [str(at) for at in range(BATCH + 3)]
+    assert writer.lost == 0
+
+
+def test_no_thread_starts_before_the_first_entry(make_writer, make_entry):
+    before = threading.active_count()
+
+    writer = make_writer(write=Table())
+
+    assert threading.active_count() == before
+    writer.put(make_entry())
+    assert threading.active_count() == before + 1
+
+
+def test_one_entry_waits_for_others_and_not_for_ever(make_writer, make_entry):
+    table = Table()
+    writer = make_writer(write=table, gather=0.01)
+
+    writer.put(make_entry())
+
+    assert table.written.wait(PATIENCE)
+    assert writer.waiting == 0
+
+
+def test_who_waits_goes_on_when_its_own_entry_is_written(make_writer, make_entry):
+    table = Table()
+    writer = make_writer(write=table, gather=PATIENCE * 10)
+    writer.put(make_entry("before"))
+
+    writer.put(make_entry("mine"), wait=True)
+
+    assert table.targets == ["before", "mine"]
+
+
+def test_an_urgent_entry_behind_many_is_written_with_them(make_writer, make_entry):
+    table = Stuck()
+    writer = make_writer(write=table, gather=PATIENCE * 10)
+    fill(writer, make_entry, BATCH)
+    assert table.tried.wait(PATIENCE)
+    fill(writer, make_entry, BATCH)
+    waiting = threading.Thread(target=writer.put, args=[make_entry("last")], kwargs={"wait": True})
+    waiting.start()
+    table.opened.set()
+
+    waiting.join(PATIENCE)
+
+    assert not waiting.is_alive()
+    assert table.targets[-1] == "last"
+
+
+def test_a_locked_database_is_asked_again_until_it_is_free(make_writer, make_entry, caplog):
+    table = Table(LOCKED, InterfaceError("connection already closed"), LOCKED)
+    writer = make_writer(write=table)
+
+    writer.put(make_entry())
+
+    assert table.written.wait(PATIENCE)
+    assert table.targets == ["echo"]
+    assert writer.lost == 0
+    assert caplog.text.count("have to wait for the database") == 1
+
+
+def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_entry):
+    table = Table(LOCKED)
+    writer = make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10)
+    writer.put(make_entry("first"))
+    assert table.tried.wait(PATIENCE)
+    until(lambda: writer._is_troubled)
+
+    writer.put(make_entry("second"), wait=True)
+
+    assert writer.waiting == 1
+    assert table.batches == []
+
+
+def test_a_call_waits_for_a_slow_database_once_and_not_for_long(make_writer, make_entry):
+    table = Stuck()
+    writer = make_writer(write=table, patience=0.01)
+
+    writer.put(make_entry("first"), wait=True)
+    writer.patience = PATIENCE * 10
+    writer.put(make_entry("second"), wait=True)
+
+    assert table.batches == []
+    table.opened.set()
+    writer.close()
+    assert table.targets == ["first", "second"]
+
+
+def test_trouble_that_is_over_is_forgotten(make_writer, make_entry):
+    table = Table(LOCKED)
+    writer = make_writer(write=table)
+    writer.put(make_entry("first"))
+    assert table.written.wait(PATIENCE)
+
+    until(lambda: not writer._is_troubled)
+    writer.put(make_entry("second"), wait=True)
+
+    assert table.targets == ["first", "second"]
+
+
+def test_what_has_no_room_is_lost_and_counted_and_the_rest_is_kept(
+    make_writer, make_entry, caplog
+):
+    table = Stuck()
+    writer = make_writer(write=table, room=5)
+    writer.put(make_entry("first"))
+    assert table.tried.wait(PATIENCE)
+
+    fill(writer, make_entry, 12)
+    table.opened.set()
+    writer.close()
+
+    assert writer.lost == 7
+    assert table.targets == ["first", "0", "1", "2", "3", "4"]
+    assert "7 records of calls were lost, 7 in all." in caplog.text
+
+
+def test_an_entry_that_cannot_be_written_takes_no_other_with_it(make_writer, make_entry, caplog):
+    table = Table()
+
+    def refuse_poison(entries):
+        if any(one.target == "poison" for one in entries):
+            raise DataError("no such character")
+        table(entries)
+
+    writer = make_writer(write=refuse_poison, gather=PATIENCE)
+    for target in ("a", "poison", "b"):
+        writer.put(make_entry(target))
+
+    writer.close()
+
+    assert sorted(table.targets) == ["a", "b"]
+    assert writer.lost == 1
+    assert "no such character" in caplog.text
+
+
+def test_who_waits_for_an_entry_that_is_lost_goes_on(make_writer, make_entry):
+    def refuse(entries):
+        raise ValueError("a bug")
+
+    writer = make_writer(write=refuse, patience=PATIENCE * 10)
+
+    writer.put(make_entry(), wait=True)
+
+    assert writer.lost == 1
+
+
+def test_a_thread_that_died_is_replaced(make_writer, make_entry, monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    table = Table(SystemExit())
+    writer = make_writer(write=table)
+    writer.put(make_entry("first"))
+    writer._thread.join(PATIENCE)
+
+    writer.put(make_entry("second"), wait=True)
+
+    assert table.targets == ["second"]
+
+
+def test_what_is_left_at_the_end_is_written(make_writer, make_entry):
+    table = Table()
+    writer = make_writer(write=table, gather=PATIENCE * 10)
+    fill(writer, make_entry, 3)
+
+    writer.close()
+
+    assert len(table.targets) == 3
+    assert not [one for one in threading.enumerate() if one.name == "mcp-calls"]
+
+
+def test_a_database_that_is_locked_at_the_end_costs_the_records_and_no_more(
+    make_writer, make_entry, caplog
+):
+    table = Table(*[LOCKED] * 1000)
+    writer = make_writer(write=table, pauses=(PATIENCE * 10,))
+    writer.put(make_entry())
+    assert table.tried.wait(PATIENCE)
+
+    writer.close()
+
+    assert writer.lost == 1
+    assert "1 records of calls were lost" in caplog.text
+
+
+def test_a_database_that_hangs_at_the_end_is_not_waited_for(make_writer, make_entry, caplog):
+    table = Stuck()
+    writer = make_writer(write=table, gather=0.0)
+    writer.put(make_entry("in hand"))
+    assert table.tried.wait(PATIENCE)
+    fill(writer, make_entry, 4)
+
+    writer.close(seconds=0.01)
+
+    assert writer.lost == 4
+    table.opened.set()
+
+
+def test_after_its_end_a_writer_begins_anew(make_writer, make_entry):
+    table = Table()
+    writer = make_writer(write=table)
+    writer.put(make_entry("a"))
+    writer.close()
+    writer.close()
+
+    writer.put(make_entry("b"), wait=True)
+
+    assert table.targets == ["a", "b"]
+
+
+def test_where_no_thread_can_start_an_entry_is_lost(make_writer, make_entry, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    writer = make_writer(write=Table())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    writer.put(make_entry(), wait=True)
+
+    assert writer.lost == 1
+
+
+def test_an_event_loop_never_waits(make_writer, make_entry):
+    table = Stuck()
+    writer = make_writer(write=table, patience=PATIENCE * 10)
+
+    async def put():
+        writer.put(make_entry(), wait=True)
+
+    asyncio.run(put())
+
+    assert table.batches == []
+    table.opened.set()
+
+
+def test_fifty_threads_put_a_thousand_entries_each_of_which_is_written_once(
+    make_writer, make_entry
+):
+    table = Table()
+    writer = make_writer(write=table)
+
+    def put(number):
+        for at in range(20):
+            writer.put(make_entry(f"{number} {at}"), wait=at == 19)
+
+    with ThreadPoolExecutor(50) as threads:
+        list(threads.map(put, range(50)))
+    writer.close()
+
+    assert writer.lost == 0
+    assert sorted(table.targets) == sorted(f"{one} {at}" for one in range(50) for at in range(20))
+
+
+# With a real database
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_in_a_transaction_does_not_wait_for_what_it_may_hold_up(make_writer, make_entry):
+    writer = make_writer(patience=PATIENCE * 10)
+
+    with transaction.atomic():
+        # On SQLite this holds the only lock.
+        CallRecord.objects.create(method="x")
+        writer.put(make_entry("mine"), wait=True)
+        transaction.set_rollback(True)
+    writer.close()
+
+    assert list(CallRecord.objects.values_list("target", flat=True)) == ["mine"]
+    assert writer.lost == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_records_are_written_over_a_connection_that_is_closed_when_it_is_quiet(
+    make_writer, make_entry, monkeypatch
+):
+    closed = Event()
+    seen = set()
+
+    def close():
+        seen.update(id(one.connection) for one in connections.all(initialized_only=True))
+        close_for_good()
+        closed.set()
+
+    close_for_good = writers.close_connections
+    monkeypatch.setattr(writers, "close_connections", close)
+    writer = make_writer(quiet=0.01)
+
+    writer.put(make_entry("a"), wait=True)
+    assert closed.wait(PATIENCE)
+    writer.put(make_entry("b"), wait=True)
+
+    assert id(connection.connection) not in seen
+    assert CallRecord.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_missing_table_stops_no_call_and_what_waited_is_written_later(make_writer, make_entry):
+    writer = make_writer(patience=0.2)
+    with connection.schema_editor() as editor:
+        editor.delete_model(CallRecord)
+    try:
+        writer.put(make_entry("a"), wait=True)
+        writer.put(make_entry("b"), wait=True)
+    finally:
+        with connection.schema_editor() as editor:
+            editor.create_model(CallRecord)
+    writer.close()
+
+    # PostgreSQL and MariaDB call it a mistake in the program, SQLite an operation that failed.
+    assert CallRecord.objects.count() + writer.lost == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="Needs a server to cut off.")
+def test_a_connection_that_was_cut_is_replaced(make_writer, make_entry):
+    writer = make_writer()
+    writer.put(make_entry("a"), wait=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    writer.put(make_entry("b"))
+    writer.close()
+
+    assert writer.lost == 0
+    assert sorted(CallRecord.objects.values_list("target", flat=True)) == ["a", "b"]
+
+
+@pytest.mark.django_db
+def test_every_column_arrives_as_it_was(make_entry, staff):
+    entry = make_entry(user_id=staff.pk, rows=7, arguments={"name": "echo", "n": [1, None]})
+
+    write_rows([entry, make_entry("other")])
+
+    record, other = CallRecord.objects.order_by("pk")
+    assert {name: getattr(record, name) for name in entry._fields} == entry._asdict()
+    assert (other.user_id, other.rows, other.arguments) == (None, None, None)
+    assert CallRecord.objects.filter(arguments__isnull=True).count() == 1
+
+
+@pytest.mark.django_db
+def test_a_batch_is_written_whole_or_not_at_all(make_entry):
+    with pytest.raises(Exception), transaction.atomic():  # noqa: B017, PT011  each has its own
+        write_rows([make_entry(), make_entry(bytes=None)])
+
+    assert not CallRecord.objects.exists()
+
+
+# The process
+
+
+def test_under_a_test_runner_no_thread_writes(make_entry):
+    kept = Records()
+
+    kept.put(make_entry())
+
+    assert kept.writer.waiting == 0
+    assert kept.writer._thread is None
+
+
+def test_a_test_may_put_something_in_the_writers_place(make_entry):
+    gathered = Gathered()
+
+    with records.using(gathered):
+        records.put(make_entry())
+        records.close()
+
+    assert [one.target for one in gathered.entries] == ["echo"]
+    assert records.sink is records.writer
+
+
+START = """
+import os, sys, django
+django.setup()
+from django.core.management import call_command
+from django.utils import timezone
+from mcp_django.audit.entries import Entry
+from mcp_django.audit.records import records
+from mcp_django.models import CallRecord
+
+def put(target, **options):
+    now = timezone.now()
+    records.put(Entry(
+        "default", now, "tool", "p", None, "c", "m", target, "done", 1, None, 1, "", None
+    ), **options)
+
+def targets():
+    return sorted(CallRecord.objects.values_list("target", flat=True))
+"""
+
+
+def run(code, database, *, check=True):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", START + code],
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.audit.process_settings",
+            "MCP_TEST_FILE": str(database),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if check:
+        assert (done.stderr, done.returncode) == ("", 0)
+    return done
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "calls.sqlite3"
+    run('call_command("migrate", verbosity=0)', path)
+    return path
+
+
+def test_a_process_that_ends_writes_what_is_left(database):
+    run('put("a"); put("b")', database)
+
+    assert run("print(targets())", database).stdout == "['a', 'b']\n"
+
+
+def test_a_process_that_is_killed_has_written_what_it_answered_for(database):
+    code = 'put("read"); put("write", wait=True); os.kill(os.getpid(), 9)'
+
+    killed = run(code, database, check=False)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert run("print(targets())", database).stdout == "['read', 'write']\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
+def test_a_forked_child_writes_its_own_records_and_not_its_parents(database):
+    run(
+        """
+records.writer.gather = 1
+put("parent")
+child = os.fork()
+put("child" if not child else "parent too")
+if child:
+    os.waitpid(child, 0)
+else:
+    # Under a server a child ends as any process does.
+    records.close()
+    os._exit(0)
+""",
+        database,
+    )
+
+    found = run("print(targets())", database).stdout
+    assert found == "['child', 'parent', 'parent too']\n"

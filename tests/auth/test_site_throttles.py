@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+from django.core.cache import cache
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django.auth.site_throttles import throttle_class
+from mcp_django.models import CallRecord
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient, WSGIClient
+
+pytestmark = pytest.mark.django_db
+PLAIN, DRF = "tests.auth.plain_throttles", "tests.auth.drf_throttles"
+
+
+@pytest.fixture(autouse=True)
+def empty_cache():
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def use(settings):
+    def configure(*paths):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "THROTTLES": list(paths)}
+
+    return configure
+
+
+@pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
+def client(request, staff):
+    return request.param(user=staff, record=True)
+
+
+def statuses(client, times, method="resources/list"):
+    message = client.message(method)
+    headers = client.routing_headers(message)
+    return [client.post(message, headers=headers).status for _ in range(times)]
+
+
+@pytest.mark.needs("drf")
+def test_a_throttle_of_rest_framework_counts_calls(client, use, make_user):
+    use(f"{DRF}.TwoPerUser")
+
+    assert statuses(client, 4) == [200, 200, 429, 429]
+    other = type(client)(user=make_user("other", is_staff=True))
+    assert statuses(other, 1) == [200]
+    assert CallRecord.objects.filter(outcome="limited").count() == 1
+
+
+@pytest.mark.needs("drf")
+def test_the_scope_is_mcp_and_the_longest_wait_counts(client, use):
+    use(f"{DRF}.TwoPerUser", f"{DRF}.ThreePerScope")
+    assert statuses(client, 4) == [200, 200, 429, 429]
+
+    message = client.message("resources/list")
+    answer = client.post(message, headers=client.routing_headers(message))
+
+    assert answer.status == 429
+    assert 3000 < int(answer.headers["retry-after"]) <= 3600
+
+
+@pytest.mark.needs("drf")
+def test_a_throttle_sees_the_method_and_the_user(client, use):
+    use(f"{DRF}.OnePerMethod")
+
+    assert statuses(client, 2) == [200, 429]
+    assert statuses(client, 2, "prompts/list") == [200, 429]
+
+
+@pytest.mark.needs("drf")
+def test_each_element_of_a_batch_is_asked_about(staff, use):
+    use(f"{DRF}.TwoPerUser")
+    client = CheckedClient(user=staff, revision="2025-03-26")
+
+    answer = client.post([client.message("resources/list") for _ in range(3)])
+
+    assert answer.status == 429
+
+
+@pytest.mark.needs("drf")
+def test_answers_of_the_event_loop_are_throttled_too(client, use):
+    use(f"{DRF}.TwoPerUser")
+
+    assert statuses(client, 3, "tools/list") == [200, 200, 429]
+
+
+def test_any_class_with_the_two_methods_will_do(client, use):
+    use(f"{PLAIN}.OnlyReading")
+
+    assert client.list_resources()
+    with pytest.raises(ProtocolFailure, match="Try again in 13 seconds") as raised:
+        client.call_tool("echo", text="x")
+    assert raised.value.status == 429
+
+
+def test_one_that_does_not_say_how_long_means_a_minute(client, use):
+    use(f"{PLAIN}.Never")
+
+    with pytest.raises(ProtocolFailure, match="Try again in 60 seconds"):
+        client.list_resources()
+
+
+def test_one_whose_cache_is_away_stops_nobody(client, use, caplog):
+    use(f"{PLAIN}.Broken")
+
+    assert client.list_resources()
+    assert "Broken cannot count." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("tests.auth.nothing.There", "cannot be imported"),
+        ("nonsense", "cannot be imported"),
+        (f"{PLAIN}.NoThrottle", "is no throttle"),
+    ],
+)
+def test_what_is_no_throttle_is_refused_with_its_name(path, sentence):
+    with pytest.raises(ImproperlyConfigured, match=sentence) as raised:
+        throttle_class(path)
+
+    assert path in str(raised.value)

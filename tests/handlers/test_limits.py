@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_django import signals
+from mcp_django.auth import throttles
+from mcp_django.models import CallRecord, ExposedTool
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient, WSGIClient
+
+pytestmark = pytest.mark.django_db
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    clock = Clock()
+    for windows in (
+        throttles.calls,
+        throttles.tool_calls,
+        throttles.completions,
+        throttles.failed_calls,
+        throttles.told,
+    ):
+        monkeypatch.setattr(windows, "clock", clock)
+    return clock
+
+
+@pytest.fixture
+def limit(settings):
+    def set_some(**limits):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **limits}
+
+    return set_some
+
+
+@pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
+def client(request, staff):
+    return request.param(user=staff, record=True)
+
+
+def outcomes():
+    return list(CallRecord.objects.order_by("pk").values_list("method", "outcome"))
+
+
+def refused(client, method, **params):
+    with pytest.raises(ProtocolFailure) as raised:
+        client.request(method, params)
+    return raised.value
+
+
+def complete(client):
+    return client.complete("django://models/{model}", "model", "shop")
+
+
+# One tool
+
+
+def test_a_tool_beyond_its_limit_says_when_to_try_again(client, clock):
+    ExposedTool.objects.create(name="echo", calls_per_minute=2)
+    for _ in range(2):
+        assert not client.call_tool("echo", text="x").is_error
+    clock.now += 15
+
+    third = client.call_tool("echo", text="x")
+
+    assert third.is_error
+    assert third.text == "echo may be called 2 times in a minute. Try again in 45 seconds."
+    assert not client.call_tool("count_to", number=1).is_error
+    assert [outcome for _, outcome in outcomes()] == ["done", "done", "limited", "done"]
+    clock.now += 46
+    assert not client.call_tool("echo", text="x").is_error
+
+
+def test_one_callers_use_of_a_tool_does_not_limit_another(client, make_user):
+    ExposedTool.objects.create(name="echo", calls_per_minute=1)
+    other = make_user("other", is_staff=True)
+    client.call_tool("echo", text="x")
+    theirs = type(client)(user=other)
+    client.call_tool("echo", text="x")
+
+    assert not theirs.call_tool("echo", text="x").is_error
+
+
+def test_a_limit_of_zero_closes_a_tool(client):
+    ExposedTool.objects.create(name="echo", calls_per_minute=0)
+
+    assert client.call_tool("echo", text="x").is_error
+    assert not client.call_tool("count_to", number=1).is_error
+
+
+def test_a_limit_tells_nobody_of_a_tool_that_is_not_there_for_them(client):
+    ExposedTool.objects.create(name="pay", calls_per_minute=1)
+
+    failures = [refused(client, "tools/call", name="pay") for _ in range(3)]
+
+    assert {failure.message for failure in failures} == {"Unknown tool: pay"}
+
+
+# Completion
+
+
+def test_completions_have_a_limit_of_their_own(client, limit, clock):
+    limit(COMPLETIONS_PER_MINUTE=2)
+    for _ in range(2):
+        assert "shop.order" in complete(client)
+
+    failure = refused(
+        client,
+        "completion/complete",
+        ref={"type": "ref/resource", "uri": "django://models/{model}"},
+        argument={"name": "model", "value": ""},
+    )
+
+    assert failure.message == "Too many completions. Try again in 60 seconds."
+    assert failure.data == {"retryAfter": 60}
+    assert not client.call_tool("echo", text="x").is_error
+    assert outcomes()[2] == ("completion/complete", "limited")
+
+
+# Failing
+
+
+def test_who_only_fails_has_to_wait_and_is_told_so(client, limit, clock):
+    limit(FAILURES_PER_MINUTE=3)
+    client.call_tool("fail", kind="tool")
+    client.call_tool("find_records", model="shop.order", filters={"margin": 1})
+    refused(client, "tools/call", name="no_such_tool")
+
+    answer = client.call_tool("echo", text="x")
+
+    assert answer.is_error
+    assert answer.text == "Too many calls have failed. Try again in 60 seconds."
+    assert outcomes()[-1] == ("tools/call", "limited")
+    # Another method has another count.
+    assert client.read_resource("django://site")["models"]
+    clock.now += 61
+    assert not client.call_tool("echo", text="x").is_error
+
+
+def test_guessing_at_resources_ends_soon(client, limit):
+    limit(FAILURES_PER_MINUTE=2)
+    for pk in range(2):
+        refused(client, "resources/read", uri=f"django://objects/shop.order/{pk}")
+
+    failure = refused(client, "resources/read", uri="django://site")
+
+    assert failure.message.startswith("Too many calls have failed.")
+    assert failure.data == {"retryAfter": 60}
+
+
+def test_calls_that_work_crash_or_are_limited_are_no_failures(client, limit):
+    limit(FAILURES_PER_MINUTE=1)
+    ExposedTool.objects.create(name="echo", calls_per_minute=1)
+    for _ in range(3):
+        client.call_tool("echo", text="x")
+    refused(client, "tools/call", name="fail", arguments={"kind": "bug"})
+
+    assert not client.call_tool("count_to", number=1).is_error
+
+
+def test_lists_go_on_whatever_has_failed(client, limit):
+    limit(FAILURES_PER_MINUTE=1)
+    refused(client, "tools/list", cursor="nonsense")
+
+    assert client.list_tools()
+
+
+# All calls
+
+
+def test_each_element_of_a_batch_counts(staff, limit):
+    limit(CALLS_PER_MINUTE=50)
+    client = CheckedClient(user=staff, revision="2025-03-26", record=True)
+    batch = [client.message("resources/list") for _ in range(49)]
+
+    first, second = client.post(batch), client.post(batch[:2])
+
+    assert (first.status, second.status) == (200, 429)
+    assert int(second.headers["retry-after"]) == 60
+    assert outcomes() == [*[("resources/list", "done")] * 49, ("resources/list", "limited")]
+
+
+def test_a_batch_beyond_the_limit_does_nothing(staff, limit):
+    limit(CALLS_PER_MINUTE=49)
+    client = CheckedClient(user=staff, revision="2025-03-26", record=True)
+
+    answer = client.post([client.message("resources/list") for _ in range(50)])
+
+    assert answer.status == 429
+    assert outcomes() == [("resources/list", "limited")]
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover"])
+def test_of_many_refusals_the_first_is_recorded_and_heard_of(client, limit, clock, method):
+    heard = []
+
+    def hear(sender, record, context, **kwargs):
+        # On an event loop this would raise.
+        heard.append((record.outcome, CallRecord.objects.count()))
+
+    limit(CALLS_PER_MINUTE=3)
+    params = {"name": "echo", "arguments": {"text": "x"}} if method == "tools/call" else {}
+    for _ in range(3):
+        client.request(method, params)
+    CallRecord.objects.all().delete()
+    signals.call_denied.connect(hear)
+    try:
+        statuses = [refused(client, method, **params).status for _ in range(5)]
+        clock.now += 61
+        client.request(method, params)
+    finally:
+        signals.call_denied.disconnect(hear)
+
+    assert statuses == [429] * 5
+    assert [outcome for _, outcome in outcomes()][:1] == ["limited"]
+    assert CallRecord.objects.filter(outcome="limited").count() == 1
+    assert heard == [("limited", 0)]
