@@ -213,6 +213,11 @@ def check_exposures(**kwargs: Any) -> Iterator[CheckMessage]:
     for exposure in exposures:
         for sentence in [*problems(exposure), *unknown_actions(exposure)]:
             yield Error(sentence, obj=type(exposure), id="mcp_django.E005")
+    if apps.is_installed("django.contrib.admin"):
+        from mcp_django.exposure.action_names import unfit_names
+
+        for sentence in dict.fromkeys(unfit_names(registry)):
+            yield Error(sentence, id="mcp_django.E005")
 
 
 def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
@@ -221,13 +226,14 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
     if not apps.is_installed("django.contrib.admin"):
         yield "actions: they belong to the admin, and django.contrib.admin is not installed."
         return
-    from mcp_django.exposure.admin_sites import action_names, model_admins, overrides
+    from mcp_django.exposure.admin_sites import model_admins, overrides
+    from mcp_django.exposure.compat import known_actions
 
     admins = model_admins(exposure.model)
     if any(overrides(one, "get_actions") for one in admins):
         # What it offers depends on the request.
         return
-    offered = {name for one in admins for name in action_names(one)}
+    offered = {name for one in admins for name in known_actions(one)}
     for name in exposure.actions:
         if name not in offered:
             yield (

@@ -72,6 +72,26 @@ def client(staff):
 
 
 @pytest.fixture
+def depot(settings):
+    """Make the admin of the depot one that assistants may reach. See tests/depot."""
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin", "depot"]}
+
+
+@pytest.fixture
+def boss(depot, make_user):
+    """May do everything in the depot."""
+    return CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
+
+
+@pytest.fixture
+def clerk(depot, make_user):
+    """May change parcels and view vans, and nothing else."""
+    return CheckedClient(
+        user=make_user("clerk", "view_parcel", "change_parcel", "view_van", is_staff=True)
+    )
+
+
+@pytest.fixture
 def add_tool():
     """Offer a function as a tool until the test ends."""
     added = []

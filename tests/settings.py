@@ -24,6 +24,9 @@ INSTALLED_APPS = [
     "tests.nasty",
     "tests.library",
     "tests.workshop",
+    "tests.depot",
+    "django_object_actions",
+    "import_export",
     # Last, so that the admin looks as it does without: see tests/browser/looks.py.
     *(["jazzmin"] if find_spec("jazzmin") else []),
 ]
@@ -57,3 +60,4 @@ STATIC_URL = "static/"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 JAZZMIN_SETTINGS = {"use_google_fonts_cdn": False}
 MCP_DJANGO = {"NAME": "Test shop", "VERSION": "1.2.3", "PUBLIC_URL": "http://testserver"}
+DJANGO_OBJECT_ACTIONS_DEFAULT_HTTP_METHOD = "POST"

@@ -238,6 +238,24 @@ def test_an_action_that_the_admin_lacks_is_an_error(configure, expose):
     assert 'no ModelAdmin of auth.group has "shout"' in message.msg
 
 
+@pytest.mark.parametrize(("name", "count"), [("say_hello", 0), ("Say Hello!", 1), ("pay", 0)])
+def test_a_name_that_no_tool_can_have_is_an_error(configure, expose, monkeypatch, name, count):
+    def shout(modeladmin, request, queryset):
+        """Shout."""
+
+    shout.mcp_name = name
+    configure()
+    expose(fields=["name"], actions=["shout"])
+    monkeypatch.setattr(admin.site._registry[Group], "actions", [shout])
+
+    messages = ours()
+
+    assert [message.id for message in messages] == ["mcp_django.E005"] * count
+    for message in messages:
+        assert "the tool of auth.group.shout cannot be called 'Say Hello!'" in message.msg
+        assert "It is called 'auth_group_shout' meanwhile." in message.msg
+
+
 def test_actions_that_depend_on_the_request_are_not_judged(configure, expose, monkeypatch):
     class Moody(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at run time
         def get_actions(self, request):

@@ -3,7 +3,10 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from tests.depot.admin import site as depot
+
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("depot/", depot.urls),
     path("mcp", include("mcp_django.urls")),
 ]

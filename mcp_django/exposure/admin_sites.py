@@ -94,14 +94,6 @@ def overrides(model_admin: ModelAdmin[Any], name: str) -> bool:
     return getattr(type(model_admin), name) is not getattr(ModelAdmin, name)
 
 
-def action_names(model_admin: Any) -> list[str]:
-    """The names of all actions, whoever may run them: tuples, or objects since Django 6.1."""
-    return [
-        str(action[1] if isinstance(action, tuple) else action.name)
-        for action in model_admin._get_base_actions()
-    ]
-
-
 class Gates:
     """The admin sites as one request finds them: each is asked once whether it lets the user in.
 

@@ -3,10 +3,12 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from tests.depot.admin import site as depot
 from tests.sites.office.admin import office
 
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("office/", office.urls),
+    path("depot/", depot.urls),
     path("mcp", include("mcp_django.urls")),
 ]
