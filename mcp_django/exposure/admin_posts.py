@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -45,7 +46,7 @@ class Post:
 
     def _send(self, bound: Any, value: Any, *, path: str) -> None:
         try:
-            encoded = encode(bound, value, find=self._find)
+            encoded = encode(bound, value, find=partial(find_related, self.rights))
         except Unfit as error:
             self.faults.add(path, str(error))
             return
@@ -53,15 +54,17 @@ class Post:
         if encoded.file is not None:
             self.files[bound.html_name] = encoded.file
 
-    def _find(self, one: Any, value: Any) -> Any:
-        try:
-            if not isinstance(one, ModelMultipleChoiceField):
-                return None if value in (None, "") else related_key(self.rights, one, value)
-            if not isinstance(value, list):
-                raise Unfit(f"{shown_value(value)} is not a list of keys.")
-            return related_keys(self.rights, one, value)
-        except ValidationError as error:
-            raise Unfit(" ".join(error.messages)) from None
+
+def find_related(rights: Rights, one: Any, value: Any) -> Any:
+    """The key, or the keys, that a value means to a field of related records. Raises Unfit."""
+    try:
+        if not isinstance(one, ModelMultipleChoiceField):
+            return None if value in (None, "") else related_key(rights, one, value)
+        if not isinstance(value, list):
+            raise Unfit(f"{shown_value(value)} is not a list of keys.")
+        return related_keys(rights, one, value)
+    except ValidationError as error:
+        raise Unfit(" ".join(error.messages)) from None
 
 
 def open_names(form: Any) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.utils.translation import get_language
 
 from mcp_django.context import CallContext
@@ -26,6 +27,9 @@ from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.param_headers import check_params
 from mcp_django.protocol.results import ListResult, ToolResult
 
+if TYPE_CHECKING:
+    from mcp_django.exposure.action_tools import ActionTools
+
 
 def find_tool(name: str) -> Tool | None:
     """The tool of this name, whoever asks."""
@@ -36,18 +40,33 @@ def every_tool() -> tuple[Tool, ...]:
     return (*RECORD_TOOLS.values(), *registry.tools.values())
 
 
+def action_tools(context: CallContext, rights: Rights) -> ActionTools | None:
+    """The tools that the admin has for this caller beside those."""
+    if not apps.is_installed("django.contrib.admin"):
+        return None
+    # The admin is optional.
+    from mcp_django.exposure.action_tools import ActionTools
+
+    return ActionTools(context, rights)
+
+
+def find_action(context: CallContext, rights: Rights, name: str) -> Tool | None:
+    actions = action_tools(context, rights)
+    return None if actions is None else actions.find(name)
+
+
 def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     # Once: tools may come and go while the list is being made.
     tools = every_tool()
     rights = Rights(context.request, context.principal)
-    found = [definition_of(rights, tool) for tool in tools if exists(rights, tool)]
+    actions = action_tools(context, rights)
+    offered = (*tools, *(() if actions is None else actions.all()))
+    found = [definition_of(rights, tool) for tool in offered if exists(rights, tool)]
     cursor = parse_params("tools/list", params).cursor
     result = page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
-    if (
-        cursor is None
-        and is_plain(context.principal.user)
-        and not any(asks_site(tool, rights) for tool in tools)
-    ):
+    asks = any(asks_site(tool, rights) for tool in tools)
+    is_constant = not asks and (actions is None or actions.is_constant())
+    if cursor is None and is_constant and is_plain(context.principal.user):
         kept = KeptList(tools=tools, result=result)
         context.principal.kept[KeptList, get_language()] = kept
     return result
@@ -82,7 +101,7 @@ def asks_site(tool: Tool, rights: Rights) -> bool:
 def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     call = parse_params("tools/call", params)
     rights = Rights(context.request, context.principal)
-    tool = find_tool(call.name)
+    tool = find_tool(call.name) or find_action(context, rights, call.name)
     if tool is None or not exists(rights, tool):
         context.facts.refusal = NotFound("There is no such tool.")
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {call.name[:80]}")

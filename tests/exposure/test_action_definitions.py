@@ -1,0 +1,128 @@
+"""The tool of an action is described in at most 700 bytes, whatever the site wrote about it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.exposure.action_definitions import MOST_BYTES, definition_of
+from mcp_django.exposure.compat import AdminAction, Place
+from mcp_django.protocol.render import tool_definition
+from mcp_django.protocol.revisions import Revision
+
+
+def action(description="Ship", place=Place.CHANGELIST, doc=None, permissions=("change",), **given):
+    def function(modeladmin, request, queryset):
+        pass
+
+    function.__doc__ = doc
+    if permissions is not None:
+        function.allowed_permissions = list(permissions)
+    for name, value in given.items():
+        setattr(function, f"mcp_{name}", value)
+    return AdminAction(name="ship", function=function, description=description, place=place)
+
+
+def size(definition):
+    return max(
+        len(msgspec.json.encode(tool_definition(definition, revision.features)))
+        for revision in Revision
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (action("Ship them"), ("", "Ship them")),
+        (action("Ship them", doc="Send parcels.\n\nMore."), ("Ship them", "Send parcels.")),
+        (action("Ship", doc="Send."), ("Ship", "Send.")),
+    ],
+)
+def test_title_and_description_are_those_of_the_menu_and_the_docstring(written, told):
+    made = definition_of("shop_order_ship", written)
+
+    assert (made.title, made.description) == told
+
+
+def test_a_description_for_models_comes_before_the_docstring():
+    written = action("Ship", doc="For programmers.")
+    written.function.mcp_description = "For models."
+
+    assert definition_of("ship", written).description == "For models."
+
+
+def test_an_action_without_permissions_is_marked():
+    made = definition_of("ship", action("Ship", permissions=None))
+
+    assert made.description == ("Ship. Declares no permission: who may view the model may run it.")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (False, True, False)),
+        ({"read_only": True}, (True, False, True)),
+        ({"destructive": False}, (False, False, False)),
+        ({"idempotent": True}, (False, True, True)),
+    ],
+)
+def test_annotations_are_careful_unless_the_site_says_otherwise(given, expected):
+    made = definition_of("ship", action(**given)).annotations
+
+    assert (made.read_only, made.destructive, made.idempotent) == expected
+
+
+def test_each_place_has_its_own_selection():
+    properties = {
+        place: list(definition_of("ship", action(place=place)).input_schema["properties"])
+        for place in Place
+    }
+
+    rest = ["answer", "confirmation"]
+    assert properties == {
+        Place.CHANGELIST: ["pks", "filters", *rest],
+        Place.CHANGE_FORM: ["pk", *rest],
+        Place.RECORD_BUTTON: ["pk", *rest],
+        Place.MODEL_BUTTON: rest,
+    }
+
+
+def test_a_declared_form_is_in_the_schema_where_it_fits():
+    small = {"type": "object", "properties": {"carrier": {"type": "string"}}}
+    large = {"type": "object", "properties": {f"field_{n}": {} for n in range(100)}}
+
+    shown = definition_of("ship", action(), answer=small).input_schema["properties"]
+    left_out = definition_of("ship", action(), answer=large).input_schema["properties"]
+
+    assert shown["answer"] == small
+    assert left_out["answer"] == {"type": "object"}
+
+
+def test_a_declared_form_costs_the_end_of_a_long_description_and_not_all_of_it():
+    form = {"type": "object", "properties": {"carrier": {"type": "string"}}}
+
+    made = definition_of("ship", action(doc="Word " * 200), answer=form)
+
+    assert made.input_schema["properties"]["answer"] == form
+    assert len(made.description) > 40
+    assert made.description.endswith("…")
+    assert size(made) < MOST_BYTES
+
+
+@given(
+    st.text(max_size=200),
+    st.text(max_size=2000),
+    st.sampled_from(Place),
+    st.booleans(),
+    st.booleans(),
+)
+def test_no_definition_is_longer_than_700_bytes(description, doc, place, is_marked, dry_run):
+    written = action(
+        description, place, doc=doc, permissions=None if is_marked else (), dry_run=dry_run
+    )
+
+    made = definition_of("a" * 40, written)
+
+    assert size(made) < MOST_BYTES

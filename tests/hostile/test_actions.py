@@ -1,0 +1,342 @@
+"""Actions do to nobody more than the admin would let the same person do, and nothing by halves."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.admin.options import ModelAdmin
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.db import connections
+
+from mcp_django.testing import Client, ProtocolFailure
+from tests.clients import CheckedClient
+from tests.depot.admin import ParcelAdmin
+from tests.depot.admin import site as depot_site
+from tests.depot.models import Parcel, Van
+
+# Of packages that were written for Django 6.0.
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.filterwarnings("ignore:Overriding get_action"),
+]
+
+
+@pytest.fixture
+def parcels(db):
+    make = Parcel.objects.create
+    return {
+        "ours": make(number="n1", tenant="acme"),
+        "theirs": make(number="n2", tenant="other"),
+        "archived": make(number="n3", tenant="acme", is_archived=True),
+    }
+
+
+def statuses():
+    return set(Parcel.objects.values_list("status", flat=True))
+
+
+def refused(client, name, **arguments):
+    """How a call itself is refused: the tool is not there."""
+    with pytest.raises(ProtocolFailure) as caught:
+        client.call_tool(name, **arguments)
+    return caught.value.message.replace(name, "NAME")
+
+
+def test_an_action_of_others_is_as_unknown_as_one_of_nobody(clerk, parcels):
+    pk = parcels["ours"].pk
+
+    hidden = refused(clerk, "depot_parcel_lose", pks=[pk])
+    off = refused(clerk, "depot_driver_praise", pks=[pk])
+    missing = refused(clerk, "depot_parcel_missing", pks=[pk])
+
+    assert hidden == off == missing == "Unknown tool: NAME"
+    assert statuses() == {"waiting"}
+
+
+def test_a_right_that_is_lost_between_list_and_call_is_lost(depot, make_user, parcels):
+    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
+    client = CheckedClient(user=user)
+    listed = {tool["name"] for tool in client.list_tools()}
+    user.user_permissions.clear()
+
+    message = refused(client, "depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
+
+    assert "depot_parcel_mark_shipped" in listed
+    assert message == "Unknown tool: NAME"
+    assert statuses() == {"waiting"}
+
+
+def test_a_right_that_is_lost_while_the_call_begins_is_told_in_one_sentence(
+    boss, parcels, monkeypatch
+):
+    def deny(self, request, extra_context=None):
+        raise PermissionDenied("secret reason")
+
+    monkeypatch.setattr(ParcelAdmin, "changelist_view", deny)
+
+    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
+
+    assert answer.is_error
+    assert answer.text == "The admin does not let you do this."
+
+
+def test_a_site_that_closes_while_the_call_begins_is_told_without_a_word_about_it(
+    boss, parcels, monkeypatch
+):
+    answers = iter([True, True])
+    monkeypatch.setattr(depot_site, "has_permission", lambda request: next(answers, False))
+
+    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
+
+    assert answer.is_error
+    assert statuses() == {"waiting"}
+
+
+@pytest.mark.parametrize("which", ["theirs", "archived", "missing"])
+def test_a_record_that_the_admin_would_leave_out_is_named_and_nothing_is_done(
+    depot, make_user, parcels, which
+):
+    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
+    user.groups.add(Group.objects.create(name="acme"))
+    client = CheckedClient(user=user)
+    pk = 10**6 if which == "missing" else parcels[which].pk
+
+    answer = client.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk, pk])
+
+    assert answer.is_error
+    assert answer.text.replace(str(pk), "PK") == (
+        "Not found: PK. Nothing was done. Leave them out, or look with find_records which "
+        "records there are."
+    )
+    assert statuses() == {"waiting"}
+
+
+def test_filters_reach_no_record_of_another_tenant(depot, make_user, parcels):
+    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
+    user.groups.add(Group.objects.create(name="acme"))
+    parcels["archived"].delete()
+    client = CheckedClient(user=user)
+
+    shown = client.call_tool("depot_parcel_mark_shipped", filters={"status": "waiting"})
+    token = shown.structured["confirmation"]
+    client.call_tool(
+        "depot_parcel_mark_shipped", filters={"status": "waiting"}, confirmation=token
+    )
+
+    parcels["theirs"].refresh_from_db()
+    assert shown.structured["records"] == 1
+    assert parcels["theirs"].status == "waiting"
+
+
+@pytest.mark.parametrize(
+    "pk", ["x", "1; DROP TABLE", 10**30, -1, "\x00", "\uff11x", 2**63, "a" * 5000]
+)
+def test_a_key_that_cannot_be_one_is_not_found(boss, parcels, pk):
+    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[pk])
+
+    assert answer.is_error
+    assert answer.text.startswith("Not found: ")
+    assert len(answer.text) < 300
+    assert statuses() == {"waiting"}
+
+
+def test_many_that_are_not_found_are_not_all_named(boss):
+    answer = boss.call_tool("depot_parcel_mark_shipped", pks=list(range(1000)))
+
+    assert "and 980 more" in answer.text
+
+
+def test_a_site_that_takes_our_refusal_for_its_own_does_nothing_all_the_same(
+    boss, parcels, monkeypatch
+):
+    def careless(self, request, extra_context=None):
+        try:
+            return ModelAdmin.changelist_view(self, request, extra_context)
+        except Exception:
+            from django.http import HttpResponseRedirect
+
+            return HttpResponseRedirect(request.path)
+
+    monkeypatch.setattr(ParcelAdmin, "changelist_view", careless)
+
+    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["archived"].pk])
+
+    assert answer.is_error
+    assert answer.text.startswith("Not found: ")
+    assert statuses() == {"waiting"}
+
+
+def test_a_changelist_that_never_reaches_the_action_is_no_success(boss, parcels, monkeypatch):
+    from django.http import HttpResponse
+
+    monkeypatch.setattr(
+        ParcelAdmin, "changelist_view", lambda self, request: HttpResponse("<p>Closed</p>")
+    )
+
+    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
+
+    assert answer.is_error
+    assert statuses() == {"waiting"}
+
+
+# Confirmations
+
+
+@pytest.mark.parametrize("token", ["", "x", "a:b:c", "true", "é", "A" * 5000])
+@pytest.mark.parametrize("name", ["ask_always", "confirm_only"])
+def test_a_made_up_confirmation_confirms_nothing(boss, parcels, name, token):
+    answer = boss.call_tool(f"depot_parcel_{name}", pks=[parcels["ours"].pk], confirmation=token)
+
+    assert answer.is_error
+    assert "This confirmation is not valid. Nothing was changed." in answer.text
+    assert statuses() == {"waiting"}
+
+
+def test_true_is_no_confirmation(boss, parcels):
+    answer = boss.call_tool("depot_parcel_ask_always", pks=[parcels["ours"].pk], confirmation=True)
+
+    assert answer.is_error
+    assert statuses() == {"waiting"}
+
+
+@pytest.mark.parametrize("name", ["ask_always", "confirm_only"])
+def test_a_confirmation_is_good_once(boss, parcels, name):
+    pks = [parcels["ours"].pk]
+    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).structured["confirmation"]
+    boss.call_tool(f"depot_parcel_{name}", pks=pks, confirmation=token)
+    Parcel.objects.update(status="waiting")
+
+    again = boss.call_tool(f"depot_parcel_{name}", pks=pks, confirmation=token)
+
+    assert again.is_error
+    assert "This confirmation was used already." in again.text
+    assert statuses() == {"waiting"}
+
+
+@pytest.mark.parametrize("name", ["ask_always", "confirm_only"])
+def test_a_confirmation_is_good_for_these_records_this_action_and_this_person_only(
+    boss, clerk, parcels, name
+):
+    pks = [parcels["ours"].pk]
+    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).structured["confirmation"]
+
+    others = [
+        boss.call_tool(
+            f"depot_parcel_{name}", pks=[*pks, parcels["theirs"].pk], confirmation=token
+        ),
+        boss.call_tool(
+            "depot_parcel_" + ("confirm_only" if name == "ask_always" else "ask_always"),
+            pks=pks,
+            confirmation=token,
+        ),
+        clerk.call_tool(f"depot_parcel_{name}", pks=pks, confirmation=token),
+    ]
+
+    assert all(answer.is_error for answer in others)
+    assert all("Nothing was changed." in answer.text for answer in others)
+    assert statuses() == {"waiting"}
+
+
+def test_a_page_that_says_something_else_than_before_is_shown_again(boss, parcels, monkeypatch):
+    pks = [parcels["ours"].pk]
+    token = boss.call_tool("depot_parcel_confirm_only", pks=pks).structured["confirmation"]
+    from tests.depot import actions
+
+    page = actions.page
+
+    def changed(modeladmin, request, queryset, template, **context):
+        return page(modeladmin, request, queryset, template, title="Burn parcels")
+
+    monkeypatch.setattr(actions, "page", changed)
+
+    answer = boss.call_tool("depot_parcel_confirm_only", pks=pks, confirmation=token)
+
+    assert answer.is_error
+    assert "What this call would do is no longer what was shown." in answer.text
+    assert statuses() == {"waiting"}
+
+
+# Pages
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("widen", "The page would act on other records than you named."),
+        ("widen_across", "The page would act on more records than you named."),
+        ("lead_away", "The page leads out of this admin."),
+        ("lead_nowhere", "The page leads out of this admin."),
+        ("lead_aside", "The page leads out of this admin."),
+    ],
+)
+def test_a_page_that_goes_beyond_what_was_named_is_not_answered(boss, parcels, name, sentence):
+    pks = [parcels["ours"].pk]
+    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).structured["confirmation"]
+
+    answer = boss.call_tool(f"depot_parcel_{name}", pks=pks, confirmation=token)
+
+    assert answer.is_error
+    assert sentence in answer.text
+    assert statuses() == {"waiting"}
+
+
+def test_a_stream_of_nothing_ends_when_nobody_waits(boss, parcels):
+    answer = boss.call_tool("depot_parcel_endless_nothing", pks=[parcels["ours"].pk])
+
+    assert answer.is_error
+    assert answer.text.startswith("The tool was not done within ")
+
+
+# Buttons of django-object-actions, whose views ask for no more than to be staff
+
+
+def test_a_button_reaches_no_record_that_the_admin_hides(depot, make_user):
+    user = make_user("ada", "view_van", "change_van", is_staff=True)
+    van = Van.objects.create(plate="SECRET")
+
+    answer = CheckedClient(user=user).call_tool("depot_van_drive", pk=van.pk)
+
+    van.refresh_from_db()
+    assert answer.is_error
+    assert answer.text.startswith(f"Not found: {van.pk}. Nothing was done.")
+    assert van.kilometres == 0
+
+
+def test_a_button_that_the_page_of_a_record_hides_is_refused(boss):
+    van = Van.objects.create(plate="A", is_hired=False)
+
+    answer = boss.call_tool("depot_van_return_it", pk=van.pk)
+
+    assert answer.is_error
+    assert answer.text == f"The admin does not offer this for {van.pk}. Nothing was done."
+
+
+# Many at once
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_users_at_once_leave_no_mark_on_the_admin_that_they_share(depot, make_user):
+    parcel = Parcel.objects.create(number="n1")
+    users = [
+        make_user(f"user{n}", "view_parcel", "change_parcel", is_staff=True) for n in range(20)
+    ]
+    clients = [Client(user=user, inline=False) for user in users]
+    admin = depot_site._registry[Parcel]
+    before = dict(vars(admin))
+    barrier = threading.Barrier(20)
+
+    def act(client):
+        barrier.wait(10)
+        return client.call_tool("depot_parcel_leave_a_mark", pks=[parcel.pk]).structured
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(act, clients))
+    connections.close_all()
+
+    said = [answer["messages"] for answer in answers]
+    names = [user.get_username() for user in users]
+    assert said == [[{"level": "info", "text": name}] for name in names]
+    assert vars(admin) == before
