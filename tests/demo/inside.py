@@ -149,6 +149,61 @@ def delay_all_scheduled():
     return [count, left]
 
 
+def action_tools_of(username):
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        names = [tool["name"] for tool in client.list_tools()]
+        transaction.set_rollback(True)
+    return sorted(name for name in names if name.startswith("flights_"))
+
+
+def act(username, action, statuses, answer=None):
+    """Have an assistant run an action on the first flight in each status, and undo it."""
+    mail.outbox = []
+    flights = [models.Flight.objects.filter(status=status).first() for status in statuses]
+    before = [[one.status, one.delay_minutes] for one in flights]
+    arguments = {"pks": [one.pk for one in flights]}
+    params = {"name": f"flights_flight_{action}", "_meta": {"progressToken": 1}}
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        params["arguments"] = arguments
+        *told, final = client.exchange("tools/call", params)
+        asked = final["result"]["structuredContent"]
+        if "confirmation" in asked:
+            more = {} if answer is None else {"answer": answer}
+            params["arguments"] = {**arguments, "confirmation": asked["confirmation"], **more}
+            *told, final = client.exchange("tools/call", params)
+        for one in flights:
+            one.refresh_from_db()
+        found = {
+            "asked": asked,
+            "result": final["result"],
+            "progress": [one["params"]["progress"] for one in told],
+            "before": before,
+            "after": [[one.status, one.delay_minutes] for one in flights],
+            "log": [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")],
+            "mails": len(mail.outbox),
+        }
+        transaction.set_rollback(True)
+    return found
+
+
+def close_incidents_by_assistant(username):
+    """Through a filter, which shows how many there are before it closes them."""
+    name, filters = "flights_incident_close_incidents", {"closed": False}
+    still_open = models.Incident.objects.filter(closed=False)
+    count = still_open.count()
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        shown = client.call_tool(name, filters=filters)
+        between = still_open.count()
+        token = shown.structured["confirmation"]
+        client.call_tool(name, filters=filters, confirmation=token)
+        left = still_open.count()
+        transaction.set_rollback(True)
+    return [count, shown.structured["records"], between, left]
+
+
 def close_incidents():
     client = browser_of("dispatcher")
     data = {"action": "close_incidents"}

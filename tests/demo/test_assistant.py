@@ -65,3 +65,67 @@ def test_the_timetable_of_a_day_has_what_the_reader_sees(demo):
 def test_there_is_no_timetable_of_a_day_without_flights(demo):
     for day in ("1999-01-01", "yesterday"):
         assert demo.ask("timetable", "analyst", day)[0] == ["Resource not found."]
+
+
+def test_each_person_finds_the_actions_that_the_admin_offers(demo):
+    flights = [
+        "flights_flight_cancel_flights",
+        "flights_flight_delay_flights",
+        "flights_flight_notify_passengers",
+        "flights_flight_passenger_manifest",
+    ]
+
+    assert demo.ask("action_tools_of", "dispatcher") == [
+        *flights,
+        "flights_incident_close_incidents",
+    ]
+    assert demo.ask("action_tools_of", "analyst") == []
+    assert demo.ask("action_tools_of", "manager") == []
+
+
+def test_an_assistant_is_asked_for_minutes_before_it_delays_a_flight(demo):
+    answer = {"minutes": 25, "reason": "Fog at the origin"}
+
+    done = demo.ask("act", "dispatcher", "delay_flights", ["scheduled", "landed"], answer)
+
+    asked = done["asked"]
+    assert asked["outcome"] == "asks"
+    assert "1 other selected flight is not on the ground any more" in asked["page"]["text"]
+    assert asked["answer_schema"]["properties"]["minutes"]["minimum"] == 1
+    assert done["after"] == [["delayed", done["before"][0][1] + 25], done["before"][1]]
+    assert [one["text"] for one in done["result"]["structuredContent"]["messages"]] == [
+        "Delayed 1 flight.",
+        "Left 1 as before: departed, landed, diverted or cancelled.",
+    ]
+    assert done["log"] == ["Fog at the origin (through an assistant: mcp_django.testing)"]
+
+
+def test_an_assistant_confirms_before_it_cancels_a_flight(demo):
+    done = demo.ask("act", "admin", "cancel_flights", ["scheduled"])
+
+    assert done["asked"]["outcome"] == "asks"
+    assert "answer_schema" not in done["asked"]
+    assert done["after"] == [["cancelled", 0]]
+
+
+def test_an_assistant_gets_the_manifest_as_a_file(demo):
+    done = demo.ask("act", "dispatcher", "passenger_manifest", ["landed"])
+
+    resource = done["result"]["content"][1]["resource"]
+    assert resource["mimeType"] == "text/csv"
+    assert resource["text"].startswith("flight,departure,from,to,seat,passenger,reference")
+    assert "passport" not in resource["text"]
+
+
+def test_an_assistant_hears_how_far_the_mails_are(demo):
+    done = demo.ask("act", "dispatcher", "notify_passengers", ["delayed"])
+
+    assert done["mails"] > 0
+    assert done["progress"][-1] == done["mails"]
+
+
+def test_an_assistant_sees_how_many_incidents_it_would_close(demo):
+    count, shown, between, left = demo.ask("close_incidents_by_assistant", "dispatcher")
+
+    assert count == shown == between > 0
+    assert left == 0

@@ -90,12 +90,18 @@ class FlightActions(admin.ModelAdmin):
             )
         return response
 
+    passenger_manifest.mcp_read_only = True
+
     @admin.action(description="Notify passengers by e-mail", permissions=["notify"])
     def notify_passengers(self, request: HttpRequest, flights: QuerySet[Flight]) -> None:
         """Write to everybody on board how their flight stands. Takes a while for many flights."""
         bookings = list(bookings_of(flights))
+        # An assistant hears how far it is; a browser's request has nobody to tell.
+        call = getattr(request, "mcp", None)
         for count, booking in enumerate(bookings, start=1):
             message(booking).send()
+            if call is not None:
+                call.progress(count, total=len(bookings))
             if count % 25 == 0 or count == len(bookings):
                 logger.info("Notified %d of %d passengers", count, len(bookings))
         self.message_user(request, f"Notified {len(bookings)} passengers.", messages.SUCCESS)
