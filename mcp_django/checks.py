@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.auth.authenticators import prepared
 from mcp_django.auth.local import Anonymous, DevUser
 from mcp_django.auth.site_throttles import throttle_class
 from mcp_django.checks_environment import check_databases, check_middleware, check_time_zones
-from mcp_django.checks_prompts import check_prompts
+from mcp_django.checks_prompts import check_prompts, check_stored_prompts
 from mcp_django.conf import Config, get_config
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
@@ -256,7 +256,13 @@ CHECKS = (
 )
 
 
+#: Those that ask the database. Django runs them where somebody names it.
+DATABASE_CHECKS = (a_check(check_stored_prompts),)
+
+
 def connect() -> None:
     """Register the checks. May be called again."""
     for check in CHECKS:
         register(check, "mcp_django")
+    for check in DATABASE_CHECKS:
+        register(check, "mcp_django", Tags.database)

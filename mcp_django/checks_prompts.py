@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
-from django.db import DatabaseError, router
+from django.db import Error as DatabaseFailure
+from django.db import router
 
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate
 
 
-def check_prompts(
-    *, databases: Iterable[str] | None = None, **kwargs: Any
-) -> Iterator[CheckMessage]:
-    """E008, W005. Rows are looked at on migrate and on check --database only."""
+def check_prompts(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E008, W005."""
     if registry.prompt_files is None:
         return
     found = registry.prompt_files.read()
@@ -32,6 +31,12 @@ def check_prompts(
             hint=f'Rename the file, or the function: @mcp.prompt(name="my_{name}").',
             id="mcp_django.W005",
         )
+
+
+def check_stored_prompts(
+    *, databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterator[CheckMessage]:
+    """W005. Asks the database, so it runs on migrate and on check --database only."""
     for name in stored_names(databases or ()):
         if name in registry.prompts:
             kind = "code" if name in registry.code_prompts else "a file"
@@ -50,5 +55,5 @@ def stored_names(databases: Iterable[str]) -> list[str]:
         return []
     try:
         return list(PromptTemplate.objects.using(using).values_list("name", flat=True))
-    except DatabaseError:  # no table yet: migrate checks before it migrates
+    except DatabaseFailure:  # no table yet: migrate checks before it migrates
         return []

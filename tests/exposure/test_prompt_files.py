@@ -128,13 +128,15 @@ def test_code_wins_over_a_file_and_the_check_says_so(folder, monkeypatch):
         mcp.prompt(name="hello")(lambda: "code")
 
         assert type(registry.prompts["hello"]).__name__ == "CodePrompt"
-        found = {one.id: one for one in run_checks(tags=["mcp_django"])}
+        found = {one.id: one for one in run_checks(tags=["mcp_django"], databases=[])}
     finally:
         registry.remove_prompt("hello")
     assert type(registry.prompts["hello"]).__name__ == "FilePrompt"
     assert "'hello' in code and another in a file" in found["mcp_django.W005"].msg
     assert "broken.md cannot be read: line 1: unknown name 'x'" in found["mcp_django.E008"].msg
-    assert "mcp_django.W005" not in {one.id for one in run_checks(tags=["mcp_django"])}
+    assert "mcp_django.W005" not in {
+        one.id for one in run_checks(tags=["mcp_django"], databases=[])
+    }
 
 
 def test_a_registry_without_files_has_nothing_to_check(monkeypatch):

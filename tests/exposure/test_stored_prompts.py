@@ -270,7 +270,6 @@ def test_a_clash_is_a_warning_where_the_database_may_be_asked(monkeypatch):
         found = run_checks(tags=["mcp_django"], databases=databases)
         return [one.msg for one in found if one.id == "mcp_django.W005"]
 
-    assert clashes(None) == []
     assert clashes([]) == []
     assert clashes(["default"]) == [
         "There is a prompt called 'shop_greeting' in a file and another in the database. "
