@@ -237,6 +237,26 @@ def test_members_of_another_type_are_invalid_params(offer, client, sent):
     assert refused.value.code == -32602
 
 
+def count(ctx: mcp.Context) -> str:
+    """Report, and ask."""
+    ctx.progress(1)
+    return ctx.ask("color", ColorForm)["color"]
+
+
+def test_a_question_ends_a_stream_that_has_begun(offer, client, clerk):
+    offer(count)
+    params = {"name": "count", "arguments": {}, "_meta": {"progressToken": "p"}}
+
+    report, asked = client.send("tools/call", params)
+    with pytest.raises(ProtocolFailure) as refused:
+        CheckedClient(user=clerk).send("tools/call", params)
+
+    assert report["method"] == "notifications/progress"
+    assert asked["result"]["resultType"] == "input_required"
+    # The stream has begun with 200, so the error has nothing but its code.
+    assert (refused.value.status, refused.value.code) == (200, -32021)
+
+
 # Several
 
 

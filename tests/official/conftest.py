@@ -15,7 +15,7 @@ def desk(tmp_path_factory):
     desk.manage("demo", "--no-serve")
     with desk.inside() as desk.orm:
         desk.orm.ask("prepare")
-        for user in ("admin", "dispatcher", "outsider"):
+        for user in ("admin", "dispatcher", "outsider", "traveller"):
             desk.make_token(user, user, *EVERY_SCOPE)
         for user in ("analyst", "manager"):
             desk.make_token(user, user, "--scope", "mcp:read")

@@ -22,7 +22,10 @@ GAP = 50
 
 
 def prepare():
-    """Somebody with every permission who is not staff, gaps among keys, and NULLs."""
+    """Somebody with every permission who is not staff, somebody who is asked, gaps among keys,
+    and NULLs.
+    """
+    User.objects.create_user("traveller", is_staff=True)
     outsider = User.objects.create_user("outsider")
     outsider.user_permissions.set(Permission.objects.all())
     models.Airport.objects.filter(pk__in=gaps(), iata="").delete()

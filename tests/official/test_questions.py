@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import pytest
+from mcp import MCPError
+from mcp_types import (
+    CreateMessageResult,
+    ElicitResult,
+    ErrorData,
+    ListRootsResult,
+    Root,
+    TextContent,
+)
+
+SEAT = {"seat": "12A", "meal": "vegan", "window": True, "bags": ["s"]}
+
+
+class Person:
+    """Answers questions one after the other, and keeps what was asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    async def fill_in(self, context, params):
+        self.asked.append(params)
+        answer = self.answers.pop(0)
+        if isinstance(answer, str):
+            return ElicitResult(action=answer)
+        return ElicitResult(action="accept", content=answer)
+
+    async def write(self, context, params):
+        self.asked.append(params)
+        text = TextContent(type="text", text="Greetings!")
+        return CreateMessageResult(role="assistant", content=text, model="m")
+
+    async def list_roots(self, context):
+        return ListRootsResult(roots=[Root(uri="file:///postcards")])
+
+    @property
+    def everything(self):
+        return {
+            "elicitation_callback": self.fill_in,
+            "sampling_callback": self.write,
+            "list_roots_callback": self.list_roots,
+        }
+
+
+def connect(desk, person):
+    return desk.connect("traveller", "modern", elicitation_callback=person.fill_in)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("server", ["daphne", "uvicorn", "wsgi"])
+async def test_the_client_asks_its_person_and_calls_again(desk, request, server):
+    if server != "daphne":
+        request.getfixturevalue(server)
+    person = Person({**SEAT, "seat": "window"}, SEAT)
+
+    async with desk.connect(
+        "traveller", "modern", server=server, elicitation_callback=person.fill_in
+    ) as assistant:
+        answer = await assistant.call("choose_seat")
+
+    first, second = person.asked
+    assert answer == {"seat": "12A", "meal": "vegan", "window": "True", "bags": "['s']"}
+    assert first.message == "Where would you like to sit?"
+    assert second.message.startswith("Where would you like to sit?\n\nSeat: Enter a valid value")
+    properties = first.requested_schema["properties"]
+    assert properties["meal"]["default"] == "none"
+    assert properties["seat"]["title"] == "Seat"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("answer", ["decline", "cancel"])
+async def test_no_ends_the_call(desk, answer):
+    person = Person(answer)
+
+    async with desk.connect(
+        "traveller", "modern", elicitation_callback=person.fill_in
+    ) as assistant:
+        refusal = await assistant.refusal("choose_seat")
+
+    assert refusal.startswith("The person ")
+
+
+@pytest.mark.asyncio
+async def test_three_kinds_of_questions_are_answered_at_once(desk):
+    person = Person(SEAT)
+
+    async with desk.connect("traveller", "modern", **person.everything) as assistant:
+        answer = await assistant.call("write_postcard")
+
+    assert answer == {"seat": "12A", "text": "Greetings!", "folder": "file:///postcards"}
+    assert len(person.asked) == 2
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_client_without_a_person_is_told_what_is_missing(desk, era):
+    async with desk.connect("traveller", era) as assistant:
+        if era == "legacy":
+            refusal = await assistant.refusal("choose_seat")
+            assert "Use a client that speaks MCP 2026-07-28." in refusal
+            return
+        with pytest.raises(MCPError) as refused:
+            await assistant.client.call_tool("choose_seat", {})
+
+    assert refused.value.error.code == -32021
+    assert refused.value.error.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+
+
+@pytest.mark.asyncio
+async def test_a_person_confirms(desk):
+    person = Person({"confirm": True}, {"confirm": False})
+
+    async with desk.connect(
+        "traveller", "modern", elicitation_callback=person.fill_in
+    ) as assistant:
+        closed = await assistant.call("close_desk")
+        refusal = await assistant.refusal("close_desk")
+
+    assert closed == {"closed": True}
+    assert refusal.startswith("The person declined.")
+
+
+@pytest.mark.asyncio
+async def test_without_a_person_a_token_confirms_once(desk, era):
+    async with desk.connect("traveller", era) as assistant:
+        shown = await assistant.refusal("close_desk")
+        token = shown.rpartition('"confirmation": "')[2].removesuffix('".')
+        closed = await assistant.call("close_desk", confirmation=token)
+        again = await assistant.refusal("close_desk", confirmation=token)
+        forged = await assistant.refusal("close_desk", confirmation="yes")
+
+    assert shown.startswith("Close the desk for good?")
+    assert closed == {"closed": True}
+    assert again.startswith("This confirmation was used already.")
+    assert forged.startswith("This confirmation is not valid.")
+
+
+@pytest.mark.asyncio
+async def test_prompts_and_resources_ask(desk):
+    person = Person(SEAT, SEAT)
+
+    async with desk.connect(
+        "traveller", "modern", elicitation_callback=person.fill_in
+    ) as assistant:
+        prompt = await assistant.client.get_prompt("letter_from_seat")
+        read = await assistant.client.read_resource("desk://seat")
+
+    assert prompt.messages[0].content.text == "I sit in 12A."
+    assert read.contents[0].text == "12A"
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_fails_to_ask_leaves_nothing_behind(desk):
+    async def fail(context, params):
+        return ErrorData(code=-1, message="Nobody is there.")
+
+    async with desk.connect("traveller", "modern", elicitation_callback=fail) as assistant:
+        with pytest.raises(MCPError, match="Nobody is there"):
+            await assistant.client.call_tool("choose_seat", {})
+        overview = await assistant.call("list_models")
+
+    assert overview["models"] == []
