@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
 from django.core import validators
-from django.forms import Field
+from django.forms import fields
 
 from mcp_django.exposure.form_values import LEAST, MOST
 
@@ -18,11 +19,24 @@ from mcp_django.exposure.form_values import LEAST, MOST
 #: repetition that never gives back, and its own names for the ends of a text.
 ONLY_PYTHON = re.compile(r"\(\?(?![:=!]|<[=!])|[*+?}]\+|\{,|\\[AZN]")
 
+#: Fields of forms that hand to the model what they were given: those of a site may convert it.
+NUMBERS = (fields.IntegerField, fields.FloatField, fields.DecimalField)
+SAME_VALUE = frozenset({fields.CharField, fields.SlugField, *NUMBERS})
 
-def limits(field: Field) -> dict[str, Any]:
+
+def model_validators(form: Any, name: str, field: fields.Field) -> Sequence[Any]:
+    """What the field of the model asks for beyond that of the form, of the very same value."""
+    model = getattr(getattr(form, "_meta", None), "model", None)
+    if model is None or type(field) not in SAME_VALUE:
+        return ()
+    known = {one.name: one for one in model._meta.fields}
+    return known[name].validators if name in known else ()
+
+
+def limits(given: Iterable[Any]) -> dict[str, Any]:
     """The least and the most, where they are numbers that JSON has."""
     found: dict[str, Any] = {}
-    for one in field.validators:
+    for one in given:
         is_least = isinstance(one, validators.MinValueValidator)
         if not (is_least or isinstance(one, validators.MaxValueValidator)):
             continue
@@ -33,14 +47,14 @@ def limits(field: Field) -> dict[str, Any]:
     return found
 
 
-def lengths(field: Field) -> dict[str, Any]:
+def lengths(given: Iterable[Any], *, required: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for one in field.validators:
+    for one in given:
         if isinstance(one, validators.MinLengthValidator):
             found["minLength"] = max(limit_of(one), found.get("minLength", 0))
         elif isinstance(one, validators.MaxLengthValidator):
             found["maxLength"] = min(limit_of(one), found.get("maxLength", limit_of(one)))
-    if field.required:
+    if required:
         found["minLength"] = max(1, found.get("minLength", 1))
     return found
 
@@ -50,9 +64,9 @@ def limit_of(validator: Any) -> Any:
     return limit() if callable(limit) else limit
 
 
-def pattern_of(field: Field) -> dict[str, Any]:
+def pattern_of(given: Iterable[Any]) -> dict[str, Any]:
     """The first regular expression among the validators that means the same everywhere."""
-    for one in field.validators:
+    for one in given:
         if isinstance(one, validators.RegexValidator) and not one.inverse_match:
             pattern = as_pattern(one.regex)
             if pattern is not None:

@@ -5,17 +5,17 @@ The second are flat: "Only top-level properties are allowed, without nesting" (E
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import jsonschema_rs
 from django.conf import settings
 from django.forms import fields, widgets
 from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
-from django.forms.utils import pretty_name
 
 from mcp_django.exceptions import NotAskable
-from mcp_django.exposure.form_limits import lengths, limits, pattern_of
-from mcp_django.exposure.form_values import NOTHING, Choice, folded, options, plain
+from mcp_django.exposure.form_limits import lengths, limits, model_validators, pattern_of
+from mcp_django.exposure.form_values import NOTHING, Choice, about, options, plain
 from mcp_django.protocol.revisions import MODERN, Features
 
 Schema: TypeAlias = dict[str, Any]
@@ -93,6 +93,8 @@ class Describer:
         self.partial = partial
         #: Of the revision that a flat form is for.
         self.features = features
+        #: Of the field that is being described.
+        self.validators: Sequence[Any] = ()
 
     def form(self, form: Any) -> Schema:
         properties, required, missing = {}, [], []
@@ -100,7 +102,8 @@ class Describer:
             # The value itself: `get_initial_for_field` cuts the microseconds of some.
             initial = form.initial.get(name, field.initial)
             try:
-                properties[name] = self.field(field, initial, name=name)
+                more = model_validators(form, name, field)
+                properties[name] = self.field(field, initial, name=name, more=more)
             except NotAskable:
                 if field.required:
                     missing.append(name)
@@ -127,7 +130,9 @@ class Describer:
         }
         if formset.can_delete:
             properties["delete"] = {"type": "boolean"}
-        properties |= {name: self.field(one, None, name=name) for name, one in shown.items()}
+        for name, one in shown.items():
+            more = model_validators(row, name, one)
+            properties[name] = self.field(one, None, name=name, more=more)
         needed = [
             name
             for name, one in shown.items()
@@ -144,7 +149,10 @@ class Describer:
         }
         return {"type": "array", "items": items}
 
-    def field(self, field: fields.Field, initial: Any, *, name: str = "") -> Schema:
+    def field(
+        self, field: fields.Field, initial: Any, *, name: str = "", more: Sequence[Any] = ()
+    ) -> Schema:
+        self.validators = [*field.validators, *more]
         if self.flat and isinstance(field.widget, widgets.PasswordInput):
             # "Servers MUST NOT use form mode elicitation to request sensitive information."
             raise NotAskable("A person cannot be asked for a secret in a form.")
@@ -274,15 +282,15 @@ class Describer:
             raise NotAskable(f"A person cannot be asked for {what} in a form.")
 
     def number(self, field: fields.Field) -> Schema:
-        return {"type": "number", **limits(field)}
+        return {"type": "number", **limits(self.validators)}
 
     def integer(self, field: fields.Field) -> Schema:
-        return {"type": "integer", **limits(field)}
+        return {"type": "integer", **limits(self.validators)}
 
     def decimal(self, field: fields.Field) -> Schema:
         # Binary fractions are not exact; a text is.
         kind = "number" if self.flat else ["number", "string"]
-        return {"type": kind, **limits(field)}
+        return {"type": kind, **limits(self.validators)}
 
     def text(self, field: fields.Field) -> Schema:
         schema: Schema = {"type": "string"}
@@ -296,9 +304,9 @@ class Describer:
         if example := next((one for known, one in EXAMPLES if isinstance(field, known)), ""):
             schema["description"] = example
         if isinstance(field, fields.CharField) and shape != "uuid":
-            schema |= lengths(field)
+            schema |= lengths(self.validators, required=field.required)
         if not self.flat:
-            schema |= pattern_of(field)
+            schema |= pattern_of(self.validators)
         return schema
 
 
@@ -319,13 +327,6 @@ def is_filled_in(field: fields.Field, initial: Any) -> bool:
     if isinstance(field, fields.BooleanField):
         return bool(value)
     return value not in field.empty_values
-
-
-def about(field: fields.Field, hint: str, *, name: str) -> Schema:
-    title = folded(pretty_name(name) if field.label is None else field.label)
-    description = " ".join(part for part in (folded(field.help_text), hint) if part)
-    found = {"title": title, "description": description}
-    return {key: text for key, text in found.items() if text}
 
 
 def nullable(schema: Schema) -> Schema:

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from django.forms import Field
+from django.forms.utils import pretty_name
 from django.utils.duration import duration_iso_string
 from django.utils.functional import Promise
 from django.utils.html import strip_tags
@@ -71,3 +73,11 @@ def options(choices: Iterable[Any]) -> Iterator[Choice]:
             if written not in seen:
                 seen.add(written)
                 yield written, folded(f"{value}: {own}" if is_group else own)
+
+
+def about(field: Field, hint: str, *, name: str) -> dict[str, Any]:
+    """The title and the description of a field, where it has them."""
+    title = folded(pretty_name(name) if field.label is None else field.label)
+    description = " ".join(part for part in (folded(field.help_text), hint) if part)
+    found = {"title": title, "description": description}
+    return {key: text for key, text in found.items() if text}

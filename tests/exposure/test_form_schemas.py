@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from uuid import UUID
 
 import jsonschema_rs
 import pytest
 from django import forms
 from django.core import validators
-from django.core.exceptions import ValidationError
 from django.test import override_settings
 from django.utils.translation import gettext_lazy as _
 from hypothesis import HealthCheck, given, settings
@@ -454,23 +454,50 @@ def as_sent(field, value):
     return str(value) if isinstance(field, forms.ChoiceField) else plain(value)
 
 
+@cache
+def form_for(name):
+    return forms.modelform_factory(Book, fields=[name])
+
+
 @pytest.mark.parametrize("name", CLEANED)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(text=TEXTS)
-def test_what_the_field_of_a_model_has_accepted_fits_its_schema(name, text):
-    field = MODEL_FIELDS[name].formfield()
-    schema = field_schema(field)
+def test_what_the_form_of_a_model_has_accepted_fits_its_schema(name, text):
+    form = form_for(name)({name: text})
+    schema = form_schema(form)["properties"][name]
     jsonschema_rs.meta.validate(schema)
     if schema.get("format") in ("uri", "email"):
         del schema["format"]  # Django accepts more than the standards: names in other scripts
-    try:
-        cleaned = field.clean(text)
-    except ValidationError:
+    if not form.is_valid():
         return
 
-    sent = as_sent(field, cleaned)
+    sent = as_sent(form.fields[name], form.cleaned_data[name])
 
     assert sent is NOTHING or RawSchema(schema, what="It").fault(sent) is None
+
+
+@pytest.mark.django_db
+def test_what_the_model_asks_for_is_told_too_unless_the_form_converts():
+    class Percent(forms.IntegerField):
+        pass
+
+    class BookForm(forms.ModelForm):
+        pages = Percent()
+        extra = forms.IntegerField()
+
+        class Meta:
+            model = Book
+            fields = ["stars", "code", "pages"]
+
+    told = form_schema(BookForm())["properties"]
+
+    assert (told["stars"]["minimum"], told["stars"]["maximum"]) == (1, 5)
+    assert told["code"]["pattern"] == "^[A-Z]+$"
+    assert "maximum" not in told["pages"]
+    assert "maximum" not in told["extra"]
+    rows = forms.inlineformset_factory(Author, Book, fk_name="author", fields=["stars"])
+    schema = formset_schema(rows(instance=Author(pk=1)))
+    assert schema["items"]["properties"]["stars"]["maximum"] == 5
 
 
 @pytest.mark.django_db
