@@ -11,7 +11,9 @@ from mcp_django.admin.callers import looker_of
 from mcp_django.admin.choosing import ChoosingForm, Chosen
 from mcp_django.admin.inspect import record_look
 from mcp_django.admin.looking import COST, INSPECT, response
+from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.permissions import Rights
 from mcp_django.handlers.costs import (
     CHARACTERS_IN_TOKEN,
     MANY_BYTES,
@@ -19,7 +21,7 @@ from mcp_django.handlers.costs import (
     ListCost,
     cost_of_tools,
 )
-from mcp_django.handlers.tools import find_tool
+from mcp_django.handlers.tools import offered_tools
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.revisions import MODERN
 
@@ -46,20 +48,25 @@ def cost_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 
 def measured(request: HttpRequest, chosen: Chosen) -> dict[str, Any]:
+    looker = looker_of(request)
+
+    def work(context: CallContext, rights: Rights) -> tuple[ListCost, set[str]]:
+        tools = offered_tools(context, looker)
+        return cost_of_tools(context), {one.name for one in tools if one.exists_for(looker)}
+
     try:
-        cost = call_as(chosen.principal, request, lambda context, _: cost_of_tools(context))
+        cost, known = call_as(chosen.principal, request, work)
     except ToolError as error:
         return {"error": str(error)}
-    return {"cost": cost, **shared(request, chosen, cost)}
+    return {"cost": cost, **shared(chosen, cost, known)}
 
 
-def shared(request: HttpRequest, chosen: Chosen, cost: ListCost) -> dict[str, Any]:
+def shared(chosen: Chosen, cost: ListCost, known: set[str]) -> dict[str, Any]:
     """The tools by name, but only those that exist for the person at the page as well."""
-    looker = looker_of(request)
-    shown: list[dict[str, Any]] = []
-    for one in cost.tools:
-        tool = find_tool(one.name)
-        if chosen.is_self or (tool is not None and tool.exists_for(looker)):
-            shown.append({"cost": one, "percent": round(100 * one.bytes / max(cost.bytes, 1))})
+    shown: list[dict[str, Any]] = [
+        {"cost": one, "percent": round(100 * one.bytes / max(cost.bytes, 1))}
+        for one in cost.tools
+        if chosen.is_self or one.name in known
+    ]
     rest = sum(one.bytes for one in cost.tools) - sum(row["cost"].bytes for row in shown)
     return {"shown": shown, "rest": rest, "is_limited": len(chosen.principal.scopes) < len(SCOPES)}

@@ -21,7 +21,7 @@ from mcp_django.exposure.lookers import OwnRights, own_rights
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.sample_rows import Unreadable, sample_rows
-from mcp_django.handlers.tools import every_tool
+from mcp_django.handlers.tools import offered_tools
 from mcp_django.levels import Level
 
 #: Characters of a value in the table of records.
@@ -60,7 +60,7 @@ def looked_at(request: HttpRequest, chosen: Chosen, label: str) -> dict[str, Any
             return {"model": one_model(rights, looker, code)}
         return {
             "models": inspect_models(rights, looker),
-            "tools": inspect_tools(rights, looker, every_tool()),
+            "tools": inspect_tools(rights, looker, offered_tools(context, looker)),
             "resources": inspect_resources(rights, looker),
         }
 

@@ -36,8 +36,9 @@ PLAIN_VERBS = frozenset({"add", "change", "delete", "view"})
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ActionTool:
-    """One action for one caller. It exists for as long as a call."""
+    """One action as one caller is offered it. It exists for as long as a call."""
 
+    context: CallContext
     name: str
     action: AdminAction
     exposure: ModelExposure
@@ -45,6 +46,8 @@ class ActionTool:
     rights: Rights
 
     lane = Lane.WORK
+    #: What staff want to be confirmed is shown as records, or as the page of the action.
+    confirms_itself = True
 
     @property
     def definition(self) -> ToolDefinition:
@@ -64,7 +67,9 @@ class ActionTool:
         return bool(getattr(self.action.function, "mcp_read_only", False))
 
     def exists_for(self, rights: Rights) -> bool:
-        return rights is self.rights
+        if rights is self.rights:
+            return True
+        return ActionTools(self.context, rights).find(self.name) is not None
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         """Run the action, or show what it would do. Raises ToolError for what the admin refuses
@@ -131,6 +136,7 @@ class ActionTools:
             return
         for action in self._offered(model_admin).values():
             tool = ActionTool(
+                context=self.context,
                 name=self.names.of(exposure.label, action.name),
                 action=action,
                 exposure=exposure,
@@ -158,13 +164,12 @@ class ActionTools:
 
 
 def is_switched_on(rights: Rights, exposure: ModelExposure, *, action: str, tool: str) -> bool:
-    """Whether staff let assistants run an action, or code where they decided nothing."""
-    if action in NEVER:
-        return False
+    """Whether code or staff let assistants run an action. What staff switch off, they switch off
+    for every kind of tool: see `tool_decisions`.
+    """
     decision = rights.exposed.decisions.tools.get(tool)
-    if decision is None or decision.enabled is None:
-        return action in exposure.actions
-    return decision.enabled
+    is_on = action in exposure.actions or (decision is not None and decision.enabled is True)
+    return is_on and action not in NEVER
 
 
 def is_constant(exposure: ModelExposure) -> bool:

@@ -55,6 +55,12 @@ def find_action(context: CallContext, rights: Rights, name: str) -> Tool | None:
     return None if actions is None else actions.find(name)
 
 
+def offered_tools(context: CallContext, rights: Rights) -> tuple[Tool, ...]:
+    """Every tool, with those actions that this caller is offered."""
+    actions = action_tools(context, rights)
+    return (*every_tool(), *(() if actions is None else actions.all()))
+
+
 def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     # Once: tools may come and go while the list is being made.
     tools = every_tool()

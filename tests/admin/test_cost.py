@@ -205,3 +205,19 @@ def test_middleware_that_answers_in_place_of_a_call_is_said_to(keeper, settings)
     }
 
     assert "answers in place of the call" in text_of(browser_of(keeper).get(url("cost")))
+
+
+def test_actions_of_somebody_else_are_named_to_those_who_are_offered_them_too(keeper, make_user):
+    bob = make_user("bob", "view_customer", "change_customer", is_staff=True)
+    browser = browser_of(keeper)
+
+    def costs():
+        shown = browser.post(url("cost"), {"username": "bob", "token": ""}).context["shown"]
+        return {row["cost"].name for row in shown}
+
+    without = costs()
+    allow(keeper, "shop.view_customer", "shop.change_customer")
+
+    assert "shop_customer_greet" in {one["name"] for one in CheckedClient(user=bob).list_tools()}
+    assert "shop_customer_greet" not in without
+    assert "shop_customer_greet" in costs()

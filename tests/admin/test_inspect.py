@@ -357,6 +357,24 @@ def test_staff_who_switched_a_tool_off_read_that_they_did(look, bob):
     assert "Staff switched it off." in row_of(look(), "echo")
 
 
+def test_an_action_of_the_admin_says_whether_it_is_there_or_why_not(look, bob, looker):
+    allow(looker, "shop.change_customer")
+    before = look()
+    allow(bob, "shop.change_customer")
+    offered = look()
+    ExposedTool.objects.create(name="shop_customer_greet", enabled=False)
+
+    assert "The rules of the site refuse this user." in row_of(before, "shop_customer_greet")
+    assert "yes" in row_of(offered, "shop_customer_greet")
+    assert "Staff switched it off." in row_of(look(), "shop_customer_greet")
+
+
+def test_an_action_that_the_looker_is_not_offered_is_not_named(look, bob):
+    allow(bob, "shop.change_customer")
+
+    assert "shop_customer_greet" not in text_of(look())
+
+
 def test_a_tool_for_a_group_says_so(look, bob):
     ExposedTool.objects.create(name="echo").groups.add(Group.objects.create(name="Support"))
 
