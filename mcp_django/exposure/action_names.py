@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ from mcp_django.exposure.compat import known_actions
 from mcp_django.exposure.names import LONGEST_NAME, TOOL_NAME
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.tools import BUILT_IN
+
+logger = logging.getLogger("mcp_django")
 
 #: Characters of a hash that tell two names apart.
 SUFFIX = 4
@@ -83,9 +86,18 @@ def actions_of(registry: Registry) -> Iterator[tuple[tuple[str, str], Any]]:
         for name in exposure.actions:
             yield (exposure.label, name), None
         for model_admin in reversed(model_admins(model)):
-            for name, function in known_actions(model_admin).items():
+            for name, function in told_actions(model_admin).items():
                 if name not in NEVER:
                     yield (exposure.label, name), function
+
+
+def told_actions(model_admin: Any) -> dict[str, Any]:
+    try:
+        return known_actions(model_admin)
+    except Exception:
+        # Code of the site: its actions get their names when somebody is offered them.
+        logger.exception("The actions of %s cannot be told.", model_admin)
+        return {}
 
 
 _kept: tuple[Any, ...] = (None, None, None)

@@ -173,7 +173,8 @@ def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = Non
             if declared or any(is_part_of(known, html_name) for known in names):
                 forms[one.prefix or ""] = one
                 asks[html_name] = property_
-                if name in schema.get("required", ()):
+                # Some templates get one form by two names.
+                if name in schema.get("required", ()) and html_name not in required:
                     required.append(html_name)
     if not asks:
         asks, required = asked_by(form, ignored=MENU)

@@ -302,6 +302,17 @@ def attach(modeladmin, request, queryset):
 
 
 @admin.action(permissions=["change"])
+def pack(modeladmin, request, queryset):
+    """A page with two forms of one class."""
+    data = request.POST if "apply" in request.POST else None
+    inner, outer = CarrierForm(data, prefix="inner"), CarrierForm(data, prefix="outer")
+    if not (inner.is_valid() and outer.is_valid()):
+        return page(modeladmin, request, queryset, "ship", form=inner, forms=[inner, outer])
+    carriers = [one.cleaned_data["carrier"] for one in (inner, outer)]
+    modeladmin.message_user(request, " in ".join(carriers))
+
+
+@admin.action(permissions=["change"])
 def say_and_show(modeladmin, request, queryset):
     """The page shows the message itself, which takes it out of the queue."""
     modeladmin.message_user(request, "Said already.", messages.ERROR)

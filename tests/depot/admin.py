@@ -47,6 +47,7 @@ OFFERED = [
     actions.lead_aside,
     actions.lead_within,
     actions.attach,
+    actions.pack,
     actions.say_and_show,
     actions.count_slowly,
     actions.leave_a_mark,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
+from django.contrib import admin
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.exposure.action_names import ActionNames, action_names
 from mcp_django.exposure.registry import Registry, registry
+from tests.shop.models import Order
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -103,3 +105,17 @@ def test_the_names_of_a_registry_are_worked_out_once():
 
 def test_deleting_is_no_tool_of_the_shop():
     assert all(action != "delete_selected" for _, action in action_names(registry).keys.values())
+
+
+def test_an_admin_that_cannot_tell_its_actions_takes_no_name_from_others(monkeypatch, caplog):
+    def fail(self, *args):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(type(admin.site._registry[Order]), "_get_base_actions", fail)
+    registry.forget_resolved()
+
+    found = action_names(registry)
+
+    registry.forget_resolved()
+    assert found.of("shop.customer", "greet") == "shop_customer_greet"
+    assert "The actions of shop.OrderAdmin cannot be told." in caplog.text

@@ -6,6 +6,7 @@ import pytest
 
 from mcp_django.exposure.admin_action_pages import forms_in
 from mcp_django.exposure.html_questions import LONGEST_TEXT, text_of
+from tests.browser.looks import SKIN
 from tests.depot import actions
 from tests.depot.models import Driver, Parcel, Van
 
@@ -271,6 +272,21 @@ def test_a_page_without_a_form_is_read_and_its_messages_are_heard(boss, parcel):
     assert answer.is_error
 
 
+@pytest.mark.needs("jazzmin")
+def test_pages_of_a_skin_are_answered_all_the_same(boss, parcel, settings):
+    settings.TEMPLATES = SKIN.templates(settings.TEMPLATES)
+
+    shown = call(boss, "ship", parcel).structured
+    done = confirmed(boss, "ship", parcel, answer={"carrier": "dhl"})
+    read = call(boss, "say_and_show", parcel).structured
+    stamped = confirmed(boss, "lead_within", parcel, answer={"stamp": "OK"})
+
+    assert list(shown["answer_schema"]["properties"]) == ["carrier", "copies", "leaves_on"]
+    assert done.structured["messages"][0]["text"] == "1 by dhl, 1 copies."
+    assert read["outcome"] == "page"
+    assert stamped.structured["messages"][0]["text"] == "Stamped 1 with OK."
+
+
 def test_files_related_records_and_split_controls_are_answered(boss, parcel):
     driver = Driver.objects.create(name="Ada")
     vans = [Van.objects.create(plate=plate) for plate in "AB"]
@@ -304,6 +320,18 @@ def test_related_records_and_files_that_are_none_are_refused(boss, parcel, given
 
     assert refused.is_error
     assert sentence in refused.text
+
+
+def test_forms_with_prefixes_are_told_apart(boss, parcel):
+    answer = {"inner-carrier": "ups", "outer-carrier": "dhl"}
+
+    shown = call(boss, "pack", parcel).structured["answer_schema"]
+    done = confirmed(boss, "pack", parcel, answer=answer)
+    refused = confirmed(boss, "pack", parcel, answer={**answer, "outer-carrier": "x"})
+
+    assert shown["required"] == ["inner-carrier", "outer-carrier"]
+    assert done.structured["messages"][0]["text"] == "ups in dhl"
+    assert "answer: outer-carrier: 'x' is not one of: ups, dhl." in refused.text
 
 
 def test_nobody_is_an_answer_where_a_record_may_be_left_out(boss, parcel):

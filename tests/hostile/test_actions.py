@@ -11,6 +11,8 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import connections
 
+import mcp_django as mcp
+from mcp_django.exposure.registry import registry
 from mcp_django.testing import Client, ProtocolFailure
 from tests.clients import CheckedClient
 from tests.depot.admin import ParcelAdmin
@@ -301,6 +303,29 @@ def test_a_button_reaches_no_record_that_the_admin_hides(depot, make_user):
 
     van.refresh_from_db()
     assert answer.is_error
+    assert answer.text.startswith(f"Not found: {van.pk}. Nothing was done.")
+    assert van.kilometres == 0
+
+
+class EveryVan(mcp.ModelExposure):
+    fields = ["id", "plate"]
+    actions = ["drive"]
+
+    def get_queryset(self, request):
+        return Van.objects.all()
+
+
+def test_an_exposure_that_shows_more_than_the_admin_gives_a_button_no_more(depot, make_user):
+    user = make_user("ada", "view_van", "change_van", is_staff=True)
+    van = Van.objects.create(plate="SECRET")
+    registry.register(Van, EveryVan)
+
+    try:
+        answer = CheckedClient(user=user).call_tool("depot_van_drive", pk=van.pk)
+    finally:
+        registry.unregister(Van)
+
+    van.refresh_from_db()
     assert answer.text.startswith(f"Not found: {van.pk}. Nothing was done.")
     assert van.kilometres == 0
 
