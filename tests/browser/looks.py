@@ -16,7 +16,7 @@ JAZZMIN = {
     "aria-input-field-name": ".select2-selection",
     "color-contrast": ".breadcrumb *, .readonly a",
     "label": ".datetime input, #searchbar",
-    "link-name": "[data-lte-toggle]",
+    "link-name": "[data-lte-toggle], [href='?o=']",
     "listitem": ".app-header li, #jazzy-navigation li",
 }
 
