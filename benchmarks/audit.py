@@ -81,6 +81,7 @@ async def compare(application: Any, token: str) -> int:
         name: [KINDS[name]] * (CALLS // KINDS[name].per)
         for name in ("50 tools", "get one", "page of 50")
     }
+    loads["writes"] = [WRITE] * 100
     loads["mixed"] = [mixed(number) for number in range(MIXED)]
     recorded = 0
     for name, kinds in loads.items():

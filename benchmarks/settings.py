@@ -47,6 +47,7 @@ MCP_DJANGO = {
     "PUBLIC_URL": "http://127.0.0.1",
     "CALLS_PER_MINUTE": 10_000_000,
     "QUERY_THREADS": 1,
+    "AUDIT": os.environ.get("BENCH_AUDIT") != "0",
     "MAX_PAGE_SIZE": 1000,
     "MAX_RESPONSE": 16 * 1024 * 1024,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 from django.db import connections, router, transaction
@@ -13,6 +14,8 @@ from mcp_django.models import CallRecord
 
 FIELDS: dict[str, Any] = {field.attname: field for field in CallRecord._meta.concrete_fields}
 
+#: Where a database has no limit of its own.
+MOST_PARAMS = 10_000
 AT, USER = Entry._fields.index("at"), Entry._fields.index("user_id")
 
 
@@ -27,15 +30,22 @@ def write_rows(entries: Sequence[Entry]) -> None:
     users = {entry.user_id for entry in entries if entry.user_id is not None}
     keys = {user: FIELDS["user_id"].get_db_prep_save(user, connection) for user in users}
     rows = [prepared(entry, keys, connection) for entry in entries]
+    most = (connection.features.max_query_params or MOST_PARAMS) // len(Entry._fields)
+    together = transaction.atomic(using=alias) if len(rows) > most else nullcontext()
+    with together, connection.cursor() as cursor:
+        for start in range(0, len(rows), most):
+            part = rows[start : start + most]
+            # One statement, not many: SQLite gives the interpreter's lock away for each.
+            cursor.execute(insertion(connection, len(part)), list(chain.from_iterable(part)))
+
+
+def insertion(connection: Any, count: int) -> str:
+    """The statement for so many rows. Nothing in it comes from a caller."""
     quote = connection.ops.quote_name
     columns = ", ".join(quote(FIELDS[name].column) for name in Entry._fields)
-    places = ", ".join(["%s"] * len(Entry._fields))
-    # Nothing in it comes from a caller.
-    sql = f"INSERT INTO {quote(CallRecord._meta.db_table)} ({columns}) VALUES ({places})"  # noqa: S608
-    # One row is a transaction by itself.
-    together = transaction.atomic(using=alias) if len(rows) > 1 else nullcontext()
-    with together, connection.cursor() as cursor:
-        cursor.executemany(sql, rows)
+    row = f"({', '.join(['%s'] * len(Entry._fields))})"
+    values = ", ".join([row] * count)
+    return f"INSERT INTO {quote(CallRecord._meta.db_table)} ({columns}) VALUES {values}"  # noqa: S608
 
 
 def prepared(entry: Entry, keys: Mapping[Any, Any], connection: Any) -> list[Any]:

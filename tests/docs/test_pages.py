@@ -9,9 +9,10 @@ import re
 
 import pytest
 from django.core.management import get_commands
+from django.dispatch import Signal
 
 import mcp_django
-from mcp_django import auth
+from mcp_django import auth, signals
 from mcp_django.conf import Config, package_version
 from mcp_django.exposure import (
     aggregates,
@@ -33,6 +34,7 @@ from mcp_django.exposure.operators import MEASURES, OPERATORS, transforms_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.record_tools import RECORD_TOOLS
 from mcp_django.exposure.tools import BUILT_IN
+from mcp_django.models import CallRecord
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.methods import METHODS
 from mcp_django.templating.tags import LIBRARY
@@ -186,6 +188,22 @@ def test_every_setting_is_listed_with_its_default():
     assert given == {
         name: list(value) if isinstance(value, tuple) else value for name, value in config.items()
     }
+
+
+def test_every_column_and_outcome_of_a_record_is_listed():
+    lines = (DOCS / "audit.md").read_text().partition("| Outcome | Means |")[2]
+    outcomes = re.findall(r"^\| `(\w+)` \|", lines.partition("\n\n")[0], re.MULTILINE)
+
+    assert column(DOCS / "audit.md", "## Records of calls") == [
+        field.name for field in CallRecord._meta.fields if not field.primary_key
+    ]
+    assert sorted(outcomes) == sorted(CallRecord.Outcome.values)
+
+
+def test_every_signal_is_listed():
+    found = [name for name, value in vars(signals).items() if type(value) is Signal]
+
+    assert column(DOCS / "audit.md", "## Signals") == found
 
 
 def test_every_check_is_listed():
