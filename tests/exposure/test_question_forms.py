@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django import forms
 from django.utils import translation
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_django.exposure.question_forms import AskedForm
@@ -82,6 +82,7 @@ def test_a_field_takes_nothing_else_and_says_so(name, sent):
     assert read(EverythingForm, **{name: sent}).startswith(f"{label}: ")
 
 
+@settings(deadline=None)
 @given(
     content=st.dictionaries(
         st.sampled_from([*EverythingForm.base_fields, "other"]),
