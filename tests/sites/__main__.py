@@ -17,6 +17,7 @@ SITES: dict[str, list[str]] = {
     "databases": [],
     "naive": ["tests/admin", "tests/auth", "tests/management", *CALLS],
     "script": ["tests/transports/test_wsgi.py", *CALLS],
+    "packages": [],
     "second": ["tests/admin", "tests/hostile", *CALLS],
 }
 MEASURED = ["-m", "coverage", "run"] if os.environ.get("COVERAGE") == "1" else []
