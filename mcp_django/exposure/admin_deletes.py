@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,9 @@ from typing import Any
 
 from django.contrib.admin.actions import delete_selected
 from django.contrib.admin.utils import quote
+from django.db import router
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from django.utils.text import capfirst
 
 from mcp_django.context import CallContext
@@ -25,6 +26,7 @@ from mcp_django.exposure.admin_requests import (
     own_copy,
     path_of,
     plain_text,
+    without_reports,
 )
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
@@ -96,7 +98,8 @@ class Deletion:
             lacking=sorted({self.kinds[name] for name in lacking if name in self.kinds}),
             has_others=not self.kinds.keys() >= {*counts, *holders, *lacking},
             is_possible=not lacking and not protected,
-            digest=hashlib.sha256(digest.encode()).hexdigest(),
+            # With the key of the site in it: nobody finds out what is hidden by trying.
+            digest=salted_hmac("mcp_django.deletion", digest, algorithm="sha256").hexdigest(),
         )
 
     def execute(self) -> Sequence[Said]:
@@ -180,12 +183,14 @@ class Deletion:
         sign_log(one_call, self.context)
         seen = watch_deleting(one_call)
         request, recorder = self._request("delete", key, CONFIRMED)
+        shown = plain_text(next(one for one in self.objects if one.pk == key))
         one_call.delete_view(request, quote(str(key)))
-        if not seen and self.admin.model._base_manager.filter(pk=key).exists():
+        rows = self.admin.model._base_manager.using(router.db_for_write(self.admin.model))
+        if not seen and rows.filter(pk=key).exists():
             raise ToolError(
                 " ".join(["Nothing was deleted.", *(one.text for one in recorder.said)])
             )
-        return recorder.said
+        return without_reports(recorder.said, shown)
 
 
 def watch_deleting(one_call: Any) -> list[Any]:

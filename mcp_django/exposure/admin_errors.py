@@ -11,9 +11,10 @@ from mcp_django.exposure.admin_form_schemas import errors_of
 from mcp_django.exposure.function_arguments import shown
 from mcp_django.exposure.permissions import Rights
 
-#: Sentences in one answer, and characters of one.
-MOST_SENTENCES = 20
-LONGEST_SENTENCE = 500
+#: Sentences in one answer, and those of them about names that nobody knows.
+MOST_SENTENCES, MOST_UNKNOWN = 20, 5
+#: What Django says there has the `str()` of records in it.
+OURS = {"deleting_protected": "This row cannot be deleted: other records refer to it."}
 #: Names that a sentence offers.
 MOST_NAMES = 60
 
@@ -32,7 +33,7 @@ class Faults:
     def add(self, path: str, sentence: str) -> None:
         told = self._found.setdefault(path, [])
         if sentence not in told:
-            told.append(sentence[:LONGEST_SENTENCE])
+            told.append(sentence)
 
     def refuse_unknown(
         self,
@@ -44,15 +45,16 @@ class Faults:
     ) -> None:
         """The same sentence for a field that is hidden, read-only, or was never there."""
         names = list(allowed)
-        for name in given:
-            if name in names:
-                continue
+        unknown = [name for name in given if name not in names]
+        can = ", ".join(names[:MOST_NAMES]) or "nothing"
+        for name in unknown[:MOST_UNKNOWN]:
             close = get_close_matches(name[:60], names, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
-            can = ", ".join(names[:MOST_NAMES]) or "nothing"
             self.add(
                 path, f"{shown(name)} is not {what} that you can set.{hint} You can set: {can}."
             )
+        if unknown[MOST_UNKNOWN:]:
+            self.add(path, f"Nor are {len(unknown) - MOST_UNKNOWN} more.")
 
     def collect(self, context: Mapping[str, Any], rights: Rights) -> None:
         """Take the faults of a form that the admin shows again."""
@@ -67,7 +69,7 @@ class Faults:
         if not self._is_theirs(path):
             self.add("", "The form of the admin refuses this for a field that you cannot set.")
             return
-        sentence = str(error["message"])
+        sentence = OURS.get(error["code"]) or str(error["message"])
         if "allowed" in error:
             sentence += f" Use one of: {', '.join(map(str, error['allowed']))}."
         if path in self.names and path not in self.sent:

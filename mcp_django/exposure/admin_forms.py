@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin.utils import quote
+from django.db import router
 from django.http import HttpRequest
 from django.http.response import HttpResponseRedirectBase
 from django.utils.text import slugify
@@ -18,7 +19,14 @@ from mcp_django.exposure.admin_inlines import InlineForms
 from mcp_django.exposure.admin_keep import Made, Place, Posted, watch_forms
 from mcp_django.exposure.admin_log import sign_log
 from mcp_django.exposure.admin_posts import Post, open_names
-from mcp_django.exposure.admin_requests import Said, admin_request, own_copy, path_of
+from mcp_django.exposure.admin_requests import (
+    Said,
+    admin_request,
+    own_copy,
+    path_of,
+    plain_text,
+    without_reports,
+)
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.refusals import refusals_in_words
@@ -113,7 +121,8 @@ class RecordForm:
             faults.collect(context_of(response), self.rights)
             faults.raise_any()
             raise ToolError(" ".join(["Nothing was saved.", *(one.text for one in recorder.said)]))
-        return Saved(obj=seen["obj"], changed=seen["changed"], said=recorder.said)
+        said = without_reports(recorder.said, plain_text(seen["obj"]))
+        return Saved(obj=seen["obj"], changed=seen["changed"], said=said)
 
     def _was_saved_elsewhere(
         self, response: Any, said: Sequence[Said], seen: dict[str, Any]
@@ -123,7 +132,8 @@ class RecordForm:
             return False
         if self.obj is None or any(one.level_name in ("warning", "error") for one in said):
             return False
-        found = self.admin.model._base_manager.filter(pk=self.obj.pk).first()
+        using = router.db_for_write(self.admin.model)
+        found = self.admin.model._base_manager.using(using).filter(pk=self.obj.pk).first()
         seen.update(obj=found, changed=[])
         return found is not None
 

@@ -237,4 +237,6 @@ def with_messages(found: dict[str, Any], said: Sequence[Said]) -> dict[str, Any]
 
 
 def key_as_json(key: Any) -> Any:
+    if key is None:  # the site has removed it at once
+        return None
     return exact_integer(key) if isinstance(key, int) else str(key)

@@ -23,7 +23,7 @@ from mcp_django.exposure.generic_tools import (
 from mcp_django.exposure.idempotency import once
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools import Lane, Outcome
-from mcp_django.exposure.write_rights import ADD, CHANGE, REMOVE, may_write
+from mcp_django.exposure.write_rights import ADD, CHANGE, REMOVE, may_write, model_admin_for
 from mcp_django.protocol.results import ToolAnnotations
 
 Values = Annotated[
@@ -93,6 +93,8 @@ def create_record(
     says what can be set."""
     from mcp_django.exposure import admin_writes
 
+    # Before an answer of before is given again: rights may have gone since.
+    model_admin_for(rights, rights.exposure(model), ADD)
     arguments: dict[str, Any] = {"model": model, "values": values, "inlines": inlines or {}}
     work = partial(admin_writes.create, context, rights, **arguments)
     if idempotency_key is UNSET or dry_run:

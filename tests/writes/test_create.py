@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 
 import pytest
+from django.contrib import messages
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
 from django.core.files.storage import FileSystemStorage
 
+from tests.clients import CheckedClient
 from tests.workshop.admin import ThingAdmin, site
 from tests.workshop.models import Tag, Thing
 
@@ -81,12 +84,34 @@ def test_rows_are_created_along(client):
     assert answer.structured["changed"] == ["title", "slug", "parts"]
 
 
-def test_what_the_site_says_comes_with_the_answer(client):
+def test_what_the_site_says_comes_with_the_answer_and_not_the_admins_own_report(
+    client, monkeypatch
+):
+    def save_model(self, request, obj, form, change):
+        messages.warning(request, "It is the last one.")
+        messages.success(request, "A mail was sent.")
+        super(ThingAdmin, self).save_model(request, obj, form, change)
+
+    monkeypatch.setattr(ThingAdmin, "save_model", save_model)
+
     answer = create(client, title="T")
 
-    (message,) = answer.structured["messages"]
-    assert message["level"] == "success"
-    assert "was added successfully" in message["text"]
+    assert answer.structured["messages"] == [
+        {"level": "warning", "text": "It is the last one."},
+        {"level": "success", "text": "A mail was sent."},
+    ]
+    assert "str of" not in answer.text
+
+
+def test_an_answer_is_not_given_again_to_whom_a_right_was_taken(make_user):
+    clerk = make_user("clerk", "view_tag", "add_tag", "add_job", "view_job", is_staff=True)
+    call = {"model": "workshop.tag", "values": {"name": "x"}, "idempotency_key": "k1"}
+    assert not CheckedClient(user=clerk).call_tool("create_record", **call).is_error
+    clerk.user_permissions.remove(*Permission.objects.filter(codename="add_tag"))
+
+    answer = CheckedClient(user=clerk).call_tool("create_record", **call)
+
+    assert answer.text.startswith("You cannot add records of workshop.tag.")
 
 
 def test_a_key_makes_two_calls_one(client):

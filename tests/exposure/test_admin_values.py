@@ -1,0 +1,96 @@
+"""One JSON value becomes what a browser would send, for fields that no admin has by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django import forms
+from django.test import override_settings
+
+from mcp_django.exposure.admin_parsing import Unfit, is_same, parsed
+from mcp_django.exposure.admin_values import as_shown, encode
+
+
+class Odd(forms.TextInput):
+    """Reads in its own way, so that nothing is known of it."""
+
+    def value_from_datadict(self, data, files, name):
+        return data.get(name)
+
+
+class Broken(Odd):
+    def render(self, *args, **kwargs):
+        raise AttributeError
+
+
+class Sample(forms.Form):
+    german_day = forms.DateField(
+        input_formats=["%d.%m.%Y"], widget=forms.DateInput(format="%d.%m.%Y")
+    )
+    day = forms.DateField(widget=forms.SelectDateWidget(years=[2026], empty_label=None))
+    few = forms.MultipleChoiceField(choices=[("a", "A"), ("b", "B")])
+    odd_few = forms.MultipleChoiceField(
+        choices=[("a", "A")],
+        widget=type(
+            "OddSelect",
+            (forms.SelectMultiple,),
+            {"value_from_datadict": lambda self, data, files, name: data.getlist(name)},
+        ),
+    )
+    odd_choice = forms.ChoiceField(choices=[("a", "A")], widget=Odd)
+    broken = forms.CharField(widget=Broken)
+    odd = forms.CharField(widget=Odd)
+    plain_file = forms.FileField(required=False, widget=forms.FileInput)
+    many = forms.ChoiceField(choices=[(str(at), at) for at in range(30)])
+
+
+def pairs(name, value):
+    return encode(Sample()[name], value, find=None).pairs
+
+
+def test_a_date_is_written_as_the_field_reads_it():
+    assert pairs("german_day", "2026-01-31") == [("german_day", "31.01.2026")]
+
+
+def test_a_list_of_choices_is_sent_one_by_one():
+    assert pairs("few", ["a", "b"]) == [("few", "a"), ("few", "b")]
+    assert pairs("few", []) == []
+    assert pairs("odd_few", ["a"]) == [("odd_few", "a")]
+    assert pairs("odd_choice", "a") == [("odd_choice", "a")]
+    assert pairs("odd", "x") == [("odd", "x")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("few", "a", "'a' is not a list of choices."),
+        ("few", ["a"] * 1001, "A list is not a list of choices."),
+        ("few", ["c"], "'c' is not one of: a, b."),
+        ("few", [{}], "An object is not one of: a, b."),
+        ("many", "x", "18, 19, ...."),
+        ("day", None, "This field must have a value."),
+        ("day", "2027-01-01", "This field cannot hold '2027-01-01'."),
+        ("broken", "x", "'x' is not a value for this field."),
+        ("plain_file", None, "This file cannot be taken away."),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_refused(name, value, words):
+    with pytest.raises(Unfit) as caught:
+        pairs(name, value)
+
+    assert words in str(caught.value)
+
+
+def test_an_untouched_field_is_sent_as_it_is_shown():
+    assert as_shown(Sample(initial={"odd": "x"})["odd"]) == [("odd", "x")]
+
+
+def test_without_time_zones_a_time_with_an_offset_is_a_local_one():
+    field = forms.DateTimeField()
+    with override_settings(USE_TZ=False, TIME_ZONE="Europe/Berlin"):
+        assert parsed(field, "2026-01-31T12:00:00Z") == datetime(2026, 1, 31, 13, 0)
+        assert parsed(field, "2026-01-31T12:00:00") == datetime(2026, 1, 31, 12, 0)
+    # A field of the site's own may know better.
+    assert is_same(datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC))
+    assert is_same(datetime(2026, 1, 1), datetime(2026, 1, 1))

@@ -1,0 +1,311 @@
+"""What was not sent is kept, however the site makes its forms."""
+
+from __future__ import annotations
+
+import pytest
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import DataError, IntegrityError, OperationalError
+from django.http import Http404, HttpResponseRedirect
+
+from mcp_django.testing import ProtocolFailure
+from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
+from tests.workshop.models import Job, Keeper, Part, Tag, Thing
+
+pytestmark = pytest.mark.django_db
+
+
+def update(client, obj, **values):
+    return client.call_tool("update_record", model=obj._meta.label_lower, pk=obj.pk, values=values)
+
+
+def changed(before, after):
+    return {name for name in before if before[name] != after[name]}
+
+
+def test_what_the_site_does_to_the_fields_of_a_form_holds(client, thing, snapshot, monkeypatch):
+    original = ThingAdmin.get_form
+
+    def get_form(self, request, obj=None, change=False, **kwargs):
+        form = original(self, request, obj, change=change, **kwargs)
+        form.base_fields["tag"].queryset = Tag.objects.filter(name="blue")
+        return form
+
+    monkeypatch.setattr(ThingAdmin, "get_form", get_form)
+    before = snapshot(thing)
+
+    assert not update(client, thing, title="new").is_error  # although its tag is red
+    refused = update(client, thing, tag=before["tag_id"])
+
+    assert "tag: No tag matches" in refused.text
+    assert changed(before, snapshot(thing)) == {"title"}
+
+
+def test_a_class_that_makes_forms_of_another_one_is_understood(
+    client, thing, snapshot, monkeypatch
+):
+    original = ThingAdmin.get_form
+
+    def get_form(self, request, obj=None, change=False, **kwargs):
+        inner = original(self, request, obj, change=change, **kwargs)
+
+        class WithRequest(inner):
+            def __new__(cls, *args, **options):
+                made = inner(*args, **options)
+                made.request = request
+                return made
+
+        return WithRequest
+
+    monkeypatch.setattr(ThingAdmin, "get_form", get_form)
+    before = snapshot(thing)
+
+    assert not update(client, thing, title="new").is_error
+    assert changed(before, snapshot(thing)) == {"title"}
+
+
+def test_a_view_that_hands_over_to_another_admin_blanks_nothing(
+    client, thing, snapshot, monkeypatch
+):
+    """As django-polymorphic does. What a browser would lose may be lost there."""
+    real = ThingAdmin(Thing, site)
+
+    class Parent(admin.ModelAdmin):
+        def change_view(self, request, object_id, form_url="", extra_context=None):
+            return real.change_view(request, object_id)
+
+    monkeypatch.setitem(site._registry, Thing, Parent(Thing, site))
+    Thing.objects.update(tag_active=None)
+    thing.tags_active.clear()
+    before = snapshot(thing)
+
+    answer = update(client, thing, title="new")
+
+    assert not answer.is_error, answer.text
+    after = snapshot(thing)
+    lossy = {"note", "at", "made_at", "at_in_one", "clock", "newlines", "parts", "scraps"}
+    assert changed(before, after) - lossy == {"title"}
+    assert [row["id"] for row in after["parts"]] == [row["id"] for row in before["parts"]]
+    assert after["note"] == before["note"].strip()
+    assert answer.structured["changed"] == []
+
+
+def test_what_another_admin_refuses_is_told(client, thing, monkeypatch):
+    class Parent(admin.ModelAdmin):
+        def change_view(self, request, object_id, form_url="", extra_context=None):
+            if request.method == "POST":
+                messages.error(request, "Not today.")
+                return HttpResponseRedirect("/")
+            return ThingAdmin(Thing, site).change_view(request, object_id)
+
+    monkeypatch.setitem(site._registry, Thing, Parent(Thing, site))
+    Thing.objects.update(tag_active=None)
+    thing.tags_active.clear()
+
+    assert update(client, thing, title="new").text == "Nothing was saved. Not today."
+
+
+def test_a_view_that_leads_away_without_saving_is_not_believed(client, thing, monkeypatch):
+    original = ThingAdmin.change_view
+
+    def change_view(self, request, object_id, form_url="", extra_context=None):
+        if request.method == "POST":
+            return HttpResponseRedirect("/")
+        return original(self, request, object_id, form_url, extra_context)
+
+    monkeypatch.setattr(ThingAdmin, "change_view", change_view)
+
+    assert update(client, thing, title="new").text == "Nothing was saved."
+
+
+def test_a_key_that_leads_nowhere_is_kept(client):
+    job = Job.objects.create(tenant="b", name="x", tag_id=999)
+
+    answer = update(client, job, name="y")
+
+    assert not answer.is_error, answer.text
+    job.refresh_from_db()
+    assert (job.name, job.tag_id) == ("y", 999)
+
+
+def test_fields_of_the_form_that_are_none_of_the_record_are_sent_as_shown(client, monkeypatch):
+    seen = []
+
+    class JobForm(forms.ModelForm):
+        place = forms.CharField(initial="here", disabled=False)
+        hidden = forms.CharField(initial="h", widget=forms.HiddenInput)
+        fixed = forms.CharField(initial="f", disabled=True)
+
+        class Meta:
+            model = Job
+            fields = ["name", "tenant"]
+
+        def clean(self):
+            seen.append({name: self.cleaned_data[name] for name in ("place", "hidden", "fixed")})
+
+    monkeypatch.setattr(JobAdmin, "form", JobForm)
+    job = Job.objects.create(tenant="b", name="x")
+
+    assert not update(client, job, name="y").is_error
+    assert not update(client, job, place="there").is_error
+    refused = update(client, job, hidden="x", fixed="y")
+
+    assert seen == [
+        {"place": "here", "hidden": "h", "fixed": "f"},
+        {"place": "there", "hidden": "h", "fixed": "f"},
+    ]
+    assert "'hidden' is not a field" in refused.text
+    assert "'fixed' is not a field" in refused.text
+
+
+def test_a_field_of_a_form_that_looks_secret_is_not_set(client, monkeypatch):
+    class JobForm(forms.ModelForm):
+        password1 = forms.CharField(required=False)
+
+        class Meta:
+            model = Job
+            fields = ["name"]
+
+    monkeypatch.setattr(JobAdmin, "form", JobForm)
+    job = Job.objects.create(tenant="b", name="x")
+
+    assert "You can set: name." in update(client, job, password1="x").text
+
+
+def test_a_widget_that_does_not_escape_fills_in_no_other_field(client, thing, monkeypatch):
+    from tests.workshop.admin import TwoInputs
+
+    monkeypatch.setattr(
+        TwoInputs,
+        "render",
+        lambda self, name, value, attrs=None, renderer=None: (
+            f'<input name="{name}__first" value="{value}"><input name="{name}__rest">'
+        ),
+    )
+
+    answer = update(client, thing, pair='"><input name="title" value="taken over')
+
+    assert "pair: " in answer.text
+    assert "is not a value for this field." in answer.text
+    thing.refresh_from_db()
+    assert thing.title == "T"
+
+
+def test_many_unknown_names_are_told_shortly(client, thing):
+    answer = update(client, thing, **{f"x{at}": 1 for at in range(10_000)})
+
+    assert answer.is_error
+    assert "Nor are 9995 more." in answer.text
+    assert len(answer.text) < 20_000
+
+
+def test_many_faults_are_told_shortly(client, thing):
+    first = thing.parts.order_by("pk")[0]
+    rows = [{"pk": first.pk}, *({"pk": at} for at in range(10**6, 10**6 + 100))]
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, inlines={"parts": rows}
+    )
+
+    assert "There are 80 more faults." in answer.text
+
+
+def test_a_long_text_is_stored_whole(client, thing):
+    text = "<b>&amp;\n" * 100_000
+
+    assert not update(client, thing, note=f"{text}end").is_error
+    thing.refresh_from_db()
+    assert thing.note == f"{text}end"
+
+
+# What the site or the database refuses
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValidationError("Not on Sundays."), "Not on Sundays."),
+        (PermissionDenied("secret"), "You may not do this."),
+        (Http404("secret"), "There is no such object."),
+        (IntegrityError("secret"), "Nothing was saved: the database refuses this"),
+        (DataError("secret"), "Nothing was saved: the database cannot hold"),
+        (OperationalError("interrupted"), "Nothing was saved: the database took too long."),
+        (OperationalError("database is locked"), "Somebody else is changing the same data"),
+    ],
+)
+def test_what_is_refused_while_saving_is_told_without_secrets(
+    error, words, client, tags, monkeypatch
+):
+    def save_model(self, request, obj, form, change):
+        obj.save()
+        raise error
+
+    monkeypatch.setattr(TagAdmin, "save_model", save_model)
+
+    answer = update(client, tags[0], name="new")
+
+    assert answer.is_error
+    assert answer.text.startswith(words)
+    assert "secret" not in answer.text
+    tags[0].refresh_from_db()
+    assert tags[0].name == "red"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), OperationalError("secret")])
+def test_a_bug_of_the_site_changes_nothing(error, client, tags, monkeypatch):
+    def save_model(self, request, obj, form, change):
+        obj.save()
+        raise error
+
+    monkeypatch.setattr(TagAdmin, "save_model", save_model)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        update(client, tags[0], name="new")
+    tags[0].refresh_from_db()
+    assert tags[0].name == "red"
+
+
+def test_a_row_that_others_refer_to_is_not_named_by_its_str(client, thing, monkeypatch):
+    class KeeperInline(admin.TabularInline):
+        model = Keeper
+
+    monkeypatch.setattr(ThingAdmin, "inlines", [PartInline, KeeperInline])
+    collect = admin.options.NestedObjects.collect
+    first = thing.parts.order_by("pk")[0]
+
+    def protect(self, objects, *args, **kwargs):
+        collect(self, objects, *args, **kwargs)
+        self.protected.update(one for one in objects if isinstance(one, Part))
+
+    monkeypatch.setattr(admin.options.NestedObjects, "collect", protect)
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk,
+        inlines={"parts": [{"pk": first.pk, "delete": True}]},
+    )  # fmt: skip
+
+    assert "This row cannot be deleted: other records refer to it." in answer.text
+    assert "str of" not in answer.text
+
+
+def test_a_record_that_leaves_what_one_sees_is_changed_and_not_shown(client):
+    job = Job.objects.create(tenant="b", name="x")
+
+    answer = update(client, job, tenant="c")
+
+    assert not answer.is_error
+    assert answer.structured["record"] is None
+    assert Job.objects.get().tenant == "c"
+    assert "There is no workshop.job" in update(client, job, tenant="b").text
+
+
+def test_a_record_that_the_site_removes_on_saving_is_told_as_gone(client, tags, monkeypatch):
+    monkeypatch.setattr(
+        TagAdmin, "save_related", lambda self, request, form, *rest: form.instance.delete()
+    )
+    monkeypatch.setattr(TagAdmin, "log_change", lambda self, request, obj, message: None)
+
+    answer = update(client, tags[0], name="new")
+
+    assert answer.structured == {"pk": None, "changed": ["name"], "record": None}
