@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from django.db import Error, IntegrityError, OperationalError, connections, transaction
+from django.db import Error, IntegrityError, connections, transaction
 from django.db.models import Model
 
 from mcp_django.exceptions import ToolError
@@ -101,7 +101,6 @@ class Transactions:
                 if not self._begin(blocks, alias):
                     self.statements.not_begun.add(alias)
                     continue
-                execute(alias, f"SAVEPOINT {MARK}")
                 self._hooks[alias] = len(connection.run_on_commit)
             self._blocks = blocks.pop_all()
         return self
@@ -115,8 +114,11 @@ class Transactions:
             return False
         self._places.add(place)
         try:
-            blocks.enter_context(transaction.atomic(using=alias))
-        except OperationalError:
+            with ExitStack() as block:
+                block.enter_context(transaction.atomic(using=alias))
+                execute(alias, f"SAVEPOINT {MARK}")
+                blocks.enter_context(block.pop_all())
+        except Error:
             return False
         # MySQL with tables of MyISAM. Other databases would make a table to find out.
         if connection.vendor == "mysql" and not connection.features.supports_transactions:

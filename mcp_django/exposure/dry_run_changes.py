@@ -51,37 +51,27 @@ class Changes:
         self.touch(sender, using, instance.pk)
         self.told[using, "DELETE", sender._meta.db_table] += 1
 
-    def related(
-        self,
-        sender: Any,
-        instance: Any,
-        action: str,
-        model: Any,
-        pk_set: Any,
-        using: str,
-        **kwargs: Any,
-    ) -> None:
+    def related(self, sender: Any, instance: Any, action: str, using: str, **kwargs: Any) -> None:
         self.run.check_thread()
-        field = relation_of(type(instance), sender, is_reverse=kwargs["reverse"])
-        key = (type(instance), instance.pk, field.name)
-        _, added, removed = self.relations.setdefault(key, (model, set(), set()))
-        if action == "pre_clear":
-            pks = related_keys(field, instance, using)
-        elif action in ("post_add", "pre_remove"):
-            pks = pk_set
-        else:
+        if action not in ("pre_clear", "pre_remove", "post_add"):
             return
-        if action == "post_add":
-            added |= pks - removed
-            removed -= pks
-        else:
+        try:
+            field = relation_of(type(instance), sender, is_reverse=kwargs["reverse"])
+            is_added = action == "post_add"
+            pks = kwargs["pk_set"] if is_added else related_keys(field, instance, using)
             if action == "pre_remove":  # it names those too that are not there
-                pks &= related_keys(field, instance, using)
-            removed |= pks - added
-            added -= pks
-        self.told[
-            using, "INSERT" if action == "post_add" else "DELETE", sender._meta.db_table
-        ] += len(pks)
+                pks = pks & kwargs["pk_set"]
+        except Exception:
+            # Relations that are none of Django's send this signal, too.
+            self.is_complete = False
+            return
+        key = (type(instance), instance.pk, field.name)
+        _, added, removed = self.relations.setdefault(key, (kwargs["model"], set(), set()))
+        now, before = (added, removed) if is_added else (removed, added)
+        now |= pks - before
+        before -= pks
+        verb = "INSERT" if is_added else "DELETE"
+        self.told[using, verb, sender._meta.db_table] += len(pks)
 
 
 def tables_of(model: type[Model]) -> list[str]:

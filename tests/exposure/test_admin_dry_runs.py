@@ -189,6 +189,18 @@ def test_a_relation_that_is_cleared_or_changed_from_the_other_side_is_shown(book
     }
 
 
+@pytest.mark.parametrize("sender", [Author, Book.keywords.through])
+def test_relations_that_are_none_of_djangos_leave_the_difference_incomplete(book, rights, sender):
+    def work():
+        for action, keys in (("post_add", {1}), ("pre_remove", None)):
+            models.signals.m2m_changed.send(
+                sender=sender, instance=book, action=action, reverse=False, model=Genre,
+                pk_set=keys, using="default",
+            )  # fmt: skip
+
+    assert tried(rights, work)["is_complete"] is False
+
+
 def test_records_to_watch_are_compared_where_no_signal_tells(book, rights):
     def work():
         Book.objects.update(title="In bulk")
@@ -771,6 +783,7 @@ def nowhere():
     connections.settings[NO_DB_ALIAS] = settings
     yield NO_DB_ALIAS
     connections[NO_DB_ALIAS].close()
+    del connections[NO_DB_ALIAS]
     del connections.settings[NO_DB_ALIAS]
 
 
@@ -785,6 +798,7 @@ def empty():
     connections.settings["empty"] = {**connections.settings["default"],
                                      "ENGINE": "django.db.backends.dummy"}  # fmt: skip
     yield
+    del connections["empty"]
     del connections.settings["empty"]
 
 

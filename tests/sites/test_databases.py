@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
-from django.db import connections
+from django.db import Error, connections
 from django.test.utils import CaptureQueriesContext
 
 from mcp_django.auth.authenticate import cache
@@ -132,3 +134,16 @@ def test_an_alias_of_a_database_that_is_locked_already_can_only_be_read_in_a_dry
 
     with pytest.raises(ToolError, match="it writes to left"), dry_run(caller()):
         Order.objects.using("left").update(total=0)
+
+
+def test_a_connection_that_is_gone_and_not_needed_does_not_matter_to_a_dry_run(many):
+    connections["archive"].ensure_connection()
+    connections["archive"].connection.close()  # as a server does that was restarted
+
+    with dry_run(caller()):
+        Order.objects.all().delete()
+
+    with suppress(Error):  # the driver of MariaDB does not close twice
+        connections["archive"].close()
+    connections["archive"].connection = None
+    assert (Order.objects.count(), ArchivedOrder.objects.count()) == (5, 0)
