@@ -23,6 +23,7 @@ from mcp_django.exposure.admin_form_schemas import form_schema
 from mcp_django.exposure.compat import AdminAction, Place
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.questions import Conversation
 from mcp_django.protocol.results import ToolResult
 
 
@@ -39,6 +40,8 @@ class ActionCall:
     exposure: ModelExposure
     model_admin: ModelAdmin[Any]
     given: Mapping[str, Any]
+    #: The same as they were sent: an answer of a person is for these.
+    sent: Mapping[str, Any]
 
     def answer(self) -> ToolResult:
         """Raises ToolError for what cannot be done, in words that say what can."""
@@ -54,11 +57,11 @@ class ActionCall:
         if self._value("dry_run"):
             return self._tried(replies, menu)
         if self._asks_first():
-            if self._token is None:
+            if self._token is None and not self.context.can_ask:
                 form = self._declared("mcp_form")
                 schema = None if form is None else form_schema(form(), rights=self.rights)
                 return replies.preview(schema=schema, shown=selection.digest)
-            replies.redeem(self._token, shown=selection.digest)
+            self._confirm(replies, shown=selection.digest)
         run = self._run(selection)
         answer = run.start(menu)
         if answer.kind is not Kind.PAGE:
@@ -70,15 +73,33 @@ class ActionCall:
         """Show a page, or send it where that was confirmed."""
         shown = replies.selection.digest if self._asks_first() else page.digest
         post = self._post(page)
-        if post is None or (self._token is None and not self._is_free()):
+        is_free = self._is_free() or self._asks_first()
+        is_confirmed = is_free or self._token is not None or self.context.can_ask
+        if post is None or not is_confirmed:
             return replies.page(page, shown=shown)
-        if not self._is_free() and not self._asks_first():
-            replies.redeem(self._token, shown=shown)
+        if not is_free:
+            self._confirm(replies, shown=shown, page=page)
         sent = run.send(page.path, post.pairs, post.files)
         if sent.kind is not Kind.PAGE:
             return replies.done(sent)
         # The next call starts with the first page again.
         return replies.page_again(self._read(sent, run), sent, shown=shown)
+
+    def _confirm(self, replies: Replies, *, shown: str, page: ActionPage | None = None) -> None:
+        """Go on only with a confirmation of what was shown: a token, or a person who agrees."""
+        if self._token is not None:
+            replies.redeem(self._token, shown=shown)
+            return
+        conversation = Conversation(
+            self.context,
+            self.rights,
+            method="tools/call",
+            name=self.tool,
+            arguments=self.sent,
+            is_single_use=True,
+        )
+        text = replies.question(self.action.description, page, self._value("answer"))
+        conversation.confirm(text, key=confirmations.ARGUMENT, digest=shown)
 
     def _tried(self, replies: Replies, menu: Pairs) -> ToolResult:
         """Do all of it and take it back, which needs no confirmation."""

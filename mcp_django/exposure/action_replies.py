@@ -36,6 +36,18 @@ class Replies:
         arguments = self._bound()
         confirmations.redeem(self.rights, token, tool=self.tool, arguments=arguments, digest=shown)
 
+    def question(self, title: str, page: ActionPage | None, answer: Any) -> str:
+        """What a person is asked to agree to."""
+        records = msgspec.json.decode(self.selection.samples)
+        shown = "; ".join(", ".join(f"{one}" for one in record.values()) for record in records)
+        more = ", ..." if len(self.selection.keys) > len(records) else ""
+        parts = [f"{title}: {len(self.selection.keys)} records ({shown}{more})."]
+        if page is not None:
+            parts.append(page.text)
+        if answer:
+            parts.append(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        return "\n\n".join(parts)
+
     def done(self, answer: AdminAnswer, page: ActionPage | None = None) -> ToolResult:
         self.rights.returned = len(self.selection.keys)
         members: dict[str, Any] = {"messages": messages_of(answer), "link": answer.link}

@@ -87,6 +87,7 @@ class ActionTool:
             exposure=self.exposure,
             model_admin=self.model_admin,
             given=reader.read(given),
+            sent=arguments,
         ).answer()
 
 

@@ -6,6 +6,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from mcp_django.models import ExposedTool
+from mcp_django.testing import CANCEL, DECLINE
+from tests.clients import CheckedClient
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver, Parcel
 
@@ -246,6 +248,75 @@ def test_a_value_that_the_menu_cannot_hold_is_told(boss):
 
     assert refused.is_error
     assert "answer: weight: 'heavy' is not a number." in refused.text
+
+
+# Clients that can ask a person
+
+
+@pytest.fixture
+def asker(depot, make_user):
+    user = make_user("asker", is_staff=True, is_superuser=True)
+
+    def make(**answers):
+        return CheckedClient(user=user, answers=answers)
+
+    return make
+
+
+def test_a_person_who_can_be_asked_is_asked_in_place_of_a_token(asker, parcels):
+    client = asker(confirmation={"confirm": True})
+
+    done = call(client, "mark_shipped", filters={"number__in": ["n0", "n1"]})
+
+    asked = client.questions["confirmation"]["params"]["message"]
+    assert asked == (
+        f"Mark selected parcels as shipped: 2 records ({parcels[0].pk}; {parcels[1].pk})."
+    )
+    assert done.structured["outcome"] == "done"
+    assert statuses() == ["shipped", "shipped", "waiting"]
+
+
+@pytest.mark.parametrize("answer", [{"confirm": False}, DECLINE, CANCEL])
+def test_what_a_person_does_not_agree_to_is_not_done(asker, parcels, answer):
+    client = asker(confirmation=answer)
+
+    refused = call(client, "ask_always", pks=keys(parcels))
+
+    assert refused.is_error
+    assert "Do not try again unless they want you to." in refused.text
+    assert set(statuses()) == {"waiting"}
+
+
+def test_a_person_agrees_to_a_page_with_its_answer(asker, parcels):
+    client = asker(confirmation={"confirm": True})
+    pks = keys(parcels[:1])
+
+    page = call(client, "ship", pks=pks)
+    done = call(client, "ship", pks=pks, answer={"carrier": "dhl"})
+
+    asked = client.questions["confirmation"]["params"]["message"]
+    assert page.structured["outcome"] == "asks"
+    assert "1 parcels leave." in asked
+    assert '"carrier": "dhl"' in asked
+    assert done.structured["messages"][0]["text"] == "1 by dhl, 1 copies."
+
+
+def test_a_page_behind_filters_is_agreed_to_once(asker, parcels):
+    client = asker(confirmation={"confirm": True})
+
+    done = call(client, "ship", filters={"number": "n0"}, answer={"carrier": "ups"})
+
+    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+
+
+def test_a_token_is_good_where_a_person_could_be_asked(asker, boss, parcels):
+    client = asker(confirmation=DECLINE)
+    pks = keys(parcels[:1])
+    token = call(client, "ship", pks=pks).structured["confirmation"]
+
+    done = call(client, "ship", pks=pks, answer={"carrier": "ups"}, confirmation=token)
+
+    assert not done.is_error
 
 
 # Only to see what would happen
