@@ -108,6 +108,15 @@ def table(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def text_of(row: dict[str, Any], name: str) -> str | None:
     if name not in row:
         return None
-    value = row[name]
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = as_text(row[name])
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def as_text(value: Any) -> str:
+    """As a person reads it: choices and related records by their labels first."""
+    if isinstance(value, dict) and len(value) == 2 and isinstance(value.get("label"), str):
+        [other] = [one for name, one in value.items() if name != "label"]
+        return f"{value['label']} ({other})"
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -23,7 +23,6 @@ class Page:
 
     name: str
     title: str
-    about: str
     permissions: tuple[str, ...]
 
     @property
@@ -50,25 +49,21 @@ class Page:
 OVERVIEW = Page(
     name="overview",
     title="Assistants",
-    about="Where clients connect, your tokens, and what was called.",
     permissions=(),
 )
 INSPECT = Page(
     name="inspect",
     title="What can it see?",
-    about="Models, records and tools as assistants of a user have them, and why no others.",
     permissions=("inspect_as",),
 )
 COST = Page(
     name="cost",
     title="What does it cost?",
-    about="Bytes and tokens of the tools that every conversation begins with.",
     permissions=("view_exposedtool", "change_exposedtool"),
 )
 TRY_IT = Page(
     name="try_it",
     title="Try it",
-    about="Call a tool or read a resource as yourself, as an assistant would.",
     permissions=("try_tools",),
 )
 PAGES = (OVERVIEW, INSPECT, COST, TRY_IT)

@@ -80,7 +80,7 @@ def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
 def why_not_through(rights: Rights, model: ModelClass) -> str:
     label = model._meta.label_lower
     if not rights.may_view(model):
-        return f"It leads through {label}, which this user has not."
+        return f"It leads through {label}, which this user does not have."
     if hides_records(rights, model):
         return f"It leads through {label}, which has only numbers about groups."
     return ""

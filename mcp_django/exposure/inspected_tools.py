@@ -10,6 +10,7 @@ from mcp_django.exposure.code_resources import CodeResource
 from mcp_django.exposure.decisions import ToolDecision
 from mcp_django.exposure.inspection import for_groups
 from mcp_django.exposure.lookers import OwnRights, limits_that_hide, own_rights
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.resources import list_resources, list_templates
 from mcp_django.exposure.tool_decisions import definition_of, exists
@@ -64,12 +65,21 @@ def why_not(rights: Rights, thing: Tool | CodeResource) -> Iterator[str]:
 
 
 def refusal_of(own: Rights, thing: Any) -> str:
+    exposure = getattr(thing, "exposure", None)
+    if isinstance(exposure, ModelExposure):
+        return refusal_of_action(own, exposure)
     permission = getattr(thing, "permission", refusal_of)
     if permission is None:
         return "It is for active staff, which this user is not."
     if isinstance(permission, str):
-        return f"This user has not the permission {permission}."
+        return f"This user does not have the permission {permission}."
     return "The rules of the site refuse this user."
+
+
+def refusal_of_action(own: Rights, exposure: ModelExposure) -> str:
+    if not own.may_view(exposure.model):
+        return f"It is about {exposure.label}, which this user does not have."
+    return "The admin does not offer it to this user."
 
 
 def inspect_resources(rights: Rights, looker: OwnRights) -> list[Inspected]:

@@ -117,4 +117,4 @@ def refusal_of_permissions(own: Rights, model: type[Model]) -> str:
     opts = model._meta
     if may_view(own.request.user, model):
         return "The code of the site that says which rows there are failed: see the log."
-    return f"This user has not the permission {opts.app_label}.view_{opts.model_name}."
+    return f"This user does not have the permission {opts.app_label}.view_{opts.model_name}."

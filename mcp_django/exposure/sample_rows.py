@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from django.db import DatabaseError, connections, transaction
+from django.db.models import QuerySet
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.budget import limited
@@ -40,10 +41,17 @@ def sample_rows(
     try:
         with apart:
             with limited(rows.db):
-                keys = list(rows.values_list("pk", flat=True)[:LOOKED_AT])
+                keys = list(first_keys(rows))
             return list(shared_records(rights, looker, exposure, keys))
     except (DatabaseError, QueryError) as error:
         raise Unreadable(str(error) if isinstance(error, QueryError) else "") from error
+
+
+def first_keys(rows: QuerySet[Any]) -> Any:
+    """Some keys, the same each time where Django can still sort the rows of the site."""
+    if not (rows.query.is_sliced or rows.query.combinator):
+        rows = rows.order_by("pk")
+    return rows.values_list("pk", flat=True)[:LOOKED_AT]
 
 
 def shared_records(

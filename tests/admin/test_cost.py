@@ -148,7 +148,7 @@ def test_tools_that_the_person_has_not_are_not_named(keeper, make_user):
 
     assert "pay" in {one.name for one in response.context["cost"].tools}
     assert "pay" not in text_of(response).split()
-    assert "Tools that you have not yourself" in text_of(response)
+    assert "Tools that you do not have yourself" in text_of(response)
 
 
 def test_a_token_has_the_list_that_its_limits_leave(keeper, make_user):

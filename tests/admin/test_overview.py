@@ -6,7 +6,7 @@ import pytest
 from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.urls import clear_script_prefix, set_script_prefix
+from django.urls import clear_script_prefix, reverse, set_script_prefix
 from django.utils import timezone
 
 from mcp_django.admin import call_figures
@@ -274,3 +274,9 @@ def test_a_database_that_takes_too_long_is_said_to(watcher, monkeypatch):
     monkeypatch.setattr("mcp_django.admin.overview.figures", slow)
 
     assert "too many calls to add them up" in text_of(browser_of(watcher).get(url("overview")))
+
+
+def test_the_page_of_the_app_leads_to_the_overview(watcher):
+    response = browser_of(watcher).get(reverse("admin:app_list", args=["mcp_django"]))
+
+    assert f'href="{url("overview")}"' in response.content.decode()

@@ -22,7 +22,7 @@ from mcp_django.models import CallRecord, ExposedTool
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.middleware import Chain
 from tests.admin.looking import allow, browser_of, in_this_thread, text_of, url
-from tests.shop.models import Memo, Order
+from tests.shop.models import Customer, Memo, Order
 
 pytestmark = pytest.mark.django_db
 
@@ -550,3 +550,14 @@ def test_a_confirmation_of_somebody_else_is_no_good(call, wipe, make_user):
 def test_a_forged_confirmation_confirms_nothing(call, wipe, forged):
     assert result_of(call("wipe", what="all", confirmation=forged))["is_error"]
     assert wipe == []
+
+
+def test_an_action_of_the_admin_is_previewed_and_confirmed(call, trier):
+    allow(trier, "shop.view_customer", "shop.change_customer")
+    customer = Customer.objects.create(name="Ada", country="FR")
+
+    preview = call("shop_customer_greet", pks=f"[{customer.pk}]")
+    token = result_of(preview).get("confirmation", "")
+    done = call("shop_customer_greet", pks=f"[{customer.pk}]", confirmation=token)
+
+    assert "Greeted 1." in text_of(done)

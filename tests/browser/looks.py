@@ -14,7 +14,7 @@ import pytest
 DJANGO = {"link-in-text-block": ".breadcrumbs a", "label": ".datetime input"}
 JAZZMIN = {
     "aria-input-field-name": ".select2-selection",
-    "color-contrast": ".breadcrumb *, .readonly a",
+    "color-contrast": ".breadcrumb *, .breadcrumbs a, .readonly a",
     "label": ".datetime input, #searchbar",
     "link-name": "[data-lte-toggle], [href='?o=']",
     "listitem": ".app-header li, #jazzy-navigation li",

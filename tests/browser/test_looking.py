@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from mcp_django.models import CallRecord, ExposedModel, PersonalToken
+from tests.browser.looks import every_look
+from tests.shop.models import Customer, Order
+
+INSPECT, COST, TRY_IT, OVERVIEW = (
+    reverse(f"admin:mcp_django_{name}") for name in ("inspect", "cost", "try_it", "overview")
+)
+
+
+@pytest.fixture
+def shop(make_user):
+    """Some orders, and bob, whose assistants are looked at."""
+    ada = Customer.objects.create(name="Ada", country="FR")
+    for number in range(5):
+        Order.objects.create(number=f"A-{number}", customer=ada, total=10 * number)
+    ExposedModel.objects.create(label="shop.ledger", level=0)
+    return make_user("bob", "view_order", "view_customer", is_staff=True)
+
+
+@pytest.fixture
+def calls(boss):
+    """A day of calls, of which some failed."""
+    now = timezone.now()
+    CallRecord.objects.bulk_create(
+        CallRecord(
+            kind="tool",
+            method="tools/call",
+            target="find_records shop.order",
+            principal="default/user:1/My editor",
+            user=boss,
+            client="My editor 1.2",
+            outcome="failed" if number % 9 == 0 else "done",
+            milliseconds=(number * 37) % 400,
+            at=now - timedelta(minutes=11 * number),
+        )
+        for number in range(120)
+    )
+
+
+@every_look
+def test_what_assistants_see_is_for_everybody_to_look_at(browse, boss, shop):
+    page = browse(boss)
+    page.goto(INSPECT)
+    page.screenshot_to("inspect-form")
+    page.check_accessible()
+
+    page.get_by_label("User").fill("bob")
+    page.get_by_role("button", name="Look", exact=True).click()
+    page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
+    page.screenshot_to("inspect")
+    page.check_accessible()
+
+    page.get_by_role("button", name="Look at shop.order").click()
+    page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
+    page.screenshot_to("inspect-model")
+    page.check_accessible()
+
+
+@every_look
+def test_what_tools_cost_is_for_everybody_to_look_at(browse, boss):
+    page = browse(boss)
+
+    page.goto(COST)
+
+    page.expect(page.get_by_role("heading", name="Your tools")).to_be_visible()
+    page.screenshot_to("cost")
+    page.check_accessible()
+
+
+@every_look
+def test_tools_are_for_everybody_to_try(browse, boss, shop):
+    page = browse(boss)
+    page.goto(TRY_IT)
+    page.screenshot_to("try-list")
+    page.check_accessible()
+
+    page.goto(f"{TRY_IT}?tool=find_records")
+    page.get_by_label("model").fill("shop.order")
+    page.get_by_label("filters").fill('{"total__gte": 20}')
+    page.get_by_role("button", name="Call find_records").click()
+    page.expect(page.get_by_role("heading", name="Result")).to_be_visible()
+    page.screenshot_to("try-result")
+    page.check_accessible()
+
+    page.get_by_label("filters").fill("{total: 20}")
+    page.get_by_role("button", name="Call find_records").click()
+    page.expect(page.get_by_text("Nothing was called.")).to_be_visible()
+    page.screenshot_to("try-wrong")
+    page.check_accessible()
+
+
+@every_look
+def test_the_overview_is_for_everybody_to_look_at(browse, boss, calls):
+    PersonalToken.create(user=boss, name="My editor")
+    page = browse(boss)
+
+    page.goto(OVERVIEW)
+
+    page.screenshot_to("overview")
+    page.check_accessible()
+
+
+@every_look
+def test_the_page_of_the_app_leads_to_the_overview(browse, boss):
+    page = browse(boss)
+    page.goto(reverse("admin:app_list", args=["mcp_django"]))
+    page.screenshot_to("app-index")
+
+    page.get_by_role("link", name="Assistants: connect them").click()
+
+    page.expect(page.get_by_role("heading", name="Connect a client")).to_be_visible()
+
+
+def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
+    page = browse(boss)
+    page.goto(INSPECT)
+
+    page.tab_to("combobox", "User")
+    page.keyboard.type("bob")
+    page.press("Escape", "Tab")
+    page.tab_to("button", "Look")
+    page.press("Enter")
+    page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
+    page.tab_to("button", "Look at shop.order")
+    page.press("Enter")
+
+    page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
+    page.expect(page.get_by_text("A-0")).to_be_visible()
+
+
+def test_a_cost_is_measured_by_the_keyboard_alone(browse, boss, shop):
+    page = browse(boss)
+    page.goto(COST)
+
+    page.tab_to("combobox", "User")
+    page.keyboard.type("bob")
+    page.press("Escape", "Tab")
+    page.tab_to("button", "Measure")
+    page.press("Enter")
+
+    page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
+
+
+def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
+    page = browse(boss)
+    page.goto(OVERVIEW)
+
+    page.tab_to("link", "Try it")
+    page.press("Enter")
+    page.expect(page.get_by_role("heading", name="Resources")).to_be_visible()
+    page.tab_to("link", "echo")
+    page.press("Enter")
+    page.expect(page.get_by_role("heading", name="echo")).to_be_visible()
+    page.tab_to("textbox", "text (required)")
+    page.keyboard.type("<script>document.title='taken'</script>")
+    page.tab_to("button", "Call echo")
+    page.press("Enter")
+
+    shown = page.get_by_label("Structured content")
+    page.expect(shown).to_contain_text("<script>document.title='taken'</script>")
+    assert page.title() != "taken"
+
+
+def test_the_numbers_behind_the_drawing_are_opened_by_the_keyboard(browse, boss, calls):
+    page = browse(boss)
+    page.goto(OVERVIEW)
+
+    page.get_by_text("Numbers of each hour").focus()
+    page.press("Enter")
+
+    page.expect(page.get_by_role("columnheader", name="From")).to_be_visible()
