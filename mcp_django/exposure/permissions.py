@@ -33,6 +33,10 @@ logger = logging.getLogger("mcp_django")
 MOST_LABELS = 30
 
 
+#: Under which a principal keeps the groups of its user.
+GROUPS = "groups"
+
+
 class Source(Protocol):
     """Who answers for one model."""
 
@@ -173,11 +177,17 @@ class Rights:
 
     @cached_property
     def _groups(self) -> frozenset[Any]:
+        kept = self.principal.kept.get(GROUPS)
+        if kept is not None:
+            return frozenset(kept)
         theirs = getattr(self.principal.user, "groups", None)
         # A site's own user may have groups of another kind, whose keys mean nothing here.
         if theirs is None or theirs.model._meta.label != "auth.Group":
             return frozenset()
-        return frozenset(theirs.values_list("pk", flat=True))
+        found = frozenset(theirs.values_list("pk", flat=True))
+        if is_plain(self.principal.user):
+            self.principal.kept[GROUPS] = found
+        return found
 
     def level(self, model: type[Model]) -> Level:
         """How much of a model there is for this caller, before the rights to change it."""
