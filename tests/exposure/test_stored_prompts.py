@@ -6,6 +6,7 @@ import logging
 from datetime import date
 
 import pytest
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, Group
 from django.core.checks import run_checks
 from django.db import DatabaseError, connection
@@ -15,6 +16,7 @@ import mcp_django as mcp
 from mcp_django.auth.authenticate import cache
 from mcp_django.exposure import stored_prompts as module
 from mcp_django.exposure.generation import Generations, generations, raise_number
+from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import registry
 from mcp_django.exposure.stored_prompts import StoredPrompts, all_prompts, stored_prompts
 from mcp_django.levels import Level
@@ -314,6 +316,28 @@ def test_a_prompt_of_a_group_exists_for_its_members_only(make_user):
     assert seen(member, models=["shop.order"]) == {"apple", "open"}
     member.groups.clear()
     assert seen(member) == {"open"}
+
+
+class Own(ModelBackend):
+    """A backend of the site's own."""
+
+    def has_perm(self, *args, **kwargs):
+        return super().has_perm(*args, **kwargs)
+
+
+def test_where_code_of_the_site_has_a_say_groups_are_asked_for_at_each_call(staff, settings):
+    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Own"]
+    group = Group.objects.create(name="Support")
+    staff.groups.add(group)
+    make_prompt("apple", "one", groups=[group])
+    prompt = stored_prompts.read("default")["apple"]
+    first = rights_of(staff)
+
+    with CaptureQueriesContext(connection) as captured:
+        assert prompt.exists_for(first)
+        assert prompt.exists_for(Rights(first.request, first.principal))
+
+    assert len([one for one in captured if "auth_group" in one["sql"]]) == 2
 
 
 def test_without_the_scope_to_read_there_are_no_prompts(staff):
