@@ -28,12 +28,11 @@ class Faults:
         self.sent = sent
         #: By prefix of a formset, the same for its rows.
         self.row_names: dict[str, Collection[str]] = {}
-        self._found: dict[str, list[str]] = {}
+        #: Each sentence once, in the order in which they were said.
+        self._found: dict[str, dict[str, None]] = {}
 
     def add(self, path: str, sentence: str) -> None:
-        told = self._found.setdefault(path, [])
-        if sentence not in told:
-            told.append(sentence)
+        self._found.setdefault(path, {})[sentence] = None
 
     def refuse_unknown(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,9 @@ class InlineForms:
             open_ones = [one for one in open_names(self.formset.empty_form) if one not in self.own]
             self.names = settable(rights, exposure, open_ones)
 
-    def fill_in(self, post: Post, wanted: Any) -> dict[Place, frozenset[str]]:
+    def fill_in(
+        self, post: Post, wanted: Sequence[Mapping[str, Any]]
+    ) -> dict[Place, frozenset[str]]:
         """Put all rows into a POST. Returns which fields were sent of which row."""
         post.faults.row_names[self.prefix] = self.names
         stored = self.formset.initial_forms
@@ -78,11 +81,10 @@ class InlineForms:
         form.prefix = self.formset.add_prefix(at)
         return form
 
-    def _changes(self, faults: Faults, wanted: Any, stored: Any) -> dict[int, Row]:
+    def _changes(
+        self, faults: Faults, wanted: Sequence[Mapping[str, Any]], stored: Any
+    ) -> dict[int, Row]:
         """What is wanted, by the place of the row; new rows come after those that are stored."""
-        if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
-            faults.add(self.prefix, 'A list of rows: [{"pk": 1, "name": "new"}, {"name": "one"}].')
-            return {}
         if len(wanted) > MOST_ROWS:
             faults.add(self.prefix, f"At most {MOST_ROWS} rows can be named in one call.")
             return {}

@@ -94,10 +94,9 @@ def watched_formset(
             super().add_fields(form, index)
             if rows is None or index is None:
                 return
-            sent = rows.get((self.prefix, index))
             if index < self.initial_form_count():
-                keep(form, (sent or frozenset()) | own_fields(self))
-            elif sent is not None:
+                keep(form, rows.get((self.prefix, index), frozenset()) | own_fields(self))
+            else:
                 # A new row of nothing but defaults would be dropped without a word.
                 form.empty_permitted = False
 

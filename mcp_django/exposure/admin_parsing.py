@@ -77,8 +77,6 @@ def by(parse: Callable[[str], Any], what: str) -> Callable[[Any], Any]:
 def instant(text: str) -> datetime | None:
     """A point in time. A day stands for its first instant."""
     found = parse_datetime(text)
-    if found is None and (day := parse_date(text)) is not None:
-        found = datetime.combine(day, time())
     if found is not None and timezone.is_aware(found):
         local = timezone.localtime(found)
         return local if settings.USE_TZ else local.replace(tzinfo=None)

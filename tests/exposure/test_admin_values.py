@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django import forms
+from django.contrib.auth.models import Group
 from django.test import override_settings
 
 from mcp_django.exposure.admin_parsing import Unfit, is_same, parsed
@@ -22,6 +23,11 @@ class Odd(forms.TextInput):
 class Broken(Odd):
     def render(self, *args, **kwargs):
         raise AttributeError
+
+
+class OddSelect(forms.Select):
+    def value_from_datadict(self, data, files, name):
+        return data.get(name)
 
 
 class Sample(forms.Form):
@@ -42,6 +48,7 @@ class Sample(forms.Form):
     broken = forms.CharField(widget=Broken)
     odd = forms.CharField(widget=Odd)
     plain_file = forms.FileField(required=False, widget=forms.FileInput)
+    odd_group = forms.ModelChoiceField(Group.objects.none(), widget=OddSelect)
     many = forms.ChoiceField(choices=[(str(at), at) for at in range(30)])
 
 
@@ -59,6 +66,17 @@ def test_a_list_of_choices_is_sent_one_by_one():
     assert pairs("odd_few", ["a"]) == [("odd_few", "a")]
     assert pairs("odd_choice", "a") == [("odd_choice", "a")]
     assert pairs("odd", "x") == [("odd", "x")]
+
+
+@pytest.mark.django_db
+def test_a_widget_that_nobody_knows_is_rendered_with_the_key():
+    group = Group.objects.create(name="g")
+    form = Sample()
+    form.fields["odd_group"].queryset = Group.objects.all()
+
+    found = encode(form["odd_group"], "g", find=lambda field, value: str(group.pk))
+
+    assert found.pairs == [("odd_group", str(group.pk))]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from tests.clients import CheckedClient
 from tests.workshop.admin import JobAdmin, TagAdmin
@@ -96,12 +98,17 @@ def test_what_is_protected_cannot_be_confirmed(client, thing):
     assert Thing.objects.exists()
 
 
-@pytest.mark.exposure(Keeper=None)
-def test_what_protects_is_not_named_where_it_is_hidden(client, thing):
+@pytest.mark.parametrize("change", [None, {"level": Level.DEFINITION}])
+def test_what_protects_is_not_named_where_it_is_hidden(change, client, thing):
+    registry.unregister(Keeper)
+    if change is not None:
+        registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"], **change}))
     Keeper.objects.create(thing=thing)
 
     shown = delete(client, pk=thing.pk)
 
+    if change is None:
+        registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"]}))
     assert shown.structured["and_records_of_other_kinds"] is True
     assert "keeper" not in shown.text.lower()
     assert "confirmation" not in shown.structured
@@ -218,6 +225,26 @@ def test_objects_that_the_site_protects_one_by_one_stay(client, monkeypatch):
 
     assert f"You may not delete the record with the key {kept.pk}." in several.text
     assert Job.objects.count() == 2
+
+
+def test_filters_find_only_objects_that_the_site_shows_one_by_one(client, monkeypatch):
+    monkeypatch.setattr(
+        JobAdmin,
+        "has_view_permission",
+        lambda self, request, obj=None: obj is None or obj.name != "hidden",
+    )
+    for name in ("a", "hidden", "b"):
+        Job.objects.create(tenant="b", name=name)
+
+    done = agree(
+        client,
+        delete(client, "workshop.job", filters={"id__gt": 0}),
+        "workshop.job",
+        filters={"id__gt": 0},
+    )
+
+    assert done.structured["deleted"] == {"workshop.job": 2}
+    assert Job.objects.get().name == "hidden"
 
 
 def test_where_the_site_has_no_action_for_several_each_goes_by_itself(client, tags, monkeypatch):

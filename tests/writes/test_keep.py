@@ -192,6 +192,26 @@ def test_a_widget_that_does_not_escape_fills_in_no_other_field(client, thing, mo
     assert thing.title == "T"
 
 
+def test_what_a_field_of_some_records_may_be_is_told(client, tags, monkeypatch):
+    def clean(self):
+        raise ValidationError({"is_active": ValidationError("No.", code="invalid_choice")})
+
+    monkeypatch.setattr(Tag, "clean", clean)
+
+    assert "is_active: No." in update(client, tags[0], is_active=True).text
+
+
+def test_choices_that_the_form_refuses_later_are_told(client, thing, monkeypatch):
+    class Late(ThingAdmin.form):
+        def clean_state(self):
+            raise ValidationError("Not now.", code="invalid_choice")
+
+    monkeypatch.setattr(ThingAdmin, "form", Late)
+
+    told = update(client, thing, state="done").text
+    assert "state: Not now. Use one of: new, paid, done, void." in told
+
+
 def test_many_unknown_names_are_told_shortly(client, thing):
     answer = update(client, thing, **{f"x{at}": 1 for at in range(10_000)})
 

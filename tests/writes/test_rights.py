@@ -136,6 +136,25 @@ def test_a_model_that_staff_closed_is_unknown(client, tags):
     assert answer.text.startswith("There is no model 'workshop.tag'.")
 
 
+def test_a_model_that_no_admin_has_is_not_written(client):
+    ExposedModel.objects.create(label="shop.memo", level=Level.WRITE)
+
+    answer = client.call_tool("create_record", model="shop.memo", values={"text": "x"})
+
+    assert answer.text.startswith("You cannot add records of shop.memo.")
+
+
+def test_who_may_write_nothing_of_that_kind_hears_of_no_other_model(make_user, tags):
+    clerk = make_user("clerk", "view_tag", "view_job", "add_job", is_staff=True)
+    client = CheckedClient(user=clerk)
+
+    described = client.call_tool("describe_model", model="workshop.job").structured
+    answer = client.call_tool("create_record", **CALLS["create_record"])
+
+    assert list(described["writing"]) == ["create_record"]
+    assert answer.text.endswith("You can add those of: workshop.job.")
+
+
 def test_a_hidden_and_a_missing_model_answer_in_the_same_words(client, tags):
     hidden = client.call_tool("create_record", model="workshop.scrap", values={})
     missing = client.call_tool("create_record", model="workshop.scarp", values={})

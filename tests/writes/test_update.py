@@ -336,6 +336,18 @@ def test_a_record_can_be_changed_if_nobody_did_since_a_time(client, thing):
     assert "was changed after that time" in since(shown["modified_at"]).text
 
 
+@pytest.mark.exposure(Thing={"fields": ["id", "day"], "modified_field": "day"})
+def test_a_day_of_the_last_change_counts_as_a_day(client, thing):
+    def since(when):
+        return client.call_tool(
+            "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"},
+            if_unmodified_since=when,
+        )  # fmt: skip
+
+    assert "was changed on 2026-01-02" in since("2026-01-01T23:00:00Z").text
+    assert not since("2026-01-02T00:00:00").is_error
+
+
 @pytest.mark.exposure(Thing={"modified_field": ""})
 def test_where_nobody_keeps_the_time_of_changes_the_version_is_pointed_to(client, thing):
     answer = client.call_tool(
