@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, router, transaction
+from django.utils.timezone import make_naive
 
 from mcp_django.exceptions import ToolError
 from mcp_django.signing import seal, unseal
@@ -64,6 +66,8 @@ def spend(secret: str, *, expires_at: datetime) -> bool:
     from mcp_django.models import SpentConfirmation
 
     alias = router.db_for_write(SpentConfirmation)
+    if not settings.USE_TZ:
+        expires_at = make_naive(expires_at)
     row = SpentConfirmation(digest=hash_of(secret), expires_at=expires_at)
     try:
         # Whoever inserts second waits for the first to commit or to roll back.

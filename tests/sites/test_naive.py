@@ -6,10 +6,11 @@ import pytest
 from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
-from mcp_django.models import PersonalToken
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel, PersonalToken
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
-from tests.shop.models import Order
+from tests.shop.models import Customer, Order
 
 pytestmark = pytest.mark.django_db
 #: Clocks went back from 3:00 to 2:00, so this half hour came twice.
@@ -76,6 +77,41 @@ def test_a_time_with_an_offset_is_moved_to_the_clock_of_the_site(client, orders)
 
     assert numbers(client, filters=after, order_by=["number"]) == []
     assert numbers(client, filters={"placed_at": "2026-10-25T02:30:00+01:00"}) == ["2", "3"]
+
+
+@pytest.fixture
+def boss(make_user, orders):
+    ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
+    return CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
+
+
+def test_a_time_that_is_written_with_an_offset_is_stored_as_the_clock_shows_it(boss):
+    order = Order.objects.get(number="0")
+    # The form demands a customer, which the column does not.
+    Order.objects.update(customer=Customer.objects.create(name="Anne", country="FR"))
+    for given, stored in [
+        ("2026-01-31T12:00:00.000005Z", datetime(2026, 1, 31, 13, 0, 0, 5)),
+        ("2026-10-25T02:30:00", TWICE),
+    ]:
+        answer = boss.call_tool(
+            "update_record", model="shop.order", pk=order.pk, values={"placed_at": given}
+        )
+        order.refresh_from_db()
+        assert not answer.is_error, answer.text
+        assert order.placed_at == stored
+
+
+def test_a_confirmation_is_used_once(boss):
+    order = Order.objects.get(number="0")
+    call = {"model": "shop.order", "pk": order.pk}
+    token = boss.call_tool("delete_record", **call).structured["confirmation"]
+
+    assert not boss.call_tool("delete_record", **call, confirmation=token).is_error
+    order.save(force_insert=True)
+    again = boss.call_tool("delete_record", **call, confirmation=token)
+
+    assert "used already" in again.text
+    assert Order.objects.count() == 6
 
 
 def test_tokens_expire_at_the_local_time_that_they_name(staff):
