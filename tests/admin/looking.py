@@ -7,11 +7,16 @@ import re
 from contextlib import contextmanager
 
 from django.contrib.auth.models import Permission
+from django.db import connection
+from django.db.models import Model
 from django.test import Client
+from django.test.utils import CaptureQueriesContext, isolate_apps
 from django.urls import reverse
 
 from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import registry
 from mcp_django.testing.client import kept_connections
 from mcp_django.transports.executor import InlineLane, lanes
 
@@ -47,6 +52,38 @@ def row_of(response, name):
     rows = re.findall(r"<tr>.*?</tr>", response.content.decode(), re.DOTALL)
     [found] = [row for row in rows if re.search(rf"<code>{re.escape(name)}</code>", row)]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", found)).split())
+
+
+@contextmanager
+def many_models(count):
+    """So many models more, without tables, which everybody may see."""
+    made = []
+    with isolate_apps("tests.shop"):
+        for number in range(count):
+            meta = type("Meta", (), {"app_label": "shop"})
+            attributes = {"Meta": meta, "__module__": __name__}
+            made.append(type(f"Many{number}", (Model,), attributes))
+
+    class Open(ModelExposure):
+        fields = ["id"]
+
+        def has_view_permission(self, request, obj=None):
+            return True
+
+    for model in made:
+        registry.register(model, Open)
+    try:
+        yield made
+    finally:
+        for model in made:
+            registry.unregister(model)
+
+
+def queries_of(work):
+    """How many statements some work takes that answers with a page."""
+    with CaptureQueriesContext(connection) as captured:
+        assert work().status_code == 200
+    return len(captured)
 
 
 @contextmanager

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from html import unescape
 
 import pytest
+from asgiref.sync import async_to_sync
+from django import forms
 from django.contrib.admin.models import LogEntry
 from django.core.signals import request_started
 from django.db import connection
 from django.http import HttpRequest
+from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
 
 import mcp_django as mcp
@@ -561,3 +564,36 @@ def test_an_action_of_the_admin_is_previewed_and_confirmed(call, trier):
     done = call("shop_customer_greet", pks=f"[{customer.pk}]", confirmation=token)
 
     assert "Greeted 1." in text_of(done)
+
+
+# Servers
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("tool", ["echo", "echo_later"])
+def test_tools_of_both_kinds_are_tried_under_asgi(trier, tool):
+    browser = AsyncClient()
+    browser.force_login(trier)
+
+    async def post():
+        return await browser.post(f"{url('try_it')}?tool={tool}", {"argument_text": "hello"})
+
+    with real_lanes():
+        response = async_to_sync(post)()
+
+    assert '"text": "hello"' in result_of(response)["structured"]
+
+
+def test_a_tool_that_asks_the_person_says_that_nobody_can_be_asked(call, add_tool):
+    class Agreement(forms.Form):
+        sure = forms.BooleanField()
+
+    def agree(ctx: mcp.Context) -> str:
+        """Ask the person."""
+        ctx.ask("sure", Agreement, message="Sure?")
+        return "agreed"
+
+    add_tool(agree, asks=True)
+    result = result_of(call("agree"))
+
+    assert "elicitation" in json.dumps(result["error"] + result["data"])
