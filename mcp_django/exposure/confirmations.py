@@ -60,6 +60,13 @@ def redeem(
         refuse(tool, "This confirmation was used already.")
 
 
+def shown_by(rights: Rights, token: object) -> str | None:
+    """The digest that a token of this caller holds, however old it is. None: it is no token."""
+    text = token if isinstance(token, str) else ""
+    made = unseal(text, purpose=PURPOSE, bound_to=rights.identity)
+    return None if made is None else str(json.loads(made)[3])
+
+
 def spend(secret: str, *, expires_at: datetime) -> bool:
     """Whether this is the first use of the secret, as far as the current transaction goes."""
     # Not at the top: sites may declare tools before models can be imported.

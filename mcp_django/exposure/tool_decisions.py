@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcp_django.exposure.confirmations import ARGUMENT, with_token
 from mcp_django.exposure.decisions import ToolDecision
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools import Tool
@@ -36,15 +37,19 @@ def definition_of(rights: Rights, tool: Tool) -> ToolDefinition:
     # Kept with its encodings for as long as both stay as they are.
     kept = rights.exposed.redefined.get(tool.name)
     if kept is None or kept[0] is not definition:
-        kept = definition, redefined(definition, decision)
+        kept = definition, redefined(tool, definition, decision)
         rights.exposed.redefined[tool.name] = kept
     return kept[1]
 
 
-def redefined(definition: ToolDefinition, decision: ToolDecision) -> ToolDefinition:
+def redefined(tool: Tool, definition: ToolDefinition, decision: ToolDecision) -> ToolDefinition:
     annotations = {MEMBERS[name]: value for name, value in decision.annotations}
+    schema = definition.input_schema
+    if decision.needs_confirmation and ARGUMENT not in schema.get("properties", {}):
+        schema = with_token(schema, tool=tool.name)
     return replace(
         definition,
+        input_schema=schema,
         title=decision.title or definition.title,
         description=decision.description or definition.description,
         annotations=replace(definition.annotations, **annotations),

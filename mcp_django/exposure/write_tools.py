@@ -63,6 +63,8 @@ class WriteTool(RecordTool):
         )
         super().__init__(function, title=title, annotations=annotations)
         self.verb = verb
+        #: Deletions are shown, and confirmed, by the page of the admin.
+        self.confirms_itself = verb == REMOVE
 
     def exists_for(self, rights: Rights) -> bool:
         # The admin is optional.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure import write_rights
 from mcp_django.exposure.functions import FunctionTool
+from mcp_django.exposure.guarded_calls import confirmed
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.plain_users import is_plain
 from mcp_django.exposure.record_tools import RECORD_TOOLS
@@ -118,7 +120,10 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     decided = rights.exposed.decisions.tools.get(tool.name)
     try:
         check_tool(context, tool.name, limit=None if decided is None else decided.calls_per_minute)
-        outcome = tool.call(context, rights, call.arguments or {})
+        arguments: Mapping[str, Any] = call.arguments or {}
+        if decided is not None and decided.needs_confirmation:
+            arguments = confirmed(context, rights, tool, arguments)
+        outcome = tool.call(context, rights, arguments)
     except ToolError as error:
         context.facts.refusal = error
         return ToolResult.error(str(error))
