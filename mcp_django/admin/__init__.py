@@ -2,8 +2,45 @@
 
 from __future__ import annotations
 
-from mcp_django.admin.calls import CallRecordAdmin
-from mcp_django.admin.prompts import PromptTemplateAdmin
-from mcp_django.admin.tokens import PersonalTokenAdmin
+from django.contrib import admin
 
-__all__ = ["CallRecordAdmin", "PersonalTokenAdmin", "PromptTemplateAdmin"]
+from mcp_django.admin.calls import CallRecordAdmin
+from mcp_django.admin.exposure import ExposedModelAdmin
+from mcp_django.admin.prompts import PromptTemplateAdmin
+from mcp_django.admin.server import ServerSettingsAdmin, UserRestrictionAdmin
+from mcp_django.admin.tokens import PersonalTokenAdmin
+from mcp_django.admin.tools import ExposedToolAdmin
+from mcp_django.models import (
+    CallRecord,
+    ExposedModel,
+    ExposedTool,
+    PersonalToken,
+    PromptTemplate,
+    ServerSettings,
+    UserRestriction,
+)
+
+__all__ = [
+    "CallRecordAdmin",
+    "ExposedModelAdmin",
+    "ExposedToolAdmin",
+    "PersonalTokenAdmin",
+    "PromptTemplateAdmin",
+    "ServerSettingsAdmin",
+    "UserRestrictionAdmin",
+    "register",
+]
+
+
+def register(site: admin.AdminSite) -> None:
+    """Put all of these pages on another admin site, as `urls.py` does with the site's own.
+
+    The default site has them already. Raises AlreadyRegistered where a site has one of them.
+    """
+    site.register(CallRecord, CallRecordAdmin)
+    site.register(ExposedModel, ExposedModelAdmin)
+    site.register(ExposedTool, ExposedToolAdmin)
+    site.register(PersonalToken, PersonalTokenAdmin)
+    site.register(PromptTemplate, PromptTemplateAdmin)
+    site.register(ServerSettings, ServerSettingsAdmin)
+    site.register(UserRestriction, UserRestrictionAdmin)

@@ -12,9 +12,10 @@ import pytest
 
 #: Django's own: links of breadcrumbs by their colour alone, two inputs under one label.
 DJANGO = {"link-in-text-block": ".breadcrumbs a", "label": ".datetime input"}
+#: Its links are Bootstrap's blue on a grey that is a little too dark for them.
 JAZZMIN = {
     "aria-input-field-name": ".select2-selection",
-    "color-contrast": ".breadcrumb *, .breadcrumbs a, .readonly a",
+    "color-contrast": "a, .breadcrumb *",
     "label": ".datetime input, #searchbar",
     "link-name": "[data-lte-toggle], [href='?o=']",
     "listitem": ".app-header li, #jazzy-navigation li",

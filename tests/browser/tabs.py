@@ -79,6 +79,7 @@ class Tab:
         """Go to a control by the keyboard alone. Fails where it cannot be reached so, or where
         one does not see that it was."""
         wanted = self._page.get_by_role(role, name=name, exact=True)
+        wanted.first.wait_for()
         assert wanted.count() == 1, f"{wanted.count()} times {role} {name!r}"
         for _ in range(FAR):
             if wanted.evaluate("element => element === document.activeElement"):

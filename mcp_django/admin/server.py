@@ -1,0 +1,108 @@
+"""What staff decide about the whole server, and about single users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from mcp_django.admin.decided import DecisionAdmin, told_changes
+from mcp_django.admin.decision_forms import AS_IN_CODE, DecisionForm
+from mcp_django.models import ServerSettings, UserRestriction
+from mcp_django.principal import DEFAULT_SERVER
+
+if TYPE_CHECKING:
+    RestrictionModelForm = ModelForm[UserRestriction]
+    RestrictionModelAdmin = admin.ModelAdmin[UserRestriction]
+else:
+    RestrictionModelForm, RestrictionModelAdmin = ModelForm, admin.ModelAdmin
+
+
+def yes_or_no(value: object) -> str:
+    return "yes" if value else "no"
+
+
+class ServerForm(DecisionForm):
+    class Meta:
+        model = ServerSettings
+        fields = ("instructions", "read_only")
+
+    def told(self, row: Any, groups: Iterable[Group]) -> dict[str, str]:
+        return {
+            "instructions": row.instructions or AS_IN_CODE,
+            "read-only": yes_or_no(row.read_only),
+        }
+
+
+@admin.register(ServerSettings)
+class ServerSettingsAdmin(DecisionAdmin):
+    """One page: there is one server."""
+
+    form = ServerForm
+    key = "server"
+
+    def exists(self, key: str) -> bool:
+        return key == DEFAULT_SERVER
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        return HttpResponseRedirect(self.change_url(DEFAULT_SERVER))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        fieldsets: list[Any] = [(None, {"fields": ["instructions", "read_only"]})]
+        if self.has_change_permission(request, obj):
+            fieldsets.append(("Start again", {"fields": ["reset", "based_on"]}))
+        return fieldsets
+
+
+class RestrictionForm(RestrictionModelForm):
+    class Meta:
+        model = UserRestriction
+        fields = ("user", "read_only")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        others = UserRestriction.objects.filter(
+            server=self.instance.server, user=cleaned.get("user")
+        )
+        # Django asks about the pair only where both are in the form.
+        if others.exclude(pk=self.instance.pk).exists():
+            raise ValidationError({"user": "There is a restriction of this user already."})
+        return cleaned
+
+
+@admin.register(UserRestriction)
+class UserRestrictionAdmin(RestrictionModelAdmin):
+    """Users whose assistants may change nothing, whatever their credentials allow."""
+
+    form = RestrictionForm
+    list_display = ("user", "read_only")
+    list_filter = ("read_only",)
+    list_select_related = ("user",)
+    raw_id_fields = ("user",)
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        return (f"user__{get_user_model().USERNAME_FIELD}",)
+
+    def construct_change_message(
+        self,
+        request: HttpRequest,
+        form: Any,
+        formsets: Any,
+        add: bool = False,  # noqa: FBT001, FBT002  Django's signature
+    ) -> Any:
+        row, initial = form.instance, form.initial
+        after = {"user": str(row.user_id), "read-only": yes_or_no(row.read_only)}
+        if add:
+            return f"read-only: {after['read-only']}"
+        before = {"user": str(initial["user"]), "read-only": yes_or_no(initial["read_only"])}
+        return told_changes(before, after) or "Nothing changed."

@@ -1,0 +1,28 @@
+"use strict";
+// While a use of fields is as in code, its boxes show what that is and cannot be ticked. A field
+// that records do not show leaves those uses as well, and so does what lies behind it.
+{
+  const boxes = (table, use) => [...table.querySelectorAll(`[data-mcp-use="${use}"]`)];
+
+  const show = (table) => {
+    for (const code of table.querySelectorAll("[data-mcp-code]")) {
+      const use = code.dataset.mcpCode;
+      const hidden = use === "fields" ? [] : boxes(table, "fields").filter((box) => !box.checked);
+      for (const box of boxes(table, use)) {
+        box.disabled = code.checked;
+        if (code.checked) {
+          box.checked = !hidden.some(
+            ({value}) => box.value === value || box.value.startsWith(`${value}__`),
+          );
+        }
+      }
+    }
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const table of document.querySelectorAll("[data-mcp-choices]")) {
+      show(table);
+      table.addEventListener("change", () => show(table));
+    }
+  });
+}

@@ -1,0 +1,407 @@
+"""What staff decide about models in the admin, and what nobody may."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, Permission
+from django.test import Client as Browser
+from django.urls import reverse
+
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
+from mcp_django.testing import Client
+from tests.shop.models import Order
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:mcp_django_exposedmodel_changelist")
+USES = ("fields", "filter_fields", "order_fields", "group_fields")
+
+
+def page_of(label):
+    return reverse("admin:mcp_django_exposedmodel_change", args=[label])
+
+
+@pytest.fixture
+def make_staff(make_user):
+    def make(name, *codenames):
+        return make_user(name, *codenames, is_staff=True)
+
+    return make
+
+
+def browser_of(user, **options):
+    browser = Browser(**options)
+    browser.force_login(user)
+    return browser
+
+
+@pytest.fixture
+def editor(make_staff):
+    return make_staff("editor", "change_exposedmodel", "view_order", "view_customer")
+
+
+@pytest.fixture
+def browser(editor):
+    return browser_of(editor)
+
+
+def filled(browser, label, **changed):
+    """The form of a model as a browser would send it back, and what somebody changed."""
+    form = browser.get(page_of(label)).context["adminform"].form
+    sent = {
+        "level": "" if form.instance.level is None else form.instance.level,
+        "notes": form.instance.notes,
+        "groups": [group.pk for group in form.initial["groups"]],
+        "based_on": form["based_on"].value(),
+    }
+    for use in USES:
+        names = getattr(form.instance, use)
+        sent[f"uses-{use}-code" if names is None else f"uses-{use}"] = names or "1"
+    for name, value in changed.items():
+        if name in USES:
+            sent.pop(f"uses-{name}-code", None)
+            sent[f"uses-{name}"] = value
+        else:
+            sent[name] = value
+    return sent
+
+
+def save(browser, label, **changed):
+    return browser.post(page_of(label), filled(browser, label, **changed))
+
+
+def lines(browser, **query):
+    return {one.label: one for one in browser.get(LIST, query).context["lines"]}
+
+
+# The list
+
+
+def test_every_model_that_there_can_be_is_listed_and_why(browser):
+    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES, notes="7 is back")
+    ExposedModel.objects.create(label="old.thing", level=Level.READ)
+
+    found = lines(browser)
+
+    assert (found["shop.customer"].why, found["shop.customer"].level) == ("Code", Level.ACT)
+    assert (found["shop.order"].why, found["shop.order"].level) == ("Staff", Level.AGGREGATES)
+    assert (found["auth.group"].why, found["auth.group"].level) == ("Waits for staff", 0)
+    assert found["old.thing"].why == "Not in code any more"
+    assert (found["shop.order"].shown, found["shop.order"].possible) == (6, 6)
+    assert "mcp_django.personaltoken" not in found
+
+
+def test_the_list_tells_how_many_fields_are_left_and_for_whom(browser):
+    row = ExposedModel.objects.create(label="shop.order", fields=["id", "number"])
+    row.groups.add(Group.objects.create(name="clerks"))
+
+    found = lines(browser)
+
+    assert (found["shop.order"].shown, found["shop.order"].groups) == (2, "clerks")
+    assert found["auth.group"].groups == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("query", "labels"),
+    [
+        ({"q": "SHOP.ord"}, {"shop.order"}),
+        ({"q": "refund"}, {"shop.order"}),
+        ({"q": "nothing like it"}, set()),
+        ({"level": "2"}, {"shop.order"}),
+        ({"why": "staff"}, {"shop.order"}),
+        ({"why": "waiting", "q": "auth"}, {"auth.group", "auth.user"}),
+        ({"level": "x"}, set()),
+        ({"q": "\x00"}, set()),
+        ({"q": "a" * 9000}, set()),
+    ],
+)
+def test_the_list_is_searched_and_filtered(browser, query, labels):
+    ExposedModel.objects.create(label="shop.order", level=2, notes="Refund")
+
+    assert set(lines(browser, **query)) == labels
+
+
+# Deciding
+
+
+def test_a_level_is_decided_and_counts_for_the_very_next_call(browser, editor):
+    before = Client(user=editor).call_tool("find_records", model="shop.order")
+
+    response = save(browser, "shop.order", level=Level.AGGREGATES)
+
+    assert response.status_code == 302
+    assert not before.is_error
+    assert Client(user=editor).call_tool("find_records", model="shop.order").is_error
+
+
+def test_a_model_that_waits_is_opened(browser, make_staff):
+    reader = make_staff("reader", "view_group")
+    Group.objects.create(name="clerks")
+
+    save(browser, "auth.group", level=Level.READ)
+
+    found = Client(user=reader).call_tool("find_records", model="auth.group")
+    assert found.structured["records"][0]["name"] == "clerks"
+
+
+def test_fields_are_chosen_for_each_use(browser, editor):
+    Order.objects.create(number="A1")
+
+    save(browser, "shop.order", fields=["id", "number"], filter_fields=["status"])
+
+    row = ExposedModel.objects.get()
+    assert (row.fields, row.filter_fields, row.order_fields) == (
+        ["id", "number"],
+        ["status"],
+        None,
+    )
+    client = Client(user=editor)
+    found = client.call_tool("find_records", model="shop.order", filters={"status": "new"})
+    assert set(found.structured["records"][0]) == {"id", "number"}
+
+
+def test_no_field_at_all_can_be_chosen(browser):
+    save(browser, "shop.order", group_fields=[])
+
+    assert ExposedModel.objects.get().group_fields == []
+
+
+def test_groups_and_notes_are_kept(browser):
+    group = Group.objects.create(name="clerks")
+
+    save(browser, "shop.order", groups=[group.pk], notes="State 7 means refunded.")
+
+    row = ExposedModel.objects.get()
+    assert list(row.groups.all()) == [group]
+    assert row.notes == "State 7 means refunded."
+
+
+def test_a_form_that_decides_nothing_makes_no_row(browser):
+    assert save(browser, "shop.order").status_code == 302
+    assert not ExposedModel.objects.exists()
+
+
+def test_a_decision_that_is_taken_back_takes_its_row_along(browser):
+    save(browser, "shop.order", level=2)
+
+    save(browser, "shop.order", level="")
+
+    assert not ExposedModel.objects.exists()
+
+
+def test_all_of_it_is_forgotten_at_once(browser):
+    group = Group.objects.create(name="clerks")
+    save(browser, "shop.order", level=2, notes="x", groups=[group.pk], fields=["id"])
+
+    save(browser, "shop.order", reset="on")
+
+    assert not ExposedModel.objects.exists()
+
+
+def test_what_code_has_no_more_can_be_forgotten(browser):
+    row = ExposedModel.objects.create(label="old.thing", level=Level.READ)
+
+    page = browser.get(page_of(row.pk))
+    browser.post(
+        page_of(row.pk),
+        {"reset": "on", "based_on": page.context["adminform"].form["based_on"].value()},
+    )
+
+    assert "code has no such model any more" in page.content.decode()
+    assert not ExposedModel.objects.exists()
+
+
+def test_names_that_code_has_no_more_are_shown_and_go_with_the_next_save(browser):
+    ExposedModel.objects.create(label="shop.order", fields=["id", "gone"])
+
+    page = browser.get(page_of("shop.order")).content.decode()
+    save(browser, "shop.order", fields=["id", "number"])
+
+    assert re.search(r"count for nothing.*<code>gone</code>", page, re.DOTALL)
+    assert ExposedModel.objects.get().fields == ["id", "number"]
+
+
+def test_the_log_says_what_it_was_and_what_it_is(browser, editor):
+    save(browser, "shop.order", level=2, fields=["id"])
+    save(browser, "shop.order", level="", notes="Seven")
+    save(browser, "shop.order", reset="on")
+
+    told = list(LogEntry.objects.order_by("pk"))
+
+    assert [(one.user, one.object_id, one.object_repr) for one in told] == [
+        (editor, "shop.order", "shop.order")
+    ] * 3
+    assert told[0].get_change_message() == (
+        "level: as in code -> aggregates: numbers about groups of records; shown: as in code -> id"
+    )
+    assert "notes: none -> Seven" in told[1].get_change_message()
+    assert "shown: id -> as in code; notes: Seven -> none" in told[2].get_change_message()
+    history = reverse("admin:mcp_django_exposedmodel_history", args=["shop.order"])
+    assert "notes: none -&gt; Seven" in browser.get(history).content.decode()
+    assert told[0].get_admin_url().endswith("/shop.order/change/")
+
+
+# What nobody may
+
+
+def test_staff_who_may_only_look_see_it_and_change_nothing(make_staff, editor):
+    looker = browser_of(make_staff("looker", "view_exposedmodel"))
+    sent = filled(browser_of(editor), "shop.order", level=0)
+    ExposedModel.objects.create(label="shop.order", fields=["id"], notes="Seven")
+
+    page = looker.get(page_of("shop.order")).content.decode()
+    answer = looker.post(page_of("shop.order"), sent)
+
+    assert "Seven" in page
+    assert 'name="level"' not in page
+    assert looker.get(page_of("shop.memo")).status_code == 200
+    assert answer.status_code == 403
+    assert ExposedModel.objects.get().level is None
+
+
+@pytest.mark.parametrize("url", [LIST, page_of("shop.order")])
+def test_staff_without_the_permission_find_no_page(make_staff, url):
+    nobody = browser_of(make_staff("nobody", "view_order"))
+
+    assert nobody.get(url).status_code == 403
+    assert nobody.post(url, {"level": 0}).status_code == 403
+    assert Browser().get(url).status_code == 302
+
+
+@pytest.mark.parametrize("verb", ["add", "delete"])
+def test_nobody_adds_or_deletes_rows_by_hand(make_user, verb):
+    boss = browser_of(make_user("boss", is_staff=True, is_superuser=True))
+    row = ExposedModel.objects.create(label="shop.order")
+    args = [] if verb == "add" else [row.pk]
+
+    url = reverse(f"admin:mcp_django_exposedmodel_{verb}", args=args)
+
+    assert boss.post(url, {"post": "yes", "label": "x.y"}).status_code == 403
+    assert ExposedModel.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"level": 99},
+        {"level": -1},
+        {"level": "write"},
+        {"fields": ["password"]},
+        {"fields": ["id", "customer__user__password"]},
+        {"filter_fields": ["margin"]},
+        {"order_fields": ["customer__country"]},
+        {"group_fields": [""]},
+        {"groups": [4711]},
+        {"groups": ["x"]},
+        {"notes": "x" * 1001},
+        {"based_on": "forged"},
+        {"based_on": ""},
+        {"fields": [f"name{number}" for number in range(900)]},
+    ],
+    ids=lambda wrong: str(wrong)[:40],
+)
+def test_a_forged_form_saves_nothing(browser, wrong):
+    answer = save(browser, "shop.order", **wrong)
+
+    assert answer.status_code == 200
+    assert answer.context["errors"]
+    assert not ExposedModel.objects.exists()
+
+
+def test_nobody_goes_beyond_the_level_of_code(browser, monkeypatch):
+    from mcp_django.exposure.registry import registry
+
+    code = next(one for one in registry.candidates.values() if one.label == "shop.order")
+    monkeypatch.setattr(code, "level", Level.READ, raising=False)
+
+    assert save(browser, "shop.order", level=Level.WRITE).status_code == 200
+    assert not ExposedModel.objects.exists()
+
+
+def test_ten_thousand_names_are_refused(browser):
+    sent = filled(browser, "shop.order", fields=[f"name{number}" for number in range(10_000)])
+
+    assert browser.post(page_of("shop.order"), sent).status_code == 400
+    assert not ExposedModel.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "label", ["no.model", "shop.nothing", "mcp_django.personaltoken", "0", "9" * 30, "a\x00b", "%"]
+)
+def test_a_label_of_no_model_has_no_page(browser, label):
+    answer = browser.get(page_of(label))
+
+    assert answer.status_code in (302, 404)
+    assert browser.post(page_of(label), {"level": 3}).status_code in (302, 404)
+    assert not ExposedModel.objects.exists()
+
+
+def test_without_the_token_of_the_page_nothing_is_saved(editor):
+    browser = browser_of(editor, enforce_csrf_checks=True)
+    sent = filled(browser, "shop.order", level=0)
+
+    assert browser.post(page_of("shop.order"), sent).status_code == 403
+    assert not ExposedModel.objects.exists()
+
+
+def test_whoever_saves_second_is_told_instead_of_overwriting(browser, make_staff):
+    second = browser_of(make_staff("second", "change_exposedmodel"))
+    theirs = filled(second, "shop.order", notes="Mine")
+    save(browser, "shop.order", level=2)
+
+    answer = second.post(page_of("shop.order"), theirs)
+
+    page = answer.content.decode()
+    assert "Somebody else changed this after you opened it" in page
+    assert "level: aggregates" in page
+    row = ExposedModel.objects.get()
+    assert (row.level, row.notes) == (2, "")
+
+
+def test_two_first_decisions_in_one_moment_make_one_row(browser, monkeypatch):
+    from mcp_django.admin.exposure import ExposedModelAdmin
+
+    sent = filled(browser, "shop.order", level=2)
+    plain = ExposedModelAdmin.save_model
+
+    def meanwhile(self, request, obj, form, change):
+        obj.pk = None
+        ExposedModel.objects.create(label="shop.order", level=1)
+        plain(self, request, obj, form, change)
+
+    monkeypatch.setattr(ExposedModelAdmin, "save_model", meanwhile)
+    answer = browser.post(page_of("shop.order"), sent, follow=True)
+
+    assert "Somebody else decided in the same moment" in answer.content.decode()
+
+
+@pytest.mark.parametrize("url", [LIST, page_of("shop.order")])
+def test_what_people_wrote_is_text_and_never_markup(browser, url):
+    evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    row = ExposedModel.objects.create(
+        label="shop.order", fields=["id", evil], notes=evil, filter_fields=[evil]
+    )
+    row.groups.add(Group.objects.create(name=evil))
+    ExposedModel.objects.create(label=evil)
+
+    page = browser.get(url).content.decode()
+    refused = save(browser, "shop.order", fields=[evil]).content.decode()
+
+    for text in (page, refused):
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert "&lt;script&gt;alert" in text
+
+
+def test_only_those_who_may_change_the_row_lose_permission_at_once(make_staff):
+    user = make_staff("editor2", "change_exposedmodel")
+    browser = browser_of(user)
+    sent = filled(browser, "shop.order", level=0)
+    user.user_permissions.remove(Permission.objects.get(codename="change_exposedmodel"))
+
+    assert browser.post(page_of("shop.order"), sent).status_code == 403
+    assert not ExposedModel.objects.exists()

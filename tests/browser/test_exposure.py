@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from django.contrib.auth.models import Group
+from django.urls import reverse
+
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel, ExposedTool, UserRestriction
+from mcp_django.testing import Client
+from tests.browser.looks import every_look
+
+MODELS = reverse("admin:mcp_django_exposedmodel_changelist")
+TOOLS = reverse("admin:mcp_django_exposedtool_changelist")
+
+
+def page_of(label):
+    return reverse("admin:mcp_django_exposedmodel_change", args=[label])
+
+
+@every_look
+def test_the_pages_about_models_are_for_everybody(browse, boss):
+    Group.objects.create(name="clerks")
+    ExposedModel.objects.create(
+        label="shop.order", level=Level.AGGREGATES, fields=["id", "gone"], notes="7 is refunded."
+    )
+    page = browse(boss)
+
+    for name, url in (("models", MODELS), ("model", page_of("shop.order"))):
+        page.goto(url)
+        page.screenshot_to(name)
+        page.check_accessible()
+
+
+def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
+    page = browse(boss)
+    page.goto(MODELS)
+
+    page.tab_to("searchbox", "Search")
+    page.keyboard.type("shop.ord")
+    page.press("Enter")
+    page.wait_for_url("**q=shop.ord**")
+    page.tab_to("link", "shop.order")
+    page.press("Enter")
+    page.tab_to("combobox", "Level:")
+    page.keyboard.type("read")
+    page.tab_to("checkbox", "Shown: as in code")
+    page.press("Space")
+    page.tab_to("checkbox", "Shown: total")
+    page.press("Space")
+    page.tab_to("button", "Save")
+    page.press("Enter")
+    page.expect(page.get_by_text("was changed successfully")).to_be_visible()
+
+    row = ExposedModel.objects.get()
+    assert (row.label, row.level) == ("shop.order", Level.READ)
+    assert row.fields == ["id", "number", "customer", "status", "placed_at"]
+    assert row.filter_fields is None
+    described = Client(user=boss).call_tool("describe_model", model="shop.order")
+    assert "total" not in {one["name"] for one in described.structured["fields"]}
+
+
+@every_look
+def test_the_pages_about_tools_and_the_server_are_for_everybody(browse, boss):
+    ExposedTool.objects.create(
+        name="echo", title="Parrot", needs_confirmation=True, calls_per_minute=5
+    )
+    ExposedTool.objects.create(name="shop_customer_greet", enabled=False)
+    restriction = UserRestriction.objects.create(user=boss)
+    page = browse(boss)
+
+    for name, url in (
+        ("tools", TOOLS),
+        ("tool", reverse("admin:mcp_django_exposedtool_change", args=["echo"])),
+        ("server", reverse("admin:mcp_django_serversettings_changelist")),
+        ("users", reverse("admin:mcp_django_userrestriction_changelist")),
+        ("user", reverse("admin:mcp_django_userrestriction_change", args=[restriction.pk])),
+    ):
+        page.goto(url)
+        page.screenshot_to(name)
+        page.check_accessible()
+
+
+def test_a_tool_is_switched_off_by_the_keyboard_alone(browse, boss):
+    page = browse(boss)
+    page.goto(TOOLS)
+
+    page.tab_to("link", "echo")
+    page.press("Enter")
+    page.tab_to("combobox", "State:")
+    page.keyboard.type("off")
+    page.tab_to("button", "Save")
+    page.press("Enter")
+    page.expect(page.get_by_text("was changed successfully")).to_be_visible()
+
+    assert "echo" not in {one["name"] for one in Client(user=boss).list_tools()}
+
+
+def test_a_field_that_records_do_not_show_is_seen_to_leave_the_other_uses(browse, boss):
+    page = browse(boss)
+    page.goto(page_of("shop.order"))
+
+    page.get_by_label("Shown: as in code").uncheck()
+    page.get_by_label("Shown: customer").uncheck()
+
+    page.expect(page.get_by_label("Filter: customer__country")).not_to_be_checked()
+    page.expect(page.get_by_label("Filter: customer__country")).to_be_disabled()
+    page.expect(page.get_by_label("Filter: status")).to_be_checked()
+    page.get_by_label("Shown: as in code").check()
+    page.expect(page.get_by_label("Filter: customer__country")).to_be_checked()
+
+
+def test_pages_work_without_scripts(browse, boss):
+    page = browse(boss, java_script_enabled=False)
+    page.goto(page_of("shop.order"))
+
+    page.get_by_label("Shown: as in code").uncheck()
+    page.get_by_label("Shown: total").uncheck()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url(f"**{MODELS}")
+
+    row = ExposedModel.objects.get()
+    assert "total" not in row.fields
+    assert row.filter_fields is None
+
+
+def test_what_staff_write_runs_no_script(browse, boss):
+    evil = "<img src=x onerror=alert(1)><script>alert(1)</script>\"'"
+    ExposedModel.objects.create(label="shop.order", notes=evil, fields=["id", evil])
+    ExposedTool.objects.create(name="echo", title=evil, description=evil)
+    page = browse(boss)
+
+    for url in (
+        MODELS,
+        TOOLS,
+        page_of("shop.order"),
+        reverse("admin:mcp_django_exposedtool_change", args=["echo"]),
+    ):
+        page.goto(url)
+        assert page.locator("img[src=x]").count() == 0
