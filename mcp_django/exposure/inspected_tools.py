@@ -15,6 +15,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.resources import list_resources, list_templates
 from mcp_django.exposure.tool_decisions import definition_of, exists
 from mcp_django.exposure.tools import Tool
+from mcp_django.exposure.write_tools import WriteTool
 from mcp_django.protocol.results import Resource, ResourceTemplate
 
 
@@ -68,6 +69,8 @@ def refusal_of(own: Rights, thing: Any) -> str:
     exposure = getattr(thing, "exposure", None)
     if isinstance(exposure, ModelExposure):
         return refusal_of_action(own, exposure)
+    if isinstance(thing, WriteTool):
+        return f"There is no model of which this user's assistants may {thing.verb} records."
     permission = getattr(thing, "permission", refusal_of)
     if permission is None:
         return "It is for active staff, which this user is not."

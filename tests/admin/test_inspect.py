@@ -418,6 +418,16 @@ def test_a_tool_for_staff_says_so(look, bob):
     assert "It is for active staff, which this user is not." in row_of(look(), "echo")
 
 
+def test_a_tool_that_writes_says_that_there_is_nothing_to_write(look, bob):
+    decide("shop.order", level=Level.WRITE)
+
+    before = row_of(look(), "update_record")
+    allow(bob, "shop.change_order")
+
+    assert "There is no model of which this user's assistants may change records." in before
+    assert "yes" in row_of(look(), "update_record")
+
+
 def test_a_rule_of_the_site_is_all_that_can_be_said_of_a_function(look, bob, add_tool):
     def secret_tool() -> str:
         """Only for lookers."""
