@@ -17,7 +17,6 @@ from mcp_django.exposure.admin_dry_runs import dry_run as trying
 from mcp_django.exposure.admin_forms import RecordForm, Saved
 from mcp_django.exposure.admin_requests import Said
 from mcp_django.exposure.budget import is_timeout
-from mcp_django.exposure.consent import Consent
 from mcp_django.exposure.find import get_record
 from mcp_django.exposure.locks import contended
 from mcp_django.exposure.objects import find_all, find_keys, find_object
@@ -41,22 +40,18 @@ def create(
     model: str,
     values: Mapping[str, Any],
     inlines: Mapping[str, Any],
-    confirmation: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `create_record`. Raises ToolError when nothing was created."""
     exposure = rights.exposure(model)
     model_admin = model_admin_for(rights, exposure, ADD)
     using = router.db_for_write(exposure.model)
-    asked = {"model": exposure.label, "values": values, "inlines": inlines}
-    consent = Consent(rights, "create_record", asked, token=confirmation, dry_run=dry_run)
 
     def work() -> dict[str, Any]:
-        consent.check("")
         saved = RecordForm(context, rights, exposure, model_admin).save(values, inlines)
         return answer_of(rights, exposure, saved, using=using)
 
-    return consent.with_token(perform(rights, work, using=using, dry_run=consent.is_tried))
+    return perform(rights, work, using=using, dry_run=dry_run)
 
 
 def update(
@@ -69,7 +64,6 @@ def update(
     inlines: Mapping[str, Any],
     version: str | None = None,
     since: str | None = None,
-    confirmation: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """The answer of `update_record`. Raises ToolError when nothing was changed."""
@@ -77,8 +71,6 @@ def update(
     using = router.db_for_write(exposure.model)
     key = find_object(rights, exposure, pk, using=using).pk
     model_admin = model_admin_for(rights, exposure, CHANGE)
-    asked = {"model": exposure.label, "pk": pk, "values": values, "inlines": inlines}
-    consent = Consent(rights, "update_record", asked, token=confirmation, dry_run=dry_run)
 
     def work() -> dict[str, Any]:
         # Whoever writes second reads what the first has written, and keeps it.
@@ -90,11 +82,10 @@ def update(
             check_version(row, version)
         if since is not None:
             check_unmodified(exposure, obj, since)
-        consent.check("" if row is None else version_of(row))
         saved = RecordForm(context, rights, exposure, model_admin, obj=obj).save(values, inlines)
         return answer_of(rights, exposure, saved, using=using)
 
-    return consent.with_token(perform(rights, work, using=using, dry_run=consent.is_tried))
+    return perform(rights, work, using=using, dry_run=dry_run)
 
 
 def delete(

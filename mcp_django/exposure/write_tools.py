@@ -11,7 +11,6 @@ from django.apps import apps
 from msgspec import UNSET, UnsetType
 
 from mcp_django.context import CallContext
-from mcp_django.exposure.consent import needs_consent
 from mcp_django.exposure.generic_tools import (
     Alternatives,
     Conditions,
@@ -40,9 +39,6 @@ Inlines = Annotated[
         'Rows of the form: {"lines": [{"pk": 5, "quantity": 3}, {"pk": 7, "delete": true}, '
         '{"quantity": 1}]}. Without a pk a row is new.'
     ),
-]
-Confirmation = Annotated[
-    str, about("Where a person must agree: what the same call without it gave.")
 ]
 DryRun = Annotated[bool, about("Only tell what would change.")]
 
@@ -93,7 +89,6 @@ def create_record(
         str, about("A text of your own: a call that is sent twice with it is done once.")
     ]
     | UnsetType = UNSET,
-    confirmation: Confirmation | UnsetType = UNSET,
     dry_run: DryRun = False,
 ) -> bytes:
     """Create a record through the form of the admin, with its defaults and rules. describe_model
@@ -103,12 +98,8 @@ def create_record(
     # Before an answer of before is given again: rights may have gone since.
     model_admin_for(rights, rights.exposure(model), ADD)
     arguments: dict[str, Any] = {"model": model, "values": values, "inlines": inlines or {}}
-    work = partial(
-        admin_writes.create, context, rights, **arguments, confirmation=confirmation or None
-    )
-    # What only shows something may be sent as often as anybody likes.
-    is_shown = dry_run or (not confirmation and needs_consent(rights, "create_record"))
-    if idempotency_key is UNSET or is_shown:
+    work = partial(admin_writes.create, context, rights, **arguments)
+    if idempotency_key is UNSET or dry_run:
         return msgspec.json.encode(work(dry_run=dry_run))
     answer = once(
         context.principal,
@@ -134,7 +125,6 @@ def update_record(
     | UnsetType = UNSET,
     if_unmodified_since: Annotated[str, about("The same by time, where models keep it.")]
     | UnsetType = UNSET,
-    confirmation: Confirmation | UnsetType = UNSET,
     dry_run: DryRun = False,
 ) -> bytes:
     """Change a record through the form of the admin, with its rules. What is not named in values
@@ -151,7 +141,6 @@ def update_record(
             inlines=inlines or {},
             version=version or None,
             since=if_unmodified_since or None,
-            confirmation=confirmation or None,
             dry_run=dry_run,
         )
     )
