@@ -76,8 +76,9 @@ def query_arguments(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def one_filter(name: str, values: list[str]) -> tuple[str, Any]:
-    operator = name.rpartition("__")[2]
-    if operator in ("in", "range"):
+    path, _, operator = name.rpartition("__")
+    # Without a path it is the name of a field.
+    if path and operator in ("in", "range"):
         return name, values
     if len(values) == 1:
         return name, values[0]
