@@ -114,13 +114,13 @@ class CallRecordAdmin(CallModelAdmin):
     list_display = (
         "at",
         "who",
-        "client",
-        "method",
         "target",
         "outcome",
+        "client",
         "milliseconds",
         "rows",
         "bytes",
+        "method",
     )
     list_filter = (
         ("at", admin.DateFieldListFilter),
