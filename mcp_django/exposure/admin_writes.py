@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
+from django.urls import NoReverseMatch
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import QueryError, ToolError
@@ -192,10 +193,14 @@ def shown(
 
 @contextmanager
 def writing(using: str) -> Iterator[None]:
-    """One transaction, and what databases refuse in words."""
+    """One transaction, and in words what databases refuse and views cannot do."""
     try:
         with contended(), transaction.atomic(using=using):
             yield
+    except NoReverseMatch as error:
+        raise ToolError(
+            "Nothing was saved: the admin is not among the URLs of this site. Tell the person."
+        ) from error
     except IntegrityError as error:
         raise ToolError(
             "Nothing was saved: the database refuses this beside the records that are there. "

@@ -246,6 +246,14 @@ def test_a_long_text_is_stored_whole(client, thing):
     assert thing.note == f"{text}end"
 
 
+def test_an_admin_without_urls_is_told_as_such(client, tags, settings):
+    settings.ROOT_URLCONF = "mcp_django.urls"
+
+    answer = update(client, tags[0], name="x")
+
+    assert answer.text.startswith("Nothing was saved: the admin is not among the URLs")
+
+
 # What the site or the database refuses
 
 
