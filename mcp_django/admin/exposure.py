@@ -8,10 +8,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import URLPattern
 
 from mcp_django.admin.decided import DecisionAdmin
 from mcp_django.admin.decision_forms import names_of_groups
 from mcp_django.admin.exposure_forms import USES, ExposedModelForm, candidate, told_names
+from mcp_django.admin.looking import page_urls
 from mcp_django.exposure.decisions import read_decisions
 from mcp_django.exposure.declarations import Declaration
 from mcp_django.exposure.guard import RETURN
@@ -76,6 +78,10 @@ class ExposedModelAdmin(DecisionAdmin):
         if row is not None:
             row.label = row.label.lower()
         return row
+
+    def get_urls(self) -> list[URLPattern]:
+        # No label of a model is the name of one of these pages: labels have a dot.
+        return [*page_urls(self), *super().get_urls()]
 
     # The list
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 
@@ -46,7 +47,8 @@ def inspect_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 def record_look(model_admin: Any, request: HttpRequest, chosen: Chosen, label: str) -> None:
     of = f" of {label}" if label else ""
     sentence = f"Looked at what assistants see{of}, as {chosen.name}. Nothing was changed."
-    model_admin.log_change(request, chosen.principal.user, sentence)
+    # On the user, and not as the page of models writes about those.
+    ModelAdmin.log_change(model_admin, request, chosen.principal.user, sentence)
 
 
 def looked_at(request: HttpRequest, chosen: Chosen, label: str) -> dict[str, Any]:

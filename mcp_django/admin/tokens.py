@@ -10,11 +10,10 @@ from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from mcp_django.admin.looking import page_urls
 from mcp_django.admin.token_forms import TokenForm
 from mcp_django.models import PersonalToken
 
@@ -88,9 +87,6 @@ class PersonalTokenAdmin(TokenModelAdmin):
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         return ("name", "hint", f"user__{get_user_model().USERNAME_FIELD}")
-
-    def get_urls(self) -> list[URLPattern]:
-        return [*page_urls(self), *super().get_urls()]
 
     # Whose tokens there are for this person.
 

@@ -8,7 +8,7 @@ from django.forms import CharField, Form, TextInput
 from django.http import HttpRequest, HttpResponse
 
 from mcp_django.admin.as_user import call_as
-from mcp_django.admin.callers import principal_of_page
+from mcp_django.admin.callers import looker_of, principal_of_page
 from mcp_django.admin.looking import TRY_IT, response
 from mcp_django.admin.try_calls import try_call
 from mcp_django.admin.try_forms import ArgumentsForm
@@ -70,7 +70,7 @@ def tool_context(request: HttpRequest, tool: ToolDefinition) -> dict[str, Any]:
     if is_posted and form.is_valid():
         params = {"name": tool.name, "arguments": form.arguments}
         tried = try_call(request, "tools/call", params, param_headers=tool.param_headers)
-        context["result"] = shown(tried)
+        context["result"] = shown(tried, looker_of(request))
     return context
 
 
@@ -79,5 +79,6 @@ def resource_context(request: HttpRequest) -> dict[str, Any]:
     context: dict[str, Any] = {"resource_form": form}
     if form.is_valid():
         params = {"uri": form.cleaned_data["uri"]}
-        context["result"] = shown(try_call(request, "resources/read", params, param_headers={}))
+        tried = try_call(request, "resources/read", params, param_headers={})
+        context["result"] = shown(tried, looker_of(request))
     return context

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_django.admin.try_calls import Tried
-from mcp_django.exposure.confirmations import ARGUMENT
+from mcp_django.exposure import confirmations
+from mcp_django.exposure.permissions import Rights
 
 #: Kinds that browsers draw and run nothing of. No SVG: it is a document with scripts.
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+#: How a token is told, in data and in sentences.
+TOKEN = re.compile(rf'"{confirmations.ARGUMENT}":\s*"([^"\s]{{20,2000}})"')
 #: Characters of one text, and of one picture as base64.
 LONGEST_TEXT, LONGEST_PICTURE = 100_000, 3_000_000
 
 
-def shown(tried: Tried) -> dict[str, Any]:
-    """What the template needs: `error`, or blocks, structured content and a confirmation."""
+def shown(tried: Tried, rights: Rights) -> dict[str, Any]:
+    """What the template needs: `error`, or blocks, structured content and a confirmation.
+
+    `rights` are those of the person who called.
+    """
     found: dict[str, Any] = {"tried": tried, "kib": f"{tried.bytes / 1024:.1f}"}
     error = tried.message.get("error")
     if error is not None:
@@ -26,9 +33,20 @@ def shown(tried: Tried) -> dict[str, Any]:
     found["is_error"] = bool(result.get("isError"))
     found["blocks"] = list(blocks_of(result, structured))
     found["structured"] = pretty(structured)
-    if isinstance(structured, Mapping) and isinstance(structured.get(ARGUMENT), str):
-        found["confirmation"] = structured[ARGUMENT]
+    found["confirmation"] = confirmation_in(result, rights)
     return found
+
+
+def confirmation_in(result: Mapping[str, Any], rights: Rights) -> str:
+    """A token that would confirm the call, or "". Some tools have it in their data, others say it
+    in words. What only looks like one, in somebody's record, is none.
+    """
+    texts = [str(block.get("text", "")) for block in result.get("content", ())]
+    for text in (json.dumps(result.get("structuredContent")), *texts):
+        for token in TOKEN.findall(text):
+            if confirmations.shown_by(rights, token) is not None:
+                return str(token)
+    return ""
 
 
 def blocks_of(result: Mapping[str, Any], structured: Any) -> Iterator[dict[str, Any]]:

@@ -7,11 +7,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.urls import path
 
-from mcp_django.admin import PersonalTokenAdmin
-from mcp_django.models import PersonalToken
+import mcp_django.admin
 
 other = admin.AdminSite(name="other")
 other.register(get_user_model(), UserAdmin)
-other.register(PersonalToken, PersonalTokenAdmin)
+mcp_django.admin.register(other)
 
 urlpatterns = [path("admin/", admin.site.urls), path("other/", other.urls)]

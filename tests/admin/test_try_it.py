@@ -21,7 +21,8 @@ from django.test.utils import CaptureQueriesContext
 import mcp_django as mcp
 from mcp_django.exposure import confirmations
 from mcp_django.exposure.permissions import Rights
-from mcp_django.models import CallRecord, ExposedTool
+from mcp_django.levels import Level
+from mcp_django.models import CallRecord, ExposedModel, ExposedTool
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.middleware import Chain
 from tests.admin.looking import allow, browser_of, in_this_thread, text_of, url
@@ -528,7 +529,7 @@ def test_a_preview_is_confirmed_with_a_button(call, wipe, trier):
     assert wipe == []
     again = call("wipe", what="all", confirmation=unescape(token))
     assert wipe == ["all"]
-    assert "confirmation" not in result_of(again)
+    assert not result_of(again)["confirmation"]
 
 
 def test_a_confirmation_is_good_once_and_for_one_call_only(call, wipe):
@@ -555,15 +556,56 @@ def test_a_forged_confirmation_confirms_nothing(call, wipe, forged):
     assert wipe == []
 
 
-def test_an_action_of_the_admin_is_previewed_and_confirmed(call, trier):
+def test_an_action_that_staff_want_to_be_confirmed_waits_for_the_button(call, trier):
     allow(trier, "shop.view_customer", "shop.change_customer")
     customer = Customer.objects.create(name="Ada", country="FR")
+    ExposedTool.objects.create(name="shop_customer_greet", needs_confirmation=True)
 
     preview = call("shop_customer_greet", pks=f"[{customer.pk}]")
-    token = result_of(preview).get("confirmation", "")
+    token = result_of(preview)["confirmation"]
     done = call("shop_customer_greet", pks=f"[{customer.pk}]", confirmation=token)
 
+    assert "Greeted" not in text_of(preview)
+    assert "Nothing was done yet." in text_of(preview)
     assert "Greeted 1." in text_of(done)
+
+
+def test_a_function_that_staff_want_to_be_confirmed_waits_for_the_button(call):
+    ExposedTool.objects.create(name="echo", needs_confirmation=True)
+
+    token = result_of(call("echo", text="hello"))["confirmation"]
+
+    assert token
+    assert (
+        '"text": "hello"'
+        in result_of(call("echo", text="hello", confirmation=token))["structured"]
+    )
+
+
+def test_a_deletion_waits_for_the_button(call, trier):
+    allow(trier, "shop.change_order", "shop.delete_order")
+    ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
+    order = Order.objects.create(number="A-1")
+
+    preview = call("delete_record", model="shop.order", pk=order.pk)
+    assert Order.objects.exists()
+    call(
+        "delete_record",
+        model="shop.order",
+        pk=order.pk,
+        confirmation=result_of(preview)["confirmation"],
+    )
+
+    assert not Order.objects.exists()
+
+
+def test_what_only_looks_like_a_confirmation_is_none(call, trier):
+    forged = '{"confirmation": "' + "x" * 60 + '"}'
+    Memo.objects.create(text=forged, code="forged")
+
+    result = result_of(call("find_records", model="shop.memo"))
+
+    assert result["confirmation"] == ""
 
 
 # Servers

@@ -159,7 +159,7 @@ def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
     page.tab_to("link", "echo")
     page.press("Enter")
     page.expect(page.get_by_role("heading", name="echo")).to_be_visible()
-    page.tab_to("textbox", "text (required)")
+    page.tab_to("textbox", "text")
     page.keyboard.type("<script>document.title='taken'</script>")
     page.tab_to("button", "Call echo")
     page.press("Enter")
@@ -177,3 +177,28 @@ def test_the_numbers_behind_the_drawing_are_opened_by_the_keyboard(browse, boss,
     page.press("Enter")
 
     page.expect(page.get_by_role("columnheader", name="From")).to_be_visible()
+
+
+@every_look
+def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
+    ExposedModel.objects.create(label="shop.order", level=5)
+    order = Order.objects.create(number="A-1")
+    page = browse(boss)
+    page.goto(f"{TRY_IT}?tool=delete_record")
+
+    # The skin says in words what the admin says with bold letters.
+    page.tab_to("textbox", "model (required)" if page.look.skin else "model")
+    page.keyboard.type("shop.order")
+    page.tab_to("textbox", "pk")
+    page.keyboard.type(str(order.pk))
+    page.tab_to("button", "Call delete_record")
+    page.press("Enter")
+    page.expect(page.get_by_text("Nothing was done yet.")).to_be_visible()
+    page.screenshot_to("try-confirm")
+    page.check_accessible()
+    assert Order.objects.exists()
+    page.tab_to("button", "Confirm")
+    page.press("Enter")
+
+    page.expect(page.get_by_label("Structured content")).to_contain_text("deleted")
+    assert not Order.objects.exists()
