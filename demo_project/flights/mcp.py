@@ -65,6 +65,7 @@ class AirportExposure(mcp.ModelExposure):
 
 @mcp.register(Flight)
 class FlightExposure(mcp.ModelExposure):
+    level = mcp.Level.WRITE
     description = "One departure. delay_minutes counts from scheduled_departure."
     fields = [
         "id",

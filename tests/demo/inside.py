@@ -251,6 +251,9 @@ def token_scopes():
     return {token.user.username: token.scopes for token in tokens}
 
 
+WRITES = ("create_record", "update_record", "delete_record")
+
+
 def seen_by_assistant(username):
     """The names of tools, and of the fields of each model, that an assistant gets to see."""
     with transaction.atomic():
@@ -263,6 +266,23 @@ def seen_by_assistant(username):
             fields[label] = sorted(page["records"][0])
         transaction.set_rollback(True)
     return [sorted(tool_names), fields]
+
+
+def gate_by_assistant(username):
+    """The gate of a flight before and after an assistant set it, and what else changed."""
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        flight = Flight.objects.filter(status="scheduled").order_by("pk").first()
+        before = Flight.objects.values().get(pk=flight.pk)
+        names = [tool["name"] for tool in client.list_tools()]
+        if "update_record" in names:
+            client.call_tool(
+                "update_record", model="flights.flight", pk=flight.pk, values={"gate": "Z9"}
+            )
+        after = Flight.objects.values().get(pk=flight.pk)
+        transaction.set_rollback(True)
+    changed = {name: after[name] for name in after if after[name] != before[name]}
+    return {"writes": sorted(name for name in names if name in WRITES), "changed": changed}
 
 
 def prompts_of(username):

@@ -22,6 +22,17 @@ def test_the_dispatcher_s_assistant_may_report_delays(demo):
     assert set(tools) >= {*READING, "report_delay"}
 
 
+def test_the_dispatcher_s_assistant_changes_the_gate_of_a_flight_and_nothing_else(demo):
+    found = demo.ask("gate_by_assistant", "dispatcher")
+
+    assert "update_record" in found["writes"]
+    assert found["changed"] == {"gate": "Z9"}
+
+
+def test_the_analyst_s_assistant_has_no_tool_that_changes_records(demo):
+    assert demo.ask("gate_by_assistant", "analyst") == {"writes": [], "changed": {}}
+
+
 def test_the_dispatcher_s_prompts_are_about_the_shift(demo):
     found = demo.ask("prompts_of", "dispatcher")
 
