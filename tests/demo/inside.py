@@ -272,14 +272,14 @@ def gate_by_assistant(username):
     """The gate of a flight before and after an assistant set it, and what else changed."""
     with transaction.atomic():
         client = AssistantClient(user=User.objects.get(username=username))
-        flight = Flight.objects.filter(status="scheduled").order_by("pk").first()
-        before = Flight.objects.values().get(pk=flight.pk)
+        flight = models.Flight.objects.filter(status="scheduled").order_by("pk").first()
+        before = models.Flight.objects.values().get(pk=flight.pk)
         names = [tool["name"] for tool in client.list_tools()]
         if "update_record" in names:
             client.call_tool(
                 "update_record", model="flights.flight", pk=flight.pk, values={"gate": "Z9"}
             )
-        after = Flight.objects.values().get(pk=flight.pk)
+        after = models.Flight.objects.values().get(pk=flight.pk)
         transaction.set_rollback(True)
     changed = {name: after[name] for name in after if after[name] != before[name]}
     return {"writes": sorted(name for name in names if name in WRITES), "changed": changed}
