@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -10,7 +10,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError
+from django.db import IntegrityError, router, transaction
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -60,14 +60,19 @@ class DecisionAdmin(AnyModelAdmin):
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
         """The row of a key, or a new one where code has such a thing. The log has keys, too."""
-        if object_id.isdecimal():
-            return super().get_object(request, object_id, from_field)
-        if "\x00" in object_id:
+        key = object_id
+        if key.isdecimal():
+            found = super().get_object(request, object_id, from_field)
+            key = "" if found is None else getattr(found, self.key)
+        if "\x00" in key:
             return None  # no database takes it
         rows = self.get_queryset(request).filter(server=DEFAULT_SERVER)
-        row = rows.filter(**{f"{self.key}__iexact": object_id}).first()
-        if row is None and self.exists(object_id):
-            return self.model(**{self.key: object_id})
+        if request.method == "POST" and transaction.get_connection(rows.db).in_atomic_block:
+            # Whoever saves second waits, and then learns what the first one saved.
+            rows = rows.using(router.db_for_write(self.model)).select_for_update()
+        row = rows.filter(**{f"{self.key}__iexact": key}).first()
+        if row is None and self.exists(key):
+            return self.model(**{self.key: key})
         return row
 
     def changelist_view(
@@ -152,6 +157,19 @@ class DecisionAdmin(AnyModelAdmin):
             args=(quote(key),),
             current_app=self.admin_site.name,
         )
+
+
+def told_fields(form: Any, words: Iterable[str]) -> list[Callable[[Any], str]]:
+    """Read-only fields for people who may only look, with the words of the log."""
+
+    def made(word: str) -> Callable[[Any], str]:
+        @admin.display(description=word)
+        def told(row: Any) -> str:
+            return str(form(instance=row).told_before[word])
+
+        return told
+
+    return [made(word) for word in words]
 
 
 def told_changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:

@@ -10,9 +10,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from mcp_django.admin.decided import DecisionAdmin
+from mcp_django.admin.decided import DecisionAdmin, told_fields
 from mcp_django.admin.decision_forms import names_of_groups
-from mcp_django.admin.exposure_forms import USES, ExposedModelForm, candidate, told_names
+from mcp_django.admin.exposure_forms import USES, ExposedModelForm, candidate
 from mcp_django.admin.looking import page_urls
 from mcp_django.exposure.decisions import read_decisions
 from mcp_django.exposure.declarations import Declaration
@@ -31,6 +31,12 @@ REASONS = {
     "waiting": "Waits for staff",
     "gone": "Not in code any more",
 }
+
+#: What people read who may only look.
+TOLD = told_fields(
+    ExposedModelForm,
+    ("level", "groups", "notes", *(title.lower() for _, title in USES.values())),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +145,7 @@ class ExposedModelAdmin(DecisionAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if not self.has_change_permission(request, obj):
-            return [
-                (None, {"fields": ["about", "told_level", "told_groups", "notes"]}),
-                ("Fields", {"fields": [f"told_{name}" for name in USES]}),
-            ]
+            return [(None, {"fields": ["about", *TOLD]})]
         if candidate(obj.label) is None:
             return [(None, {"fields": ["about", "reset", "based_on"]})]
         return [
@@ -152,8 +155,7 @@ class ExposedModelAdmin(DecisionAdmin):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        told = [f"told_{name}" for name in USES]
-        return ["about", "told_level", "told_groups", *told]
+        return ["about", *TOLD]
 
     @admin.display(description="model")
     def about(self, row: ExposedModel) -> str:
@@ -164,33 +166,6 @@ class ExposedModelAdmin(DecisionAdmin):
         most = code.highest_level.label.partition(":")[0]
         name = code.model._meta.verbose_name
         return f"{row.label} ({name}). {opened}. Code allows at most: {most}."
-
-    @admin.display(description="level")
-    def told_level(self, row: ExposedModel) -> str:
-        return self._told(row)["level"]
-
-    @admin.display(description="groups")
-    def told_groups(self, row: ExposedModel) -> str:
-        return self._told(row)["groups"]
-
-    @admin.display(description="shown")
-    def told_fields(self, row: ExposedModel) -> str:
-        return told_names(row.fields)
-
-    @admin.display(description="filter")
-    def told_filter_fields(self, row: ExposedModel) -> str:
-        return told_names(row.filter_fields)
-
-    @admin.display(description="order")
-    def told_order_fields(self, row: ExposedModel) -> str:
-        return told_names(row.order_fields)
-
-    @admin.display(description="group")
-    def told_group_fields(self, row: ExposedModel) -> str:
-        return told_names(row.group_fields)
-
-    def _told(self, row: ExposedModel) -> dict[str, str]:
-        return ExposedModelForm(instance=row).told_before
 
 
 def audience(row: ExposedModel | None, found: ModelExposure | None) -> str:

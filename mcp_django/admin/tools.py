@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from mcp_django.admin.decided import DecisionAdmin
+from mcp_django.admin.decided import DecisionAdmin, told_fields
 from mcp_django.admin.decision_forms import names_of_groups
 from mcp_django.admin.known_tools import SOURCES, KnownTool, known_tools
 from mcp_django.admin.tool_forms import ExposedToolForm
@@ -21,16 +21,10 @@ from mcp_django.models import ExposedTool
 from mcp_django.principal import DEFAULT_SERVER
 
 STATES = {"on": "On", "off": "Off", "gone": "Not in code any more"}
-#: What people read who may only look, by the words of the log.
-TOLD = {
-    "told_state": "state",
-    "told_title": "title",
-    "told_description": "description",
-    "told_stricter": "stricter",
-    "told_confirmation": "confirmation",
-    "told_limit": "calls per minute",
-    "told_groups": "groups",
-}
+TOLD = told_fields(
+    ExposedToolForm,
+    ("state", "title", "description", "stricter", "confirmation", "calls per minute", "groups"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,18 +139,6 @@ class ExposedToolAdmin(DecisionAdmin):
         of = f" of {tool.label}" if tool.label else ""
         asks = " It asks for a confirmation by itself." if tool.confirms_itself else ""
         return f"{row.name}. {SOURCES[tool.source]}{of}. {tool.definition.description}{asks}"
-
-
-def told_method(word: str) -> Any:
-    @admin.display(description=word)
-    def told(self: Any, row: ExposedTool) -> str:
-        return ExposedToolForm(instance=row).told_before[word]
-
-    return told
-
-
-for _name, _word in TOLD.items():
-    setattr(ExposedToolAdmin, _name, told_method(_word))
 
 
 def annotation_of(tool: KnownTool, row: ExposedTool | None) -> str:

@@ -12,6 +12,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError, Unconfirmed
 from mcp_django.exposure import confirmations
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.questions import Conversation
 from mcp_django.exposure.tools import Tool
 
 ASKED = (
@@ -19,6 +20,7 @@ ASKED = (
     "It would be called with these arguments:\n\n{arguments}\n\nShow this to the person. Only if "
     'they agree, call {tool} again with the same arguments and "{argument}": "{token}".'
 )
+AGREE = "Call {tool} with these arguments?\n\n{arguments}"
 #: Characters of the arguments that are shown.
 LONGEST_SHOWN = 2000
 #: What was shown is the call itself, of which a confirmation holds a digest already.
@@ -45,8 +47,9 @@ def is_asking(tool: Tool) -> bool:
 def confirmed(
     context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The arguments to run the tool with. Raises Unconfirmed, with the token to come back with,
-    and ToolError for one that is not good.
+    """The arguments to run the tool with. Raises InputNeeded where the client can ask its person,
+    else Unconfirmed with a token to come back with, and ToolError for one that is not good or
+    for a person who does not agree.
     """
     if confirms_itself(tool):
         return arguments
@@ -66,6 +69,19 @@ def confirmed(
         if confirmations.shown_by(rights, token) is not None and not is_ours:
             return arguments
     call: dict[str, Any] = {"tool": tool.name, "arguments": bare, "digest": SHOWN}
+    # One that asks has a conversation of its own, and a call has one.
+    if token is None and context.can_ask and not is_asking(tool):
+        conversation = Conversation(
+            context,
+            rights,
+            method="tools/call",
+            name=tool.name,
+            arguments=arguments,
+            is_single_use=True,
+        )
+        text = AGREE.format(tool=tool.name, arguments=shown(bare))
+        conversation.confirm(text, key=confirmations.ARGUMENT, digest=SHOWN)
+        return bare
     if token is None:
         raise Unconfirmed(
             ASKED.format(

@@ -136,3 +136,18 @@ def test_what_staff_write_runs_no_script(browse, boss):
     ):
         page.goto(url)
         assert page.locator("img[src=x]").count() == 0
+
+
+def test_people_who_may_only_look_have_pages_for_everybody_too(browse, make_user):
+    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES, fields=["id"])
+    looker = make_user("looker", "view_exposedmodel", "view_exposedtool", is_staff=True)
+    page = browse(looker)
+
+    for name, url in (
+        ("model-looker", page_of("shop.order")),
+        ("tool-looker", reverse("admin:mcp_django_exposedtool_change", args=["echo"])),
+    ):
+        page.goto(url)
+        page.screenshot_to(name)
+        page.check_accessible()
+        assert page.get_by_role("button", name="Save").count() == 0

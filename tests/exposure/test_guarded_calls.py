@@ -8,7 +8,7 @@ import pytest
 
 import mcp_django as mcp
 from mcp_django.models import ExposedModel, ExposedTool, SpentConfirmation
-from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
 from tests.clients import CheckedClient
 from tests.shop.models import Customer
 
@@ -238,3 +238,59 @@ def test_answers_that_nobody_asked_for_confirm_nothing(staff, asking):
 
     assert without["isError"]
     assert asking == []
+
+
+def agreeing(user, *, agrees=True):
+    return Client(user=user, answers={"confirmation": {"confirm": agrees}})
+
+
+def test_a_client_that_can_ask_its_person_does(staff, notes):
+    guard("note")
+    client = agreeing(staff)
+
+    done = client.call_tool("note", text="Hello")
+
+    assert done.text == "Written."
+    assert "Hello" in str(client.questions)
+    assert notes == ["Hello"]
+
+
+def test_a_person_who_does_not_agree_is_obeyed(staff, notes):
+    guard("note")
+
+    for client in (
+        agreeing(staff, agrees=False),
+        Client(user=staff, answers={"confirmation": DECLINE}),
+        Client(user=staff, answers={"confirmation": CANCEL}),
+    ):
+        assert client.call_tool("note", text="a").is_error
+    assert notes == []
+
+
+def test_an_answer_counts_once_and_for_the_call_that_was_shown(staff, notes):
+    guard("note")
+    client = agreeing(staff)
+    call = {"name": "note", "arguments": {"text": "a"}}
+    (asked,) = client.send("tools/call", call)
+    answers = {"confirmation": {"action": "accept", "content": {"confirm": True}}}
+    again = {"inputResponses": answers, "requestState": asked["result"]["requestState"]}
+
+    with pytest.raises(ProtocolFailure):
+        client.send("tools/call", {"name": "note", "arguments": {"text": "b"}, **again})
+    (done,) = client.send("tools/call", {**call, **again})
+    (twice,) = client.send("tools/call", {**call, **again})
+
+    assert done["result"]["content"][0]["text"] == "Written."
+    assert twice["result"]["isError"]
+    assert notes == ["a"]
+
+
+def test_an_answer_without_a_question_confirms_nothing(staff, notes):
+    guard("note")
+    answers = {"confirmation": {"action": "accept", "content": {"confirm": True}}}
+    call = {"name": "note", "arguments": {"text": "a"}, "inputResponses": answers}
+
+    (asked,) = agreeing(staff).send("tools/call", call)
+
+    assert asked["result"]["resultType"] == "input_required"
+    assert notes == []

@@ -1,0 +1,39 @@
+"""Two people who decide about one thing in the same moment."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client as Browser
+from django.urls import reverse
+
+from mcp_django.models import ExposedModel
+from tests.exposure.races import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGE = reverse("admin:mcp_django_exposedmodel_change", args=["shop.order"])
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_of_them_decides_and_the_other_is_told(make_user, is_first):
+    if not is_first:
+        ExposedModel.objects.create(label="shop.order", notes="Seven")
+    browsers, forms = [], []
+    for number in range(2):
+        browser = Browser()
+        browser.force_login(make_user(f"boss{number}", is_staff=True, is_superuser=True))
+        form = browser.get(PAGE).context["adminform"].form
+        codes = {f"uses-{name}-code": "1" for name in form.fields["uses"].initial}
+        browsers.append(browser)
+        forms.append({"level": number + 1, "based_on": form["based_on"].value(), **codes})
+
+    pages = together(
+        lambda number: browsers[number].post(PAGE, forms[number], follow=True).content.decode()
+    )
+
+    told = [page for page in pages if "was changed successfully" in page]
+    refused = [page for page in pages if "Somebody else" in page]
+    assert (len(told), len(refused)) == (1, 1)
+    assert ExposedModel.objects.get().level == pages.index(told[0]) + 1
+    assert LogEntry.objects.count() == 1
