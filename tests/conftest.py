@@ -50,11 +50,17 @@ def revision(request):
 
 @pytest.fixture
 def make_user(django_user_model):
-    """Users by name, with the codenames of their permissions."""
+    """Users by name, with the codenames of their permissions. "view_user" is about this site's."""
+    of_users = {f"{verb}_user" for verb in ("view", "add", "change", "delete")}
+
+    def named(codename):
+        name = django_user_model._meta.model_name
+        return f"{codename[:-4]}{name}" if codename in of_users else codename
 
     def make(name="ada", *codenames, **attributes):
         user = django_user_model.objects.create_user(name, **attributes)
-        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        names = [named(one) for one in codenames]
+        user.user_permissions.set(Permission.objects.filter(codename__in=names))
         return user
 
     return make

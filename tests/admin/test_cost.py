@@ -122,7 +122,7 @@ def test_five_hundred_tools_are_measured_page_by_page(
 ):
     add_tools(500)
 
-    with django_assert_max_num_queries(40):
+    with django_assert_max_num_queries(45):
         response = browser_of(keeper).get(url("cost"))
 
     assert len(response.context["cost"].tools) > 500
