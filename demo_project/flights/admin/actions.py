@@ -90,7 +90,7 @@ class FlightActions(admin.ModelAdmin):
             )
         return response
 
-    passenger_manifest.mcp_read_only = True
+    passenger_manifest.mcp_read_only = True  # type: ignore[attr-defined]  # as Django's own
 
     @admin.action(description="Notify passengers by e-mail", permissions=["notify"])
     def notify_passengers(self, request: HttpRequest, flights: QuerySet[Flight]) -> None:
