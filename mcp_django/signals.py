@@ -14,10 +14,10 @@ from __future__ import annotations
 from django.dispatch import Signal
 
 #: A tool was called and done, failed or crashed: see `record.outcome`.
-tool_called = Signal()
+tool_called = Signal(use_caching=True)
 #: The contents of a resource were read.
-resource_read = Signal()
+resource_read = Signal(use_caching=True)
 #: A prompt was rendered.
-prompt_rendered = Signal()
+prompt_rendered = Signal(use_caching=True)
 #: A call was refused: the thing is not there for this caller, or a limit was reached.
-call_denied = Signal()
+call_denied = Signal(use_caching=True)

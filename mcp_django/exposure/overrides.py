@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
-from weakref import WeakKeyDictionary
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
@@ -148,22 +147,20 @@ def names_of(model: type[Model], path: str) -> Names:
         return tuple(path.split("__"))
 
 
-class KeptExposures:
-    """The exposures in force, by registry: made again when code or a row changed."""
+_lock = threading.Lock()
 
-    def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[Registry, Kept] = WeakKeyDictionary()
-        self._lock = threading.Lock()
 
-    def get(self, registry: Registry, server: str) -> Exposed:
-        candidates, decided = registry.candidates, decisions(server)
-        with self._lock:
-            kept = self._kept.get(registry)
+def exposed_by(registry: Registry, server: str) -> Exposed:
+    """The exposures in force, kept with the registry until code or a row changes."""
+    candidates, decided = registry.candidates, decisions(server)
+    kept: Kept | None = registry.in_force
+    if kept is None or kept[0] is not candidates or kept[1].decisions is not decided:
+        with _lock:
+            kept = registry.in_force
             before = kept[1] if kept is not None and kept[0] is candidates else None
-            if before is None or before.decisions is not decided:
-                before = Exposed(candidates, decided, before=before)
-                self._kept[registry] = candidates, before
-            return before
-
-
-exposed_by = KeptExposures().get
+            if kept is None or before is None or before.decisions is not decided:
+                kept = registry.in_force = (
+                    candidates,
+                    Exposed(candidates, decided, before=before),
+                )
+    return kept[1]

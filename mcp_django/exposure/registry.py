@@ -36,6 +36,8 @@ class Registry:
         self.prompt_files = prompt_files
         self._resources: dict[str, CodeResource] = {}
         self._candidates: dict[type[Model], ModelExposure] | None = None
+        #: What `overrides.exposed_by` made of the candidates, for it alone.
+        self.in_force: Any = None
         self._lock = threading.RLock()
 
     # Registration: called by `mcp.py` modules.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from django.apps import apps
@@ -111,23 +112,32 @@ class Recording:
             method = METHODS.get(self.request.method)
             # Who says hello learns nothing about anybody, and some clients say it all the time.
             if method is None or not method.is_constant or outcome is not Outcome.DONE:
-                self._keep(outcome, self._entry(outcome, size, correlation_id))
+                self._keep(outcome, size, correlation_id)
         except Exception:
             logger.exception("A call could not be recorded.")
 
-    def _keep(self, outcome: Outcome, entry: Entry) -> None:
-        if get_config().audit:
+    def _keep(self, outcome: Outcome, size: int, correlation_id: str) -> None:
+        signal, is_kept = self._signal(outcome), get_config().audit
+        is_logged = calls_logger.isEnabledFor(logging.INFO)
+        if not (is_kept or is_logged or signal is not None):
+            return
+        entry = self._entry(outcome, size, correlation_id)
+        if is_kept:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
             records.put(entry, wait=self.context.facts.may_write or outcome in DENIALS)
-        if calls_logger.isEnabledFor(logging.INFO):
+        if is_logged:
             log(entry)
+        if signal is not None:
+            signal.send_robust(CallRecord, record=entry.record(), context=self.context)
+
+    def _signal(self, outcome: Outcome) -> Signal | None:
+        """What is sent of such an end, if anybody listens."""
         signal, outcomes = SIGNALS.get(self.request.method, (None, frozenset()))
         if outcome in DENIALS:
             signal = signals.call_denied
         elif outcome not in outcomes:
-            return
-        if signal is not None and signal.has_listeners(CallRecord):
-            signal.send_robust(CallRecord, record=entry.record(), context=self.context)
+            return None
+        return signal if signal is not None and signal.has_listeners(CallRecord) else None
 
     def _entry(self, outcome: Outcome, size: int, correlation_id: str) -> Entry:
         context, request = self.context, self.request
@@ -164,9 +174,16 @@ def client_line(context: CallContext) -> str:
     name, version = context.client.get("name"), context.client.get("version")
     if not isinstance(name, str) or not name:
         return line(context.principal.client, LONGEST_CLIENT)
-    if not isinstance(version, str):
+    # Cut before it is remembered.
+    shown = version[:LONGEST_CLIENT] if isinstance(version, str) else None
+    return name_line(name[: LONGEST_CLIENT + 1], shown)
+
+
+@lru_cache(maxsize=256)
+def name_line(name: str, version: str | None) -> str:
+    if version is None:
         return line(name, LONGEST_CLIENT)
-    return line(f"{line(name, LONGEST_NAME)} {version[:LONGEST_CLIENT]}", LONGEST_CLIENT)
+    return line(f"{line(name, LONGEST_NAME)} {version}", LONGEST_CLIENT)
 
 
 def target_of(request: Request) -> str:

@@ -255,6 +255,7 @@ class Migration(migrations.Migration):
                     "user",
                     models.ForeignKey(
                         db_constraint=False,
+                        db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -266,7 +267,7 @@ class Migration(migrations.Migration):
                 "ordering": ("-at", "-pk"),
                 "indexes": [
                     models.Index(fields=["at"], name="mcp_call_at"),
-                    models.Index(fields=["principal", "at"], name="mcp_call_principal"),
+                    models.Index(fields=["user", "at"], name="mcp_call_user"),
                 ],
             },
         ),

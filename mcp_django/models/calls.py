@@ -57,6 +57,7 @@ class CallRecord(Model):
         on_delete=SET_NULL,
         related_name="+",
         db_constraint=False,
+        db_index=False,  # the index below begins with it
     )
     #: As the client calls itself.
     client = CharField(max_length=100, blank=True)
@@ -75,7 +76,7 @@ class CallRecord(Model):
         ordering = ("-at", "-pk")
         indexes = [
             Index(fields=["at"], name="mcp_call_at"),
-            Index(fields=["principal", "at"], name="mcp_call_principal"),
+            Index(fields=["user", "at"], name="mcp_call_user"),
         ]
 
     def __str__(self) -> str:
