@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -147,20 +146,12 @@ def names_of(model: type[Model], path: str) -> Names:
         return tuple(path.split("__"))
 
 
-_lock = threading.Lock()
-
-
 def exposed_by(registry: Registry, server: str) -> Exposed:
     """The exposures in force, kept with the registry until code or a row changes."""
     candidates, decided = registry.candidates, decisions(server)
     kept: Kept | None = registry.in_force
     if kept is None or kept[0] is not candidates or kept[1].decisions is not decided:
-        with _lock:
-            kept = registry.in_force
-            before = kept[1] if kept is not None and kept[0] is candidates else None
-            if kept is None or before is None or before.decisions is not decided:
-                kept = registry.in_force = (
-                    candidates,
-                    Exposed(candidates, decided, before=before),
-                )
+        before = kept[1] if kept is not None and kept[0] is candidates else None
+        # Two threads may do this at once: then one of them has worked for nothing.
+        kept = registry.in_force = candidates, Exposed(candidates, decided, before=before)
     return kept[1]

@@ -570,3 +570,12 @@ def test_an_async_tool_has_one_end_whoever_tells_it_first(staff, add_tool):
     assert before == 0
     assert b"done" in final.body
     assert [one.outcome for one in gathered.entries] == ["done"]
+
+
+def test_where_nobody_asks_nothing_is_kept(client, settings, caplog):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT": False}
+    caplog.set_level(logging.WARNING, logger="mcp_django.calls")
+
+    client.call_tool("echo", text="a")
+
+    assert not CallRecord.objects.exists()
