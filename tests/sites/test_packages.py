@@ -97,3 +97,48 @@ def test_a_superuser_creates_what_guardian_guards(client):
     made = call(client, "create_record", "guarded", values={"name": "a"})
 
     assert Guarded.objects.get(pk=made["pk"]).name == "a"
+
+
+def grow(client, model, *rows):
+    """Run the action, with what confirms it where that is asked for."""
+    name, pks = f"parcels_{model}_grow", [one.pk for one in rows]
+    answer = client.call_tool(name, pks=pks)
+    asked = answer.structured or {}
+    if "confirmation" in asked:
+        answer = client.call_tool(name, pks=pks, confirmation=asked["confirmation"])
+    return answer
+
+
+def test_an_action_is_one_version_of_reversion(client, boss):
+    one = Versioned.objects.create(name="a")
+
+    assert "Grew 1." in grow(client, "versioned", one).text
+
+    (version,) = Version.objects.get_for_object(one)
+    assert version.field_dict["size"] == 1
+    assert version.revision.user == boss
+
+
+def test_an_action_is_one_row_of_simple_history_with_its_user(client, boss):
+    one = Tracked.objects.create(name="a")
+
+    assert "Grew 1." in grow(client, "tracked", one).text
+
+    last = Tracked.history.order_by("history_id").last()
+    assert (last.history_type, last.size, last.history_user_id) == ("~", 1, boss.pk)
+
+
+def test_an_action_reaches_no_object_that_guardian_hides(make_user):
+    clerk = make_user("clerk", is_staff=True)
+    mine, hidden = (Guarded.objects.create(name=name) for name in ("mine", "hidden"))
+    for verb in ("view", "change"):
+        assign_perm(f"parcels.{verb}_guarded", clerk, mine)
+    client = CheckedClient(user=clerk)
+
+    both = grow(client, "guarded", mine, hidden)
+
+    assert both.is_error
+    assert f"{hidden.pk}" in both.text
+    assert set(Guarded.objects.values_list("size", flat=True)) == {0}
+    assert "Grew 1." in grow(client, "guarded", mine).text
+    assert dict(Guarded.objects.values_list("name", "size")) == {"mine": 1, "hidden": 0}

@@ -9,9 +9,19 @@ from simple_history.admin import SimpleHistoryAdmin
 from tests.sites.parcels.models import Guarded, Tracked, Versioned
 
 
+@admin.action(permissions=["change"])
+def grow(modeladmin, request, queryset):
+    for one in queryset:
+        one.size += 1
+        one.save()
+    modeladmin.message_user(request, f"Grew {len(queryset)}.")
+
+
 @admin.register(Guarded)
 class GuardedAdmin(GuardedModelAdmin):
     """As the documentation of django-guardian has it: each right is asked of the object."""
+
+    actions = [grow]
 
     def get_queryset(self, request):
         rows = super().get_queryset(request)
@@ -33,5 +43,11 @@ class GuardedAdmin(GuardedModelAdmin):
         return self.has_permission_of(request, obj, "delete")
 
 
-admin.site.register(Versioned, VersionAdmin)
-admin.site.register(Tracked, SimpleHistoryAdmin)
+@admin.register(Versioned)
+class VersionedAdmin(VersionAdmin):
+    actions = [grow]
+
+
+@admin.register(Tracked)
+class TrackedAdmin(SimpleHistoryAdmin):
+    actions = [grow]
