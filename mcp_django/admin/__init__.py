@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from mcp_django.admin.calls import CallRecordAdmin
+from mcp_django.admin.exposed_prompts import ExposedPromptAdmin
 from mcp_django.admin.exposure import ExposedModelAdmin
 from mcp_django.admin.prompts import PromptTemplateAdmin
 from mcp_django.admin.server import ServerSettingsAdmin, UserRestrictionAdmin
@@ -13,6 +14,7 @@ from mcp_django.admin.tools import ExposedToolAdmin
 from mcp_django.models import (
     CallRecord,
     ExposedModel,
+    ExposedPrompt,
     ExposedTool,
     PersonalToken,
     PromptTemplate,
@@ -23,6 +25,7 @@ from mcp_django.models import (
 __all__ = [
     "CallRecordAdmin",
     "ExposedModelAdmin",
+    "ExposedPromptAdmin",
     "ExposedToolAdmin",
     "PersonalTokenAdmin",
     "PromptTemplateAdmin",
@@ -39,6 +42,7 @@ def register(site: admin.AdminSite) -> None:
     """
     site.register(CallRecord, CallRecordAdmin)
     site.register(ExposedModel, ExposedModelAdmin)
+    site.register(ExposedPrompt, ExposedPromptAdmin)
     site.register(ExposedTool, ExposedToolAdmin)
     site.register(PersonalToken, PersonalTokenAdmin)
     site.register(PromptTemplate, PromptTemplateAdmin)

@@ -11,7 +11,13 @@ from django.db import Error, connections, router, transaction
 
 from mcp_django.exposure.generation import Mark, known_mark, mark
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel, ExposedTool, ServerSettings, UserRestriction
+from mcp_django.models import (
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    ServerSettings,
+    UserRestriction,
+)
 from mcp_django.principal import DEFAULT_SERVER
 
 
@@ -43,11 +49,22 @@ class ToolDecision:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptDecision:
+    """One row about a prompt of code or of a file. What is empty or None is as it is there."""
+
+    enabled: bool | None = None
+    title: str = ""
+    description: str = ""
+    groups: frozenset[Any] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decisions:
     """All rows about one server. By label, by name."""
 
     models: Mapping[str, ModelDecision] = field(default_factory=dict)
     tools: Mapping[str, ToolDecision] = field(default_factory=dict)
+    prompts: Mapping[str, PromptDecision] = field(default_factory=dict)
     instructions: str = ""
     read_only: bool = False
     #: Keys of users whose assistants may change nothing.
@@ -114,11 +131,13 @@ def read_decisions(server: str) -> Decisions:
 def read_rows(server: str, alias: str) -> Decisions:
     models = ExposedModel.objects.using(alias).filter(server=server).prefetch_related("groups")
     tools = ExposedTool.objects.using(alias).filter(server=server).prefetch_related("groups")
+    prompts = ExposedPrompt.objects.using(alias).filter(server=server).prefetch_related("groups")
     settings = ServerSettings.objects.using(alias).filter(server=server).first()
     users = UserRestriction.objects.using(alias).filter(server=server, read_only=True)
     return Decisions(
         models={row.label.lower(): model_decision(row) for row in models},
         tools={row.name: tool_decision(row) for row in tools},
+        prompts={row.name: prompt_decision(row) for row in prompts},
         instructions="" if settings is None else settings.instructions,
         read_only=settings is not None and settings.read_only,
         read_only_users=frozenset(users.values_list("user_id", flat=True)),
@@ -145,6 +164,15 @@ def tool_decision(row: ExposedTool) -> ToolDecision:
         annotations=tuple(sorted(row.annotations.items())),
         needs_confirmation=row.needs_confirmation,
         calls_per_minute=row.calls_per_minute,
+        groups=frozenset(group.pk for group in row.groups.all()),
+    )
+
+
+def prompt_decision(row: ExposedPrompt) -> PromptDecision:
+    return PromptDecision(
+        enabled=row.enabled,
+        title=row.title,
+        description=row.description,
         groups=frozenset(group.pk for group in row.groups.all()),
     )
 

@@ -11,13 +11,20 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 
 from mcp_django.exposure.generation import bump
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel, ExposedTool, PromptTemplate, PromptVersion
+from mcp_django.models import (
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    PromptTemplate,
+    PromptVersion,
+)
 
 logger = logging.getLogger("mcp_django")
 
 #: How a row is closed that was for some groups only. Without groups it would be for everybody.
 CLOSED: dict[Any, dict[str, Any]] = {
     ExposedModel: {"level": Level.HIDDEN},
+    ExposedPrompt: {"enabled": False},
     ExposedTool: {"enabled": False},
     PromptTemplate: {"enabled": False},
 }

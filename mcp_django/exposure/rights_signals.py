@@ -12,6 +12,7 @@ from django.db.models.signals import m2m_changed, post_delete, post_save
 from mcp_django.exposure.generation import bump
 from mcp_django.models import (
     ExposedModel,
+    ExposedPrompt,
     ExposedTool,
     PersonalToken,
     PromptTemplate,
@@ -20,7 +21,15 @@ from mcp_django.models import (
 )
 
 #: Rows of ours that change what somebody gets. Each belongs to a server.
-OWN = (ExposedModel, ExposedTool, PersonalToken, PromptTemplate, ServerSettings, UserRestriction)
+OWN = (
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    PersonalToken,
+    PromptTemplate,
+    ServerSettings,
+    UserRestriction,
+)
 
 
 def own_changed(*, instance: Any, using: str, **kwargs: Any) -> None:
@@ -47,7 +56,9 @@ def connect() -> None:
             signal.connect(own_changed, sender=own, weak=False, dispatch_uid=uid)
         for model in dict.fromkeys(models_of_rights(get_user_model())):
             signal.connect(row_changed, sender=model, weak=False, dispatch_uid=uid)
-    theirs = [row.groups.field for row in (ExposedModel, ExposedTool, PromptTemplate)]
+    theirs = [
+        row.groups.field for row in (ExposedModel, ExposedPrompt, ExposedTool, PromptTemplate)
+    ]
     for field in (*theirs, *fields_of_rights(get_user_model())):
         m2m_changed.connect(
             members_changed,

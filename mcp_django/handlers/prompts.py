@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.prompt_decisions import definition_of, exists
 from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.stored_prompts import all_prompts, prompt_called
 from mcp_django.exposure.tools import PendingCall
@@ -20,7 +21,7 @@ from mcp_django.protocol.results import ListResult, PromptResult
 def find_prompt(rights: Rights, name: str) -> Prompt:
     """The prompt of this name. Raises NotFound: unknown and forbidden alike."""
     prompt = prompt_called(rights, name)
-    if prompt is None or not prompt.exists_for(rights):
+    if prompt is None or not exists(rights, prompt):
         raise NotFound(f"Unknown prompt: {name[:80]}")
     return prompt
 
@@ -28,7 +29,7 @@ def find_prompt(rights: Rights, name: str) -> Prompt:
 def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     rights = Rights(context.request, context.principal)
     cursor = parse_params("prompts/list", params).cursor
-    found = [one.definition for one in all_prompts(rights) if one.exists_for(rights)]
+    found = [definition_of(rights, one) for one in all_prompts(rights) if exists(rights, one)]
     # Rows come after what the site itself has brought along.
     registered = rights.registry.prompts
     return page(

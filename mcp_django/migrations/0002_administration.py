@@ -372,6 +372,52 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ExposedPrompt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("server", models.CharField(default="default", editable=False, max_length=50)),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "enabled",
+                    models.BooleanField(blank=True, help_text="Unknown: as in code.", null=True),
+                ),
+                (
+                    "title",
+                    models.CharField(blank=True, help_text="Empty: as in code.", max_length=100),
+                ),
+                (
+                    "description",
+                    models.TextField(
+                        blank=True,
+                        help_text="Empty: as in code. People read it.",
+                        max_length=1000,
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Only for these. None: for everybody.",
+                        related_name="+",
+                        to="auth.group",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("name",),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("server", "name"), name="mcp_one_row_per_prompt"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="ExposedTool",
             fields=[
                 (

@@ -3,6 +3,7 @@ from __future__ import annotations
 from mcp_django.models.calls import CallRecord
 from mcp_django.models.exposure import (
     ExposedModel,
+    ExposedPrompt,
     ExposedTool,
     ExposureGeneration,
     ServerSettings,
@@ -15,6 +16,7 @@ from mcp_django.models.tokens import PersonalToken
 __all__ = [
     "CallRecord",
     "ExposedModel",
+    "ExposedPrompt",
     "ExposedTool",
     "ExposureGeneration",
     "IdempotentAnswer",

@@ -121,6 +121,28 @@ class ExposedTool(Model):
         return self.name
 
 
+class ExposedPrompt(Model):
+    """What staff decided about one prompt of code or of a file. Stored ones have fields for it."""
+
+    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    name = CharField(max_length=100)
+    enabled = BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
+    title = CharField(max_length=100, blank=True, help_text="Empty: as in code.")
+    description = TextField(
+        blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. People read it."
+    )
+    groups: ManyToManyField[Group, Group] = ManyToManyField(
+        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+    )
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [UniqueConstraint(fields=["server", "name"], name="mcp_one_row_per_prompt")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ServerSettings(Model):
     """What staff decided about the whole server."""
 

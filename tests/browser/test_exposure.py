@@ -12,6 +12,11 @@ MODELS = reverse("admin:mcp_django_exposedmodel_changelist")
 TOOLS = reverse("admin:mcp_django_exposedtool_changelist")
 
 
+def hello() -> str:
+    """Say hello."""
+    return "Hello"
+
+
 def page_of(label):
     return reverse("admin:mcp_django_exposedmodel_change", args=[label])
 
@@ -59,7 +64,8 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
 
 
 @every_look
-def test_the_pages_about_tools_and_the_server_are_for_everybody(browse, boss):
+def test_the_pages_about_tools_and_the_server_are_for_everybody(browse, boss, add_prompt):
+    add_prompt(hello)
     ExposedTool.objects.create(
         name="echo", title="Parrot", needs_confirmation=True, calls_per_minute=5
     )
@@ -70,6 +76,8 @@ def test_the_pages_about_tools_and_the_server_are_for_everybody(browse, boss):
     for name, url in (
         ("tools", TOOLS),
         ("tool", reverse("admin:mcp_django_exposedtool_change", args=["echo"])),
+        ("prompts", reverse("admin:mcp_django_exposedprompt_changelist")),
+        ("prompt", reverse("admin:mcp_django_exposedprompt_change", args=["hello"])),
         ("server", reverse("admin:mcp_django_serversettings_changelist")),
         ("users", reverse("admin:mcp_django_userrestriction_changelist")),
         ("user", reverse("admin:mcp_django_userrestriction_change", args=[restriction.pk])),

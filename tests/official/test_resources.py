@@ -20,7 +20,8 @@ async def test_definitions_collections_and_records_are_what_the_tools_answer(des
     async with desk.connect(user, era) as assistant:
         for model in await assistant.models():
             definition = await assistant.read(f"django://models/{model}")
-            assert definition == await assistant.call("describe_model", model=model)
+            described = await assistant.call("describe_model", model=model)
+            assert definition == without(described, "writing")
             collection = await assistant.read(f"django://objects/{model}")
             page = await assistant.call("find_records", model=model)
             assert collection["records"] == page["records"]
@@ -28,7 +29,13 @@ async def test_definitions_collections_and_records_are_what_the_tools_answer(des
             assert (collection["next_cursor"] is None) is (page["next_cursor"] is None)
             pk = collection["records"][0]["id"]
             record = await assistant.read(f"django://objects/{model}/{pk}")
-            assert record == await assistant.call("get_record", model=model, pk=pk)
+            found = await assistant.call("get_record", model=model, pk=pk)
+            assert record == without(found, "_version")
+
+
+def without(answer, name):
+    """An answer of a tool but for what only those need who write, which they do with tools."""
+    return {key: value for key, value in answer.items() if key != name}
 
 
 @pytest.mark.asyncio

@@ -1,0 +1,159 @@
+"""What staff decide about prompts of code and of files, in the admin, and what comes of it."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
+from django.urls import reverse
+
+from mcp_django.models import ExposedPrompt
+from mcp_django.testing import Client, ProtocolFailure
+from tests.admin.test_exposed_tools import browser_of, save
+from tests.exposure.stored import make_prompt
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:mcp_django_exposedprompt_changelist")
+
+
+def page_of(name):
+    return reverse("admin:mcp_django_exposedprompt_change", args=[name])
+
+
+@pytest.fixture
+def browser(make_user):
+    return browser_of(make_user("editor", "change_exposedprompt", is_staff=True))
+
+
+@pytest.fixture(autouse=True)
+def _hello(add_prompt):
+    def hello() -> str:
+        """Say hello."""
+        return "Hello"
+
+    add_prompt(hello)
+
+
+def names(client):
+    return {one["name"] for one in client.list_prompts()}
+
+
+def lines(browser, **query):
+    return {one.name: one for one in browser.get(LIST, query).context["lines"]}
+
+
+def test_a_prompt_that_is_switched_off_does_not_exist(browser, client):
+    assert "hello" in names(client)
+
+    assert save(browser, page_of("hello"), enabled="off").status_code == 302
+
+    assert "hello" not in names(client)
+    with pytest.raises(ProtocolFailure, match="Unknown prompt: hello"):
+        client.get_prompt("hello")
+    assert lines(browser)["hello"].state == "off"
+
+
+def test_the_words_of_staff_take_the_place_of_those_of_code(browser, client):
+    save(browser, page_of("hello"), title="Greeting", description="A kind word.")
+
+    (found,) = (one for one in client.list_prompts() if one["name"] == "hello")
+    assert (found["title"], found["description"]) == ("Greeting", "A kind word.")
+    assert lines(browser)["hello"].title == "Greeting"
+
+
+def test_a_prompt_for_a_group_exists_for_its_members_only(browser, client, staff):
+    group = Group.objects.create(name="clerks")
+    save(browser, page_of("hello"), groups=[group.pk])
+    before = names(client)
+
+    staff.groups.add(group)
+
+    assert "hello" not in before
+    assert "hello" in names(client)
+    assert lines(browser)["hello"].groups == "clerks"
+
+
+def test_a_group_that_is_deleted_opens_its_prompt_to_nobody(client):
+    group = Group.objects.create(name="clerks")
+    ExposedPrompt.objects.create(name="hello").groups.add(group)
+
+    group.delete()
+
+    assert ExposedPrompt.objects.get().enabled is False
+    assert "hello" not in names(client)
+
+
+def test_a_decision_says_in_the_log_what_it_was_and_goes_when_it_is_taken_back(browser, client):
+    save(browser, page_of("hello"), enabled="off")
+    save(browser, page_of("hello"), reset="on")
+
+    assert not ExposedPrompt.objects.exists()
+    assert "hello" in names(client)
+    messages = [one.get_change_message() for one in LogEntry.objects.order_by("pk")]
+    assert messages == ["state: as in code -> off", "state: off -> as in code"]
+
+
+def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
+    make_prompt("late", "Hi.")
+    ExposedPrompt.objects.create(name="late", enabled=False)
+
+    assert "late" in names(client)
+
+
+def test_what_code_has_no_more_can_only_be_forgotten(browser):
+    row = ExposedPrompt.objects.create(name="gone", enabled=False)
+    url = page_of(str(row.pk))
+
+    assert lines(browser)["gone"].state == "gone"
+    assert "decides nothing" in browser.get(url).content.decode()
+    assert save(browser, url).status_code == 200
+    assert save(browser, url, reset="on").status_code == 302
+    assert not ExposedPrompt.objects.exists()
+
+
+def test_the_list_is_searched(browser):
+    assert set(lines(browser, q="HELL")) == {"hello"}
+    assert set(lines(browser, q="nothing")) == set()
+
+
+def test_who_may_only_look_sees_the_words_and_changes_nothing(make_user):
+    viewer = browser_of(make_user("viewer", "view_exposedprompt", is_staff=True))
+
+    assert "as in code" in viewer.get(page_of("hello")).content.decode()
+    assert viewer.post(page_of("hello"), {"enabled": "off"}).status_code == 403
+    assert not ExposedPrompt.objects.exists()
+
+
+def test_without_the_permission_there_is_no_page(staff):
+    for url in (LIST, page_of("hello")):
+        assert browser_of(staff).get(url).status_code == 403
+
+
+def test_a_prompt_that_nobody_has_is_no_page(browser):
+    answer = browser.get(page_of("nothing"))
+
+    assert answer.status_code == 302
+    assert not ExposedPrompt.objects.exists()
+
+
+def test_a_row_is_called_by_its_prompt():
+    assert str(ExposedPrompt(name="hello")) == "hello"
+
+
+def test_rows_of_another_server_decide_nothing(client):
+    ExposedPrompt.objects.create(server="second", name="hello", enabled=False)
+
+    assert "hello" in names(client)
+
+
+def test_completion_of_a_prompt_that_is_off_is_refused(browser, staff, add_prompt):
+    def greet(tone: str) -> str:
+        """Greet."""
+        return tone
+
+    add_prompt(greet)
+    ExposedPrompt.objects.create(name="greet", enabled=False)
+
+    with pytest.raises(ProtocolFailure):
+        Client(user=staff).complete("greet", "tone", "a")
