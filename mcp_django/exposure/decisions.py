@@ -92,10 +92,10 @@ class KeptDecisions:
                     kept = self._kept[server] = now, self._read(server, kept)
         return kept[1]
 
-    def is_known(self, server: str) -> bool:
-        """Whether `get` would answer without a query, for event loops."""
+    def known(self, server: str) -> Decisions | None:
+        """What `get` would answer without a query, for event loops."""
         kept = self._kept.get(server)
-        return kept is not None and kept[0] == known_mark(server)
+        return kept[1] if kept is not None and kept[0] == known_mark(server) else None
 
     def _read(self, server: str, kept: tuple[Mark, Decisions] | None) -> Decisions:
         found = read_decisions(server)
@@ -104,7 +104,7 @@ class KeptDecisions:
 
 
 _decisions = KeptDecisions()
-are_known = _decisions.is_known
+known_decisions = _decisions.known
 
 
 def decisions(server: str = DEFAULT_SERVER) -> Decisions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_django.context import CallContext
-from mcp_django.exposure.decisions import decisions
+from mcp_django.exposure.decisions import Decisions, decisions
 from mcp_django.protocol.results import DiscoverResult, EmptyResult, InitializeResult
 from mcp_django.protocol.session import negotiate
 
@@ -26,4 +26,6 @@ def discover(context: CallContext, params: dict[str, Any]) -> DiscoverResult:
 
 def instructions(context: CallContext) -> str:
     """Those of staff, if they wrote some."""
-    return decisions(context.principal.server).instructions
+    # An event loop has put there what is known, and cannot ask for more.
+    known: Decisions | None = context.principal.kept.get(Decisions)
+    return (known or decisions(context.principal.server)).instructions

@@ -17,7 +17,7 @@ from mcp_django.auth.authenticate import cached_principal
 from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
-from mcp_django.exposure.decisions import are_known
+from mcp_django.exposure.decisions import Decisions, known_decisions
 from mcp_django.handlers.tools import kept_list
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
@@ -126,7 +126,13 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     if not (exchange.is_constant or lists_tools(exchange)) or not loaded.is_known_to_be_empty:
         return None
     principal = cached_principal(headers)
-    if principal is None or not (are_known(principal.server) or only_pings(exchange)):
+    if principal is None:
+        return None
+    known = known_decisions(principal.server)
+    if known is not None:
+        # For the handlers: a second question could be one too late for an event loop.
+        principal.kept[Decisions] = known
+    elif not only_pings(exchange):
         return None
     # Throttles of the site keep their counts in a cache, which may be far away. And of a refusal
     # receivers of signals hear, which may ask the database.

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 
 import msgspec
 import pytest
 
+from mcp_django.exposure.generation import generations
 from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.transports.executor import lanes
@@ -365,6 +367,23 @@ async def test_ping_of_a_caller_known_a_moment_ago_needs_no_thread(client, fresh
 
     assert first.json["result"] == second.json["result"] == {}
     assert lanes._lanes == {}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+@pytest.mark.parametrize("questions", range(5))
+async def test_discovery_is_answered_however_soon_the_second_ends(
+    client, fresh_lanes, monkeypatch, questions
+):
+    first = await Connection.asking(client, "server/discover").whole()
+    await finished(Lane.QUERY)
+    now, asked = time.monotonic(), itertools.count()
+    clock = lambda: now if next(asked) < questions else now + 5  # noqa: E731
+    monkeypatch.setattr(generations, "clock", clock)
+
+    second = await Connection.asking(client, "server/discover").whole()
+
+    assert second.json["result"] == first.json["result"]
 
 
 def test_discovery_says_that_answers_may_stream(client, db):
