@@ -11,7 +11,6 @@ from importlib import import_module
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.core import mail
 from django.test import Client as DjangoClient
 from django.test import TestCase
 from shop.models import Customer, Order, Product, Ticket
@@ -304,15 +303,15 @@ class ExampleTests(TestCase):
 
     # Audit
 
-    def test_the_receiver_of_the_page_about_audit_tells_the_admins(self):
-        tell_admins = import_module("shop.watching").tell_admins
-        self.addCleanup(call_denied.disconnect, tell_admins)
+    def test_the_receiver_of_the_page_about_audit_tells_the_desk(self):
+        tell_the_desk = import_module("shop.watching").tell_the_desk
+        self.addCleanup(call_denied.disconnect, tell_the_desk)
         client = Client(user=self.clerk)
 
-        with pytest.raises(ProtocolFailure):
+        with pytest.raises(ProtocolFailure), self.assertLogs("shop.refusals") as logged:
             client.call_tool("mark_paid", number="A-2")
 
-        assert "clerk tried to mark an order as paid" in mail.outbox[0].body
+        assert "clerk tried to mark an order as paid" in logged.output[0]
 
     # Questions
 

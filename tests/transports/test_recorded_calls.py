@@ -42,9 +42,7 @@ def sleep(add_tool):
 
 
 @pytest.mark.asyncio
-async def test_an_async_tool_whose_client_leaves_has_a_record(make_user, client, sleep, gathered):
-    boss = await asyncio.to_thread(make_user, "boss", is_staff=True)
-    client = await asyncio.to_thread(type(client), user=boss)
+async def test_an_async_tool_whose_client_leaves_has_a_record(client, sleep, gathered):
     call = Connection.calling(client, "sleep")
     call.start()
 

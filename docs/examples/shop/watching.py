@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 # docs: start watching
-from django.core.mail import send_mail
+import logging
+
 from django.dispatch import receiver
 
 from mcp_django.signals import call_denied
 
+logger = logging.getLogger("shop.refusals")
+
 
 @receiver(call_denied)
-def tell_admins(sender, record, context, **kwargs):
+def tell_the_desk(sender, record, context, **kwargs):
     if record.target == "mark_paid":
         user = context.principal.user.get_username()
-        text = f"{user} tried to mark an order as paid, with {record.client}."
-        send_mail("Refused", text, None, ["desk@shop.example.com"])
+        logger.warning("%s tried to mark an order as paid, with %s.", user, record.client)
 
 
 # docs: end watching
