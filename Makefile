@@ -29,7 +29,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 
-# make test             the suite on SQLite, and what asks databases on PostgreSQL and MariaDB
+# make test             the suite on SQLite, what asks databases on two more, other kinds of sites
 # make lint             style, types, layers, migrations and the demo's deployment checks
 # make bench            what a call costs beside the same query without MCP
 
@@ -41,6 +41,7 @@ test: $(VENV)/dev.stamp
 	$(PYTEST)
 	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
 	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/upgrade
+	COVERAGE=1 $(BIN)/python -W error::ResourceWarning -m tests.sites
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,17 +78,14 @@ class KeptDecisions:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Mark, Decisions]] = {}
-        self._lock = threading.Lock()
 
     def get(self, server: str) -> Decisions:
         # The mark first: a change while the rows are read makes another mark.
         now = mark(server)
         kept = self._kept.get(server)
         if kept is None or kept[0] != now:
-            with self._lock:
-                kept = self._kept.get(server)
-                if kept is None or kept[0] != now:
-                    kept = self._kept[server] = now, self._read(server, kept)
+            # Two threads may do this at once: then one of them has read for nothing.
+            kept = self._kept[server] = now, self._read(server, kept)
         return kept[1]
 
     def known(self, server: str) -> Decisions | None:

@@ -95,9 +95,9 @@ def read_with_version(
     row = exposure.model._base_manager.using(using).filter(pk=key).first()
     given = {name: one for name, one in arguments.items() if name == "fields" and one}
     encoded = get(rights, exposure, arguments["pk"], using=using, **given)
-    if row is None:
-        return encoded
-    return msgspec.json.encode({**msgspec.json.decode(encoded), VERSION: version_of(row)})
+    # Without a row it was made after this looked for it.
+    version = {} if row is None else {VERSION: version_of(row)}
+    return msgspec.json.encode({**msgspec.json.decode(encoded), **version})
 
 
 class ResourceReader(RecordTool):

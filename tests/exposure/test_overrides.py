@@ -312,3 +312,25 @@ def test_a_path_that_does_not_exist_is_left_to_the_checks():
 
 def exposure_with(**options):
     return type("OrderExposure", (ModelExposure,), options)(Order)
+
+
+def test_a_wrong_call_is_taught_with_what_staff_have_left(client):
+    for label in ("shop.customer", "shop.memo"):
+        decide(label, level=Level.HIDDEN)
+    decide("shop.order", level=Level.AGGREGATES)
+
+    answer = client.call_tool("describe_model")
+
+    assert answer.is_error
+    assert "shop.order" in answer.text
+
+
+def test_a_wrong_call_teaches_no_filter_where_there_is_none(client):
+    for label in ("shop.customer", "shop.memo"):
+        decide(label, level=Level.HIDDEN)
+    decide("shop.order", filter_fields=[])
+
+    answer = client.call_tool("find_records", model="shop.order", limit="many")
+
+    assert answer.is_error
+    assert "filters" not in answer.text

@@ -339,3 +339,7 @@ def test_what_django_itself_decides_is_kept_with_the_principal_and_no_longer(mak
     assert first.is_constant(Order)
     assert Rights(request, principal).may_view(Order)
     assert not fresh.may_view(Order)
+
+
+def test_a_model_that_no_admin_has_shows_each_of_its_rows(staff):
+    assert rights_of(staff).may_view_object(Memo, Memo(text="a"))

@@ -295,3 +295,12 @@ def test_a_customer_without_any_admin_is_asked_of_has_perm(shop):
     assert len(records(caller(tables=tables), Customer)) == 2
     with pytest.raises(NotFound):
         records(caller(tables=tables, may=lambda perm: False), Customer)
+
+
+def test_a_deadline_of_a_connection_that_is_gone_is_forgotten(db):
+    # As after `close()`: the driver's connection is another one now.
+    setattr(connection, budget.MARK, (object(), None, 1.0))
+
+    budget.lift_deadlines()
+
+    assert not hasattr(connection, budget.MARK)

@@ -54,3 +54,8 @@ def test_names_of_fields_are_a_list_of_texts(names):
 def test_a_level_that_does_not_exist_is_refused_by_the_database():
     with pytest.raises(IntegrityError), transaction.atomic():
         ExposedModel.objects.create(label="shop.order", level=6)
+
+
+def test_what_is_right_is_accepted():
+    ExposedModel(label="shop.order", fields=["id", "number"]).clean_fields()
+    ExposedTool(name="echo", annotations={"readOnlyHint": False}).clean_fields()

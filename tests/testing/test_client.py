@@ -7,6 +7,7 @@ from django.db import connection, transaction
 
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
+from mcp_django.testing.answers import CANCEL, DECLINE
 from mcp_django.transports.executor import ThreadLane, lanes
 from tests.shop.models import Order
 
@@ -207,3 +208,17 @@ def test_messages_are_read_from_json_from_events_and_from_nothing():
     assert messages(b"[{},{}]") == [{}, {}]
     events = b": keep-alive\n\nevent: message\ndata: 1\n\nevent: message\ndata: 2\n\n"
     assert messages(events, stream) == [1, 2]
+
+
+def test_a_refusal_of_a_person_shows_which_one():
+    assert [repr(DECLINE), repr(CANCEL)] == ["<decline>", "<cancel>"]
+
+
+@pytest.mark.django_db
+def test_callers_without_a_credential_are_served_where_the_site_says_so(settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
+    }
+
+    assert "list_models" in {one["name"] for one in Client().list_tools()}
