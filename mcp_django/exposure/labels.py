@@ -44,9 +44,12 @@ def visible_labels(rights: Rights, model: type[Model], keys: Iterable[Any]) -> d
     (key,) = key_parts(model)
     columns = [one.attname for one in label_fields(rights, model)]
     rows = settled(guarded(rights.rows(model), policy_of(model, [key.attname, *columns])))
+    # Each once: Django 5.2.0 forgets a column that is named twice.
+    names = list(dict.fromkeys([key.attname, *columns]))
+    places = [names.index(column) for column in columns]
     with limited(rows.db):
-        found = rows.filter(Q((f"{key.attname}__in", wanted))).values_list(key.attname, *columns)
-        labels = {one: label(parts) for one, *parts in found}
+        found = rows.filter(Q((f"{key.attname}__in", wanted))).values_list(*names)
+        labels = {row[0]: label([row[place] for place in places]) for row in found}
     return judged(rights, model, labels) if rights.judges_objects(model) else labels
 
 
