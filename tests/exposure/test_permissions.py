@@ -343,3 +343,8 @@ def test_what_django_itself_decides_is_kept_with_the_principal_and_no_longer(mak
 
 def test_a_model_that_no_admin_has_shows_each_of_its_rows(staff):
     assert rights_of(staff).may_view_object(Memo, Memo(text="a"))
+
+
+def test_a_model_that_somebody_may_not_view_has_no_admin_for_them(staff, make_user):
+    assert isinstance(rights_of(staff).model_admin(Order), OrderAdmin)
+    assert rights_of(make_user("outsider", is_staff=True)).model_admin(Order) is None
