@@ -122,7 +122,7 @@ class Transactions:
             return False
         # MySQL with tables of MyISAM. Other databases would make a table to find out.
         if connection.vendor == "mysql" and not connection.features.supports_transactions:
-            raise ToolError(NO_TRANSACTIONS)  # pragma: no cover
+            raise ToolError(NO_TRANSACTIONS)
         return True
 
     def __exit__(self, *error: Any) -> None:

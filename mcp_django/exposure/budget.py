@@ -88,8 +88,7 @@ def postgresql_setting(connection: Any, seconds: float) -> tuple[str, list[Any]]
 def mysql_setting(connection: Any, seconds: float) -> tuple[str, list[Any]]:
     if connection.mysql_is_mariadb:
         return "SET SESSION max_statement_time = %s", [seconds]
-    # MySQL itself: tests run on MariaDB.
-    return "SET SESSION max_execution_time = %s", [int(seconds * 1000)]  # pragma: no cover
+    return "SET SESSION max_execution_time = %s", [int(seconds * 1000)]
 
 
 def lift_deadlines() -> None:

@@ -20,6 +20,7 @@ from django.http import HttpRequest
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound
+from mcp_django.exposure.decisions import PromptDecision, ToolDecision
 from mcp_django.exposure.options import ModelExposure, may_view
 from mcp_django.exposure.overrides import Exposed, exposed_by
 from mcp_django.exposure.plain_users import is_plain
@@ -174,6 +175,12 @@ class Rights:
     def is_member(self, groups: frozenset[Any] | None) -> bool:
         """Whether something that is only for these groups is for this caller. Empty: for all."""
         return not groups or not groups.isdisjoint(self._groups)
+
+    def is_left(self, decision: ToolDecision | PromptDecision | None) -> bool:
+        """Whether staff have left a tool or a prompt to this caller."""
+        return decision is None or (
+            decision.enabled is not False and self.is_member(decision.groups)
+        )
 
     @cached_property
     def _groups(self) -> frozenset[Any]:

@@ -12,12 +12,7 @@ from mcp_django.protocol.results import PromptDefinition
 
 def exists(rights: Rights, prompt: Prompt) -> bool:
     """Whether this caller may know of the prompt: what staff say, then what the prompt says."""
-    decision = decision_about(rights, prompt)
-    if decision is not None and (
-        decision.enabled is False or not rights.is_member(decision.groups)
-    ):
-        return False
-    return prompt.exists_for(rights)
+    return rights.is_left(decision_about(rights, prompt)) and prompt.exists_for(rights)
 
 
 def definition_of(rights: Rights, prompt: Prompt) -> PromptDefinition:

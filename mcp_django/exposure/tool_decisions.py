@@ -21,11 +21,7 @@ MEMBERS = {
 def exists(rights: Rights, tool: Tool) -> bool:
     """Whether this caller may know of the tool: what staff say, then what the tool itself says."""
     decision = rights.exposed.decisions.tools.get(tool.name)
-    if decision is not None and (
-        decision.enabled is False or not rights.is_member(decision.groups)
-    ):
-        return False
-    return tool.exists_for(rights)
+    return rights.is_left(decision) and tool.exists_for(rights)
 
 
 def definition_of(rights: Rights, tool: Tool) -> ToolDefinition:

@@ -838,3 +838,12 @@ def test_a_proxy_is_told_by_the_name_of_what_is_exposed(make_user, settings):
 
     (changed,) = tried(rights, work)["changed"]
     assert (changed["model"], changed["pk"]) == ("nasty.order", order.pk)
+
+
+@pytest.mark.skipif(VENDOR != "mariadb", reason="others have transactions in every table")
+def test_tables_without_transactions_cannot_be_tried(rights, monkeypatch):
+    # As with MyISAM as the engine of new tables.
+    monkeypatch.setattr(connection.features, "supports_transactions", False)
+
+    with pytest.raises(ToolError, match="has no transactions"):
+        tried(rights, lambda: None)
