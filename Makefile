@@ -30,20 +30,33 @@ $(BIN)/python:
 
 
 # make test             the suite on SQLite, what asks databases on two more, other kinds of sites
+# make test -j2 -O      the same, two stages at a time
 # make lint             style, types, layers, migrations and the demo's deployment checks
 # make bench            what a call costs beside the same query without MCP
 
 PYTEST := $(BIN)/python -W error::ResourceWarning -m coverage run -m pytest
 
 .PHONY: test
-test: $(VENV)/dev.stamp
-	@$(BIN)/python -m coverage erase
-	$(PYTEST)
-	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
-	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/upgrade
-	COVERAGE=1 $(BIN)/python -W error::ResourceWarning -m tests.sites
+test: test-sqlite test-databases test-sites
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
+
+.PHONY: test-sqlite
+test-sqlite: forget-coverage
+	$(PYTEST)
+
+.PHONY: test-databases
+test-databases: forget-coverage
+	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
+	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/upgrade
+
+.PHONY: test-sites
+test-sites: forget-coverage
+	COVERAGE=1 $(BIN)/python -W error::ResourceWarning -m tests.sites
+
+.PHONY: forget-coverage
+forget-coverage: $(VENV)/dev.stamp
+	@$(BIN)/python -m coverage erase
 
 .PHONY: lint
 lint: $(VENV)/dev.stamp
