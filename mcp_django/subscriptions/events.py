@@ -1,0 +1,41 @@
+"""What changed, by name and never by content: whoever may still see it reads it anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mcp_django.principal import DEFAULT_SERVER
+
+#: Lists that a client is told about, as their list methods begin.
+TOOLS = "tools"
+PROMPTS = "prompts"
+RESOURCES = "resources"
+LISTS = frozenset({TOOLS, PROMPTS, RESOURCES})
+
+#: A resource's URI in its canonical form, or the name of a list.
+Topic: TypeAlias = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing changed. Equal changes say the same, so that of several one is enough."""
+
+    topic: Topic
+    #: Of which server; None: of every one.
+    server: str | None = None
+    #: For these users only, primary keys as text. None: for everybody.
+    users: frozenset[str] | None = None
+    #: Nothing that anybody may read changed, but who may see the thing may have: those who no
+    #: longer do are told once, and nobody else.
+    is_hidden: bool = False
+
+    def concerns(self, *, server: str, user: str) -> bool:
+        is_here = self.server is None or self.server == server
+        return is_here and (self.users is None or user in self.users)
+
+
+def list_changed(
+    topic: str, *, server: str = DEFAULT_SERVER, users: frozenset[str] | None = None
+) -> Change:
+    return Change(topic=topic, server=server, users=users)
