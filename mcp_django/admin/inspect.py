@@ -1,4 +1,4 @@
-"""What can it see? Models, fields, records, tools and resources of somebody's assistants."""
+"""What can it see? What somebody's assistants have: models, fields, records, tools, prompts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mcp_django.admin.looking import INSPECT, response
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.inspected_fields import inspect_fields
+from mcp_django.exposure.inspected_prompts import inspect_prompts
 from mcp_django.exposure.inspected_tools import inspect_resources, inspect_tools
 from mcp_django.exposure.inspection import inspect_model, inspect_models
 from mcp_django.exposure.lookers import OwnRights, own_rights
@@ -64,6 +65,7 @@ def looked_at(request: HttpRequest, chosen: Chosen, label: str) -> dict[str, Any
             "models": inspect_models(rights, looker),
             "tools": inspect_tools(rights, looker, offered_tools(context, looker)),
             "resources": inspect_resources(rights, looker),
+            "prompts": inspect_prompts(rights, looker),
         }
 
     try:

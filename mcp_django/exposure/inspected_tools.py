@@ -12,6 +12,7 @@ from mcp_django.exposure.inspection import for_groups
 from mcp_django.exposure.lookers import OwnRights, limits_that_hide, own_rights
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.prompts import Prompt
 from mcp_django.exposure.resources import list_resources, list_templates
 from mcp_django.exposure.tool_decisions import definition_of, exists
 from mcp_django.exposure.tools import Tool
@@ -21,7 +22,7 @@ from mcp_django.protocol.results import Resource, ResourceTemplate
 
 @dataclass(frozen=True, kw_only=True)
 class Inspected:
-    """A tool or a resource as the caller has it, or the reasons why it is not there."""
+    """A tool, a resource or a prompt as the caller has it, or the reasons why it is not there."""
 
     name: str
     title: str
@@ -58,7 +59,7 @@ def why_no_tool(rights: Rights, looker: OwnRights, tool: Tool) -> Iterator[str]:
         yield from why_not(rights, tool)
 
 
-def why_not(rights: Rights, thing: Tool | CodeResource) -> Iterator[str]:
+def why_not(rights: Rights, thing: Tool | CodeResource | Prompt) -> Iterator[str]:
     yield from limits_that_hide(rights, thing.exists_for)
     own = own_rights(rights)
     if not thing.exists_for(own):

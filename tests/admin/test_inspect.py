@@ -14,11 +14,14 @@ from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import (
     ExposedModel,
+    ExposedPrompt,
     ExposedTool,
     PersonalToken,
+    PromptTemplate,
     ServerSettings,
     UserRestriction,
 )
+from mcp_django.testing import Client
 from tests.admin.looking import (
     allow,
     browser_of,
@@ -28,6 +31,7 @@ from tests.admin.looking import (
     text_of,
     url,
 )
+from tests.exposure.stored import make_prompt
 from tests.library.models import Author, Book
 from tests.shop.models import Customer, Ledger, Memo, Order
 
@@ -511,6 +515,111 @@ def add_resource():
     yield add
     for uri in added:
         registry.remove_resource(uri)
+
+
+# Prompts
+
+
+@pytest.fixture
+def _prompts(add_prompt):
+    def hello() -> str:
+        """Say hello."""
+        return "Hello"
+
+    def ledger() -> str:
+        """Read the books."""
+        return "Read"
+
+    add_prompt(hello)
+    add_prompt(ledger, permission="shop.view_memo")
+    make_prompt("reply", "Reply.", description="Answer a customer.")
+
+
+@pytest.fixture
+def offered_to():
+    """The names that prompts/list answers with."""
+
+    def offered_to(user):
+        return {one["name"] for one in Client(user=user).list_prompts()}
+
+    return offered_to
+
+
+def prompts_there(response):
+    return {one.name for one in response.context["prompts"] if one.is_there}
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_the_prompts_that_are_there_are_those_that_the_assistant_lists(
+    look, looker, bob, offered_to
+):
+    allow(looker, "mcp_django.view_prompttemplate")
+    support = Group.objects.create(name="Support")
+    make_prompt("for_support", "Help.", groups=[support])
+    make_prompt("off", "Off.", enabled=False)
+    make_prompt("hello", "A row that code has the name of.")
+    ExposedPrompt.objects.create(name="hello", title="Greeting")
+
+    response = look()
+
+    assert prompts_there(response) == offered_to(bob) >= {"hello", "reply"}
+    assert "Greeting hello yes Say hello." in row_of(response, "hello")
+    assert "yes Answer a customer." in row_of(response, "reply")
+    bob.groups.add(support)
+    assert prompts_there(look()) == offered_to(bob) >= {"for_support"}
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_each_prompt_that_is_not_there_says_why(look, bob, looker):
+    allow(looker, "mcp_django.view_prompttemplate", "auth.view_group")
+    support = Group.objects.create(name="Support")
+    make_prompt("for_support", "Help.", groups=[support])
+    make_prompt("off", "Off.", enabled=False)
+    PromptTemplate.objects.create(name="empty")
+    ExposedPrompt.objects.create(name="hello", enabled=False).groups.add(support)
+
+    response = look()
+
+    assert "does not have the permission shop.view_memo" in row_of(response, "ledger")
+    assert "groups that this user is not in: Support." in row_of(response, "for_support")
+    assert "Staff switched it off." in row_of(response, "off")
+    assert "It cannot be read: see the log." in row_of(response, "empty")
+    assert "Staff switched it off." in row_of(response, "hello")
+    assert "groups that this user is not in: Support." in row_of(response, "hello")
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_prompts_that_the_looker_may_not_see_are_not_named(look, bob, make_user):
+    make_prompt("canary_group", "Help.", groups=[Group.objects.create(name="Support")])
+    make_prompt("canary_off", "Off.", enabled=False)
+    bob.groups.set(Group.objects.all())
+    allow(bob, "shop.view_memo")
+    narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
+
+    response = look(by=narrow)
+
+    assert {one.name for one in response.context["prompts"]} >= {"hello", "reply"}
+    for name in ("ledger", "canary_group", "canary_off"):
+        assert name not in text_of(response)
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_a_token_without_reading_has_no_prompt_and_says_so(look, token_of):
+    response = look("", token=token_of(scopes=["mcp:action"]).pk)
+
+    assert prompts_there(response) == set()
+    assert "The credential lacks the scope mcp:read." in row_of(response, "reply")
+    assert "The credential lacks a scope." in row_of(response, "hello")
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_words_of_a_prompt_are_texts_and_no_html(look, bob):
+    make_prompt("script", "x", title="<script>alert(1)</script>", description="<b>bold</b>")
+
+    content = look().content.decode()
+
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in content
+    assert "<b>bold</b>" not in content
 
 
 # Fields and records

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from mcp_django.models import CallRecord, ExposedModel, PersonalToken
 from tests.browser.looks import every_look
+from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Order
 
 INSPECT, COST, TRY_IT, OVERVIEW = (
@@ -22,6 +23,8 @@ def shop(make_user):
     for number in range(5):
         Order.objects.create(number=f"A-{number}", customer=ada, total=10 * number)
     ExposedModel.objects.create(label="shop.ledger", level=0)
+    make_prompt("reply", "Reply.", title="Reply to a customer", description="A draft to send.")
+    make_prompt("recall", "Recall.", description="For when the milk is sour.", enabled=False)
     return make_user("bob", "view_order", "view_customer", is_staff=True)
 
 
@@ -55,6 +58,7 @@ def test_what_assistants_see_is_for_everybody_to_look_at(browse, boss, shop):
     page.get_by_label("User").fill("bob")
     page.get_by_role("button", name="Look", exact=True).click()
     page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
+    page.expect(page.get_by_role("row", name="Reply to a customer reply")).to_contain_text("yes")
     page.screenshot_to("inspect")
     page.check_accessible()
 
