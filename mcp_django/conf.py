@@ -81,6 +81,14 @@ class Config:
     #: Calls that may wait for a thread, in each lane. More are told that the server is busy.
     max_waiting: int = 200
 
+    #: Where the legacy era's sessions and streams are remembered: "database", "memory", "redis",
+    #: or the dotted path of a store.
+    store: str = "memory"
+    #: Where Redis is, such as "redis://127.0.0.1:6379/1". For the store "redis".
+    store_url: str = ""
+    #: Seconds without a request after which a session is forgotten.
+    session_idle: float = 1800.0
+
     #: Days until a personal token expires when its maker names no date.
     token_days: int = 90
     #: Most days that a personal token may live.

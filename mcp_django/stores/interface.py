@@ -102,11 +102,16 @@ class OpenStream:
     opened: datetime
 
 
+class StoreFull(Exception):
+    """The session has as many logs that go on, or open questions, as one may have."""
+
+
 class Store(Protocol):
-    """All methods may be called from any thread and process at once.
+    """All methods may be called from any thread and process at once, outside of transactions.
 
     They raise what their backend raises when that is gone: the call that needed them fails, and
-    calls that need no store go on.
+    calls that need no store go on. Keys have up to 64 characters, owners up to 100. For a session
+    that is not there nothing is kept, and no method complains.
     """
 
     # Sessions
@@ -146,19 +151,25 @@ class Store(Protocol):
     # Event logs
 
     def open_log(self, log: Log) -> None:
-        """Begin an empty log. Its owner holds the lease, as if it had renewed it now."""
+        """Begin an empty log. Its owner holds the lease, as if it had renewed it now.
+
+        A session with many logs loses the oldest that nobody adds to. Raises StoreFull where all
+        of them go on.
+        """
         ...
 
     def append(self, key: str, events: Sequence[bytes], *, is_final: bool = False) -> int:
         """Add events in order, and return the number of the last one (0: there was never one).
 
-        A log that is final, or gone with its session, takes nothing more: its number stays.
+        A log that is final takes nothing more: its number stays. One that is gone has none: 0.
         The oldest events go when there are more than the bounds allow; the last one never does.
         """
         ...
 
     def read(self, key: str, *, session: str, after: int) -> Page | None:
-        """Events later than number `after`. None where the session has no such log."""
+        """Events later than number `after`. None where the session has no such log, or it was
+        final for too long.
+        """
         ...
 
     def close_orphan(self, key: str, event: bytes) -> bool:
@@ -171,11 +182,15 @@ class Store(Protocol):
 
     # Questions
 
-    def ask(self, question: Question) -> None: ...
+    def ask(self, question: Question) -> None:
+        """Open it, for as long as its owner holds the lease, and an hour at most. The owner holds
+        the lease, as if it had renewed it now. Raises StoreFull where too many are open.
+        """
+        ...
 
     def answer(self, session: str, question: str, answer: bytes) -> bool:
         """Keep the answer for whoever asked. False where no such question of the session is open:
-        unknown, foreign, answered before and withdrawn are all alike.
+        unknown, foreign, answered before, withdrawn and too old are all alike.
         """
         ...
 
@@ -190,7 +205,9 @@ class Store(Protocol):
     # Open streams, for the admin
 
     def show_stream(self, stream: OpenStream) -> None:
-        """Add it, or replace what was said of it before."""
+        """Add it, or replace what was said of it before. Its owner holds the lease, as if it had
+        renewed it now.
+        """
         ...
 
     def hide_stream(self, key: str) -> None: ...

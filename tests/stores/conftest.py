@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mcp_django.stores.interface import Log, Session
+from mcp_django.stores.memory import MemoryStore
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+    def pass_by(self, **time):
+        self.now += timedelta(**time)
+
+
+class Dice:
+    """Falls on what a test has laid."""
+
+    def __init__(self):
+        self.next = 1.0
+
+    def __call__(self):
+        return self.next
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def dice():
+    return Dice()
+
+
+@pytest.fixture(params=["memory"])
+def store(request, clock, dice):
+    return MemoryStore(clock=clock, dice=dice)
+
+
+@pytest.fixture
+def add_session(store, clock):
+    def add(key="s1", **fields):
+        said = {
+            "server": "default",
+            "principal": "default/user:1/",
+            "transport": "streamable_http",
+            "revision": "2025-06-18",
+            "created": clock(),
+            "seen": clock(),
+            **fields,
+        }
+        session = Session(key=key, **said)
+        store.add_session(session)
+        return session
+
+    return add
+
+
+@pytest.fixture
+def open_log(store):
+    def begin(key="l1", *, session="s1", owner="hub"):
+        log = Log(key=key, session=session, owner=owner)
+        store.open_log(log)
+        return log
+
+    return begin
+
+
+@pytest.fixture
+def read(store):
+    """What a client that comes back after an event is told: the data of events."""
+
+    def since(key="l1", *, session="s1", after=0):
+        return [event.data for event in store.read(key, session=session, after=after).events]
+
+    return since

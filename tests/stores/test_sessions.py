@@ -1,0 +1,171 @@
+"""Sessions, in every kind of store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+HOSTILE = {
+    "name": "\x00' OR 1=1 \ud800 \U0001f600",
+    "version": "x" * 5000,
+    "deep": [[{"a": None}]],
+}
+
+
+def test_a_session_is_found_as_it_was_added(store, add_session):
+    added = add_session(
+        client=HOSTILE, capabilities={"roots": {"listChanged": True}}, user="1", log_level="error"
+    )
+
+    assert store.session("s1") == added
+
+
+def test_a_key_that_nobody_was_given_finds_nothing(store, add_session):
+    add_session()
+
+    assert store.session("s2") is None
+    assert store.session("") is None
+
+
+def test_an_ended_session_is_not_there(store, add_session):
+    add_session()
+
+    assert store.end_session("s1")
+
+    assert store.session("s1") is None
+    assert store.sessions() == []
+    assert not store.end_session("s1")
+
+
+def test_a_session_is_forgotten_after_half_an_hour(store, clock, add_session):
+    add_session()
+    clock.pass_by(minutes=29, seconds=59)
+    assert store.session("s1")
+
+    clock.pass_by(seconds=1)
+
+    assert store.session("s1") is None
+    assert store.sessions() == []
+    assert not store.end_session("s1")
+
+
+def test_the_site_says_after_how_long(store, clock, add_session, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "SESSION_IDLE": 90}
+    add_session()
+
+    clock.pass_by(seconds=90)
+
+    assert store.session("s1") is None
+
+
+def test_a_session_that_is_used_stays(store, clock, add_session):
+    add_session()
+    for _ in range(5):
+        clock.pass_by(minutes=20)
+        store.see("s1")
+
+    assert store.session("s1").seen == clock()
+
+
+def test_use_is_written_once_a_minute(store, clock, add_session):
+    added = add_session()
+
+    clock.pass_by(seconds=59)
+    store.see("s1")
+    assert store.session("s1").seen == added.seen
+    clock.pass_by(seconds=1)
+    store.see("s1")
+
+    assert store.session("s1").seen == clock()
+
+
+def test_nothing_brings_a_forgotten_session_back(store, clock, add_session):
+    add_session()
+    clock.pass_by(minutes=30)
+
+    store.see("s1")
+    store.initialized("s1")
+    store.set_log_level("s1", "debug")
+
+    assert store.session("s1") is None
+    assert not store.subscribe("s1", "django://site", most=5)
+
+
+def test_the_handshake_ends_and_the_log_level_changes(store, add_session):
+    added = add_session()
+
+    store.initialized("s1")
+    store.set_log_level("s1", "warning")
+
+    assert store.session("s1") == replace(added, is_initialized=True, log_level="warning")
+
+
+def test_all_sessions_newest_first(store, clock, add_session):
+    keys = ["old", "middle", "new"]
+    for key in keys:
+        add_session(key)
+        clock.pass_by(seconds=1)
+
+    assert [one.key for one in store.sessions()] == keys[::-1]
+
+
+def test_subscriptions_are_the_sessions_own(store, add_session):
+    add_session("s1")
+    add_session("s2")
+
+    assert store.subscribe("s1", "django://objects/shop.order/1", most=5)
+    assert store.subscribe("s1", "django://objects/shop.order/É", most=5)
+
+    assert store.subscriptions("s1") == {
+        "django://objects/shop.order/1",
+        "django://objects/shop.order/É",
+    }
+    assert store.subscriptions("s2") == frozenset()
+
+
+def test_uris_differ_by_case_and_have_any_length(store, add_session):
+    add_session()
+    uris = {"django://a", "django://A", "django://" + "é" * 4000}
+
+    for uri in uris:
+        assert store.subscribe("s1", uri, most=5)
+
+    assert store.subscriptions("s1") == uris
+
+
+def test_a_session_has_so_many_subscriptions_and_no_more(store, add_session):
+    add_session()
+    assert store.subscribe("s1", "django://1", most=2)
+    assert store.subscribe("s1", "django://2", most=2)
+
+    assert not store.subscribe("s1", "django://3", most=2)
+    assert store.subscribe("s1", "django://2", most=2)
+    store.unsubscribe("s1", "django://1")
+
+    assert store.subscribe("s1", "django://3", most=2)
+    assert store.subscriptions("s1") == {"django://2", "django://3"}
+
+
+@pytest.mark.parametrize("gone", ["unknown", "ended", "idle"])
+def test_a_session_that_is_gone_has_no_subscriptions(store, clock, add_session, gone):
+    if gone != "unknown":
+        add_session()
+        store.subscribe("s1", "django://1", most=5)
+    if gone == "ended":
+        store.end_session("s1")
+    clock.pass_by(minutes=30)
+
+    assert store.subscriptions("s1") == frozenset()
+    assert not store.subscribe("s1", "django://2", most=5)
+    store.unsubscribe("s1", "django://1")
+
+
+def test_the_subscriptions_of_an_ended_session_are_not_there_for_another(store, add_session):
+    add_session()
+    store.subscribe("s1", "django://1", most=5)
+
+    store.end_session("s1")
+    add_session()
+
+    assert store.subscriptions("s1") == frozenset()
