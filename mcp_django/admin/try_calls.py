@@ -31,6 +31,8 @@ from mcp_django.transports.serving import Outcome, Service, busy, failed
 logger = logging.getLogger("mcp_django")
 
 CLIENT = {"name": "Django admin", "version": "1"}
+#: The person at the page answers forms. There is no model and no folder behind it.
+CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 #: Statements that are shown, and characters of each.
 MOST_QUERIES, LONGEST_QUERY = 200, 4000
 
@@ -94,7 +96,7 @@ def try_call(
 def exchange_of(method: str, params: Mapping[str, Any], param_headers: ParamHeaders) -> Exchange:
     """The exchange that a client of the newest revision would begin."""
     revision = MODERN[-1].value
-    meta = {REVISION_KEY: revision, CAPABILITIES_KEY: {}, CLIENT_KEY: CLIENT}
+    meta = {REVISION_KEY: revision, CAPABILITIES_KEY: CAPABILITIES, CLIENT_KEY: CLIENT}
     message = {
         "jsonrpc": "2.0",
         "id": 1,

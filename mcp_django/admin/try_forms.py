@@ -78,7 +78,11 @@ def members_of(schema: Schema) -> list[Member]:
         return [Member(name=WHOLE, field=field, parse=parse_object)]
     required = frozenset(schema.get("required", ()))
     members = [
-        member_of(name, one, schema, required=name in required) for name, one in properties.items()
+        # The button of the preview fills it in.
+        hidden_member()
+        if name == ARGUMENT
+        else member_of(name, one, schema, required=name in required)
+        for name, one in properties.items()
     ]
     if ARGUMENT not in properties:
         # Staff may ask for a confirmation where the tool itself does not.
@@ -92,15 +96,8 @@ def hidden_member() -> Member:
 
 
 def member_of(name: str, given: Any, root: Schema, *, required: bool) -> Member:
-    if name == ARGUMENT:
-        # The button of the preview fills it in.
-        return hidden_member()
     schema, _ = without_null(resolved(given, root), root)
-    common: dict[str, Any] = {
-        "label": str(schema.get("title") or name),
-        "help_text": help_of(given, schema),
-        "required": required,
-    }
+    common = common_of(name, given, schema, required=required)
     choices = choices_of(schema)
     if choices is not None:
         return Member(name=name, field=choice_field(choices, common), parse=json.loads)
@@ -118,6 +115,14 @@ def member_of(name: str, given: Any, root: Schema, *, required: bool) -> Member:
     common["help_text"] = f"{common['help_text']} As JSON.".strip()
     widget = Textarea(attrs={"rows": 3, "class": "mcp-json", "spellcheck": "false"})
     return Member(name=name, field=CharField(widget=widget, **common), parse=parse_json)
+
+
+def common_of(name: str, given: Any, schema: Schema, *, required: bool) -> dict[str, Any]:
+    return {
+        "label": str(schema.get("title") or name),
+        "help_text": help_of(given, schema),
+        "required": required,
+    }
 
 
 def help_of(given: Any, schema: Schema) -> str:
@@ -220,7 +225,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def parse_number(text: str) -> int | float:
-    value = parse_json(text.strip())
+    value = parse_loose(text.strip())
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValidationError("Write a number.")
     return value

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.forms import CharField, Form, TextInput
 from django.http import HttpRequest, HttpResponse
 
 from mcp_django.admin.as_user import call_as
-from mcp_django.admin.callers import looker_of, principal_of_page
+from mcp_django.admin.callers import principal_of_page
 from mcp_django.admin.looking import TRY_IT, response
-from mcp_django.admin.try_calls import try_call
 from mcp_django.admin.try_forms import ArgumentsForm
-from mcp_django.admin.try_results import shown
+from mcp_django.admin.try_talks import Call, posted
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
@@ -64,21 +64,29 @@ def what_there_is(context: CallContext, rights: Rights) -> tuple[list[ToolDefini
 
 
 def tool_context(request: HttpRequest, tool: ToolDefinition) -> dict[str, Any]:
-    is_posted = request.method == "POST"
-    form = ArgumentsForm(tool.input_schema, request.POST if is_posted else None)
-    context: dict[str, Any] = {"tool": tool, "form": form}
-    if is_posted and form.is_valid():
-        params = {"name": tool.name, "arguments": form.arguments}
-        tried = try_call(request, "tools/call", params, param_headers=tool.param_headers)
-        context["result"] = shown(tried, looker_of(request))
-    return context
+    form_of = partial(ArgumentsForm, tool.input_schema)
+    if request.method != "POST":
+        return {"tool": tool, "form": form_of()}
+
+    def params_of(form: ArgumentsForm) -> dict[str, Any]:
+        return {"name": tool.name, "arguments": form.arguments}
+
+    call = Call(
+        method="tools/call",
+        name=tool.name,
+        form_of=form_of,
+        params_of=params_of,
+        param_headers=tool.param_headers,
+    )
+    return {"tool": tool, **posted(request, call)}
 
 
 def resource_context(request: HttpRequest) -> dict[str, Any]:
-    form = ResourceForm(request.POST)
-    context: dict[str, Any] = {"resource_form": form}
-    if form.is_valid():
-        params = {"uri": form.cleaned_data["uri"]}
-        tried = try_call(request, "resources/read", params, param_headers={})
-        context["result"] = shown(tried, looker_of(request))
-    return context
+    call = Call(
+        method="resources/read",
+        name="",
+        form_of=ResourceForm,
+        params_of=lambda form: {"uri": form.cleaned_data["uri"]},
+    )
+    context = posted(request, call)
+    return {**context, "resource_form": context["form"]}

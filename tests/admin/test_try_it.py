@@ -10,7 +10,6 @@ from html import unescape
 
 import pytest
 from asgiref.sync import async_to_sync
-from django import forms
 from django.contrib.admin.models import LogEntry
 from django.core.signals import request_started
 from django.db import connection
@@ -26,7 +25,7 @@ from mcp_django.models import CallRecord, ExposedModel, ExposedTool
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.middleware import Chain
 from tests.admin.looking import allow, browser_of, in_this_thread, text_of, url
-from tests.shop.models import Customer, Memo, Order
+from tests.shop.models import Memo, Order
 
 pytestmark = pytest.mark.django_db
 
@@ -556,32 +555,6 @@ def test_a_forged_confirmation_confirms_nothing(call, wipe, forged):
     assert wipe == []
 
 
-def test_an_action_that_staff_want_to_be_confirmed_waits_for_the_button(call, trier):
-    allow(trier, "shop.view_customer", "shop.change_customer")
-    customer = Customer.objects.create(name="Ada", country="FR")
-    ExposedTool.objects.create(name="shop_customer_greet", needs_confirmation=True)
-
-    preview = call("shop_customer_greet", pks=f"[{customer.pk}]")
-    token = result_of(preview)["confirmation"]
-    done = call("shop_customer_greet", pks=f"[{customer.pk}]", confirmation=token)
-
-    assert "Greeted" not in text_of(preview)
-    assert "Nothing was done yet." in text_of(preview)
-    assert "Greeted 1." in text_of(done)
-
-
-def test_a_function_that_staff_want_to_be_confirmed_waits_for_the_button(call):
-    ExposedTool.objects.create(name="echo", needs_confirmation=True)
-
-    token = result_of(call("echo", text="hello"))["confirmation"]
-
-    assert token
-    assert (
-        '"text": "hello"'
-        in result_of(call("echo", text="hello", confirmation=token))["structured"]
-    )
-
-
 def test_a_deletion_waits_for_the_button(call, trier):
     allow(trier, "shop.change_order", "shop.delete_order")
     ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
@@ -628,18 +601,3 @@ def test_tools_of_both_kinds_are_tried_under_asgi(trier, tool):
         response = async_to_sync(post)()
 
     assert '"text": "hello"' in result_of(response)["structured"]
-
-
-def test_a_tool_that_asks_the_person_says_that_nobody_can_be_asked(call, add_tool):
-    class Agreement(forms.Form):
-        sure = forms.BooleanField()
-
-    def agree(ctx: mcp.Context) -> str:
-        """Ask the person."""
-        ctx.ask("sure", Agreement, message="Sure?")
-        return "agreed"
-
-    add_tool(agree, asks=True)
-    result = result_of(call("agree"))
-
-    assert "elicitation" in json.dumps(result["error"] + result["data"])

@@ -3,9 +3,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django import forms
 from django.urls import reverse
 from django.utils import timezone
 
+import mcp_django as mcp
 from mcp_django.models import CallRecord, ExposedModel, PersonalToken
 from tests.browser.looks import every_look
 from tests.exposure.stored import make_prompt
@@ -14,6 +16,14 @@ from tests.shop.models import Customer, Order
 INSPECT, COST, TRY_IT, OVERVIEW = (
     reverse(f"admin:mcp_django_{name}") for name in ("inspect", "cost", "try_it", "overview")
 )
+
+
+class Shipping(forms.Form):
+    carrier = forms.ChoiceField(choices=[("post", "Post"), ("courier", "Courier")])
+    parcels = forms.IntegerField(min_value=1, initial=1, help_text="As many as there are.")
+    extras = forms.MultipleChoiceField(
+        choices=[("ice", "Ice"), ("bow", "A bow")], required=False, help_text="None is fine."
+    )
 
 
 @pytest.fixture
@@ -206,3 +216,57 @@ def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
 
     page.expect(page.get_by_label("Structured content")).to_contain_text("deleted")
     assert not Order.objects.exists()
+
+
+@every_look
+def test_a_question_is_answered_by_the_keyboard_alone(browse, boss, add_tool):
+    def ship(ctx: mcp.Context, number: str) -> str:
+        """Ship an order. The person is asked how."""
+        with ctx.together():
+            said = ctx.ask("shipping", Shipping, f"How was order {number} sent?")
+            ctx.confirm(f"Tell the customer of {number}?")
+        return f"{number} went by {said['carrier']} in {said['parcels']} parcels."
+
+    add_tool(ship, read_only=False, asks=True)
+    page = browse(boss)
+    page.goto(f"{TRY_IT}?tool=ship")
+    page.get_by_label("number").fill("A-1")
+    page.get_by_role("button", name="Call ship").click()
+    page.expect(page.get_by_role("heading", name="It asks")).to_be_visible()
+    page.screenshot_to("try-asks")
+    page.check_accessible()
+
+    page.get_by_label("Carrier").select_option(label="Courier")
+    page.get_by_label("Parcels").fill("many")
+    page.get_by_role("button", name="Send").click()
+    page.expect(page.get_by_text("Write a number.")).to_be_visible()
+    page.screenshot_to("try-asks-wrong")
+    page.check_accessible()
+
+    page.get_by_label("Parcels").fill("3")
+    page.tab_to("checkbox", "Yes, do this")
+    page.press("Space")
+    page.tab_to("button", "Send")
+    page.press("Enter")
+
+    page.expect(page.get_by_label("Text", exact=True)).to_contain_text("courier in 3 parcels")
+
+
+@every_look
+def test_one_question_has_a_button_for_each_way_to_answer(browse, boss, add_tool):
+    def wipe(ctx: mcp.Context) -> str:
+        """Wipe everything."""
+        ctx.confirm("Wipe everything?\n\nThis cannot be taken back.")
+        return "wiped"
+
+    add_tool(wipe, read_only=False, asks=True)
+    page = browse(boss)
+    page.goto(f"{TRY_IT}?tool=wipe")
+    page.get_by_role("button", name="Call wipe").click()
+    page.expect(page.get_by_role("heading", name="It asks")).to_be_visible()
+    page.screenshot_to("try-asks-to-confirm")
+    page.check_accessible()
+
+    page.get_by_role("button", name="Decline").click()
+
+    page.expect(page.get_by_text("The tool could not do it.")).to_be_visible()
