@@ -11,8 +11,9 @@ import msgspec
 
 from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure.admin_actions import not_found
-from mcp_django.exposure.find import judge, key_value
+from mcp_django.exposure.find import judge
 from mcp_django.exposure.guard import RETURN
+from mcp_django.exposure.keys import key_value
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.ordering import parse_order
 from mcp_django.exposure.permissions import Rights

@@ -13,8 +13,8 @@ from django.db.models.constants import LOOKUP_SEP
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.budget import limited
 from mcp_django.exposure.declarations import SEARCH
-from mcp_django.exposure.find import key_value
 from mcp_django.exposure.guard import FILTER
+from mcp_django.exposure.keys import key_value
 from mcp_django.exposure.labels import shows_column, shows_records, visible_labels
 from mcp_django.exposure.operators import TEXT
 from mcp_django.exposure.paths import Path, key_parts

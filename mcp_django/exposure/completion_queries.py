@@ -13,8 +13,9 @@ import msgspec
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure import values
 from mcp_django.exposure.declarations import declaration_of
-from mcp_django.exposure.find import LONGEST_KEY, judged, key_value, listed
+from mcp_django.exposure.find import judged, listed
 from mcp_django.exposure.guard import FILTER, RETURN
+from mcp_django.exposure.keys import LONGEST_KEY, key_value
 from mcp_django.exposure.operators import kind_of, target_of
 from mcp_django.exposure.ordering import parse_order
 from mcp_django.exposure.paths import Path

@@ -15,7 +15,7 @@ from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound, QueryError, unknown
 from mcp_django.exposure import cursors, values
 from mcp_django.exposure.budget import limited
-from mcp_django.exposure.operators import kind_of, target_of
+from mcp_django.exposure.keys import parse_key
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.ordering import parse_order
 from mcp_django.exposure.permissions import Rights
@@ -32,8 +32,6 @@ ARGUMENTS = (
 )  # fmt: skip
 #: Pages of rows that may be judged one by one before a short page goes out.
 OVERFETCH = 4
-#: Characters of a key that is a text.
-LONGEST_KEY = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,24 +247,11 @@ def longest_answer() -> int:
 
 def key_conditions(reach: Reach, pk: Any, *, using: str) -> list[Condition]:
     """What each part of the key must equal. Raises QueryError for what cannot be a key."""
-    given = pk if isinstance(pk, list | tuple) else [pk]
-    if len(given) != len(reach.keys):
-        raise QueryError("This is not a key.")
+    key = parse_key(reach.model, pk, using=using)
     return [
-        Condition(path=path, operator="exact", value=key_value(path.field, value, using=using))
-        for path, value in zip(reach.key_paths, given, strict=True)
+        Condition(path=path, operator="exact", value=value)
+        for path, value in zip(reach.key_paths, key, strict=True)
     ]
-
-
-def key_value(part: Any, value: Any, *, using: str) -> Any:
-    if kind_of(target_of(part)) != "other":
-        return values.scalar(part, value, using=using, longest=LONGEST_KEY)
-    # A class of the site's own knows its values; the text is one that every database takes.
-    written = values.short(values.attempt(values.text, value, "text"), longest=LONGEST_KEY)
-    try:
-        return target_of(part).to_python(written)
-    except Exception:
-        raise QueryError("This is not a key.") from None
 
 
 def count_records(rights: Rights, exposure: ModelExposure, *, most: int = 10_000) -> int | None:

@@ -1,0 +1,222 @@
+"""Who may hear of a change. Asked when somebody subscribes, and again whenever one is told.
+
+Nothing is read but keys, so a verdict says what `resources.read` would find and never what is in
+it. Code of the site that a resource runs is not run: whether it answers is found out by reading.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from django.db.models import Model
+
+from mcp_django.exceptions import NotFound, QueryError, ToolError
+from mcp_django.exposure.code_resources import in_order, not_found
+from mcp_django.exposure.existence import visible_keys
+from mcp_django.exposure.files import file_field, no_file
+from mcp_django.exposure.find import check_shows_records, missing_record
+from mcp_django.exposure.guard import RETURN
+from mcp_django.exposure.keys import parse_key, spell_key
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.reach import home_of, reach_of
+from mcp_django.exposure.resources import key_of
+from mcp_django.exposure.rows import is_plain
+from mcp_django.exposure.tools import code_uri
+from mcp_django.exposure.uris import LONGEST, Address, parse_uri
+from mcp_django.principal import READ
+
+Key: TypeAlias = tuple[Any, ...]
+
+logger = logging.getLogger("mcp_django.subscriptions")
+
+
+class Verdict(enum.Enum):
+    #: Reading the URI would find it.
+    VISIBLE = "visible"
+    #: The model is there for the caller, and the record is not: deleted, or out of their rows.
+    GONE = "gone"
+    #: The model or the resource does not exist for the caller, who learns nothing of it.
+    SILENT = "silent"
+
+
+class Existence:
+    """Which records exist, for all whose rows are every row: one query serves a thousand callers.
+
+    Make one for each delivery, since it never asks twice.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[type[Model], str], dict[Key, bool]] = {}
+
+    def visible(
+        self, model: type[Model], keys: Iterable[Key], *, using: str, find: Finder
+    ) -> set[Key]:
+        known = self._known.setdefault((model, using), {})
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            found = find(unknown)
+            known.update((key, key in found) for key in unknown)
+        return {key for key in keys if known[key]}
+
+
+#: Spelled keys -> those of them that exist.
+Finder: TypeAlias = Callable[[Iterable[Key]], set[Key]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The record that a URI names, not yet looked for. No values: it is no key."""
+
+    exposure: ModelExposure
+    given: str | list[str]
+    using: str
+    values: Key | None
+
+    @property
+    def spelled(self) -> Key:
+        return () if self.values is None else spell_key(self.values)
+
+
+def admit(rights: Rights, uri: str, *, existence: Existence | None = None) -> Verdict:
+    """Whether this caller may read the URI now."""
+    return admit_all(rights, [uri], existence=existence)[uri]
+
+
+def admit_all(
+    rights: Rights, uris: Iterable[str], *, existence: Existence | None = None
+) -> dict[str, Verdict]:
+    """The verdict on each URI: one query for all the records of a model.
+
+    Never raises what code of the site or a database does: then nothing is told of that model.
+    """
+    verdicts: dict[str, Verdict] = {}
+    wanted: dict[tuple[ModelExposure, str], dict[str, Record]] = {}
+    for uri in uris:
+        try:
+            record = look_up(rights, uri)
+        except ToolError:
+            verdicts[uri] = Verdict.SILENT
+            continue
+        if record is None:
+            verdicts[uri] = Verdict.VISIBLE
+        elif record.values is None:
+            verdicts[uri] = Verdict.GONE
+        else:
+            wanted.setdefault((record.exposure, record.using), {})[uri] = record
+    for records in wanted.values():
+        verdicts.update(judge(rights, records, existence=existence))
+    return verdicts
+
+
+def judge(
+    rights: Rights, records: dict[str, Record], *, existence: Existence | None
+) -> dict[str, Verdict]:
+    """The verdicts on records of one model."""
+    try:
+        found = visible_records(rights, records, existence=existence)
+    except Exception:
+        logger.exception("Who may hear of these records cannot be told.")
+        return dict.fromkeys(records, Verdict.SILENT)
+    return {
+        uri: Verdict.VISIBLE if record.spelled in found else Verdict.GONE
+        for uri, record in records.items()
+    }
+
+
+def visible_records(
+    rights: Rights, records: dict[str, Record], *, existence: Existence | None = None
+) -> set[Key]:
+    """The keys, spelled, of those that the caller may read."""
+    some = next(iter(records.values()))
+    exposure, using = some.exposure, some.using
+    values = {record.spelled: record.values or () for record in records.values()}
+
+    def find(keys: Iterable[Key]) -> set[Key]:
+        return visible_keys(rights, exposure, [values[key] for key in keys], using=using)
+
+    if existence is None or not has_every_row(rights, exposure.model):
+        return find(values)
+    return existence.visible(exposure.model, values, using=using, find=find)
+
+
+def has_every_row(rights: Rights, model: type[Model]) -> bool:
+    """Whether this caller's rows are those of everybody else who has all of them."""
+    return (
+        rights.is_constant(model)
+        and is_plain(rights.rows(model).query)
+        and not rights.judges_objects(model)
+    )
+
+
+def may_subscribe(rights: Rights, uri: str) -> None:
+    """Return if the URI can be read now, and raise what reading it would raise if not.
+
+    NotFound, in the same words for what is missing and what is forbidden; QueryError where a
+    model shows no records to anybody.
+    """
+    record = look_up(rights, uri)
+    if record is None:
+        return
+    is_there = record.values is not None and visible_records(rights, {uri: record})
+    if not is_there:
+        raise missing_record(record.exposure, record.given)
+
+
+def look_up(rights: Rights, uri: str) -> Record | None:
+    """The record that a URI names; None for what exists without being looked for.
+
+    Raises NotFound, or QueryError where no records are shown.
+    """
+    if not rights.has_scopes(frozenset({READ})):
+        raise not_found()
+    if code_uri(uri):
+        check_code_resource(rights, uri)
+        return None
+    address = parse_uri(uri)
+    match address.kind, address.segments:
+        case "site", ():
+            return None
+        case "models", (label,):
+            rights.exposure(label)
+            return None
+        case "objects" | "files", (_, *_):
+            return look_up_record(rights, address)
+    raise NotFound("There is no such resource.")
+
+
+def look_up_record(rights: Rights, address: Address) -> Record | None:
+    label, *segments = address.segments
+    if address.kind == "files" and len(segments) < 2:
+        raise NotFound("There is no such resource.")
+    exposure = rights.exposure(label)
+    check_shows_records(exposure)
+    if address.kind == "files":
+        check_file(rights, exposure, segments.pop())
+    if not segments:
+        return None
+    given, using = key_of(exposure, segments), home_of(rights, exposure.model)
+    try:
+        values = parse_key(exposure.model, given, using=using)
+    except QueryError:
+        values = None
+    return Record(exposure=exposure, given=given, using=using, values=values)
+
+
+def check_file(rights: Rights, exposure: ModelExposure, name: str) -> None:
+    """Raise NotFound unless the caller can see a field that names a file."""
+    file_field(exposure, name)
+    if name not in reach_of(rights, exposure).tables[RETURN]:
+        raise no_file()
+
+
+def check_code_resource(rights: Rights, uri: str) -> None:
+    if len(uri) <= LONGEST:
+        for one in in_order(rights):
+            if one.variables(uri) is not None and one.exists_for(rights):
+                return
+    raise not_found()

@@ -1,0 +1,318 @@
+"""Who may hear of a change: the rights of a read, without reading."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.test import RequestFactory
+
+import mcp_django as mcp
+from mcp_django.context import CallContext
+from mcp_django.exceptions import NotFound, QueryError, ToolError
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.registry import registry
+from mcp_django.exposure.resources import read
+from mcp_django.exposure.uris import object_uri
+from mcp_django.principal import READ, WRITE, Principal, Restriction
+from mcp_django.subscriptions.admission import (
+    Existence,
+    Verdict,
+    admit,
+    admit_all,
+    may_subscribe,
+)
+from tests.nasty import models as nasty
+from tests.nasty.site import REGISTRY, caller
+from tests.nasty.site import registry as nasty_registry
+from tests.shop.admin import OrderAdmin
+from tests.shop.models import Memo, Order
+
+pytestmark = pytest.mark.django_db
+
+VISIBLE, GONE, SILENT = Verdict.VISIBLE, Verdict.GONE, Verdict.SILENT
+
+
+def rights_of(user, *, scopes=frozenset({READ}), **restriction):
+    request = RequestFactory().get("/mcp")
+    request.user = user
+    principal = Principal(
+        user=user, scopes=scopes, method="test", restriction=Restriction(**restriction)
+    )
+    return Rights(request, principal)
+
+
+def uri_of(obj):
+    return object_uri(obj._meta.label_lower, obj.pk)
+
+
+@pytest.fixture
+def replaced(monkeypatch):
+    def replace(**methods):
+        kind = type("ReplacedAdmin", (OrderAdmin,), methods)
+        monkeypatch.setitem(admin.site._registry, Order, kind(Order, admin.site))
+
+    return replace
+
+
+def test_a_record_that_can_be_read_is_visible_until_it_is_deleted(staff):
+    order = Order.objects.create(number="A1")
+    uri = uri_of(order)
+
+    assert admit(rights_of(staff), uri) is VISIBLE
+    order.delete()
+    assert admit(rights_of(staff), uri) is GONE
+
+
+def test_who_lost_the_right_to_a_model_learns_nothing_of_its_records(staff, django_user_model):
+    uri = uri_of(Order.objects.create(number="A1"))
+    staff.user_permissions.clear()
+    staff = django_user_model.objects.get(pk=staff.pk)
+
+    verdicts = admit_all(
+        rights_of(staff), [uri, "django://objects/shop.order", "django://models/shop.order"]
+    )
+
+    assert set(verdicts.values()) == {SILENT}
+
+
+@pytest.mark.parametrize(
+    "uri", ["django://site", "django://models/shop.memo", "django://objects/shop.memo?code=x"]
+)
+def test_what_is_no_record_is_there_for_whoever_has_the_model_and_the_scope(staff, uri):
+    assert admit(rights_of(staff), uri) is VISIBLE
+    may_subscribe(rights_of(staff), uri)
+    assert admit(rights_of(staff, scopes=frozenset()), uri) is SILENT
+    assert admit(rights_of(staff, scopes=frozenset({WRITE})), uri) is VISIBLE
+
+
+def test_a_restricted_credential_hears_of_its_own_models_only(staff):
+    uri = uri_of(Memo.objects.create(text="x", code="x"))
+
+    assert admit(rights_of(staff, models=frozenset({"shop.order"})), uri) is SILENT
+    assert admit(rights_of(staff, models=frozenset({"shop.memo"})), uri) is VISIBLE
+
+
+def test_a_record_that_left_the_rows_of_the_caller_is_gone(staff, replaced):
+    order = Order.objects.create(number="A1")
+    replaced(get_queryset=lambda self, request: Order.objects.filter(status="new"))
+    assert admit(rights_of(staff), uri_of(order)) is VISIBLE
+
+    order.status = Order.Status.PAID
+    order.save()
+
+    assert admit(rights_of(staff), uri_of(order)) is GONE
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda self, request: Order.objects.order_by("pk")[:1],
+        lambda self, request: Order.objects.filter(number="A1").union(
+            Order.objects.filter(number="none")
+        ),
+    ],
+    ids=["sliced", "combined"],
+)
+def test_rows_that_are_cut_or_combined_are_not_widened(staff, replaced, rows):
+    first = Order.objects.create(number="A1")
+    second = Order.objects.create(number="A2")
+    replaced(get_queryset=rows)
+
+    verdicts = admit_all(rights_of(staff), [uri_of(first), uri_of(second)])
+
+    assert list(verdicts.values()) == [VISIBLE, GONE]
+
+
+def test_records_that_the_site_judges_in_python_are_judged(staff, replaced):
+    mine = Order.objects.create(number="mine")
+    other = Order.objects.create(number="other")
+    replaced(
+        has_view_permission=lambda self, request, obj=None: obj is None or obj.number == "mine"
+    )
+
+    verdicts = admit_all(rights_of(staff), [uri_of(mine), uri_of(other)])
+
+    assert list(verdicts.values()) == [VISIBLE, GONE]
+
+
+def test_code_of_the_site_that_fails_tells_nothing_and_stops_nothing(staff, replaced, caplog):
+    def fail(self, request, obj=None):
+        if obj is not None:
+            raise RuntimeError("secret")
+        return True
+
+    order, memo = Order.objects.create(number="A"), Memo.objects.create(text="x", code="x")
+    replaced(has_view_permission=fail)
+
+    verdicts = admit_all(rights_of(staff), [uri_of(order), uri_of(memo)])
+
+    assert list(verdicts.values()) == [SILENT, VISIBLE]
+    assert "cannot be told" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("uri", "verdict"),
+    [
+        ("django://objects/shop.order/x", GONE),
+        ("django://objects/shop.order/1/2", GONE),
+        ("django://objects/no.model/1", SILENT),
+        ("django://objects/shop.ledger/1", SILENT),
+        ("django://nothing/x", SILENT),
+        ("django://files/shop.memo/scan", SILENT),
+        ("django://files/shop.memo/1/text", SILENT),
+        ("django://files/shop.memo/1/draft", SILENT),
+        ("django://files/shop.memo/1/nothing", SILENT),
+        ("django://files/shop.memo/1/scan", GONE),
+        ("django://objects/shop.order/%zz", SILENT),
+        ("shop://nothing", SILENT),
+        ("shop://" + "x" * 5000, SILENT),
+    ],
+)
+def test_what_was_never_there_is_no_subscription(staff, uri, verdict):
+    assert admit(rights_of(staff), uri) is verdict
+    with pytest.raises(NotFound):
+        may_subscribe(rights_of(staff), uri)
+
+
+def test_a_file_is_there_while_its_record_and_its_field_are(staff):
+    memo = Memo.objects.create(text="x", code="x", scan="a.txt")
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+
+    assert admit(rights_of(staff), uri) is VISIBLE
+    memo.delete()
+    assert admit(rights_of(staff), uri) is GONE
+
+
+def test_missing_and_forbidden_are_refused_in_the_words_of_a_read(staff, make_user):
+    order = Order.objects.create(number="A1")
+    nobody = make_user("nobody")
+
+    for user, uri in [
+        (staff, f"django://objects/shop.order/{order.pk + 1}"),
+        (nobody, uri_of(order)),
+        (nobody, f"django://objects/shop.order/{order.pk + 1}"),
+        (nobody, "django://objects/no.model/1"),
+    ]:
+        assert refusal(may_subscribe, rights_of(user), uri) == refusal(
+            read, None, rights_of(user), uri
+        )
+    assert refusal(may_subscribe, rights_of(nobody), uri_of(order)) == refusal(
+        may_subscribe, rights_of(nobody), f"django://objects/shop.order/{order.pk + 1}"
+    )
+
+
+def refusal(function, *arguments):
+    with pytest.raises(ToolError) as caught:
+        function(*arguments)
+    return type(caught.value), str(caught.value)
+
+
+def test_a_model_with_numbers_only_has_no_records_to_hear_of():
+    tables = nasty_registry({nasty.Seat: {"fields": "hall number", "aggregates_only": True}})
+    nasty.Seat.objects.create(hall=1, number=2)
+    who = caller(tables=tables)
+
+    assert admit(who, "django://objects/nasty.seat/1/2") is SILENT
+    assert admit(who, "django://objects/nasty.seat") is SILENT
+    assert admit(who, "django://models/nasty.seat") is VISIBLE
+    with pytest.raises(QueryError):
+        may_subscribe(who, "django://objects/nasty.seat/1/2")
+
+
+def test_composite_keys_are_found_in_one_query(django_assert_num_queries):
+    nasty.Seat.objects.bulk_create(nasty.Seat(hall=1, number=n) for n in range(3))
+    who = caller()
+    uris = [object_uri("nasty.seat", (1, n)) for n in range(5)]
+    admit(who, uris[0])
+
+    with django_assert_num_queries(1):
+        verdicts = admit_all(who, uris)
+
+    assert list(verdicts.values()) == [VISIBLE] * 3 + [GONE] * 2
+
+
+def test_many_records_of_a_model_cost_one_query_for_two_hundred(staff, django_assert_num_queries):
+    memos = Memo.objects.bulk_create(Memo(text="x", code=f"c{n}") for n in range(201))
+    uris = [object_uri("shop.memo", memo.pk) for memo in Memo.objects.all()]
+    rights = rights_of(staff)
+    admit(rights, uris[0])
+
+    with django_assert_num_queries(2):
+        verdicts = admit_all(rights, uris)
+
+    assert len(verdicts) == len(memos)
+    assert set(verdicts.values()) == {VISIBLE}
+
+
+def test_one_query_serves_all_who_have_every_row(make_user, django_assert_num_queries):
+    memo = Memo.objects.create(text="x", code="x")
+    users = [make_user(f"u{n}", "view_memo", is_staff=True) for n in range(5)]
+    everybody = [rights_of(user) for user in users]
+    for rights in everybody:
+        assert rights.may_view(Memo)
+    existence = Existence()
+
+    with django_assert_num_queries(1):
+        there = [admit(one, uri_of(memo), existence=existence) for one in everybody]
+        missing = [admit(one, uri_of(memo), existence=existence) for one in everybody]
+
+    assert set(there) == {VISIBLE}
+    assert missing == there
+    assert admit(everybody[0], "django://objects/shop.memo/0", existence=existence) is GONE
+
+
+def test_what_one_has_is_not_lent_to_another_whose_rows_are_narrowed(staff, make_user, replaced):
+    order = Order.objects.create(number="A1")
+
+    def rows(self, request) -> QuerySet[Order]:
+        every = Order.objects.all()
+        return every if request.user.username == "staff" else every.filter(number="none")
+
+    replaced(get_queryset=rows)
+    other = make_user("other", "view_order", is_staff=True)
+    existence = Existence()
+
+    assert admit(rights_of(staff), uri_of(order), existence=existence) is VISIBLE
+    assert admit(rights_of(other), uri_of(order), existence=existence) is GONE
+
+
+def test_resources_of_code_are_there_for_whom_their_permission_lets_in(staff, make_user):
+    ran = []
+
+    @mcp.resource("shop://reports/{year}", permission="shop.view_order")
+    def report(year: int) -> str:
+        """What was sold in a year."""
+        ran.append(year)
+        return "much"
+
+    try:
+        assert admit(rights_of(staff), "shop://reports/2026") is VISIBLE
+        may_subscribe(rights_of(staff), "shop://reports/2026")
+        assert admit(rights_of(staff), "shop://reports/x") is SILENT
+        assert admit(rights_of(make_user("nobody")), "shop://reports/2026") is SILENT
+        assert not ran
+    finally:
+        registry.remove_resource("shop://reports/{year}")
+
+
+def test_a_verdict_is_what_a_read_would_find():
+    nasty.Seat.objects.create(hall=1, number=2)
+    context = CallContext.__new__(CallContext)
+
+    for uri in [
+        "django://site",
+        "django://models/nasty.seat",
+        "django://objects/nasty.seat",
+        "django://objects/nasty.seat/1/2",
+        "django://objects/nasty.seat/2/2",
+        "django://objects/nasty.nothing",
+        "django://models/nasty.seat/x",
+    ]:
+        who = caller(tables=REGISTRY)
+        try:
+            read(context, who, uri)
+        except NotFound:
+            assert admit(who, uri) is not VISIBLE, uri
+        else:
+            assert admit(who, uri) is VISIBLE, uri
