@@ -54,6 +54,8 @@ class Log:
     session: str
     #: The hub whose process makes the events. Without it nothing will ever be added.
     owner: str
+    #: The id of the request that is answered there, as JSON: short texts and numbers.
+    request: str = "null"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,8 @@ class Page:
     is_orphaned: bool
     #: Events after the one asked for were dropped already, to keep the log within its bounds.
     has_gap: bool
+    #: `Log.request`.
+    request: str = "null"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +140,17 @@ class Store(Protocol):
 
     def sessions(self) -> list[Session]:
         """Those that are not idle for too long, newest first."""
+        ...
+
+    def hold_standalone(self, session: str, *, owner: str) -> bool:
+        """Take the one standalone stream of a session, for as long as the owner renews its lease.
+
+        False where another owner that lives has it, or where there is no such session.
+        """
+        ...
+
+    def free_standalone(self, session: str, *, owner: str) -> None:
+        """Give it back. Nothing happens where the owner does not have it."""
         ...
 
     # Subscriptions of sessions

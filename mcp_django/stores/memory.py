@@ -43,6 +43,8 @@ class KeptSession:
     #: In the order in which they were opened.
     logs: dict[str, KeptLog] = field(default_factory=dict)
     questions: dict[str, KeptQuestion] = field(default_factory=dict)
+    #: Who has the standalone stream.
+    standalone: str = ""
 
 
 @dataclass
@@ -112,6 +114,21 @@ class MemoryStore:
             kept = [one.session for one in self._sessions.values() if self._is_live(one)]
         return sorted(kept, key=lambda one: one.created, reverse=True)
 
+    def hold_standalone(self, session: str, *, owner: str) -> bool:
+        with self._lock:
+            kept = self._live(session)
+            if kept is None or (kept.standalone not in ("", owner) and self._holds(kept.standalone)):
+                return False
+            self.renew(owner)
+            kept.standalone = owner
+            return True
+
+    def free_standalone(self, session: str, *, owner: str) -> None:
+        with self._lock:
+            kept = self._live(session)
+            if kept is not None and kept.standalone == owner:
+                kept.standalone = ""
+
     # Subscriptions of sessions
 
     def subscribe(self, session: str, uri: str, *, most: int) -> bool:
@@ -169,6 +186,7 @@ class MemoryStore:
                 is_final=is_final,
                 is_orphaned=not is_final and not self._holds(kept.log.owner),
                 has_gap=max(after, 0) < kept.last - len(events),
+                request=kept.log.request,
             )
 
     def close_orphan(self, key: str, event: bytes) -> bool:
