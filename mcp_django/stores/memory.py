@@ -117,7 +117,9 @@ class MemoryStore:
     def hold_standalone(self, session: str, *, owner: str) -> bool:
         with self._lock:
             kept = self._live(session)
-            if kept is None or (kept.standalone not in ("", owner) and self._holds(kept.standalone)):
+            if kept is None or (
+                kept.standalone not in ("", owner) and self._holds(kept.standalone)
+            ):
                 return False
             self.renew(owner)
             kept.standalone = owner
