@@ -19,6 +19,7 @@ from mcp_django.exposure.admin_form_schemas import form_schema
 from mcp_django.exposure.admin_requests import admin_request, path_of
 from mcp_django.exposure.admin_sites import AdminSource, model_admins, overrides
 from mcp_django.exposure.compat import AdminAction, buttons, known_actions, offered_actions
+from mcp_django.exposure.generic_tools import given_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools import Lane, Outcome
@@ -71,14 +72,13 @@ class ActionTool:
             return True
         return ActionTools(self.context, rights).find(self.name) is not None
 
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        self._read(arguments)
+
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         """Run the action, or show what it would do. Raises ToolError for what the admin refuses
         and for what it fails at.
         """
-        # Some clients send null for what they leave out.
-        given = {name: value for name, value in arguments.items() if value is not None}
-        dry_run = bool(getattr(self.action.function, "mcp_dry_run", False))
-        reader = arguments_of(self.name, self.action.place, dry_run=dry_run)
         return ActionCall(
             context=context,
             rights=rights,
@@ -86,9 +86,14 @@ class ActionTool:
             action=self.action,
             exposure=self.exposure,
             model_admin=self.model_admin,
-            given=reader.read(given),
+            given=self._read(arguments),
             sent=arguments,
         ).answer()
+
+    def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        dry_run = bool(getattr(self.action.function, "mcp_dry_run", False))
+        reader = arguments_of(self.name, self.action.place, dry_run=dry_run)
+        return reader.read(given_of(arguments))
 
 
 class ActionTools:

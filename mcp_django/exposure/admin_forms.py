@@ -99,6 +99,12 @@ class RecordForm:
             return one_call.add_view(request)
         return one_call.change_view(request, quote(str(self.obj.pk)))
 
+    def check(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> None:
+        """Raise ToolError for what cannot even be filled in. Nothing is posted."""
+        faults = Faults(self.names, sent=frozenset(values))
+        self._fill_in(Post(rights=self.rights, faults=faults), values, inlines)
+        faults.raise_any()
+
     def save(
         self,
         values: Mapping[str, Any],

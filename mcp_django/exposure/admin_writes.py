@@ -77,8 +77,7 @@ def update(
         # Whoever writes second reads what the first has written, and keeps it.
         row = lock(exposure.model, key, using=using)
         obj = find_object(rights, exposure, pk, using=using)
-        if not may(rights, exposure.model, CHANGE, obj):
-            raise ToolError(f"The record with the key {key} is read-only for you.")
+        refuse_read_only(rights, exposure, obj)
         if version is not None and row is not None:
             check_version(row, version)
         if since is not None:
@@ -87,6 +86,33 @@ def update(
         return answer_of(rights, exposure, saved, using=using)
 
     return perform(rights, work, using=using, dry_run=dry_run)
+
+
+def check(
+    context: CallContext,
+    rights: Rights,
+    *,
+    model: str,
+    pk: Any = None,
+    values: Mapping[str, Any] | None = None,
+    inlines: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise ToolError where `create`, or `update` of the record with a key, could only fail: for
+    rights that are missing, and for values that no form takes. Nothing is saved.
+    """
+    exposure = rights.exposure(model)
+    obj = None
+    if pk is not None:
+        obj = find_object(rights, exposure, pk, using=router.db_for_write(exposure.model))
+    model_admin = model_admin_for(rights, exposure, ADD if obj is None else CHANGE)
+    if obj is not None:
+        refuse_read_only(rights, exposure, obj)
+    RecordForm(context, rights, exposure, model_admin, obj=obj).check(values or {}, inlines or {})
+
+
+def refuse_read_only(rights: Rights, exposure: ModelExposure, obj: Any) -> None:
+    if not may(rights, exposure.model, CHANGE, obj):
+        raise ToolError(f"The record with the key {obj.pk} is read-only for you.")
 
 
 def delete(

@@ -114,6 +114,9 @@ class FunctionTool:
             return False
         return may_reach(rights, self.permission, name=f"the tool {self.name}")
 
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        self.arguments.read_for(context, without_token(arguments) if self.asks else arguments)
+
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         """Run the function. Raises ToolError for arguments that do not fit and for what the
         function refuses; other exceptions of the function pass.

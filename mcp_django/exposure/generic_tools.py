@@ -85,22 +85,34 @@ class RecordTool:
     def exists_for(self, rights: Rights) -> bool:
         return rights.has_scopes(frozenset({READ}))
 
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        self.read(rights, given_of(arguments))
+
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
-        # Some clients send null for what they leave out.
-        arguments = {name: value for name, value in arguments.items() if value is not None}
-        examples = partial(examples_for, rights, arguments, tool=self.name)
-        read = self.arguments.read(arguments, examples=examples)
+        given = given_of(arguments)
+        read = self.read(rights, given)
         try:
             return self.answer(context, rights, read)
         except ToolError as error:
-            call = self.arguments.shown_call(examples(), arguments.keys())
+            examples = examples_for(rights, given, tool=self.name)
+            call = self.arguments.shown_call(examples, given.keys())
             kind = NotFound if isinstance(error, NotFound) else ToolError
             raise kind(f"{error}{call}") from None
+
+    def read(self, rights: Rights, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of the function. Raises ToolError with a call that would work."""
+        examples = partial(examples_for, rights, given, tool=self.name)
+        return self.arguments.read(given, examples=examples)
 
     def answer(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]
     ) -> Outcome:
         return result_of(self.function(rights, **arguments))
+
+
+def given_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Some clients send null for what they leave out."""
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def result_of(

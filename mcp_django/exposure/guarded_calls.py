@@ -48,10 +48,11 @@ def confirmed(
     context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The arguments to run the tool with. Raises InputNeeded where the client can ask its person,
-    else Unconfirmed with a token to come back with, and ToolError for one that is not good or
-    for a person who does not agree.
+    else Unconfirmed with a token to come back with, and ToolError for one that is not good, for
+    arguments that the tool does not take, and for a person who does not agree.
     """
     if confirms_itself(tool):
+        tool.check(context, rights, arguments)
         return arguments
     if not takes_token(tool):
         raise ToolError(
@@ -61,6 +62,8 @@ def confirmed(
     token = arguments.get(confirmations.ARGUMENT)
     bare = confirmations.without_token(arguments)
     is_ours = confirmations.shown_by(rights, token) == SHOWN
+    # What cannot be called is nothing to agree to, and no use of a confirmation.
+    tool.check(context, rights, bare)
     # It was confirmed before it asked: its own state and tokens come from there alone, and the
     # tool refuses those that do not.
     if is_asking(tool):

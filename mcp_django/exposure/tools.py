@@ -80,6 +80,10 @@ class Tool(Protocol):
         """Whether this caller may know of the tool at all: rights, switches and scopes."""
         ...
 
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        """Raise ToolError for arguments that `call` would refuse before it does anything."""
+        ...
+
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         """Run it. Raises ToolError for what the model can mend; anything else is a bug."""
         ...

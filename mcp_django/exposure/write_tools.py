@@ -18,6 +18,7 @@ from mcp_django.exposure.generic_tools import (
     Model,
     RecordTool,
     about,
+    given_of,
     result_of,
 )
 from mcp_django.exposure.idempotency import once
@@ -70,12 +71,23 @@ class WriteTool(RecordTool):
         # The admin is optional.
         return apps.is_installed("django.contrib.admin") and may_write(rights, self.verb)
 
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        """As far as the form of the admin can tell before it is sent."""
+        from mcp_django.exposure import admin_writes
+
+        read = self.read(rights, given_of(arguments))
+        if self.confirms_itself:
+            return
+        named = {name: read[name] for name in ("pk", "values", "inlines") if name in read}
+        admin_writes.check(context, rights, model=read["model"], **named)
+
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
-        given = {name: value for name, value in arguments.items() if value is not None}
+        return result_of(self.function(context, rights, **self.read(rights, given_of(arguments))))
+
+    def read(self, rights: Rights, given: Mapping[str, Any]) -> dict[str, Any]:
         # An example of a change could be taken for an order.
         read = self.arguments.read(given, examples=dict)
-        read = {name: value for name, value in read.items() if value is not UNSET}
-        return result_of(self.function(context, rights, **read))
+        return {name: value for name, value in read.items() if value is not UNSET}
 
 
 def create_record(

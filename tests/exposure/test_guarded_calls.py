@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.contrib import admin
 
 import mcp_django as mcp
 from mcp_django.models import ExposedModel, ExposedTool, SpentConfirmation
@@ -294,3 +295,160 @@ def test_an_answer_without_a_question_confirms_nothing(staff, notes):
 
     assert asked["result"]["resultType"] == "input_required"
     assert notes == []
+
+
+# What cannot be called
+
+
+WRONG = [{}, {"text": 1}, {"text": None}, {"txt": "a"}, {"text": "a", "more": 1}]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=str)
+def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(staff, client, notes, arguments):
+    guard("note")
+    person = agreeing(staff)
+
+    by_token = client.call_tool("note", **arguments)
+    by_question = person.call_tool("note", **arguments)
+
+    for answer in (by_token, by_question):
+        assert answer.is_error
+        assert "A valid call" in answer.text
+        assert "confirmation" not in answer.text
+    assert not person.questions
+    assert notes == []
+
+
+def test_a_confirmation_is_not_spent_on_a_call_that_cannot_run(client, notes):
+    guard("note")
+    token = token_in(client.call_tool("note", text="a"))
+
+    wrong = client.call_tool("note", text=1, confirmation=token)
+
+    assert "used already" not in wrong.text
+    assert not SpentConfirmation.objects.exists()
+    assert client.call_tool("note", text="a", confirmation=token).text == "Written."
+
+
+def test_a_tool_that_asks_is_not_confirmed_with_arguments_it_cannot_take(staff, asking):
+    guard("ship")
+
+    answer = Client(user=staff).call_tool("ship", number="one")
+
+    assert "Staff of this site" not in answer.text
+    assert "number" in answer.text
+
+
+def test_a_tool_with_a_schema_of_its_own_is_not_confirmed_against_it(client, add_tool):
+    schema = {"type": "object", "properties": {"to": {"const": "Ada"}}, "required": ["to"]}
+
+    def greet(arguments: dict[str, object]) -> str:
+        """Greet Ada."""
+        return f"Hello {arguments['to']}"
+
+    add_tool(greet, read_only=False, input_schema=schema)
+    guard("greet")
+
+    assert "Staff of this site" not in client.call_tool("greet", to="Bob").text
+    asked = client.call_tool("greet", to="Ada")
+    assert client.call_tool("greet", to="Ada", confirmation=token_in(asked)).text == "Hello Ada"
+
+
+def test_a_read_with_unknown_arguments_is_not_confirmed(client):
+    guard("find_records")
+
+    answer = client.call_tool("find_records", modell="shop.customer")
+
+    assert "Did you mean model?" in answer.text
+
+
+@pytest.fixture
+def keeper(make_user):
+    """May add and change customers."""
+    ExposedModel.objects.create(label="shop.customer", level=5)
+    names = ("view_customer", "add_customer", "change_customer")
+    return Client(user=make_user("keeper", *names, is_staff=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("create_record", {"values": {"nmae": "Ann"}}, "nmae"),
+        ("create_record", {"values": {"name": {}}}, "name"),
+        ("create_record", {"values": {}, "model": "shop.nothing"}, "There is no model"),
+        ("create_record", {"values": {"name": "A"}, "inlines": {"lines": [{}]}}, "lines"),
+        ("update_record", {"pk": 0, "values": {"name": "Ann"}}, "0"),
+        ("update_record", {"values": {"name": "Ann"}}, "Missing argument: pk"),
+    ],
+    ids=str,
+)
+def test_a_write_that_the_form_cannot_take_is_not_confirmed(keeper, name, arguments, told):
+    guard(name)
+
+    answer = keeper.call_tool(name, **{"model": "shop.customer", **arguments})
+
+    assert answer.is_error
+    assert told in answer.text
+    assert "Staff of this site" not in answer.text
+    assert not Customer.objects.exists()
+
+
+def test_a_write_to_a_record_that_is_read_only_is_not_confirmed(keeper, monkeypatch):
+    customer = Customer.objects.create(name="Ann")
+    customer_admin = admin.site.get_model_admin(Customer)
+    monkeypatch.setattr(
+        type(customer_admin), "has_change_permission", lambda self, request, obj=None: obj is None
+    )
+    guard("update_record")
+
+    answer = keeper.call_tool(
+        "update_record", model="shop.customer", pk=customer.pk, values={"name": "Bea"}
+    )
+
+    assert "read-only for you" in answer.text
+    assert "Staff of this site" not in answer.text
+
+
+def test_a_write_that_the_form_takes_is_confirmed_and_done_once(keeper):
+    guard("create_record")
+    guard("update_record")
+    call = {"model": "shop.customer", "values": {"name": "Ann", "country": "FR"}}
+
+    asked = keeper.call_tool("create_record", **call)
+    assert not Customer.objects.exists()
+    keeper.call_tool("create_record", **call, confirmation=token_in(asked))
+    customer = Customer.objects.get()
+    change = {"model": "shop.customer", "pk": customer.pk, "values": {"name": "Bea"}}
+    asked = keeper.call_tool("update_record", **change)
+    keeper.call_tool("update_record", **change, confirmation=token_in(asked))
+
+    customer.refresh_from_db()
+    assert customer.name == "Bea"
+
+
+def test_what_confirms_itself_is_checked_as_well(make_user):
+    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
+    ExposedModel.objects.create(label="shop.customer", level=5)
+    for name in ("delete_record", "shop_customer_greet"):
+        ExposedTool.objects.update_or_create(
+            name=name, defaults={"needs_confirmation": True, "enabled": True}
+        )
+
+    deletion = boss.call_tool("delete_record", modell="shop.customer", pk=1)
+    greeting = boss.call_tool("shop_customer_greet", pkss=[1])
+
+    assert "Did you mean model?" in deletion.text
+    assert "Did you mean pks?" in greeting.text
+
+
+def test_checking_a_write_runs_no_hook_of_the_site(keeper, monkeypatch):
+    ran = []
+    customer_admin = admin.site.get_model_admin(Customer)
+    monkeypatch.setattr(
+        type(customer_admin), "save_form", lambda *args, **kwargs: ran.append("form")
+    )
+    guard("create_record")
+
+    keeper.call_tool("create_record", model="shop.customer", values={"name": "Ann"})
+
+    assert ran == []
