@@ -137,7 +137,7 @@ def visible_records(
     values = {record.spelled: record.values or () for record in records.values()}
 
     def find(keys: Iterable[Key]) -> set[Key]:
-        return visible_keys(rights, exposure, [values[key] for key in keys], using=using)
+        return visible_keys(rights, exposure, map(values.__getitem__, keys), using=using)
 
     if existence is None or not has_every_row(rights, exposure.model):
         return find(values)

@@ -29,10 +29,25 @@ class Change:
     #: Nothing that anybody may read changed, but who may see the thing may have: those who no
     #: longer do are told once, and nobody else.
     is_hidden: bool = False
+    #: And so may everything below it: who subscribed to a record of this collection is meant, too.
+    is_whole: bool = False
+    #: The label of a model. Who may not see that model must not learn that something happened to
+    #: it, though they may see the topic. Empty: it is about the topic alone.
+    model: str = ""
+
+    def touches(self, topic: Topic) -> bool:
+        """Whether it is about what somebody subscribed to."""
+        if topic == self.topic:
+            return True
+        return self.is_whole and (not self.topic or topic.startswith(f"{self.topic}/"))
 
     def concerns(self, *, server: str, user: str) -> bool:
         is_here = self.server is None or self.server == server
         return is_here and (self.users is None or user in self.users)
+
+
+#: So much changed that nobody can tell what: every subscription and every list is touched.
+EVERYTHING = Change(topic="", is_whole=True)
 
 
 def list_changed(

@@ -1,0 +1,90 @@
+"""Changes on their way out: the first of a kind at once, repeats gathered, never without bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from mcp_django.exposure.uris import OBJECTS
+from mcp_django.subscriptions.events import EVERYTHING, Change
+
+#: Seconds in which repeats of a change become one.
+GATHER = 0.25
+#: Changes that may wait. What is more becomes a few that say more.
+MOST = 1000
+
+
+class Gathering:
+    """Not for several threads at once: the outbox holds its lock."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        gather: float = GATHER,
+        most: int = MOST,
+    ) -> None:
+        self.clock = clock
+        self.gather = gather
+        self.most = most
+        self._ready: dict[Change, None] = {}
+        #: Repeats, by when they are due.
+        self._later: dict[Change, float] = {}
+        #: When a change went out, as long as that makes the next one a repeat. Oldest first.
+        self._gone: dict[Change, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._later)
+
+    def add(self, changes: Iterable[Change]) -> None:
+        now = self.clock()
+        for change in changes:
+            due = self._gone.get(change, now - self.gather) + self.gather
+            if due <= now:
+                self._ready[change] = None
+            else:
+                self._later[change] = due
+        if len(self) > self.most:
+            self._ready = dict.fromkeys(collapse([*self._ready, *self._later], most=self.most))
+            self._later.clear()
+
+    def take(self) -> frozenset[Change]:
+        """What is due now."""
+        now = self.clock()
+        due = [change for change, at in self._later.items() if at <= now]
+        return self._leave([*self._ready, *due], now)
+
+    def take_all(self) -> frozenset[Change]:
+        return self._leave([*self._ready, *self._later], self.clock())
+
+    def _leave(self, changes: list[Change], now: float) -> frozenset[Change]:
+        self._ready.clear()
+        for change in changes:
+            self._later.pop(change, None)
+            self._gone.pop(change, None)
+            self._gone[change] = now
+        while self._gone and now - next(iter(self._gone.values())) >= self.gather:
+            del self._gone[next(iter(self._gone))]
+        return frozenset(changes)
+
+    def wait(self) -> float | None:
+        """Seconds until something is due; None: nothing waits."""
+        if self._ready:
+            return 0.0
+        if not self._later:
+            return None
+        return max(0.0, min(self._later.values()) - self.clock())
+
+
+def collapse(changes: Iterable[Change], *, most: int) -> set[Change]:
+    """Fewer changes that leave none of these out: collections for records, all for some users."""
+    found = {wider(change) for change in changes}
+    return found if len(found) <= most else {EVERYTHING}
+
+
+def wider(change: Change) -> Change:
+    label, slash, _ = change.topic.removeprefix(OBJECTS).partition("/")
+    if change.topic.startswith(OBJECTS) and slash:
+        return replace(change, topic=OBJECTS + label, is_whole=True, users=None)
+    return replace(change, users=None)

@@ -1,0 +1,134 @@
+"""When a change goes out, and what becomes of too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.subscriptions.events import EVERYTHING, TOOLS, Change, list_changed
+from mcp_django.subscriptions.gathering import Gathering, collapse
+
+ORDERS = "django://objects/shop.order"
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def order(number, **options):
+    return Change(topic=f"{ORDERS}/{number}", **options)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def gathering(clock):
+    return Gathering(clock=clock, gather=0.25, most=10)
+
+
+def test_the_first_change_goes_out_at_once(gathering):
+    gathering.add([order(1), order(1)])
+
+    assert gathering.wait() == 0
+    assert gathering.take() == {order(1)}
+    assert gathering.wait() is None
+
+
+def test_repeats_within_the_time_become_one(gathering, clock):
+    gathering.add([order(1)])
+    gathering.take()
+
+    for _ in range(5):
+        clock.now += 0.04
+        gathering.add([order(1), order(2)])
+
+    assert gathering.take() == {order(2)}
+    assert gathering.wait() == pytest.approx(0.05)
+    clock.now += 0.06
+    assert gathering.take() == {order(1)}
+    assert not gathering
+
+
+def test_a_change_after_the_time_is_a_first_one_again(gathering, clock):
+    gathering.add([order(1)])
+    gathering.take()
+    clock.now += 0.25
+
+    gathering.add([order(1)])
+
+    assert gathering.take() == {order(1)}
+
+
+def test_who_cannot_wait_takes_repeats_too(gathering):
+    gathering.add([order(1)])
+    gathering.take()
+    gathering.add([order(1)])
+
+    assert gathering.take() == frozenset()
+    assert gathering.take_all() == {order(1)}
+
+
+def test_nothing_is_remembered_of_what_went_out_long_ago(gathering, clock):
+    for number in range(100):
+        gathering.add([order(number)])
+        gathering.take()
+        clock.now += 0.1
+
+    assert len(gathering._gone) <= 4
+
+
+def test_too_many_records_become_their_collection_and_all_below_it(gathering):
+    gathering.add([order(number) for number in range(11)])
+
+    (change,) = gathering.take()
+    assert change == Change(topic=ORDERS, is_whole=True)
+    assert all(change.touches(order(number).topic) for number in range(11))
+    assert change.touches(ORDERS)
+    assert not change.touches("django://objects/shop.orders/1")
+
+
+def test_hidden_changes_stay_hidden_and_servers_apart():
+    found = collapse(
+        [order(1), order(2, is_hidden=True), order(3, server="b"), order(4, users=frozenset("1"))],
+        most=10,
+    )
+
+    assert found == {
+        Change(topic=ORDERS, is_whole=True),
+        Change(topic=ORDERS, is_whole=True, is_hidden=True),
+        Change(topic=ORDERS, is_whole=True, server="b"),
+    }
+
+
+def test_lists_of_many_users_become_the_list_of_all():
+    some = [list_changed(TOOLS, users=frozenset({str(number)})) for number in range(20)]
+
+    assert collapse(some, most=10) == {list_changed(TOOLS)}
+    assert list_changed(TOOLS).concerns(server="default", user="7")
+    assert not list_changed(TOOLS).concerns(server="other", user="7")
+    assert not some[3].concerns(server="default", user="7")
+
+
+def test_what_has_no_collection_becomes_everything(gathering):
+    gathering.add([Change(topic=f"shop://reports/{year}") for year in range(11)])
+
+    assert gathering.take() == {EVERYTHING}
+    assert EVERYTHING.touches("shop://reports/3")
+    assert EVERYTHING.touches(TOOLS)
+    assert EVERYTHING.concerns(server="any", user="1")
+
+
+def test_repeats_that_wait_count_too(gathering):
+    gathering.add([order(number) for number in range(10)])
+    gathering.take()
+
+    gathering.add([order(number) for number in range(10)])
+    gathering.add([order(10)])
+
+    assert gathering.take_all() == {Change(topic=ORDERS, is_whole=True)}

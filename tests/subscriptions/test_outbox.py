@@ -1,0 +1,321 @@
+"""Threads, sinks, forks and ends of processes."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from mcp_django.subscriptions.events import Change
+from mcp_django.subscriptions.gathering import Gathering
+from mcp_django.subscriptions.outbox import Outbox
+
+ONE, TWO = Change(topic="one"), Change(topic="two")
+
+
+def patient():
+    """Repeats would wait for an hour."""
+    return Gathering(gather=3600)
+
+
+@pytest.fixture
+def outbox():
+    found = Outbox(make=patient)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def batches(outbox):
+    found: queue.Queue[frozenset[Change]] = queue.Queue()
+    outbox.add_sink(found.put)
+    return found
+
+
+def test_each_sink_gets_what_is_published_in_another_thread(outbox, batches):
+    threads = queue.Queue()
+    outbox.add_sink(lambda batch: threads.put(threading.current_thread()))
+
+    outbox.publish([ONE, TWO])
+
+    assert batches.get(timeout=5) == {ONE, TWO}
+    thread = threads.get(timeout=5)
+    assert thread is not threading.current_thread()
+    assert thread.daemon
+
+
+def test_no_thread_is_there_before_it_is_needed():
+    outbox = Outbox()
+    outbox.add_sink(lambda batch: None)
+
+    assert outbox._thread is None
+
+
+def test_without_a_sink_nothing_is_kept_and_no_thread_starts():
+    outbox = Outbox()
+
+    outbox.publish([ONE])
+
+    assert outbox._thread is None
+    assert not outbox._waiting
+    assert outbox.flush()
+
+
+def test_a_sink_that_fails_takes_nothing_from_the_others(outbox, caplog):
+    def fail(batch):
+        raise RuntimeError("broken")
+
+    outbox.add_sink(fail)
+    found = queue.Queue()
+    outbox.add_sink(found.put)
+
+    outbox.publish([ONE])
+    outbox.publish([TWO])
+
+    assert outbox.flush(5)
+    assert found.get_nowait() | (found.get_nowait() if not found.empty() else set()) == {ONE, TWO}
+    assert "could not be handed over" in caplog.text
+
+
+def test_a_sink_that_was_removed_gets_nothing(outbox, batches):
+    outbox.add_sink(lambda batch: None)
+    outbox.remove_sink(batches.put)
+
+    outbox.publish([ONE])
+
+    assert outbox.flush(5)
+    assert batches.empty()
+
+
+def test_flush_does_not_wait_for_repeats(outbox, batches):
+    outbox.publish([ONE])
+    assert batches.get(timeout=5) == {ONE}
+    outbox.publish([ONE])
+    assert batches.empty()
+
+    assert outbox.flush(5)
+
+    assert batches.get_nowait() == {ONE}
+
+
+def test_flush_gives_up_on_a_sink_that_hangs(outbox):
+    left, entered = threading.Event(), threading.Event()
+
+    def hang(batch):
+        entered.set()
+        left.wait(5)
+
+    outbox.add_sink(hang)
+    outbox.publish([ONE])
+    assert entered.wait(5)
+
+    assert not outbox.flush(0.01)
+    left.set()
+    assert outbox.flush(5)
+
+
+def test_a_publisher_never_waits_for_a_sink(outbox):
+    left, entered = threading.Event(), threading.Event()
+
+    def hang(batch):
+        entered.set()
+        left.wait(5)
+
+    outbox.add_sink(hang)
+    outbox.publish([ONE])
+    assert entered.wait(5)
+
+    outbox.publish(Change(topic=str(number)) for number in range(5000))
+
+    assert len(outbox._waiting) <= 1000
+    left.set()
+
+
+def test_a_sink_that_flushes_does_not_wait_for_itself(outbox):
+    found = queue.Queue()
+    outbox.add_sink(lambda batch: found.put(outbox.flush(5)))
+
+    outbox.publish([ONE])
+
+    assert found.get(timeout=5) is False
+
+
+def test_the_default_sink_is_made_once_in_the_thread_of_the_outbox(outbox, batches):
+    made, found = [], queue.Queue()
+
+    def factory():
+        made.append(threading.current_thread().name)
+        return found.put
+
+    outbox.register_default_sink(factory)
+    assert not made
+
+    outbox.publish([ONE])
+    assert outbox.flush(5)
+    outbox.publish([TWO])
+    assert outbox.flush(5)
+
+    assert made == ["mcp-outbox"]
+    assert found.get_nowait() == {ONE}
+    assert found.get_nowait() == {TWO}
+
+
+def test_a_process_with_nobody_to_tell_stops_asking(outbox):
+    outbox.register_default_sink(lambda: None)
+    assert outbox.is_wanted
+
+    outbox.publish([ONE])
+    assert outbox.flush(5)
+
+    assert not outbox.is_wanted
+
+
+def test_a_factory_that_fails_is_asked_again(outbox, caplog):
+    found = queue.Queue()
+    answers = iter([RuntimeError("no layer"), found.put])
+
+    def factory():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    outbox.register_default_sink(factory)
+    outbox.publish([ONE])
+    assert outbox.flush(5)
+    outbox.publish([TWO])
+    assert outbox.flush(5)
+
+    assert found.get_nowait() == {TWO}
+    assert "cannot be told" in caplog.text
+
+
+def test_a_thread_that_died_is_replaced(outbox, monkeypatch):
+    died = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    found = queue.Queue()
+    answers = iter([SystemExit, None])
+
+    def sink(batch):
+        if (answer := next(answers)) is not None:
+            raise answer
+        found.put(batch)
+
+    outbox.add_sink(sink)
+    outbox.publish([ONE])
+    outbox._thread.join(5)
+
+    outbox.publish([TWO])
+
+    assert found.get(timeout=5) == {TWO}
+
+
+def test_where_no_thread_can_start_the_publisher_hands_over_itself(outbox, batches, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    outbox.publish([ONE])
+
+    assert batches.get_nowait() == {ONE}
+
+
+def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
+    def work(name):
+        for number in range(50):
+            outbox.publish([Change(topic=f"{name}/{number}")])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outbox.flush(5)
+
+    found = set()
+    while not batches.empty():
+        found |= batches.get_nowait()
+    assert len(found) == 200
+
+
+def test_a_child_begins_without_what_its_parent_had(outbox, batches, monkeypatch):
+    outbox.register_default_sink(lambda: None)
+    outbox.publish([ONE])
+    assert outbox.flush(5)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+
+    assert outbox.is_wanted
+    assert not outbox._sinks
+    assert outbox._thread is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_has_a_thread_and_sinks_of_its_own():
+    done = run(
+        """
+        import os
+        from mcp_django.subscriptions.events import Change
+        from mcp_django.subscriptions.outbox import add_sink, flush, publish
+        from mcp_django.subscriptions.outbox import register_default_sink
+
+        def tell(kind):
+            def sink(batch):
+                for one in batch:
+                    print(kind, one.topic, os.getpid() == parent, flush=True)
+            return sink
+
+        parent = os.getpid()
+        register_default_sink(lambda: tell("default"))
+        add_sink(tell("own"))
+        publish([Change(topic="before")])
+        flush(5)
+        child = os.fork()
+        if not child:
+            publish([Change(topic="after")])
+            flush(5)
+            os._exit(0)
+        os.waitpid(child, 0)
+        publish([Change(topic="later")])
+        """
+    )
+
+    assert sorted(done.splitlines()) == [
+        "default after False",
+        "default before True",
+        "default later True",
+        "own before True",
+        "own later True",
+    ]
+
+
+def test_what_was_published_last_goes_out_before_the_process_ends():
+    done = run(
+        """
+        from mcp_django.subscriptions.events import Change
+        from mcp_django.subscriptions.outbox import publish, register_default_sink
+
+        register_default_sink(lambda: lambda batch: print(*(one.topic for one in batch)))
+        publish([Change(topic="last")])
+        publish([Change(topic="last")])
+        """
+    )
+
+    assert done.splitlines()[-1] == "last"
+
+
+def run(code):
+    lines = [line[8:] for line in code.splitlines()]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
