@@ -58,6 +58,8 @@ class Asking:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     #: Answers and state of a request that is sent again.
     sent_input: InputParams = field(default_factory=InputParams)
+    #: Whether the transport brings requests of ours to the client, and its answers back.
+    can_request: bool = False
     #: Set for what was declared with asks=True.
     interview: Interview | None = None
 
@@ -77,7 +79,13 @@ class Asking:
         return self._takes(ROOTS)
 
     def _takes(self, method: str) -> bool:
-        return self.revision.features.input_required and takes(self.capabilities, method)
+        is_known = method != ELICITATION or self.revision.features.elicitation
+        return is_known and self.is_reachable and takes(self.capabilities, method)
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether questions reach the client at all: in results, or as requests of ours."""
+        return self.revision.features.input_required or self.can_request
 
     def ask(self, key: str, form: Any, message: _StrOrPromise = "") -> Any:
         """What a person filled in: the `cleaned_data` of a Form, a class or an unbound instance.

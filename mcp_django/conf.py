@@ -89,6 +89,13 @@ class Config:
     #: Seconds without a request after which a session is forgotten.
     session_idle: float = 1800.0
 
+    #: Open streams of one principal.
+    max_streams_per_principal: int = 64
+    #: Open streams of one process.
+    max_streams: int = 4096
+    #: Resources that one stream or session may subscribe to.
+    max_subscriptions: int = 256
+
     #: Days until a personal token expires when its maker names no date.
     token_days: int = 90
     #: Most days that a personal token may live.

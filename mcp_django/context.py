@@ -22,6 +22,10 @@ def drop(notification: Notification) -> None:
     """For transports that cannot send anything before the answer."""
 
 
+def stay_open(milliseconds: int) -> None:
+    """For transports that have no stream to close."""
+
+
 @dataclass(slots=True)
 class Facts:
     """What the record of a call says beside what everybody sees of it."""
@@ -50,8 +54,18 @@ class CallContext(Asking):
     sent_params: SentParams | None = None
     progress_token: str | int | None = None
     notify: Notify = drop
+    #: Whether there are streams, which some methods need.
+    streams: bool = False
+    #: The id of the request that is answered.
+    request_id: str | int = 0
+    #: The key of the legacy session, empty where there is none.
+    session: str = ""
+    #: The least level of log messages that the client wants. None: it wants none.
+    log_level: str | None = None
     #: Set when nobody waits any more: the client left, or the time is over.
     cancelled: threading.Event = field(default_factory=threading.Event)
+    #: Closes the stream of the call. See `close_stream`.
+    release_stream: Callable[[int], None] = stay_open
     #: For the record of the call.
     facts: Facts = field(default_factory=Facts)
     _value: float | None = None
@@ -67,6 +81,16 @@ class CallContext(Asking):
             return
         self._value = value
         self.notify(progress(self.progress_token, value, total=total, message=message or None))
+
+    def close_stream(self, *, retry: int = 1000) -> None:
+        """Close the connection and work on: the client comes back after `retry` milliseconds for
+        what was said meanwhile, and for the answer.
+
+        For calls that take minutes, where connections cost. Nothing happens where the client
+        could not come back: only sessions of 2025-11-25 tell it how.
+        """
+        if self.session and self.revision.features.priming_events:
+            self.release_stream(retry)
 
     def check(self) -> None:
         """Raise Cancelled when nobody waits for this call any more. Call it in long loops."""

@@ -83,6 +83,10 @@ MEMBERS: dict[str, dict[Revision, set[str]]] = {
     "message": {V24: {"role", "content"}},
     "completion/complete": {V24: {"completion", "_meta"}},
     "ping": {V24: {"_meta"}},
+    "resources/subscribe": {V24: {"_meta"}},
+    "resources/unsubscribe": {V24: {"_meta"}},
+    "logging/setLevel": {V24: {"_meta"}},
+    "subscriptions/listen": {V26: {"_meta"}},
     "initialize": {
         V24: {"protocolVersion", "capabilities", "serverInfo", "instructions", "_meta"},
     },
@@ -102,7 +106,9 @@ def assert_valid_message(
     notification of `method`. Raises AssertionError, or pydantic's ValidationError."""
     wire = msgspec.json.decode(message) if isinstance(message, bytes) else message
     assert wire["jsonrpc"] == "2.0"
-    if "method" in wire:
+    if "method" in wire and "id" in wire:
+        methods.SERVER_REQUESTS[method, revision.value].model_validate(dict(wire))
+    elif "method" in wire:
         assert_valid_notification(revision, method, wire)
     elif "error" in wire:
         assert_valid_error(revision, wire)

@@ -23,6 +23,7 @@ from mcp_django.protocol.envelope import CAPABILITIES_KEY, CLIENT_KEY, REVISION_
 from mcp_django.protocol.headers import Headers, encode_value
 from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.param_headers import ParamHeaders, encode_params
+from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports.calls import RunningCall
 from mcp_django.transports.endpoint import Exchange, Reply, understand
@@ -120,17 +121,20 @@ async def replied(
 ) -> Reply:
     if exchange.refusal is not None:
         return exchange.refusal
-    call = RunningCall(exchange)
-    service = PageService(
-        exchange=exchange,
-        request=request_of(principal.user, request),
-        cancelled=call.cancelled,
-        streams=False,
-        principal=replace(principal, kept={}),
-        queries=queries,
-    )
+
+    def prepare(call: RunningCall, sent_input: InputParams) -> Service:
+        return PageService(
+            exchange=exchange,
+            request=request_of(principal.user, request),
+            cancelled=call.cancelled,
+            streams=False,
+            principal=replace(principal, kept={}),
+            queries=queries,
+        )
+
+    call = RunningCall(exchange, prepare=prepare)
     try:
-        call.start(service)
+        call.start()
         return await call.reply()
     except Busy:
         return busy(exchange)

@@ -41,8 +41,12 @@ USED = (
     "To do it once more, make the call again from its start."
 )
 UNASKABLE = (
-    "This has to ask the person something first, and a client of this revision cannot be asked "
-    "here. Use a client that speaks MCP 2026-07-28."
+    "This has to ask the person something first, and this client cannot be asked here. "
+    "Use a client that speaks MCP 2026-07-28, or one that keeps a session."
+)
+LACKING = (
+    "This has to ask the client first, and it did not declare in its handshake that it answers "
+    "{what}. Go on without this tool, or tell the person so."
 )
 UNCONFIRMED = (
     "{text}\n\nNothing was changed yet. Show this to the person. Only if they agree, call {tool} "
@@ -233,11 +237,17 @@ class Conversation:
         return self._ended
 
     def _ending(self) -> Exception:
-        if not self.context.revision.features.input_required:
+        if not self.context.is_reachable:
             return ToolError(UNASKABLE)
         methods = {one.method for one in self._open.values()}
         capabilities = self.context.capabilities
-        if lacking := sorted(one for one in methods if not takes(capabilities, one)):
+        lacking = sorted(one for one in methods if not takes(capabilities, one))
+        features = self.context.revision.features
+        if not features.elicitation and ELICITATION in methods:
+            return ToolError(UNASKABLE)
+        if lacking and not features.input_required:
+            return ToolError(LACKING.format(what=", ".join(lacking)))
+        if lacking:
             return missing_capability(lacking)
         state = State() if self._state is None else self._state
         state = replace(

@@ -14,7 +14,7 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
 from mcp_django.exposure.tools import Outcome, PendingCall
-from mcp_django.handlers import completion, lifecycle, prompts, resources, tools
+from mcp_django.handlers import completion, lifecycle, prompts, resources, subscriptions, tools
 from mcp_django.handlers.limits import exceeded
 from mcp_django.handlers.recording import Recording
 from mcp_django.models import CallRecord
@@ -23,7 +23,7 @@ from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
 from mcp_django.protocol.methods import served
 from mcp_django.protocol.questions import INPUT, parse_input
 from mcp_django.protocol.render import ServerInfo, render
-from mcp_django.protocol.results import Result
+from mcp_django.protocol.results import InputRequired, ListenResult, Result
 
 logger = logging.getLogger("mcp_django")
 
@@ -41,6 +41,10 @@ HANDLERS: dict[str, Handler] = {
     "prompts/list": prompts.list_prompts,
     "prompts/get": prompts.get_prompt,
     "completion/complete": completion.complete,
+    "resources/subscribe": subscriptions.subscribe,
+    "resources/unsubscribe": subscriptions.unsubscribe,
+    "logging/setLevel": subscriptions.set_level,
+    "subscriptions/listen": subscriptions.listen,
 }
 
 
@@ -48,8 +52,13 @@ HANDLERS: dict[str, Handler] = {
 class Answer:
     """The bytes of one response, and the HTTP status that it would have alone."""
 
-    body: bytes
+    body: bytes = b""
     status: int = 200
+    is_error: bool = False
+    #: In place of a body, for peers that questions travel to as requests of ours.
+    asks: InputRequired | None = None
+    #: Before the body: the stream that the body ends.
+    opens: ListenResult | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +84,7 @@ def server_info(*, streams: bool) -> ServerInfo:
 
 
 def dispatch(context: CallContext, request: Request) -> Result | Outcome:
-    served(request.method, context.revision)
+    served(request.method, context.revision, streams=context.streams)
     if context.revision.features.input_required and request.params.keys() & INPUT:
         context.sent_input = parse_input(request.params)
     return exceeded(context, request) or HANDLERS[request.method](context, request.params)
@@ -112,8 +121,7 @@ class Answering:
                     settle=partial(self.settle, outcome),
                     give_up=partial(self.recording.end, CallRecord.Outcome.CANCELLED),
                 )
-            wire = render(outcome, self.context.revision, self.server)
-            final = Answer(body=encode_result(self.request.id, wire))
+            final = self.encode(outcome)
         except ProtocolError as error:
             error.request_id = self.request.id
             final = refused(error, self.context)
@@ -127,6 +135,14 @@ class Answering:
         else:
             self.recording.answered(outcome, size=len(final.body))
         return final
+
+    def encode(self, result: Result) -> Answer:
+        revision = self.context.revision
+        if isinstance(result, InputRequired) and not revision.features.input_required:
+            return Answer(asks=result)
+        wire = render(result, revision, self.server)
+        opens = result if isinstance(result, ListenResult) else None
+        return Answer(body=encode_result(self.request.id, wire), opens=opens)
 
     def settle(self, pending: PendingCall, returned: Callable[[], Any]) -> Answer:
         def make() -> Result:
@@ -165,4 +181,5 @@ def or_questions(make: Callable[[], Result | Outcome]) -> Result | Outcome:
 
 def refused(error: ProtocolError, context: CallContext) -> Answer:
     id_optional = context.revision.features.error_id_optional
-    return Answer(body=encode_error(error, id_optional=id_optional), status=error.status)
+    body = encode_error(error, id_optional=id_optional)
+    return Answer(body=body, status=error.status, is_error=True)

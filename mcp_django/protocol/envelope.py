@@ -22,7 +22,7 @@ from mcp_django.protocol.errors import (
 )
 from mcp_django.protocol.headers import Headers, decode_value
 from mcp_django.protocol.jsonrpc import Batch, Message, Notification, Request, requests_of
-from mcp_django.protocol.methods import NAME_PARAMS, served
+from mcp_django.protocol.methods import LOG_LEVELS, NAME_PARAMS, served
 from mcp_django.protocol.param_headers import SentParams, sent_params
 from mcp_django.protocol.revisions import ASSUMED, LATEST_LEGACY, MODERN, Era, Revision
 
@@ -31,8 +31,6 @@ REVISION_KEY = META + "protocolVersion"
 CAPABILITIES_KEY = META + "clientCapabilities"
 CLIENT_KEY = META + "clientInfo"
 LOG_LEVEL_KEY = META + "logLevel"
-
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 SUPPORTED = [revision.value for revision in MODERN]
 
@@ -91,6 +89,8 @@ class Envelope:
     revision: Revision
     client: Mapping[str, Any] = field(default_factory=dict)
     capabilities: Mapping[str, Any] = field(default_factory=dict)
+    #: The least level of log messages that the client wants. None: it wants none.
+    log_level: str | None = None
     #: The headers that repeat arguments. None where the peer has no such rule.
     sent_params: SentParams | None = None
 
@@ -209,7 +209,6 @@ def method_is_served(headers: Headers, request: Request) -> None:
 
 
 def log_level_is_known(headers: Headers, request: Request) -> None:
-    """No log messages are sent, but a level that does not exist is a mistake all the same."""
     if meta_of(request).get(LOG_LEVEL_KEY, "info") not in LOG_LEVELS:
         raise ProtocolError(
             INVALID_PARAMS,
@@ -241,6 +240,7 @@ def climb(headers: Headers, request: Request) -> Envelope:
         revision=Revision(meta[REVISION_KEY]),
         client=client if isinstance(client, dict) else {},
         capabilities=meta[CAPABILITIES_KEY],
+        log_level=meta.get(LOG_LEVEL_KEY),
         sent_params=sent_params(headers),
     )
 

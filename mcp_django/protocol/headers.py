@@ -12,6 +12,8 @@ from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
 REVISION = "mcp-protocol-version"
 METHOD = "mcp-method"
 NAME = "mcp-name"
+SESSION = "mcp-session-id"
+LAST_EVENT = "last-event-id"
 ROUTING = (REVISION, METHOD, NAME)
 
 PREFIX, SUFFIX = "=?base64?", "?="

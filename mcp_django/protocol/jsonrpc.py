@@ -7,7 +7,7 @@ lets through and we do not: keys that appear twice, and depth.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -44,9 +44,11 @@ class Notification:
 
 @dataclass(frozen=True)
 class Response:
-    """The peer's answer to a request of ours."""
+    """The peer's answer to a request of ours: a result, or an error where that is not None."""
 
     id: RequestId | None
+    result: Any = None
+    error: Any = None
 
 
 Message: TypeAlias = Request | Notification | Response
@@ -156,7 +158,7 @@ def response_of(value: dict[str, Any], request_id: RequestId | None) -> Response
     has_id = request_id is not None or (is_error and value.get("id") is None)
     if is_error == ("result" in value) or not has_id:
         raise invalid("A message has a method, or an id and one of result and error.", request_id)
-    return Response(request_id)
+    return Response(request_id, value.get("result"), value.get("error") if is_error else None)
 
 
 def is_id(value: Any) -> bool:
@@ -188,6 +190,12 @@ def encode_error(error: ProtocolError, *, id_optional: bool) -> bytes:
     if error.data is not None:
         wire["error"]["data"] = error.data
     return encoder.encode(wire)
+
+
+def encode_request(request_id: RequestId, method: str, params: Mapping[str, Any]) -> bytes:
+    """A request of ours to the client. Only the legacy era has any."""
+    message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    return encoder.encode(message)
 
 
 def encode_notification(method: str, params: dict[str, Any]) -> bytes:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
 from mcp_django.protocol.revisions import Era, Revision
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+#: From the least to the most urgent.
+LOG_LEVELS: tuple[str, ...] = get_args(LogLevel)
 
 BOTH = frozenset(Era)
 LEGACY = frozenset({Era.LEGACY})
@@ -50,6 +54,27 @@ class CompleteParams(msgspec.Struct, frozen=True):
     context: CompletionContext | None = None
 
 
+class URIParams(msgspec.Struct, frozen=True):
+    uri: str
+
+
+class SetLevelParams(msgspec.Struct, frozen=True):
+    level: LogLevel
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """What a subscription is to be told about."""
+
+    toolsListChanged: bool = False
+    promptsListChanged: bool = False
+    resourcesListChanged: bool = False
+    resourceSubscriptions: list[str] = []
+
+
+class ListenParams(msgspec.Struct, frozen=True):
+    notifications: Wishes
+
+
 class NoParams(msgspec.Struct, frozen=True):
     pass
 
@@ -60,13 +85,15 @@ class Method:
     params: type[msgspec.Struct] = NoParams
     #: The member of params that the header Mcp-Name repeats.
     name_param: str = ""
+    #: The answer needs a stream, or a session that has one.
+    needs_streams: bool = False
     #: The answer is the same for every caller and needs neither thread nor database.
     is_constant: bool = False
 
 
 #: What is not here does not exist, whatever a revision has. Capabilities follow from it.
 METHODS: dict[str, Method] = {
-    "initialize": Method(eras=LEGACY, is_constant=True),
+    "initialize": Method(eras=LEGACY),
     "ping": Method(eras=LEGACY, is_constant=True),
     "server/discover": Method(eras=MODERN, is_constant=True),
     "tools/list": Method(params=ListParams),
@@ -77,6 +104,10 @@ METHODS: dict[str, Method] = {
     "prompts/list": Method(params=ListParams),
     "prompts/get": Method(params=GetPromptParams, name_param="name"),
     "completion/complete": Method(params=CompleteParams),
+    "resources/subscribe": Method(eras=LEGACY, params=URIParams, needs_streams=True),
+    "resources/unsubscribe": Method(eras=LEGACY, params=URIParams, needs_streams=True),
+    "logging/setLevel": Method(eras=LEGACY, params=SetLevelParams, needs_streams=True),
+    "subscriptions/listen": Method(eras=MODERN, params=ListenParams, needs_streams=True),
 }
 #: Named in a header by clients even where this server has no such method.
 NAME_PARAMS = {
@@ -89,10 +120,13 @@ NAME_PARAMS = {
 Params = TypeVar("Params", bound=msgspec.Struct)
 
 
-def served(name: str, revision: Revision) -> Method:
-    """The method for a peer of this revision. Raises ProtocolError -32601."""
+def served(name: str, revision: Revision, *, streams: bool = True) -> Method:
+    """The method for a peer of this revision. Raises ProtocolError -32601.
+
+    Without `streams` what needs one does not exist.
+    """
     method = METHODS.get(name)
-    if method is None or revision.era not in method.eras:
+    if method is None or revision.era not in method.eras or (method.needs_streams and not streams):
         # 2026-07-28, basic/transports: an unknown method is 404; before, errors ride on 200.
         status = 404 if revision.era is Era.MODERN else 200
         raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name[:80]}", status=status)

@@ -10,7 +10,7 @@ import msgspec
 
 from mcp_django.protocol.envelope import META, SUPPORTED
 from mcp_django.protocol.jsonrpc import encode_notification, encoder
-from mcp_django.protocol.notifications import Notification
+from mcp_django.protocol.notifications import SUBSCRIPTION_KEY, Notification
 from mcp_django.protocol.render_content import annotations_of, content, given
 from mcp_django.protocol.results import (
     CompletionResult,
@@ -19,6 +19,7 @@ from mcp_django.protocol.results import (
     EmptyResult,
     InitializeResult,
     InputRequired,
+    ListenResult,
     ListResult,
     PromptArgument,
     PromptDefinition,
@@ -49,6 +50,11 @@ class ServerInfo:
     def capabilities(self, features: Features) -> dict[str, Any]:
         """What this build serves; the same features in every revision's words."""
         found: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+        if self.streams:
+            for one in found.values():
+                one["listChanged"] = True
+            found["resources"]["subscribe"] = True
+            found["logging"] = {}
         if features.completions_capability:
             found["completions"] = {}
         if not self.streams:
@@ -66,6 +72,8 @@ def render(result: Result, revision: Revision, server: ServerInfo) -> dict[str, 
     if features.result_type:
         wire["resultType"] = "input_required" if isinstance(result, InputRequired) else "complete"
         wire["_meta"] = {META + "serverInfo": server.implementation()}
+        if isinstance(result, ListenResult):
+            wire["_meta"][SUBSCRIPTION_KEY] = result.subscription
     if features.caching and (ttl := ttl_of(result)) is not None:
         wire["ttlMs"] = ttl
         # Every answer depends on the rights of the caller.
@@ -103,7 +111,7 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
             return {"inputRequests": asked, "requestState": result.state}
         case InitializeResult() | DiscoverResult():
             return hello(result, features, server)
-        case EmptyResult():  # pragma: no branch
+        case ListenResult() | EmptyResult():  # pragma: no branch
             return {}
 
 

@@ -157,6 +157,26 @@ class DiscoverResult:
     instructions: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What a client wants to be told about."""
+
+    #: Names of lists.
+    lists: frozenset[str] = frozenset()
+    #: As the client wrote them.
+    uris: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListenResult:
+    """The end of a subscription in good order. Before it comes all that is told of changes."""
+
+    wishes: Wishes
+    #: What the client is told first: which of its wishes are honoured.
+    honoured: Mapping[str, Any]
+    subscription: str | int
+
+
 @dataclass(frozen=True)
 class EmptyResult:
     """Done, and nothing to say."""
@@ -171,5 +191,6 @@ Result: TypeAlias = (
     | InputRequired
     | InitializeResult
     | DiscoverResult
+    | ListenResult
     | EmptyResult
 )

@@ -38,6 +38,8 @@ class Features:
     argument_errors_in_band: bool = False
     #: A JSON-RPC error may leave out an id that could not be read; before, it is null.
     error_id_optional: bool = False
+    #: A person may be asked with a form.
+    elicitation: bool = False
     #: In questions to a person: titles of choices, several choices, and defaults.
     rich_elicitation: bool = False
     #: structuredContent and outputSchema may have any root, not only an object.
@@ -47,6 +49,12 @@ class Features:
     input_required: bool = False
     caching: bool = False
     missing_resource_is_invalid_params: bool = False
+    #: Clients understand an event without a message, which tells them how to come back.
+    priming_events: bool = False
+    #: A person may be sent to a page of the site.
+    url_elicitation: bool = False
+    #: One request subscribes to everything, and its response is the stream.
+    subscriptions: bool = False
     disconnect_cancels: bool = False
 
 
@@ -62,6 +70,7 @@ V2503 = replace(
 V2506 = replace(
     V2503,
     batches=False,
+    elicitation=True,
     titles=True,
     structured_content=True,
     resource_links=True,
@@ -74,6 +83,8 @@ V2511 = replace(
     argument_errors_in_band=True,
     error_id_optional=True,
     rich_elicitation=True,
+    priming_events=True,
+    url_elicitation=True,
 )
 V26 = replace(
     V2511,
@@ -81,6 +92,8 @@ V26 = replace(
     any_structured_content=True,
     result_type=True,
     input_required=True,
+    priming_events=False,
+    subscriptions=True,
     caching=True,
     missing_resource_is_invalid_params=True,
     disconnect_cancels=True,

@@ -13,8 +13,30 @@ PROMPTS = "prompts"
 RESOURCES = "resources"
 LISTS = frozenset({TOOLS, PROMPTS, RESOURCES})
 
-#: A resource's URI in its canonical form, or the name of a list.
+#: A resource's URI in its canonical form, the name of a list, or a `control_topic`.
 Topic: TypeAlias = str
+
+# What processes tell each other beside that. No client subscribes to these.
+
+#: A session was ended, or its subscriptions are others now.
+SESSION = "session"
+#: Events were added to a log.
+LOG = "log"
+#: A question was answered.
+ANSWER = "answer"
+#: A call is to be cancelled: a session's key and the id of the request.
+CANCEL = "cancel"
+#: Streams are to be closed: one by its key, those of a user, or those of a server.
+CLOSE = "close"
+
+
+def control_topic(kind: str, *keys: str) -> Topic:
+    """No URI begins so: the kind is followed by a space."""
+    return f"{kind} {' '.join(keys)}"
+
+
+def is_control(topic: Topic) -> bool:
+    return " " in topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

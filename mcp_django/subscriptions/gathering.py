@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mcp_django.exposure.uris import OBJECTS
-from mcp_django.subscriptions.events import EVERYTHING, Change
+from mcp_django.subscriptions.events import EVERYTHING, Change, is_control
 
 #: Seconds in which repeats of a change become one.
 GATHER = 0.25
@@ -80,7 +80,10 @@ class Gathering:
 def collapse(changes: Iterable[Change], *, most: int) -> set[Change]:
     """Fewer changes that leave none of these out: collections for records, all for some users."""
     found = {wider(change) for change in changes}
-    return found if len(found) <= most else {EVERYTHING}
+    if len(found) <= most:
+        return found
+    # What processes tell each other stands for nothing else, so nothing can stand for it.
+    return {EVERYTHING, *(change for change in found if is_control(change.topic))}
 
 
 def wider(change: Change) -> Change:

@@ -7,7 +7,7 @@ whoever has no credential, and only then what is wrong with the request itself.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from mcp_django.conf import get_config
+from mcp_django.principal import Principal
 from mcp_django.protocol import headers as names
 from mcp_django.protocol.envelope import (
     Envelope,
@@ -30,13 +31,17 @@ from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers, accepts, media_type
 from mcp_django.protocol.jsonrpc import (
     Batch,
+    Notification,
     Request,
+    RequestId,
+    Response,
     decode,
     encode_error,
     join_batch,
 )
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Revision
+from mcp_django.protocol.results import InputRequired, Wishes
+from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Era, Revision
 
 HeaderList: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -55,12 +60,37 @@ class Reply:
     parts: tuple[bytes, ...] = ()
     is_batch: bool = False
     headers: HeaderList = ()
+    #: In place of a body: a stream that stays open, or questions that the client is to answer
+    #: first. Middleware sees an empty response, and its headers are those of the stream.
+    opens: Opening | None = None
+    asks: InputRequired | None = None
 
     @property
     def body(self) -> bytes:
         if self.is_batch:
             return join_batch(list(self.parts))
         return self.parts[0] if self.parts else b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """A stream that is to be opened, after everything about it was looked at."""
+
+    #: listen, standalone or resumed.
+    kind: str
+    principal: Principal
+    revision: Revision
+    client: str = ""
+    wishes: Wishes = field(default_factory=Wishes)
+    session: str = ""
+    #: The request that listens, and what it is told first.
+    request_id: RequestId | None = None
+    first: tuple[bytes, ...] = ()
+    #: Told last, where the server ends the stream.
+    last: tuple[bytes, ...] = ()
+    #: Where a client that comes back left off.
+    log: str = ""
+    after: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +106,12 @@ class Exchange:
     #: In the order of the body. A message of a batch that is none stands there as its error.
     calls: tuple[Call | ProtocolError, ...] = ()
     is_batch: bool = False
+    verb: str = "POST"
+    #: What needs no answer: notifications, and answers to requests of ours.
+    notices: tuple[Notification | Response, ...] = ()
+    #: Of the legacy era. The modern one has neither.
+    session_id: str | None = None
+    last_event_id: str | None = None
     #: What is wrong with the whole request. Told to callers with a credential only.
     refusal: Reply | None = None
     #: How errors about the request as a whole are written.
@@ -144,18 +180,25 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def understand(verb: str, headers: Headers, body: bytes | None) -> Exchange:
+def understand(
+    verb: str, headers: Headers, body: bytes | None, *, streams: bool = True
+) -> Exchange:
     """What is asked for. Never raises: what is wrong is in the exchange.
 
-    `body` is None where it was longer than the limit.
+    `body` is None where it was longer than the limit. Without `streams` there are no sessions.
     """
     revision = evidence_revision(headers)
+    verbs = verbs_of(headers) if streams else ("POST",)
     try:
-        check_transport(verb, headers, body)
-        return parse(headers, body or b"", revision)
+        check_transport(verb, headers, body, verbs=verbs)
+        if verb == "POST":
+            found = parse(headers, body or b"", revision)
+        else:
+            found = Exchange(verb=verb, revision=revision)
+        return in_session(found, headers) if streams else found
     except ProtocolError as error:
         id_optional = revision.features.error_id_optional
-        allow = (("Allow", "POST"),) if error.status == 405 else ()
+        allow = (("Allow", ", ".join(verbs)),) if error.status == 405 else ()
         reply = refuse(error, id_optional=id_optional, headers=allow)
         return Exchange(refusal=reply, revision=revision)
 
@@ -167,12 +210,43 @@ def evidence_revision(headers: Headers) -> Revision:
     return Revision.parse(headers.get(names.REVISION)) or legacy_revision(headers)
 
 
-def check_transport(verb: str, headers: Headers, body: bytes | None) -> None:
+def verbs_of(headers: Headers) -> tuple[str, ...]:
+    is_modern = evidence_of(headers) is Evidence.MODERN
+    return ("POST",) if is_modern else ("GET", "POST", "DELETE")
+
+
+def in_session(exchange: Exchange, headers: Headers) -> Exchange:
+    """With what the legacy era has in headers. Raises ProtocolError for two sessions at once."""
+    if exchange.revision.era is Era.MODERN:
+        return exchange
+    if headers.count(names.SESSION) > 1:
+        raise ProtocolError(INVALID_REQUEST, "Mcp-Session-Id stands more than once.", status=400)
+    return replace(
+        exchange,
+        session_id=None if begins_session(exchange) else headers.get(names.SESSION),
+        last_event_id=headers.get(names.LAST_EVENT),
+    )
+
+
+def begins_session(exchange: Exchange) -> bool:
+    """Whatever session it came with, a handshake begins a new one."""
+    return any(call.request.method == "initialize" for call in exchange.requests)
+
+
+def check_transport(
+    verb: str, headers: Headers, body: bytes | None, *, verbs: tuple[str, ...]
+) -> None:
     """The rungs that look at HTTP only. Raises ProtocolError with the status."""
     if verb in ("GET", "DELETE") and evidence_of(headers) is Evidence.UNKNOWN:
         raise unsupported(headers.get(names.REVISION), None)
+    if verb not in verbs:
+        raise ProtocolError(
+            INVALID_REQUEST, f"Only {' and '.join(verbs)} is served here.", status=405
+        )
+    if verb == "GET" and not accepts(headers.joined("accept"), EVENT_STREAM):
+        raise ProtocolError(INVALID_REQUEST, f"Accept must allow {EVENT_STREAM}.", status=406)
     if verb != "POST":
-        raise ProtocolError(INVALID_REQUEST, "Only POST is served here.", status=405)
+        return
     if body is None:
         limit = get_config().max_body
         raise ProtocolError(INVALID_REQUEST, f"The body is longer than {limit} bytes.", status=413)
@@ -196,8 +270,10 @@ def parse(headers: Headers, body: bytes, revision: Revision) -> Exchange:
         return Exchange(calls=(call,), revision=envelope.revision)
     check_without_answer(headers, received)
     if not isinstance(received, Batch):
-        return Exchange(revision=revision)
-    return Exchange(calls=calls_of(received, headers), is_batch=True, revision=revision)
+        return Exchange(notices=(received,), revision=revision)
+    notices = tuple(one for one in received.messages if isinstance(one, Notification | Response))
+    calls = calls_of(received, headers)
+    return Exchange(calls=calls, is_batch=True, notices=notices, revision=revision)
 
 
 def calls_of(batch: Batch, headers: Headers) -> tuple[Call | ProtocolError, ...]:

@@ -19,7 +19,7 @@ from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.site_throttles import site_retry_after
 from mcp_django.auth.throttles import retry_after
 from mcp_django.conf import get_config
-from mcp_django.context import CallContext, Notify, drop
+from mcp_django.context import CallContext, Notify, drop, stay_open
 from mcp_django.exceptions import (
     AuthenticationFailed,
     Cancelled,
@@ -32,18 +32,38 @@ from mcp_django.principal import Principal
 from mcp_django.protocol.envelope import meta_of
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import encode_error, encode_result, is_id
+from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.render import render
 from mcp_django.protocol.results import Result, ToolResult
+from mcp_django.stores.interface import Session
 from mcp_django.transports.endpoint import NO_STORE, Call, Exchange, HeaderList, Reply
+from mcp_django.transports.openings import open_listening, open_standalone
+from mcp_django.transports.sessions import HEADER as SESSION_HEADER
+from mcp_django.transports.sessions import (
+    as_agreed,
+    begin_session,
+    end_session,
+    find_session,
+    heed,
+    new_id,
+)
 
 logger = logging.getLogger("mcp_django")
 
+STREAMABLE_HTTP = "streamable_http"
 #: Seconds between two looks whether an async tool inside middleware is still wanted.
 LOOK = 0.1
 #: Marks a user whose permissions were asked for.
 PRIMED = "_mcp_django_primed"
 #: Characters of a progress token, which every progress event repeats.
 LONGEST_TOKEN = 256
+
+
+NO_INPUT = InputParams()
+
+
+def nobody(session: Session) -> None:
+    """For transports that keep nothing of a session beyond the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +95,17 @@ class Service:
     request: HttpRequest
     cancelled: Event
     notify: Notify = drop
-    #: Whether the transport can send anything before the answer.
+    #: Whether the transport can send anything before the answer, and has sessions.
     streams: bool = True
+    transport: str = STREAMABLE_HTTP
+    #: The session that the request came in, once it was found.
+    session: Session | None = None
+    #: Told in the thread which one that is.
+    tell_session: Callable[[Session], None] = nobody
+    #: Lets the call close its stream and be resumed.
+    release_stream: Callable[[int], None] = stay_open
+    #: Answers of the client to what this call asked, when it runs again with them.
+    sent_input: InputParams = NO_INPUT
 
     def respond(self) -> Outcome:
         """Identify the caller and answer. Raises Cancelled when nobody waits any more."""
@@ -104,17 +133,41 @@ class Service:
         return self.reply_to(principal)
 
     def reply_to(self, principal: Principal) -> Outcome:
+        if self.exchange.refusal is not None:
+            return self.exchange.refusal
+        try:
+            return self.in_session(principal).reply_in_session(principal)
+        except ProtocolError as error:
+            return refuse_exchange(self.exchange, error)
+
+    def in_session(self, principal: Principal) -> Service:
+        """The same request, as its session has it. Raises ProtocolError where there is none."""
+        session_id = self.exchange.session_id
+        if session_id is None:
+            return self
+        session = find_session(session_id, principal, transport=self.transport)
+        self.tell_session(session)
+        return replace(self, session=session, exchange=as_agreed(self.exchange, session))
+
+    def reply_in_session(self, principal: Principal) -> Outcome:
         exchange = self.exchange
-        if exchange.refusal is not None:
-            return exchange.refusal
-        if not exchange.calls:
-            return Reply(status=202)
         refusal = self.throttle(principal)
         if refusal is not None:
             return refusal
+        if exchange.verb == "DELETE":
+            end_session(self.required_session.key)
+            return Reply(status=204)
+        if exchange.verb == "GET":
+            opening = open_standalone(self.required_session, principal, exchange.last_event_id)
+            return Reply(opens=opening)
+        if self.session is not None:
+            heed(self.session, exchange.notices)
+        if not exchange.calls:
+            return Reply(status=202)
         if exchange.is_batch:
             return self.serve_batch(principal)
-        answered = self.answer(principal, exchange.requests[0])
+        call = exchange.requests[0]
+        answered = self.answer(principal, call)
         if isinstance(answered, PendingAnswer):
             settle = answered.settle
             return PendingReply(
@@ -122,7 +175,25 @@ class Service:
                 settle=lambda returned: reply_of(settle(returned)),
                 give_up=answered.give_up,
             )
+        if answered.opens is not None:
+            return Reply(opens=open_listening(principal, call, answered.opens, answered.body))
+        if call.request.method == "initialize" and self.streams and not answered.is_error:
+            return self.reply_with_session(principal, call, answered)
         return reply_of(answered)
+
+    @property
+    def required_session(self) -> Session:
+        if self.session is None:
+            raise ProtocolError(INVALID_REQUEST, "Send Mcp-Session-Id.", status=400)
+        return self.session
+
+    def reply_with_session(self, principal: Principal, call: Call, answered: Answer) -> Reply:
+        session_id = new_id()
+        begin_session(
+            principal, call.request.params, transport=self.transport, session_id=session_id
+        )
+        reply = reply_of(answered)
+        return replace(reply, headers=(*reply.headers, (SESSION_HEADER, session_id)))
 
     def reply_with(self, principal: Principal, result: Result) -> Reply:
         """A result that is known already, as the answer to a single request."""
@@ -135,6 +206,8 @@ class Service:
 
     def throttle(self, principal: Principal) -> Reply | None:
         """The refusal of more calls than are allowed. Each element of a batch is one."""
+        if not self.exchange.requests and (wait := retry_after(principal)) is not None:
+            return self.too_many(wait)
         for call in self.exchange.requests:
             wait = retry_after(principal) or site_retry_after(
                 self.request, principal, method=call.request.method
@@ -173,6 +246,13 @@ class Service:
             client=call.envelope.client,
             capabilities=call.envelope.capabilities,
             sent_params=call.envelope.sent_params,
+            request_id=call.request.id,
+            streams=self.streams,
+            session="" if self.session is None else self.session.key,
+            log_level=call.envelope.log_level,
+            can_request=self.session is not None and not self.exchange.is_batch,
+            sent_input=self.sent_input,
+            release_stream=self.release_stream,
             progress_token=token if is_id(token) and len(str(token)) <= LONGEST_TOKEN else None,
             notify=self.notify,
             cancelled=self.cancelled,
@@ -224,6 +304,8 @@ def refuse_exchange(
 
 
 def reply_of(answered: Answer) -> Reply:
+    if answered.asks is not None:
+        return Reply(asks=answered.asks)
     return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
 
 
@@ -286,14 +368,20 @@ def failed(exchange: Exchange, correlation_id: str) -> Reply:
 def too_slow(exchange: Exchange) -> Reply:
     """The answer of a call that ran out of time: a tool failed, another method has an error."""
     seconds = f"{get_config().tool_timeout:g}"
+    return gave_up(
+        exchange,
+        f"The tool was not done within {seconds} seconds. What it began may still take effect. "
+        "Ask for less.",
+        otherwise=f"Not done within {seconds} seconds.",
+    )
+
+
+def gave_up(exchange: Exchange, sentence: str, *, otherwise: str = "") -> Reply:
+    """The answer of a call that the transport ended: a tool failed, any other has an error."""
     call = None if exchange.is_batch else next(iter(exchange.requests), None)
     if call is None or call.request.method != "tools/call":
-        return refuse_exchange(
-            exchange, ProtocolError(INTERNAL_ERROR, f"Not done within {seconds} seconds.")
-        )
-    result = ToolResult.error(
-        f"The tool was not done within {seconds} seconds. What it began may still take effect. "
-        "Ask for less."
-    )
+        error = ProtocolError(INTERNAL_ERROR, otherwise or sentence)
+        return refuse_exchange(exchange, error)
+    result = ToolResult.error(sentence)
     wire = render(result, call.envelope.revision, server_info(streams=True))
     return Reply(parts=(encode_result(call.request.id, wire),), headers=NO_STORE)

@@ -13,20 +13,34 @@ from typing import Any, TypeAlias
 
 from django.http import HttpRequest
 
-from mcp_django.auth.authenticate import cached_principal
+from mcp_django.auth.authenticate import authenticate, cached_principal
 from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
 from mcp_django.exposure.decisions import Decisions, known_decisions
 from mcp_django.handlers.tools import kept_list
+from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
-from mcp_django.transports.calls import Receive, RunningCall
-from mcp_django.transports.endpoint import Exchange, Reply, refuse, stranger, understand
+from mcp_django.protocol.questions import InputParams
+from mcp_django.transports.calls import RunningCall
+from mcp_django.transports.endpoint import (
+    Exchange,
+    Opening,
+    Reply,
+    refuse,
+    stranger,
+    understand,
+)
+from mcp_django.transports.event_streams import AlreadyOpen, EventStream
+from mcp_django.transports.hub import TooManyStreams
 from mcp_django.transports.middleware import loaded
+from mcp_django.transports.openings import RESUMED
 from mcp_django.transports.requests import build_request
-from mcp_django.transports.serving import Service, busy, failed
-from mcp_django.transports.streams import ResponseStream, Send
+from mcp_django.transports.resumed_streams import ResumedStream
+from mcp_django.transports.serving import Service, busy, failed, own_copy
+from mcp_django.transports.streams import Receive, ResponseStream, Send
+from mcp_django.transports.subscribers import Renew
 
 logger = logging.getLogger("mcp_django")
 
@@ -106,24 +120,67 @@ async def answer(
     if reply is not None:
         await stream.reply(reply)
         return
-    call = RunningCall(exchange)
-    service = Service(
-        exchange=exchange,
-        request=build_request(scope, body),
-        cancelled=call.cancelled,
-        notify=call.notify,
-    )
+
+    def prepare(call: RunningCall, sent_input: InputParams) -> Service:
+        # Each run has a request of its own: what the one before made of it is over.
+        return Service(
+            exchange=exchange,
+            request=build_request(scope, body),
+            cancelled=call.cancelled,
+            notify=call.notify,
+            tell_session=call.tell_session,
+            release_stream=call.output.release,
+            sent_input=sent_input,
+        )
+
+    def renew() -> tuple[HttpRequest, Principal]:
+        request = build_request(scope, b"")
+        principal = own_copy(authenticate(request))
+        request.user = principal.user
+        return request, principal
+
+    call = RunningCall(exchange, prepare=prepare)
     try:
-        call.start(service)
+        call.start()
     except Busy:
         await stream.reply(busy(exchange))
         return
-    await call.follow(receive, stream)
+    reply = await call.follow(receive, stream)
+    if reply is not None and reply.opens is not None:
+        stream.headers = reply.headers
+        await open_stream(reply.opens, exchange, receive, stream, renew=renew)
+
+
+async def open_stream(
+    opening: Opening,
+    exchange: Exchange,
+    receive: Receive,
+    stream: ResponseStream,
+    *,
+    renew: Renew,
+) -> None:
+    """Serve a stream until it is over, or refuse it as a call that finds nobody free."""
+    if opening.kind == RESUMED:
+        await ResumedStream(opening, stream).run(receive)
+        return
+    try:
+        await EventStream(opening, stream, renew=renew).run(receive)
+    except TooManyStreams:
+        await stream.reply(busy(exchange))
+    except AlreadyOpen:
+        error = ProtocolError(
+            INVALID_REQUEST, "This session has its standalone stream already.", status=409
+        )
+        await stream.reply(refuse(error, id_optional=True))
 
 
 def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     """The reply that needs neither a thread nor the database, for a caller known a moment ago."""
-    if not (exchange.is_constant or lists_tools(exchange)) or not loaded.is_known_to_be_empty:
+    # A session may be over, and only its store knows.
+    is_plain = exchange.verb == "POST" and exchange.session_id is None
+    if not is_plain or not loaded.is_known_to_be_empty:
+        return None
+    if not (exchange.is_constant or lists_tools(exchange)):
         return None
     principal = cached_principal(headers)
     if principal is None:

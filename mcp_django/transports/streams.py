@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from mcp_django.protocol import sse
-from mcp_django.transports.endpoint import EVENT_STREAM, JSON, Reply
+from mcp_django.transports.endpoint import EVENT_STREAM, JSON, HeaderList, Reply
 
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 
-STREAM_HEADERS = (
+STREAM_HEADERS: HeaderList = (
     ("Content-Type", EVENT_STREAM),
     ("Cache-Control", "no-cache, no-store, no-transform"),
     # nginx holds back a response that it buffers.
     ("X-Accel-Buffering", "no"),
 )
+
+
+def without(headers: HeaderList, others: HeaderList) -> HeaderList:
+    """Those of the first that the others do not set."""
+    names = {name.lower() for name, _ in others}
+    return tuple((name, value) for name, value in headers if name.lower() not in names)
 
 
 class ResponseStream:
@@ -25,6 +33,8 @@ class ResponseStream:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        #: Those that middleware gave the response, for a stream as well.
+        self.headers: HeaderList = ()
         self.has_started = False
         self.is_streaming = False
         self.has_ended = False
@@ -46,6 +56,14 @@ class ResponseStream:
         """Send messages as events. The first call commits the response to be a stream."""
         await self._stream(b"".join(sse.encode_event(message) for message in messages))
 
+    async def open(self) -> None:
+        """Commit the response to be a stream, before there is anything to say."""
+        await self._stream(sse.OPEN)
+
+    async def frames(self, frames: bytes) -> None:
+        """Send events that are frames already."""
+        await self._stream(frames)
+
     async def keep_alive(self) -> None:
         await self._stream(sse.KEEP_ALIVE)
 
@@ -56,7 +74,7 @@ class ResponseStream:
 
     async def _stream(self, frames: bytes) -> None:
         if not self.has_started:
-            await self._start(200, STREAM_HEADERS)
+            await self._start(200, (*STREAM_HEADERS, *without(self.headers, STREAM_HEADERS)))
             self.is_streaming = True
         await self._body(frames, is_last=False)
 
@@ -79,3 +97,10 @@ class ResponseStream:
             # ASGI, HTTP connection scope: an OSError says that the client has left.
             if not isinstance(error, OSError):
                 raise
+
+
+async def until_disconnected(receive: Receive) -> None:
+    # A server that fails here has lost the connection in its own way.
+    with suppress(Exception):
+        while (await receive())["type"] != "http.disconnect":
+            continue

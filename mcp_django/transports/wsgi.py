@@ -51,7 +51,9 @@ def mcp_view(request: HttpRequest) -> HttpResponseBase:
     refusal = stranger(headers)
     if refusal is not None:
         return response_of(refusal)
-    exchange = understand(request.method or "", headers, read_body(request, headers))
+    exchange = understand(
+        request.method or "", headers, read_body(request, headers), streams=False
+    )
     service = Service(exchange=exchange, request=request, cancelled=Event(), streams=False)
     try:
         with apart_from_browsers(request):

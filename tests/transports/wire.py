@@ -25,6 +25,7 @@ class Connection:
         self.revision: Revision | None = None
         self.method = ""
         self.application = client.application
+        self.chunks = chunks
         self.scope = client.scope(verb, headers=headers)
         self.inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         for index, chunk in enumerate(chunks):
@@ -108,7 +109,8 @@ class Connection:
         if not self.headers["content-type"].startswith("text/event-stream"):
             return [self.json]
         lines = [frame.split(b"\n")[-1] for frame in self.frames if not frame.startswith(b":")]
-        return [msgspec.json.decode(line.removeprefix(b"data: ")) for line in lines]
+        data = [line.removeprefix(b"data: ") for line in lines]
+        return [msgspec.json.decode(one) for one in data if one.strip()]
 
     def is_whole(self) -> bool:
         """One start, then bodies, of which the last and no other ends the response."""

@@ -1,0 +1,70 @@
+"""What a legacy call said on its stream, kept for a client that lost the connection."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Sequence
+
+from mcp_django.protocol import sse
+from mcp_django.protocol.revisions import Revision
+from mcp_django.stores.interface import Log, Session
+from mcp_django.subscriptions.events import LOG, Change, Topic, control_topic
+from mcp_django.subscriptions.outbox import publish
+from mcp_django.transports.store_calls import in_store
+
+logger = logging.getLogger("mcp_django.streams")
+
+
+def log_topic(key: str) -> Topic:
+    return control_topic(LOG, key)
+
+
+class CallLog:
+    """Each event is kept before it is sent. Where that fails the call goes on without."""
+
+    def __init__(self, session: Session, *, owner: str, request: str) -> None:
+        self.key = secrets.token_urlsafe(18)
+        self.session = session
+        self.owner = owner
+        self.request = request
+        self.is_kept = True
+
+    async def open(self) -> bytes:
+        """The frame that tells a client how to come back, where its revision has one."""
+        log = Log(key=self.key, session=self.session.key, owner=self.owner, request=self.request)
+        try:
+            await in_store(lambda store: store.open_log(log))
+        except Exception:
+            logger.exception("A stream cannot be resumed.")
+            self.is_kept = False
+            return b""
+        if not Revision(self.session.revision).features.priming_events:
+            return b""
+        return sse.encode_priming(sse.event_id(self.key, 0))
+
+    async def frames(self, messages: Sequence[bytes], *, is_final: bool) -> bytes:
+        """The messages as frames, which can be resumed from."""
+        first = await self._append(messages, is_final=is_final) - len(messages) + 1
+        return b"".join(
+            sse.encode_event(
+                message, event_id=sse.event_id(self.key, first + index) if self.is_kept else ""
+            )
+            for index, message in enumerate(messages)
+        )
+
+    async def _append(self, messages: Sequence[bytes], *, is_final: bool) -> int:
+        if not self.is_kept:
+            return 0
+        try:
+            return await in_store(
+                lambda store: store.append(self.key, messages, is_final=is_final)
+            )
+        except Exception:
+            logger.exception("A stream cannot be resumed from here on.")
+            self.is_kept = False
+            return 0
+
+    def tell(self) -> None:
+        """Whoever reads the log instead of the stream: there is more."""
+        publish({Change(topic=log_topic(self.key))})

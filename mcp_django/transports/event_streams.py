@@ -1,0 +1,191 @@
+"""Streams that stay open to tell of changes: subscriptions/listen, and a legacy session's GET."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from django.utils import timezone
+
+from mcp_django.protocol import sse
+from mcp_django.protocol.notifications import Notification, with_subscription
+from mcp_django.protocol.render import notification
+from mcp_django.stores.interface import OpenStream
+from mcp_django.subscriptions.events import CLOSE, SESSION, control_topic
+from mcp_django.transports.endpoint import Opening
+from mcp_django.transports.hub import Hub, get_hub
+from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name
+from mcp_django.transports.store_calls import in_store, try_store
+from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
+from mcp_django.transports.subscribers import Renew, Subscriber
+
+logger = logging.getLogger("mcp_django.streams")
+
+
+class AlreadyOpen(Exception):
+    """A session has one standalone stream, so that each message goes out once."""
+
+
+class EventStream:
+    """One open stream. While nothing happens it is one waiting coroutine and no more."""
+
+    def __init__(self, opening: Opening, response: ResponseStream, *, renew: Renew) -> None:
+        self.opening = opening
+        self.response = response
+        self.hub: Hub = get_hub()
+        self.subscriber = Subscriber(
+            principal=opening.principal,
+            renew=renew,
+            wishes=opening.wishes,
+            session=opening.session,
+            wake=self._wake,
+            end=self.end,
+        )
+        self._number = opening.after
+        self._writer: asyncio.Task[None] | None = None
+        self._is_ended = False
+        self._open: asyncio.Timeout | None = None
+
+    async def run(self, receive: Receive) -> None:
+        """Until the client leaves or the server ends it.
+
+        Raises TooManyStreams and AlreadyOpen before it began.
+        """
+        if not self.opening.session:
+            await self._run(receive)
+            return
+        session, owner = self.opening.session, self.hub.key
+        topic = control_topic(STANDALONE, session)
+        if self.opening.after:
+            # The client lost the one before, whether that is known here already or not.
+            self.hub.take_over(topic, self.end)
+        elif not self.hub.claim(topic, self.end):
+            raise AlreadyOpen
+        try:
+            if not await in_store(lambda store: store.hold_standalone(session, owner=owner)):
+                raise AlreadyOpen
+            await self._run(receive)
+        finally:
+            if self.hub.release(topic, self.end):
+                self.hub.keep(try_store(lambda store: store.free_standalone(session, owner=owner)))
+
+    async def _run(self, receive: Receive) -> None:
+        self.hub.add(self.subscriber)
+        watched = self._watched()
+        for topic, callback in watched.items():
+            self.hub.when(topic, callback)
+        try:
+            await try_store(lambda store: store.show_stream(self._shown()))
+            await self.response.open()
+            await self._send(list(self.opening.first))
+            if self.opening.after:
+                self.hub.dirty(self.subscriber)
+            await self._wait(receive)
+            await self._send(list(self.opening.last))
+        finally:
+            for topic, callback in watched.items():
+                self.hub.forget(topic, callback)
+            self.hub.remove(self.subscriber)
+            if self._writer is not None:
+                self._writer.cancel()
+            self.hub.keep(try_store(lambda store: store.hide_stream(self.subscriber.key)))
+
+    async def _wait(self, receive: Receive) -> None:
+        """Until the server ends the stream or the client has left: then nothing more is sent."""
+        try:
+            async with asyncio.timeout(None) as self._open:
+                if self._is_ended:
+                    return
+                await until_disconnected(receive)
+        except TimeoutError:
+            return
+        self.response.has_ended = True
+
+    def end(self) -> None:
+        """In good order: the client is told that it is over, if its revision can say that."""
+        self._is_ended = True
+        if self._open is not None and not self._open.expired():
+            self._open.reschedule(self.hub.loop.time())
+
+    # Writing. One task at a time does, so that what is made meanwhile waits and collapses.
+
+    def _wake(self) -> None:
+        if self._writer is None and self.response.has_started:
+            self._writer = self.hub.loop.create_task(self._write())
+            self._writer.add_done_callback(self._written)
+
+    def _written(self, writer: asyncio.Task[None]) -> None:
+        self._writer = None
+        if not writer.cancelled() and (error := writer.exception()) is not None:
+            logger.error("A stream broke.", exc_info=error)
+            self.end()
+
+    async def _write(self) -> None:
+        while True:
+            notifications = self.subscriber.take()
+            is_due = self.subscriber.take_sign_of_life()
+            if notifications:
+                await self._send([self._encode(one) for one in notifications])
+            elif is_due:
+                await self.response.keep_alive()
+            else:
+                return
+
+    def _encode(self, one: Notification) -> bytes:
+        if self.opening.request_id is not None:
+            one = with_subscription(one, self.opening.request_id)
+        return notification(one, self.opening.revision)
+
+    async def _send(self, messages: list[bytes]) -> None:
+        if messages:
+            await self.response.frames(b"".join(self._frame(one) for one in messages))
+
+    def _frame(self, message: bytes) -> bytes:
+        if self.opening.kind == LISTEN:
+            # 2026-07-28: no event ids, nothing resumes.
+            return sse.encode_event(message)
+        self._number += 1
+        name = standalone_name(self.opening.session)
+        return sse.encode_event(message, event_id=sse.event_id(name, self._number))
+
+    # What happens to it from elsewhere
+
+    def _watched(self) -> dict[str, Callable[[], None]]:
+        principal = self.opening.principal
+        found = {
+            control_topic(CLOSE, self.subscriber.key): self.end,
+            control_topic(CLOSE, "server", principal.server): self.end,
+            control_topic(CLOSE, "user", principal.server, self.subscriber.user): self.end,
+        }
+        if self.opening.session:
+            found[control_topic(SESSION, self.opening.session)] = self._session_changed
+        return found
+
+    def _session_changed(self) -> None:
+        self.hub.keep(self._reload())
+
+    async def _reload(self) -> None:
+        """The session is over, or subscribes to something else."""
+        session = await in_store(lambda store: store.session(self.opening.session))
+        if session is None:
+            self.end()
+            return
+        uris = await in_store(lambda store: store.subscriptions(session.key))
+        self.hub.retune(self.subscriber, sorted(uris))
+
+    def _shown(self) -> OpenStream:
+        opening = self.opening
+        return OpenStream(
+            key=self.subscriber.key,
+            owner=self.hub.key,
+            server=opening.principal.server,
+            principal=opening.principal.key,
+            user=self.subscriber.user,
+            client=opening.client,
+            kind=opening.kind,
+            revision=opening.revision.value,
+            session=opening.session,
+            topics=(*sorted(opening.wishes.lists), *opening.wishes.uris),
+            opened=timezone.now(),
+        )

@@ -1,0 +1,262 @@
+"""Where changes meet the streams of this process that want to hear of them.
+
+There is one hub per event loop. A change that this process makes reaches it at once, whatever
+the state of the channel layer; changes of other processes come through the layer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from mcp_django.conf import get_config
+from mcp_django.subscriptions import outbox
+from mcp_django.subscriptions.events import Change, Topic, is_control
+from mcp_django.transports.deliveries import Delivery
+from mcp_django.transports.store_calls import try_store
+from mcp_django.transports.subscribers import Subscriber
+
+logger = logging.getLogger("mcp_django.streams")
+
+T = TypeVar("T")
+Callback: TypeAlias = Callable[[], None]
+
+#: Seconds between two signs of life on a stream. Proxies give up a quiet one after 30 or 60.
+KEEP_ALIVE = 15
+
+
+#: Seconds between two signs of life of this process to others.
+RENEWED = 5
+
+
+class TooManyStreams(Exception):
+    """This principal, or this process, has as many streams as it may."""
+
+
+class Hub:
+    """Everything here happens on its loop, except for `take`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.key = secrets.token_urlsafe(12)
+        # The loop holds its hub, so the hub must not hold its loop.
+        self._loop = weakref.ref(loop)
+        self.is_closing = False
+        self._subscribers: dict[str, Subscriber] = {}
+        self._by_topic: defaultdict[Topic, set[Subscriber]] = defaultdict(set)
+        self._by_principal: defaultdict[str, set[Subscriber]] = defaultdict(set)
+        self._callbacks: defaultdict[Topic, set[Callback]] = defaultdict(set)
+        self._claims: dict[Topic, Callback] = {}
+        self._lock = threading.Lock()
+        #: One slot of streams for each second between two signs of life.
+        self._wheel: list[set[Subscriber]] = [set() for _ in range(KEEP_ALIVE)]
+        self._hand = 0
+        self._tick: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        take = partial(hand_over, weakref.ref(self))
+        outbox.add_sink(take)
+        weakref.finalize(self, outbox.remove_sink, take)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        loop = self._loop()
+        if loop is None:
+            raise RuntimeError("The loop of this hub is gone.")
+        return loop
+
+    # Streams
+
+    @property
+    def streams(self) -> tuple[Subscriber, ...]:
+        return tuple(self._subscribers.values())
+
+    def add(self, subscriber: Subscriber) -> None:
+        """From now on the stream hears of changes. Raises TooManyStreams."""
+        config = get_config()
+        own = self._by_principal.get(subscriber.principal.key, ())
+        if (
+            self.is_closing
+            or len(self._subscribers) >= config.max_streams
+            or len(own) >= config.max_streams_per_principal
+        ):
+            raise TooManyStreams
+        self._subscribers[subscriber.key] = subscriber
+        self._by_principal[subscriber.principal.key].add(subscriber)
+        for topic in subscriber.topics:
+            self._by_topic[topic].add(subscriber)
+        min(self._wheel, key=len).add(subscriber)
+        self._tick_on()
+
+    def remove(self, subscriber: Subscriber) -> None:
+        if self._subscribers.pop(subscriber.key, None) is None:
+            return
+        discard(self._by_principal, subscriber.principal.key, subscriber)
+        for topic in subscriber.topics:
+            discard(self._by_topic, topic, subscriber)
+        for slot in self._wheel:
+            slot.discard(subscriber)
+
+    def retune(self, subscriber: Subscriber, uris: Iterable[str]) -> None:
+        """The stream is about these URIs now."""
+        before = subscriber.topics
+        subscriber.set_uris(uris)
+        for topic in before - subscriber.topics:
+            discard(self._by_topic, topic, subscriber)
+        if subscriber.key in self._subscribers:
+            for topic in subscriber.topics - before:
+                self._by_topic[topic].add(subscriber)
+
+    def keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it to its end. asyncio itself keeps no reference to what runs."""
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("Something that streams need failed.", exc_info=error)
+
+    # Waiting for something that is no resource
+
+    def when(self, topic: Topic, callback: Callback) -> None:
+        """Call back on the loop each time the control topic is published, anywhere."""
+        self._callbacks[topic].add(callback)
+        self._tick_on()
+
+    def claim(self, topic: Topic, callback: Callback) -> bool:
+        """From any thread: `when`, for one at a time. False where somebody has the topic."""
+        with self._lock:
+            if topic in self._claims:
+                return False
+            self._claims[topic] = callback
+            return True
+
+    def take_over(self, topic: Topic, callback: Callback) -> None:
+        """`claim`, from whoever has it, who is told so."""
+        with self._lock:
+            before, self._claims[topic] = self._claims.get(topic), callback
+        if before is not None:
+            before()
+
+    def release(self, topic: Topic, callback: Callback) -> bool:
+        """Give it back. False where somebody else has it by now."""
+        with self._lock:
+            is_own = self._claims.get(topic) == callback
+            if is_own:
+                del self._claims[topic]
+            return is_own
+
+    def forget(self, topic: Topic, callback: Callback) -> None:
+        discard(self._callbacks, topic, callback)
+
+    # Changes
+
+    def take(self, changes: frozenset[Change]) -> None:
+        """From any thread: something changed."""
+        # Without its loop a hub has no streams.
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._take, changes)
+
+    def _take(self, changes: frozenset[Change]) -> None:
+        delivery = Delivery(retune=self.retune)
+        for change in changes:
+            if is_control(change.topic):
+                self._call_back(change.topic)
+                continue
+            for topic in self._topics_of(change):
+                for subscriber in self._by_topic[topic]:
+                    if change.concerns(server=subscriber.principal.server, user=subscriber.user):
+                        delivery.add(subscriber, change, topic=topic)
+        self._start(delivery)
+
+    def _topics_of(self, change: Change) -> list[Topic]:
+        if change.is_whole:
+            return [topic for topic in self._by_topic if change.touches(topic)]
+        return [change.topic] if change.topic in self._by_topic else []
+
+    def _call_back(self, topic: Topic) -> None:
+        claimed = self._claims.get(topic)
+        for callback in (*self._callbacks.get(topic, ()), *([claimed] if claimed else [])):
+            callback()
+
+    def dirty(self, subscriber: Subscriber) -> None:
+        """It may have missed anything: tell it of all that it asked for."""
+        delivery = Delivery(retune=self.retune)
+        for topic in subscriber.topics:
+            delivery.add(subscriber, Change(topic=topic), topic=topic)
+        self._start(delivery)
+
+    def dirty_all(self) -> None:
+        """Changes were lost on their way here."""
+        for subscriber in self.streams:
+            self.dirty(subscriber)
+
+    def _start(self, delivery: Delivery) -> None:
+        if not delivery.is_empty:
+            self.keep(delivery.run())
+
+    # Keeping alive
+
+    def _tick_on(self) -> None:
+        if self._tick is None:
+            self._tick = self.loop.call_later(1, self._turn)
+
+    def _turn(self) -> None:
+        """Once a second: a fifteenth of the streams gets a sign of life, and is looked at."""
+        self._hand = (self._hand + 1) % KEEP_ALIVE
+        due = tuple(self._wheel[self._hand])
+        delivery = Delivery(retune=self.retune)
+        for subscriber in due:
+            subscriber.keep_alive()
+            delivery.look_at(subscriber)
+        self._start(delivery)
+        if self._hand % RENEWED == 0:
+            self.keep(try_store(lambda store: store.renew(self.key)))
+        self._tick = None
+        if self._subscribers or self._callbacks:
+            self._tick_on()
+
+    def close(self) -> None:
+        """End all streams in good order. No new ones are taken."""
+        self.is_closing = True
+        for subscriber in self.streams:
+            subscriber.end()
+
+
+def discard(found: dict[str, set[T]], key: str, one: T) -> None:
+    """From a set under a key, and the key with the last one."""
+    if key in found:
+        found[key].discard(one)
+        if not found[key]:
+            del found[key]
+
+
+#: Each loop of this process has its own.
+hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()
+
+
+_making = threading.Lock()
+
+
+def get_hub(loop: asyncio.AbstractEventLoop | None = None) -> Hub:
+    """That of a loop, the running one if none is named. Made at first need."""
+    loop = loop or asyncio.get_running_loop()
+    with _making:
+        hub = hubs.get(loop)
+        if hub is None:
+            hub = hubs[loop] = Hub(loop)
+        return hub
+
+
+def hand_over(hub: weakref.ref[Hub], changes: frozenset[Change]) -> None:
+    found = hub()
+    if found is not None:
+        found.take(changes)

@@ -1,0 +1,73 @@
+"""What a stream will be, worked out in the hop that was asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcp_django.principal import Principal
+from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
+from mcp_django.protocol.notifications import acknowledged, with_subscription
+from mcp_django.protocol.render import notification
+from mcp_django.protocol.results import ListenResult, Wishes
+from mcp_django.protocol.revisions import Revision
+from mcp_django.protocol.sse import parse_event_id
+from mcp_django.stores.chosen import get_store
+from mcp_django.stores.interface import Session
+from mcp_django.subscriptions.events import LISTS
+from mcp_django.transports.endpoint import Call, Opening
+
+LISTEN = "listen"
+STANDALONE = "standalone"
+RESUMED = "resumed"
+
+
+def open_listening(
+    principal: Principal, call: Call, result: ListenResult, ending: bytes
+) -> Opening:
+    """The stream of a subscription. `ending` is the answer, which comes last."""
+    revision = call.envelope.revision
+    hello = with_subscription(acknowledged(result.honoured), result.subscription)
+    return Opening(
+        kind=LISTEN,
+        principal=principal,
+        revision=revision,
+        client=str(call.envelope.client.get("name", ""))[:200],
+        wishes=result.wishes,
+        request_id=result.subscription,
+        first=(notification(hello, revision),),
+        last=(ending,),
+    )
+
+
+def open_standalone(session: Session, principal: Principal, last_event_id: str | None) -> Opening:
+    """The stream of a session for what belongs to no request, or one that goes on with a call's.
+
+    Raises ProtocolError: status 400 for an id that is malformed, 404 for one of another session.
+    """
+    opening = Opening(
+        kind=STANDALONE,
+        principal=principal,
+        revision=Revision(session.revision),
+        client=str(session.client.get("name", ""))[:200],
+        wishes=wishes_of(session),
+        session=session.key,
+    )
+    if last_event_id is None:
+        return opening
+    stream, number = parse_event_id(last_event_id)
+    if stream == standalone_name(session.key):
+        return replace(opening, after=number)
+    if get_store().read(stream, session=session.key, after=number) is None:
+        raise ProtocolError(INVALID_REQUEST, "There is nothing to resume.", status=404)
+    return replace(opening, kind=RESUMED, log=stream, after=number, wishes=Wishes())
+
+
+def wishes_of(session: Session) -> Wishes:
+    """A legacy client hears of every list, and of what it subscribed to."""
+    uris = tuple(sorted(get_store().subscriptions(session.key)))
+    return Wishes(lists=LISTS, uris=uris)
+
+
+def standalone_name(session: str) -> str:
+    """A session has one such stream, so that a client may come back to it in any process."""
+    return f"s-{session[:32]}"

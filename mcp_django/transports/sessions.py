@@ -1,0 +1,168 @@
+"""Sessions of the legacy era, as the hop of a call finds and makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from django.utils import timezone
+
+from mcp_django.principal import Principal
+from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
+from mcp_django.protocol.jsonrpc import Notification, RequestId, Response, encoder, is_id
+from mcp_django.protocol.revisions import Revision
+from mcp_django.protocol.session import negotiate
+from mcp_django.stores.chosen import get_store
+from mcp_django.stores.interface import Session
+from mcp_django.subscriptions.events import (
+    ANSWER,
+    CANCEL,
+    SESSION,
+    Change,
+    Topic,
+    control_topic,
+)
+from mcp_django.subscriptions.outbox import publish
+from mcp_django.transports.endpoint import Call, Exchange
+
+HEADER = "Mcp-Session-Id"
+#: Characters of an id. Ours have 43.
+LONGEST_ID = 128
+#: Bytes of an answer of the client.
+LONGEST_ANSWER = 256 * 1024
+#: Notifications by which a client takes a request back, and the member that names it. Editors
+#: send the second, which the protocol does not know.
+CANCELLATIONS = {"notifications/cancelled": "requestId", "$/cancelRequest": "id"}
+
+
+def new_id() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def key_of(session_id: str) -> str:
+    """Stores never learn an id: who can read them cannot go on with a session."""
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def not_found() -> ProtocolError:
+    """Unknown, ended, idle for too long, somebody else's: all alike."""
+    return ProtocolError(INVALID_REQUEST, "Session not found.", status=404)
+
+
+def find_session(session_id: str, principal: Principal, *, transport: str) -> Session:
+    """The session of this principal. Raises ProtocolError with status 404."""
+    if not 0 < len(session_id) <= LONGEST_ID:
+        raise not_found()
+    store, key = get_store(), key_of(session_id)
+    session = store.session(key)
+    if session is None or session.principal != principal.key or session.transport != transport:
+        raise not_found()
+    store.see(key)
+    return session
+
+
+def begin_session(
+    principal: Principal, params: Mapping[str, Any], *, transport: str, session_id: str
+) -> Session:
+    """Keep what the handshake says. Raises ProtocolError where that is incomplete."""
+    revision = negotiate(dict(params))
+    now = timezone.now()
+    session = Session(
+        key=key_of(session_id),
+        server=principal.server,
+        principal=principal.key,
+        user="" if principal.user.pk is None else str(principal.user.pk),
+        transport=transport,
+        revision=revision.value,
+        client=short(params["clientInfo"]),
+        capabilities=short(params["capabilities"]),
+        created=now,
+        seen=now,
+    )
+    get_store().add_session(session)
+    return session
+
+
+#: Bytes of what a client says of itself, in a session.
+LONGEST_HELLO = 16 * 1024
+
+
+def short(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a client says of itself, or a refusal of a flood."""
+    if len(encoder.encode(told)) > LONGEST_HELLO:
+        raise ProtocolError(INVALID_REQUEST, "initialize says too much.", status=400)
+    return told
+
+
+def end_session(key: str) -> bool:
+    """Forget it, and close its streams in whatever process."""
+    was_there = get_store().end_session(key)
+    publish({Change(topic=session_topic(key))})
+    return was_there
+
+
+def session_topic(key: str) -> Topic:
+    return control_topic(SESSION, key)
+
+
+def cancel_topic(session: str, request_id: RequestId) -> Topic:
+    """Ids of both JSON types are told apart."""
+    return control_topic(CANCEL, session, encoder.encode(request_id).decode())
+
+
+def answer_topic(question: str) -> Topic:
+    return control_topic(ANSWER, question)
+
+
+def as_agreed(exchange: Exchange, session: Session) -> Exchange:
+    """The exchange in the revision of its session, by the client of its session."""
+    revision = Revision(session.revision)
+    calls = tuple(
+        Call(
+            request=call.request,
+            envelope=replace(
+                call.envelope,
+                revision=revision,
+                client=session.client,
+                capabilities=session.capabilities,
+                log_level=session.log_level,
+            ),
+        )
+        if isinstance(call, Call)
+        else call
+        for call in exchange.calls
+    )
+    return replace(exchange, calls=calls, revision=revision)
+
+
+def heed(session: Session, notices: tuple[Notification | Response, ...]) -> None:
+    """Do what notifications and answers of the client are for. What makes no sense is ignored."""
+    for notice in notices:
+        if isinstance(notice, Response):
+            heed_answer(session, notice)
+        elif notice.method == "notifications/initialized":
+            get_store().initialized(session.key)
+        elif member := CANCELLATIONS.get(notice.method):
+            request_id = notice.params.get(member)
+            if request_id is not None and is_id(request_id):
+                publish({Change(topic=cancel_topic(session.key, request_id))})
+
+
+def heed_answer(session: Session, answer: Response) -> None:
+    if not isinstance(answer.id, str):
+        return
+    said = {"result": answer.result} if answer.error is None else {"error": answer.error}
+    data = encoder.encode(said)
+    if len(data) > LONGEST_ANSWER:
+        data = encoder.encode({"error": {"code": INVALID_REQUEST, "message": "Too long."}})
+    if get_store().answer(session.key, answer.id, data):
+        publish({Change(topic=answer_topic(answer.id))})
+
+
+def read_answer(data: bytes) -> dict[str, Any]:
+    """`result` or `error`, as the client sent it."""
+    return msgspec.json.decode(data, type=dict[str, Any])

@@ -1,0 +1,88 @@
+"""A stream that stays open, read event by event, as a client would."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from mcp_django.testing import Client
+from tests.transports.wire import PATIENCE, Connection
+
+
+class Event:
+    """One frame. `data` is None for a comment, and "" for an event without a message."""
+
+    def __init__(self, frame: str) -> None:
+        fields = dict(line.split(": ", 1) for line in frame.split("\n") if ": " in line)
+        self.id = fields.get("id")
+        self.type = fields.get("event", "message")
+        self.retry = fields.get("retry")
+        self.is_comment = frame.startswith(":")
+        self.data = None if self.is_comment else fields.get("data", "")
+
+    @property
+    def message(self) -> Any:
+        return msgspec.json.decode(self.data or "null")
+
+
+class EventStream(Connection):
+    """Told of events by `await stream.event()`, comments left out."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._text = ""
+
+    @classmethod
+    def get(cls, client: Client, **headers: str) -> EventStream:
+        sent = {"Accept": "text/event-stream", **headers}
+        return cls(client, b"", verb="GET", headers=sent)
+
+    async def opened(self) -> EventStream:
+        """Start, and return when the response has begun: `status` and `headers` are known."""
+        self.start()
+        await self.next()
+        return self
+
+    async def frame(self) -> Event:
+        while "\n\n" not in self._text:
+            event = await self.next()
+            self._text += event.get("body", b"").decode()
+            if not event.get("more_body", False):
+                raise EOFError(self._text)
+        frame, self._text = self._text.split("\n\n", 1)
+        return Event(frame)
+
+    async def event(self) -> Event:
+        while True:
+            event = await self.frame()
+            if not event.is_comment:
+                return event
+
+    async def message(self) -> Any:
+        """The next message."""
+        while True:
+            event = await self.event()
+            if event.data:
+                return event.message
+
+    async def is_silent_until(self, other: EventStream) -> bool:
+        """Whether nothing was sent here when `other` got its next message."""
+        await other.message()
+        return "data: " not in self._text and self.outbox.empty()
+
+    async def rest(self) -> list[Any]:
+        """The messages until the server ends the stream."""
+        found = []
+        try:
+            while True:
+                found.append(await self.message())
+        except EOFError:
+            return found
+
+    async def left(self) -> None:
+        """Hang up, and wait until the application knows."""
+        self.hang_up()
+        async with asyncio.timeout(PATIENCE):
+            await self.task
