@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 DEFAULT_SERVER = "default"
@@ -58,7 +58,7 @@ class Principal:
     #: a second at most, where it is kept between calls.
     kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Binds cursors and counters. Not the credential: a renewed token keeps its cursors."""
         user = "anonymous" if self.user.pk is None else f"user:{self.user.pk}"

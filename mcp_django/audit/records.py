@@ -9,6 +9,7 @@ from typing import Protocol
 
 from django.core import mail
 
+from mcp_django.audit.ends import End
 from mcp_django.audit.entries import Entry
 from mcp_django.audit.rows import write_rows
 from mcp_django.audit.writer import Writer
@@ -43,12 +44,15 @@ class Records:
 
     def __init__(self) -> None:
         self.writer = Writer()
-        self.sink: Sink = self.writer
+        #: In place of the writer.
+        self.sink: Sink | None = None
 
-    def put(self, entry: Entry, *, wait: bool = False) -> None:
+    def put(self, end: End, *, wait: bool = False) -> None:
+        if self.sink is not None:
+            self.sink.put(end.entry(), wait=wait)
         # Only test runners make an outbox. They drop the database while the thread still has it.
-        if self.sink is not self.writer or not hasattr(mail, "outbox"):
-            self.sink.put(entry, wait=wait)
+        elif "outbox" not in vars(mail):
+            self.writer.put(end, wait=wait)
 
     @contextmanager
     def using(self, sink: Sink) -> Iterator[None]:
@@ -59,7 +63,7 @@ class Records:
             self.sink = kept
 
     def close(self) -> None:
-        self.sink.close()
+        (self.sink or self.writer).close()
 
 
 records = Records()

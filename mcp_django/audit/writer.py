@@ -1,7 +1,8 @@
 """Records of calls on their way to the table: a bounded queue and one thread.
 
-A call only puts its entry into the queue. The thread writes what has gathered, many rows at a
-time, over a connection of its own: so a record stays when the tool's transaction rolls back.
+A call only puts its end into the queue. The thread makes entries of what has gathered and writes
+them, many rows at a time, over a connection of its own: so a record stays when the tool's
+transaction rolls back.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import TypeAlias
 
 from django.db import Error, InterfaceError, OperationalError, connections
 
-from mcp_django.audit.entries import Entry
-from mcp_django.audit.rows import write_rows
+from mcp_django.audit.ends import End
+from mcp_django.audit.rows import write_ends
 
 logger = logging.getLogger("mcp_django")
 
@@ -38,8 +39,8 @@ PATIENCE = 2.0
 #: Seconds for what is left when the process ends.
 FAREWELL = 5.0
 
-#: An entry, and what to set once it is written.
-Waiting: TypeAlias = tuple[Entry, Event | None]
+#: What becomes an entry, and what to set once that is written.
+Waiting: TypeAlias = tuple[End, Event | None]
 
 
 class Writer:
@@ -48,7 +49,7 @@ class Writer:
     def __init__(
         self,
         *,
-        write: Callable[[Sequence[Entry]], None] = write_rows,
+        write: Callable[[Sequence[End]], None] = write_ends,
         room: int = ROOM,
         gather: float = GATHER,
         quiet: float = QUIET,
@@ -70,6 +71,9 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._stop = Event()
         self._is_urgent = False
+        #: As many as have to wait before who puts one looks after the thread: it may be missing,
+        #: asleep, or too slow for what comes. Set under the lock, read without.
+        self._enough = 0
         #: While the database makes trouble no call waits for it.
         self._is_troubled = False
         self._told = 0
@@ -80,24 +84,46 @@ class Writer:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def put(self, entry: Entry, *, wait: bool = False) -> None:
-        """Take an entry; with `wait`, return when it is written, if that is soon. Never raises."""
-        written = Event() if wait and not self._is_troubled and may_wait() else None
+    def put(self, end: End, *, wait: bool = False) -> None:
+        """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""
+        if wait and not self._is_troubled and may_wait():
+            self._put_and_wait(end)
+            return
+        # In this order. Whoever lowers the number afterwards looks into the queue afterwards, too.
+        self._waiting.append((end, None))
+        if len(self._waiting) >= self._enough:
+            with self._changed:
+                self._look_after()
+
+    def _put_and_wait(self, end: End) -> None:
+        written = Event()
         with self._changed:
-            if len(self._waiting) >= self.room or not self._is_running():
+            if len(self._waiting) >= self.room:
                 self.lost += 1
                 return
-            self._waiting.append((entry, written))
-            self._is_urgent = self._is_urgent or written is not None
-            if written is not None or len(self._waiting) in (1, BATCH):
-                self._changed.notify()
-        if written is not None and not written.wait(self.patience):
+            self._waiting.append((end, written))
+            self._is_urgent = True
+            if not self._look_after():
+                return
+        if not written.wait(self.patience):
             self._is_troubled = True
+
+    def _look_after(self) -> bool:
+        """Lose what has no room, and see to it that the thread runs. Whether it does."""
+        is_running = self._is_running()
+        room = self.room if is_running else len(self._waiting) - 1
+        while len(self._waiting) > room:
+            self._waiting.pop()
+            self.lost += 1
+        self._enough = self.room + 1 if is_running else 0
+        self._changed.notify()
+        return is_running
 
     def close(self, seconds: float = FAREWELL) -> None:
         """Write what is left and end the thread. The next entry starts another."""
         with self._changed:
             thread, self._thread = self._thread, None
+            self._enough = 0
             self._stop.set()
             self._changed.notify_all()
         if thread is None:
@@ -110,7 +136,8 @@ class Writer:
         self._tell()
 
     def _is_running(self) -> bool:
-        if self._thread is not None and self._thread.is_alive():
+        is_ending = self._stop.is_set()
+        if self._thread is not None and self._thread.is_alive() and not is_ending:
             return True
         self._stop = Event()
         thread = threading.Thread(
@@ -130,13 +157,20 @@ class Writer:
 
     def _run(self, stop: Event) -> None:
         quiet: float | None = self.quiet
-        while (batch := self._take(quiet, stop)) is not None:
-            if batch:
-                self._write(batch, stop)
-            else:
-                close_connections()
-            quiet = self.quiet if batch else None
-        close_connections()
+        try:
+            while (batch := self._take(quiet, stop)) is not None:
+                if batch:
+                    self._write(batch, stop)
+                else:
+                    close_connections()
+                quiet = self.quiet if batch else None
+            close_connections()
+        finally:
+            with self._changed:
+                # Whatever ended it: who puts the next one starts another.
+                stop.set()
+                if stop is self._stop:
+                    self._enough = 0
 
     def _take(self, quiet: float | None, stop: Event) -> list[Waiting] | None:
         """What to write next; nothing after a quiet spell, None at the end."""
@@ -144,10 +178,17 @@ class Writer:
         def is_due() -> bool:
             return self._is_urgent or len(self._waiting) >= BATCH or stop.is_set()
 
+        def expect(enough: int) -> None:
+            # Another thread may have taken over from one that is to stop.
+            self._enough = 0 if stop.is_set() else min(enough, self.room + 1)
+
         with self._changed:
+            expect(1)
             if not self._changed.wait_for(lambda: self._waiting or stop.is_set(), quiet):
                 return []
+            expect(BATCH)
             self._changed.wait_for(is_due, self.gather)
+            expect(self.room + 1)
             if not self._waiting:
                 return None
             self._is_urgent = len(self._waiting) > BATCH and self._is_urgent
@@ -158,7 +199,7 @@ class Writer:
         while True:
             try:
                 close_obsolete()
-                self.write([entry for entry, _ in batch])
+                self.write([end for end, _ in batch])
                 self._is_troubled = False
                 break
             except (OperationalError, InterfaceError) as error:

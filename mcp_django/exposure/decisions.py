@@ -81,7 +81,7 @@ class KeptDecisions:
 
     def get(self, server: str) -> Decisions:
         # The mark first: a change while the rows are read makes another mark.
-        now = mark(server)
+        now = known_mark(server) or mark(server)
         kept = self._kept.get(server)
         if kept is None or kept[0] != now:
             # Two threads may do this at once: then one of them has read for nothing.

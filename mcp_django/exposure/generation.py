@@ -37,7 +37,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    number: int
+    mark: Mark
     at: float
 
 
@@ -54,11 +54,12 @@ class Generations:
 
     def known_mark(self, server: str = DEFAULT_SERVER) -> Mark | None:
         """The mark if it was read within the last second. Never a query."""
-        with self._lock:
-            reading = self._readings.get(server)
-            if reading is None or self.clock() - reading.at >= BELIEVED:
-                return None
-            return Mark(reading.number, self._own)
+        # Without the lock: nothing is believed that was read before a change of this process, and
+        # every call asks.
+        reading = self._readings.get(server)
+        if reading is None or self.clock() - reading.at >= BELIEVED:
+            return None
+        return reading.mark
 
     def mark(self, server: str = DEFAULT_SERVER) -> Mark:
         """The mark now. Take it before reading what you are going to keep under it."""
@@ -71,12 +72,13 @@ class Generations:
     def _read(self, server: str) -> Mark:
         with self._lock:
             own, now, before = self._own, self.clock(), self._readings.get(server)
-        number = read_number(server, otherwise=0 if before is None else before.number)
+        number = read_number(server, otherwise=0 if before is None else before.mark.number)
+        found = Mark(number, own)
         with self._lock:
             # A change of this process during the query: what was read may be older than it.
             if own == self._own:
-                self._readings[server] = Reading(number, now)
-        return Mark(number, own)
+                self._readings[server] = Reading(found, now)
+        return found
 
     def own_changes(self) -> int:
         """The part of the mark that needs no query."""
@@ -87,7 +89,7 @@ class Generations:
         with self._lock:
             self._own += 1
             for server, reading in self._readings.items():
-                self._readings[server] = Reading(reading.number, float("-inf"))
+                self._readings[server] = Reading(reading.mark, float("-inf"))
 
 
 generations = Generations()

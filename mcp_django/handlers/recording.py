@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from django.apps import apps
 from django.dispatch import Signal
-from django.utils import timezone
 
 from mcp_django import signals
+from mcp_django.audit.ends import End
 from mcp_django.audit.entries import (
     LONGEST_CLIENT,
     LONGEST_METHOD,
     LONGEST_TARGET,
     Entry,
     line,
-    principal_line,
     redacted,
 )
 from mcp_django.audit.records import records
@@ -40,25 +38,22 @@ Outcome: TypeAlias = CallRecord.Outcome
 
 #: Members of params that say nothing about what was asked.
 UNTOLD = frozenset({"_meta", "requestState"})
-KINDS = {
-    "tools/call": CallRecord.Kind.TOOL.value,
-    "resources/read": CallRecord.Kind.RESOURCE.value,
-    "prompts/get": CallRecord.Kind.PROMPT.value,
-}
-OTHER = CallRecord.Kind.OTHER.value
-DENIALS = frozenset({Outcome.DENIED, Outcome.LIMITED})
+# Tuples: to look into a set asks an enum for its hash, which takes longer.
+DENIALS = (Outcome.DENIED, Outcome.LIMITED)
+#: Ends of calls whose arguments were of no use.
+USELESS = (Outcome.FAILED, Outcome.DENIED, Outcome.INVALID)
 #: The signal of a method, and after what it is sent.
-SIGNALS: dict[str, tuple[Signal, frozenset[Outcome]]] = {
+SIGNALS: dict[str, tuple[Signal, tuple[Outcome, ...]]] = {
     "tools/call": (
         signals.tool_called,
         # Not CANCELLED: event loops hear of that, and receivers may ask the database.
-        frozenset({Outcome.DONE, Outcome.FAILED, Outcome.CRASHED}),
+        (Outcome.DONE, Outcome.FAILED, Outcome.CRASHED),
     ),
-    "resources/read": (signals.resource_read, frozenset({Outcome.DONE})),
-    "prompts/get": (signals.prompt_rendered, frozenset({Outcome.DONE})),
+    "resources/read": (signals.resource_read, (Outcome.DONE,)),
+    "prompts/get": (signals.prompt_rendered, (Outcome.DONE,)),
 }
-#: What clients call themselves by, and how much of it is kept.
-LONGEST_NAME = 80
+#: Of other methods nobody hears.
+UNHEARD: tuple[Signal, tuple[Outcome, ...]] = (Signal(), ())
 
 
 class Recording:
@@ -103,11 +98,7 @@ class Recording:
         except IndexError:
             return
         try:
-            if outcome in (
-                Outcome.FAILED,
-                Outcome.DENIED,
-                Outcome.INVALID,
-            ):
+            if outcome in USELESS:
                 count_failure(self.context, self.request)
             method = METHODS.get(self.request.method)
             # Who says hello learns nothing about anybody, and some clients say it all the time.
@@ -117,14 +108,18 @@ class Recording:
             logger.exception("A call could not be recorded.")
 
     def _keep(self, outcome: Outcome, size: int, correlation_id: str) -> None:
-        signal, is_kept = self._signal(outcome), get_config().audit
+        signal, config = self._signal(outcome), get_config()
         is_logged = calls_logger.isEnabledFor(logging.INFO)
-        if not (is_kept or is_logged or signal is not None):
+        if not (config.audit or is_logged or signal is not None):
             return
-        entry = self._entry(outcome, size, correlation_id)
-        if is_kept:
+        end = self._end(outcome, size, correlation_id)
+        if config.audit:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
-            records.put(entry, wait=self.context.facts.may_write or outcome in DENIALS)
+            records.put(end, wait=self.context.facts.may_write or outcome in DENIALS)
+        if is_logged or signal is not None:
+            self._tell(end.entry(), signal, is_logged=is_logged)
+
+    def _tell(self, entry: Entry, signal: Signal | None, *, is_logged: bool) -> None:
         if is_logged:
             log(entry)
         if signal is not None:
@@ -132,30 +127,34 @@ class Recording:
 
     def _signal(self, outcome: Outcome) -> Signal | None:
         """What is sent of such an end, if anybody listens."""
-        signal, outcomes = SIGNALS.get(self.request.method, (None, frozenset()))
         if outcome in DENIALS:
             signal = signals.call_denied
-        elif outcome not in outcomes:
-            return None
-        return signal if signal is not None and signal.has_listeners(CallRecord) else None
+        else:
+            signal, outcomes = SIGNALS.get(self.request.method, UNHEARD)
+            if outcome not in outcomes:
+                return None
+        # Nobody at all is the usual case, and told by a list.
+        return signal if signal.receivers and signal.has_listeners(CallRecord) else None
 
-    def _entry(self, outcome: Outcome, size: int, correlation_id: str) -> Entry:
+    def _end(self, outcome: Outcome, size: int, correlation_id: str) -> End:
         context, request = self.context, self.request
         principal = context.principal
         arguments = None
         if get_config().audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
-        return Entry(
+        method = request.method
+        name, version = called(context)
+        return End(
             principal.server,
-            timezone.now(),
-            KINDS.get(request.method, OTHER),
-            principal_line(principal.key),
+            time.time(),
+            principal.key,
             principal.user.pk,
-            client_line(context),
-            line(request.method, LONGEST_METHOD),
-            line(target_of(request), LONGEST_TARGET),
-            outcome.value,
-            round((time.perf_counter() - self.started) * 1000),
+            name,
+            version,
+            method if method in METHODS else line(method, LONGEST_METHOD),
+            target_of(request),
+            outcome,
+            time.perf_counter() - self.started,
             context.facts.rows,
             size,
             correlation_id,
@@ -169,21 +168,13 @@ def record_limited(context: CallContext, request: Request) -> None:
         Recording(context, request).end(Outcome.LIMITED)
 
 
-def client_line(context: CallContext) -> str:
-    """As the client calls itself, or else as its credential does."""
+def called(context: CallContext) -> tuple[str, str | None]:
+    """The client as it calls itself, or else as its credential does. Cut: it is remembered."""
     name, version = context.client.get("name"), context.client.get("version")
     if not isinstance(name, str) or not name:
-        return line(context.principal.client, LONGEST_CLIENT)
-    # Cut before it is remembered.
+        return context.principal.client[: LONGEST_CLIENT + 1], None
     shown = version[:LONGEST_CLIENT] if isinstance(version, str) else None
-    return name_line(name[: LONGEST_CLIENT + 1], shown)
-
-
-@lru_cache(maxsize=256)
-def name_line(name: str, version: str | None) -> str:
-    if version is None:
-        return line(name, LONGEST_CLIENT)
-    return line(f"{line(name, LONGEST_NAME)} {version}", LONGEST_CLIENT)
+    return name[: LONGEST_CLIENT + 1], shown
 
 
 def target_of(request: Request) -> str:
@@ -208,7 +199,7 @@ def target_of(request: Request) -> str:
 
 def tool_target(name: Any, arguments: Any) -> str:
     label = arguments.get("model") if isinstance(arguments, dict) else None
-    if name in BUILT_IN and isinstance(label, str):
+    if isinstance(label, str) and isinstance(name, str) and name in BUILT_IN:
         app, _, model = label.lower().partition(".")
         # Any other text is an argument as all the others are.
         if model in apps.all_models.get(app, ()):
@@ -217,11 +208,15 @@ def tool_target(name: Any, arguments: Any) -> str:
 
 
 def without_query(uri: Any) -> str:
-    path, mark, _ = text(uri).partition("?")
-    return f"{path}?…" if mark else path
+    path, mark, _ = cut(uri).partition("?")
+    return line(f"{path}?…" if mark else path, LONGEST_TARGET)
 
 
 def text(value: Any) -> str:
+    return line(cut(value), LONGEST_TARGET)
+
+
+def cut(value: Any) -> str:
     # A megabyte of it is cut before anybody looks at it.
     return value[: LONGEST_TARGET + 1] if isinstance(value, str) else ""
 

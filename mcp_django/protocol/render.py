@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +91,7 @@ def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str,
         case ToolResult():
             return tool_result(result, features)
         case ListResult():
-            wire: dict[str, Any] = {result.key: definitions(result.definitions, features)}
+            wire: dict[str, Any] = {result.key: definitions(result, features)}
             if result.next_cursor is not None:
                 wire["nextCursor"] = result.next_cursor
             return wire
@@ -160,9 +159,13 @@ def has_structured(value: Any, features: Features) -> bool:
     return isinstance(value, dict)
 
 
-def definitions(found: Sequence[Definition], features: Features) -> msgspec.Raw:
-    """An array, spliced of what is encoded already."""
-    return msgspec.Raw(b"[" + b",".join([encoded(one, features) for one in found]) + b"]")
+def definitions(page: ListResult, features: Features) -> msgspec.Raw:
+    """An array, spliced of what is encoded already: once for a page that is answered again."""
+    found = page.encodings.get(features)
+    if found is None:
+        parts = [encoded(one, features) for one in page.definitions]
+        found = page.encodings[features] = b"[" + b",".join(parts) + b"]"
+    return msgspec.Raw(found)
 
 
 def encoded(one: Definition, features: Features) -> bytes:

@@ -96,7 +96,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListResult:
+class ListResult(WithEncodings):
     """One page of definitions. `key` is the result's member: tools, resources, ..."""
 
     key: str

@@ -56,6 +56,7 @@ KEEP_ALIVE = 15.0
 #: Seconds that an answer may take before anybody looks whether the client is still there. Most
 #: answers are ready sooner, and watching a connection costs more than they do.
 QUICK = 0.05
+BUILT_IN_READS = BUILT_IN - WRITES
 
 
 class RunningCall:
@@ -358,7 +359,7 @@ def respond(service: Service) -> Outcome:
 
 def lane_of(exchange: Exchange) -> Lane:
     """Code of the project may be slow. Everything of ours is quick, or told to stop."""
-    is_ours = all(name in BUILT_IN - WRITES for name in tools_called(exchange))
+    is_ours = all(name in BUILT_IN_READS for name in tools_called(exchange))
     if is_ours and not any(code_uri(uri) for uri in uris_named(exchange)):
         return Lane.QUERY
     return Lane.WORK

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -321,8 +320,13 @@ def own_copy(principal: Principal) -> Principal:
     own = object.__new__(type(user))
     own.__dict__.update(known)
     if "_state" in known:
-        own.__dict__["_state"] = copy(known["_state"])
-    return replace(principal, user=own)
+        state = own.__dict__["_state"] = object.__new__(type(known["_state"]))
+        state.__dict__.update(known["_state"].__dict__)
+    # Nor `replace`: a frozen dataclass takes its fields one by one. What was found out about the
+    # principal goes along.
+    caller = object.__new__(type(principal))
+    caller.__dict__.update(principal.__dict__, user=own)
+    return caller
 
 
 def forget_credential(request: HttpRequest) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from functools import cache
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -195,14 +196,19 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     # receivers of signals hear, which may ask the database.
     if get_config().throttles or is_first_refusal(principal):
         return None
-    # Nothing that is answered here looks at the request.
-    service = Service(exchange=exchange, request=HttpRequest(), cancelled=Event())
+    service = Service(exchange=exchange, request=no_request(), cancelled=Event())
     if exchange.is_constant:
         outcome = service.reply_to(principal)
         assert isinstance(outcome, Reply)  # noqa: S101  constant methods are never pending
         return outcome
     result = kept_list(principal, exchange.requests[0].request.params)
     return None if result is None else service.reply_with(principal, result)
+
+
+@cache
+def no_request() -> HttpRequest:
+    """Nothing that is answered at once looks at its request, so all have one."""
+    return HttpRequest()
 
 
 def only_pings(exchange: Exchange) -> bool:

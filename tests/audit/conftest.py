@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from django.utils import timezone
 
+from mcp_django.audit.ends import End
 from mcp_django.audit.entries import Entry
 from mcp_django.audit.writer import Writer
+from mcp_django.models import CallRecord
 
 
 @pytest.fixture
@@ -27,6 +31,30 @@ def make_entry():
             arguments=None,
         )
         return entry._replace(**changes)
+
+    return make
+
+
+@pytest.fixture
+def make_end():
+    def make(target="echo", **changes):
+        end = End(
+            server="default",
+            at=time.time(),
+            key="default/user:1/test",
+            user_id=None,
+            name="test",
+            version=None,
+            method="tools/call",
+            target=target,
+            outcome=CallRecord.Outcome.DONE,
+            seconds=0.001,
+            rows=None,
+            bytes=10,
+            correlation_id="",
+            arguments=None,
+        )
+        return end._replace(**changes)
 
     return make
 

@@ -8,9 +8,12 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from threading import Event
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.core import mail
 from django.db import (
     DataError,
     InterfaceError,
@@ -19,10 +22,11 @@ from django.db import (
     connections,
     transaction,
 )
+from django.utils import timezone
 
 from mcp_django.audit import writer as writers
 from mcp_django.audit.records import Gathered, Records, records
-from mcp_django.audit.rows import write_rows
+from mcp_django.audit.rows import write_ends, write_rows
 from mcp_django.audit.writer import BATCH
 from mcp_django.models import CallRecord
 from tests.transports.wire import PATIENCE
@@ -73,16 +77,16 @@ def until(condition):
         Event().wait(0.001)
 
 
-def fill(writer, entry, count):
+def fill(writer, end, count):
     for at in range(count):
-        writer.put(entry(str(at)))
+        writer.put(end(str(at)))
 
 
-def test_what_is_put_is_written_in_order_and_together(make_writer, make_entry):
+def test_what_is_put_is_written_in_order_and_together(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table, gather=PATIENCE)
 
-    fill(writer, make_entry, BATCH + 3)
+    fill(writer, make_end, BATCH + 3)
     assert table.written.wait(PATIENCE)
     writer.close()
 
@@ -91,43 +95,43 @@ def test_what_is_put_is_written_in_order_and_together(make_writer, make_entry):
     assert writer.lost == 0
 
 
-def test_no_thread_starts_before_the_first_entry(make_writer, make_entry):
+def test_no_thread_starts_before_the_first_entry(make_writer, make_end):
     before = threading.active_count()
 
     writer = make_writer(write=Table())
 
     assert threading.active_count() == before
-    writer.put(make_entry())
+    writer.put(make_end())
     assert threading.active_count() == before + 1
 
 
-def test_one_entry_waits_for_others_and_not_for_ever(make_writer, make_entry):
+def test_one_entry_waits_for_others_and_not_for_ever(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table, gather=0.01)
 
-    writer.put(make_entry())
+    writer.put(make_end())
 
     assert table.written.wait(PATIENCE)
     assert writer.waiting == 0
 
 
-def test_who_waits_goes_on_when_its_own_entry_is_written(make_writer, make_entry):
+def test_who_waits_goes_on_when_its_own_entry_is_written(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table, gather=PATIENCE * 10)
-    writer.put(make_entry("before"))
+    writer.put(make_end("before"))
 
-    writer.put(make_entry("mine"), wait=True)
+    writer.put(make_end("mine"), wait=True)
 
     assert table.targets == ["before", "mine"]
 
 
-def test_an_urgent_entry_behind_many_is_written_with_them(make_writer, make_entry):
+def test_an_urgent_entry_behind_many_is_written_with_them(make_writer, make_end):
     table = Stuck()
     writer = make_writer(write=table, gather=PATIENCE * 10)
-    fill(writer, make_entry, BATCH)
+    fill(writer, make_end, BATCH)
     assert table.tried.wait(PATIENCE)
-    fill(writer, make_entry, BATCH)
-    waiting = threading.Thread(target=writer.put, args=[make_entry("last")], kwargs={"wait": True})
+    fill(writer, make_end, BATCH)
+    waiting = threading.Thread(target=writer.put, args=[make_end("last")], kwargs={"wait": True})
     waiting.start()
     table.opened.set()
 
@@ -137,11 +141,11 @@ def test_an_urgent_entry_behind_many_is_written_with_them(make_writer, make_entr
     assert table.targets[-1] == "last"
 
 
-def test_a_locked_database_is_asked_again_until_it_is_free(make_writer, make_entry, caplog):
+def test_a_locked_database_is_asked_again_until_it_is_free(make_writer, make_end, caplog):
     table = Table(LOCKED, InterfaceError("connection already closed"), LOCKED)
     writer = make_writer(write=table)
 
-    writer.put(make_entry())
+    writer.put(make_end())
 
     assert table.written.wait(PATIENCE)
     assert table.targets == ["echo"]
@@ -149,26 +153,26 @@ def test_a_locked_database_is_asked_again_until_it_is_free(make_writer, make_ent
     assert caplog.text.count("have to wait for the database") == 1
 
 
-def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_entry):
+def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_end):
     table = Table(LOCKED)
     writer = make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10)
-    writer.put(make_entry("first"))
+    writer.put(make_end("first"))
     assert table.tried.wait(PATIENCE)
     until(lambda: writer._is_troubled)
 
-    writer.put(make_entry("second"), wait=True)
+    writer.put(make_end("second"), wait=True)
 
     assert writer.waiting == 1
     assert table.batches == []
 
 
-def test_a_call_waits_for_a_slow_database_once_and_not_for_long(make_writer, make_entry):
+def test_a_call_waits_for_a_slow_database_once_and_not_for_long(make_writer, make_end):
     table = Stuck()
     writer = make_writer(write=table, patience=0.01)
 
-    writer.put(make_entry("first"), wait=True)
+    writer.put(make_end("first"), wait=True)
     writer.patience = PATIENCE * 10
-    writer.put(make_entry("second"), wait=True)
+    writer.put(make_end("second"), wait=True)
 
     assert table.batches == []
     table.opened.set()
@@ -176,27 +180,25 @@ def test_a_call_waits_for_a_slow_database_once_and_not_for_long(make_writer, mak
     assert table.targets == ["first", "second"]
 
 
-def test_trouble_that_is_over_is_forgotten(make_writer, make_entry):
+def test_trouble_that_is_over_is_forgotten(make_writer, make_end):
     table = Table(LOCKED)
     writer = make_writer(write=table)
-    writer.put(make_entry("first"))
+    writer.put(make_end("first"))
     assert table.written.wait(PATIENCE)
 
     until(lambda: not writer._is_troubled)
-    writer.put(make_entry("second"), wait=True)
+    writer.put(make_end("second"), wait=True)
 
     assert table.targets == ["first", "second"]
 
 
-def test_what_has_no_room_is_lost_and_counted_and_the_rest_is_kept(
-    make_writer, make_entry, caplog
-):
+def test_what_has_no_room_is_lost_and_counted_and_the_rest_is_kept(make_writer, make_end, caplog):
     table = Stuck()
     writer = make_writer(write=table, room=5)
-    writer.put(make_entry("first"))
+    writer.put(make_end("first"))
     assert table.tried.wait(PATIENCE)
 
-    fill(writer, make_entry, 12)
+    fill(writer, make_end, 12)
     table.opened.set()
     writer.close()
 
@@ -205,7 +207,22 @@ def test_what_has_no_room_is_lost_and_counted_and_the_rest_is_kept(
     assert "7 records of calls were lost, 7 in all." in caplog.text
 
 
-def test_an_entry_that_cannot_be_written_takes_no_other_with_it(make_writer, make_entry, caplog):
+def test_who_would_wait_goes_on_where_there_is_no_room(make_writer, make_end):
+    table = Stuck()
+    writer = make_writer(write=table, room=1, patience=PATIENCE * 10)
+    writer.put(make_end("first"))
+    assert table.tried.wait(PATIENCE)
+    writer.put(make_end("second"))
+
+    writer.put(make_end("third"), wait=True)
+
+    assert writer.lost == 1
+    table.opened.set()
+    writer.close()
+    assert table.targets == ["first", "second"]
+
+
+def test_an_entry_that_cannot_be_written_takes_no_other_with_it(make_writer, make_end, caplog):
     table = Table()
 
     def refuse_poison(entries):
@@ -215,7 +232,7 @@ def test_an_entry_that_cannot_be_written_takes_no_other_with_it(make_writer, mak
 
     writer = make_writer(write=refuse_poison, gather=PATIENCE)
     for target in ("a", "poison", "b"):
-        writer.put(make_entry(target))
+        writer.put(make_end(target))
 
     writer.close()
 
@@ -224,33 +241,33 @@ def test_an_entry_that_cannot_be_written_takes_no_other_with_it(make_writer, mak
     assert "no such character" in caplog.text
 
 
-def test_who_waits_for_an_entry_that_is_lost_goes_on(make_writer, make_entry):
+def test_who_waits_for_an_entry_that_is_lost_goes_on(make_writer, make_end):
     def refuse(entries):
         raise ValueError("a bug")
 
     writer = make_writer(write=refuse, patience=PATIENCE * 10)
 
-    writer.put(make_entry(), wait=True)
+    writer.put(make_end(), wait=True)
 
     assert writer.lost == 1
 
 
-def test_a_thread_that_died_is_replaced(make_writer, make_entry, monkeypatch):
+def test_a_thread_that_died_is_replaced(make_writer, make_end, monkeypatch):
     monkeypatch.setattr(threading, "excepthook", lambda args: None)
     table = Table(SystemExit())
     writer = make_writer(write=table)
-    writer.put(make_entry("first"))
+    writer.put(make_end("first"))
     writer._thread.join(PATIENCE)
 
-    writer.put(make_entry("second"), wait=True)
+    writer.put(make_end("second"), wait=True)
 
     assert table.targets == ["second"]
 
 
-def test_what_is_left_at_the_end_is_written(make_writer, make_entry):
+def test_what_is_left_at_the_end_is_written(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table, gather=PATIENCE * 10)
-    fill(writer, make_entry, 3)
+    fill(writer, make_end, 3)
 
     writer.close()
 
@@ -259,11 +276,11 @@ def test_what_is_left_at_the_end_is_written(make_writer, make_entry):
 
 
 def test_a_database_that_is_locked_at_the_end_costs_the_records_and_no_more(
-    make_writer, make_entry, caplog
+    make_writer, make_end, caplog
 ):
     table = Table(*[LOCKED] * 1000)
     writer = make_writer(write=table, pauses=(PATIENCE * 10,))
-    writer.put(make_entry())
+    writer.put(make_end())
     assert table.tried.wait(PATIENCE)
 
     writer.close()
@@ -272,12 +289,12 @@ def test_a_database_that_is_locked_at_the_end_costs_the_records_and_no_more(
     assert "1 records of calls were lost" in caplog.text
 
 
-def test_a_database_that_hangs_at_the_end_is_not_waited_for(make_writer, make_entry, caplog):
+def test_a_database_that_hangs_at_the_end_is_not_waited_for(make_writer, make_end, caplog):
     table = Stuck()
     writer = make_writer(write=table, gather=0.0)
-    writer.put(make_entry("in hand"))
+    writer.put(make_end("in hand"))
     assert table.tried.wait(PATIENCE)
-    fill(writer, make_entry, 4)
+    fill(writer, make_end, 4)
 
     writer.close(seconds=0.01)
 
@@ -285,36 +302,36 @@ def test_a_database_that_hangs_at_the_end_is_not_waited_for(make_writer, make_en
     table.opened.set()
 
 
-def test_after_its_end_a_writer_begins_anew(make_writer, make_entry):
+def test_after_its_end_a_writer_begins_anew(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table)
-    writer.put(make_entry("a"))
+    writer.put(make_end("a"))
     writer.close()
     writer.close()
 
-    writer.put(make_entry("b"), wait=True)
+    writer.put(make_end("b"), wait=True)
 
     assert table.targets == ["a", "b"]
 
 
-def test_where_no_thread_can_start_an_entry_is_lost(make_writer, make_entry, monkeypatch):
+def test_where_no_thread_can_start_an_entry_is_lost(make_writer, make_end, monkeypatch):
     def refuse(thread):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     writer = make_writer(write=Table())
     monkeypatch.setattr(threading.Thread, "start", refuse)
 
-    writer.put(make_entry(), wait=True)
+    writer.put(make_end(), wait=True)
 
     assert writer.lost == 1
 
 
-def test_an_event_loop_never_waits(make_writer, make_entry):
+def test_an_event_loop_never_waits(make_writer, make_end):
     table = Stuck()
     writer = make_writer(write=table, patience=PATIENCE * 10)
 
     async def put():
-        writer.put(make_entry(), wait=True)
+        writer.put(make_end(), wait=True)
 
     asyncio.run(put())
 
@@ -322,15 +339,13 @@ def test_an_event_loop_never_waits(make_writer, make_entry):
     table.opened.set()
 
 
-def test_fifty_threads_put_a_thousand_entries_each_of_which_is_written_once(
-    make_writer, make_entry
-):
+def test_fifty_threads_put_a_thousand_entries_each_of_which_is_written_once(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table)
 
     def put(number):
         for at in range(20):
-            writer.put(make_entry(f"{number} {at}"), wait=at == 19)
+            writer.put(make_end(f"{number} {at}"), wait=at == 19)
 
     with ThreadPoolExecutor(50) as threads:
         list(threads.map(put, range(50)))
@@ -340,17 +355,51 @@ def test_fifty_threads_put_a_thousand_entries_each_of_which_is_written_once(
     assert sorted(table.targets) == sorted(f"{one} {at}" for one in range(50) for at in range(20))
 
 
+def test_what_is_put_while_the_writer_ends_is_written_or_counted(make_writer, make_end):
+    table = Table()
+    writer = make_writer(write=table)
+    done = Event()
+
+    def close():
+        while not done.is_set():
+            writer.close()
+
+    with ThreadPoolExecutor(9) as threads:
+        closing = threads.submit(close)
+        puts = [threads.submit(fill, writer, make_end, 500) for _ in range(8)]
+        for put in puts:
+            put.result()
+        done.set()
+        closing.result()
+    writer.close()
+
+    assert writer.waiting == 0
+    assert len(table.targets) + writer.lost == 8 * 500
+
+
+def test_a_thread_that_sleeps_is_awake_at_the_first_and_asked_no_more(make_writer, make_end):
+    table = Table()
+    writer = make_writer(write=table, gather=PATIENCE * 10)
+    writer.put(make_end("first"))
+    until(lambda: writer._enough == BATCH)
+
+    fill(writer, make_end, BATCH - 1)
+
+    assert table.written.wait(PATIENCE)
+    assert len(table.batches[0]) == BATCH
+
+
 # With a real database
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_call_in_a_transaction_does_not_wait_for_what_it_may_hold_up(make_writer, make_entry):
+def test_a_call_in_a_transaction_does_not_wait_for_what_it_may_hold_up(make_writer, make_end):
     writer = make_writer(patience=PATIENCE * 10)
 
     with transaction.atomic():
         # On SQLite this holds the only lock.
         CallRecord.objects.create(method="x")
-        writer.put(make_entry("mine"), wait=True)
+        writer.put(make_end("mine"), wait=True)
         transaction.set_rollback(True)
     writer.close()
 
@@ -360,7 +409,7 @@ def test_a_call_in_a_transaction_does_not_wait_for_what_it_may_hold_up(make_writ
 
 @pytest.mark.django_db(transaction=True)
 def test_records_are_written_over_a_connection_that_is_closed_when_it_is_quiet(
-    make_writer, make_entry, monkeypatch
+    make_writer, make_end, monkeypatch
 ):
     closed = Event()
     seen = set()
@@ -374,22 +423,22 @@ def test_records_are_written_over_a_connection_that_is_closed_when_it_is_quiet(
     monkeypatch.setattr(writers, "close_connections", close)
     writer = make_writer(quiet=0.01)
 
-    writer.put(make_entry("a"), wait=True)
+    writer.put(make_end("a"), wait=True)
     assert closed.wait(PATIENCE)
-    writer.put(make_entry("b"), wait=True)
+    writer.put(make_end("b"), wait=True)
 
     assert id(connection.connection) not in seen
     assert CallRecord.objects.count() == 2
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_missing_table_stops_no_call_and_what_waited_is_written_later(make_writer, make_entry):
+def test_a_missing_table_stops_no_call_and_what_waited_is_written_later(make_writer, make_end):
     writer = make_writer(patience=0.2)
     with connection.schema_editor() as editor:
         editor.delete_model(CallRecord)
     try:
-        writer.put(make_entry("a"), wait=True)
-        writer.put(make_entry("b"), wait=True)
+        writer.put(make_end("a"), wait=True)
+        writer.put(make_end("b"), wait=True)
     finally:
         with connection.schema_editor() as editor:
             editor.create_model(CallRecord)
@@ -401,16 +450,16 @@ def test_a_missing_table_stops_no_call_and_what_waited_is_written_later(make_wri
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="Needs a server to cut off.")
-def test_a_connection_that_was_cut_is_replaced(make_writer, make_entry):
+def test_a_connection_that_was_cut_is_replaced(make_writer, make_end):
     writer = make_writer()
-    writer.put(make_entry("a"), wait=True)
+    writer.put(make_end("a"), wait=True)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
-    writer.put(make_entry("b"))
+    writer.put(make_end("b"))
     writer.close()
 
     assert writer.lost == 0
@@ -430,6 +479,28 @@ def test_every_column_arrives_as_it_was(make_entry, staff):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+def test_a_time_of_any_zone_arrives_as_that_moment(make_entry, zone):
+    at = timezone.now().astimezone(ZoneInfo(zone))
+
+    write_rows([make_entry(at=at)])
+
+    assert CallRecord.objects.get().at == at
+
+
+@pytest.mark.django_db
+def test_a_site_without_time_zones_keeps_its_own_time(make_end, settings):
+    settings.USE_TZ = False
+    before = datetime.now()
+
+    write_ends([make_end()])
+
+    found = CallRecord.objects.get().at
+    assert found.tzinfo is None
+    assert timedelta() <= found - before < timedelta(minutes=1)
+
+
+@pytest.mark.django_db
 def test_a_batch_is_written_whole_or_not_at_all(make_entry):
     with pytest.raises(Exception), transaction.atomic():  # noqa: B017, PT011  each has its own
         write_rows([make_entry(), make_entry(bytes=None)])
@@ -440,39 +511,49 @@ def test_a_batch_is_written_whole_or_not_at_all(make_entry):
 # The process
 
 
-def test_under_a_test_runner_no_thread_writes(make_entry):
+def test_under_a_test_runner_no_thread_writes(make_end):
     kept = Records()
 
-    kept.put(make_entry())
+    kept.put(make_end())
 
     assert kept.writer.waiting == 0
     assert kept.writer._thread is None
 
 
-def test_a_test_may_put_something_in_the_writers_place(make_entry):
+def test_elsewhere_the_thread_writes(make_writer, make_end, monkeypatch):
+    monkeypatch.delattr(mail, "outbox")
+    table = Table()
+    kept = Records()
+    kept.writer = make_writer(write=table)
+
+    kept.put(make_end(), wait=True)
+
+    assert table.targets == ["echo"]
+
+
+def test_a_test_may_put_something_in_the_writers_place(make_end):
     gathered = Gathered()
 
     with records.using(gathered):
-        records.put(make_entry())
+        records.put(make_end())
         records.close()
 
     assert [one.target for one in gathered.entries] == ["echo"]
-    assert records.sink is records.writer
+    assert records.sink is None
 
 
 START = """
 import os, sys, django
 django.setup()
 from django.core.management import call_command
-from django.utils import timezone
-from mcp_django.audit.entries import Entry
+from mcp_django.audit.ends import End
 from mcp_django.audit.records import records
 from mcp_django.models import CallRecord
 
 def put(target, **options):
-    now = timezone.now()
-    records.put(Entry(
-        "default", now, "tool", "p", None, "c", "m", target, "done", 1, None, 1, "", None
+    records.put(End(
+        "default", 1.5e9, "p", None, "c", None, "m", target, CallRecord.Outcome.DONE, 1, None, 1,
+        "", None
     ), **options)
 
 def targets():

@@ -183,6 +183,14 @@ def test_a_broken_rule_is_recorded_as_invalid(client):
     assert (record.target, record.outcome, record.kind) == ("", "invalid", "tool")
 
 
+@pytest.mark.parametrize("name", [[], {}, ["echo"], None, True])
+def test_a_name_that_is_no_text_is_recorded_as_invalid(client, name, caplog):
+    refused(client, "tools/call", name=name, arguments={"model": "shop.order"})
+
+    assert (only().target, only().outcome) == ("", "invalid")
+    assert "could not be recorded" not in caplog.text
+
+
 def test_a_prompt_that_refuses_its_arguments_has_failed(client, add_prompt):
     def greet(name: str) -> str:
         """Greet."""
@@ -296,6 +304,38 @@ def test_arguments_are_kept_only_where_the_site_asks_for_them(client, settings):
     assert second.arguments == {"name": "echo", "arguments": {"text": "Bearer [redacted]"}}
 
 
+def test_what_waits_to_be_written_holds_nothing_of_the_arguments(client, monkeypatch):
+    waiting = []
+    monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(end))
+
+    client.call_tool("echo", text="hunter2")
+    client.call_tool("find_records", model="hunter2.order")
+    client.request("resources/read", {"uri": "django://objects/shop.order?number=hunter2"})
+
+    assert len(waiting) == 3
+    assert "hunter2" not in str(waiting)
+    assert all(type(value) is not dict for end in waiting for value in end)
+
+
+def test_arguments_are_kept_as_they_were_when_the_call_ended(
+    client, add_tool, settings, monkeypatch
+):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT_ARGUMENTS": True}
+    given, waiting = [], []
+    monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(end))
+
+    def keep(names: list[str]) -> str:
+        """Keep what was given."""
+        given.append(names)
+        return "kept"
+
+    add_tool(keep)
+    client.call_tool("keep", names=["a"])
+    given[0].append("b")
+
+    assert waiting[0].entry().arguments["arguments"] == {"names": ["a"]}
+
+
 @pytest.mark.parametrize("name", ["x" * 10_000, "\x00\x1b[31m\r\nFORGED", "\U0001f40d" * 200])
 def test_names_that_clients_choose_are_one_short_line(staff, name):
     client = Client(user=staff, record=True)
@@ -334,6 +374,12 @@ def test_two_principals_with_long_names_stay_two(staff):
 
     assert len(set(answers)) == 2
     assert {len(text) for text in answers} == {200}
+
+
+def test_a_method_that_a_client_made_up_is_one_short_line(call):
+    [(target, outcome, _)] = call("made/up\n" + "x" * 100_000)
+
+    assert (target, outcome) == ("", "invalid")
 
 
 def test_without_a_name_the_client_is_called_as_its_credential(staff):
@@ -466,6 +512,8 @@ class Asked:
 
     def put(self, entry, *, wait=False):
         self.entries.append((entry.target, entry.outcome, wait))
+        assert entry.method.isprintable()
+        assert len(entry.method) <= 60
 
     def close(self):
         """Nothing of its own runs."""
