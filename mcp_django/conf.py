@@ -83,7 +83,7 @@ class Config:
 
     #: Where the legacy era's sessions and streams are remembered: "database", "memory", "redis",
     #: or the dotted path of a store.
-    store: str = "memory"
+    store: str = "database"
     #: Where Redis is, such as "redis://127.0.0.1:6379/1". For the store "redis".
     store_url: str = ""
     #: Seconds without a request after which a session is forgotten.

@@ -11,19 +11,35 @@ from mcp_django.models.exposure import (
 from mcp_django.models.promises import IdempotentAnswer, SpentConfirmation
 from mcp_django.models.prompts import PromptTemplate, PromptVersion
 from mcp_django.models.restrictions import UserRestriction
+from mcp_django.models.sessions import (
+    EventLog,
+    Lease,
+    LiveStream,
+    LogEvent,
+    OpenQuestion,
+    Session,
+    Subscription,
+)
 from mcp_django.models.tokens import PersonalToken
 
 __all__ = [
     "CallRecord",
+    "EventLog",
     "ExposedModel",
     "ExposedPrompt",
     "ExposedTool",
     "ExposureGeneration",
     "IdempotentAnswer",
+    "Lease",
+    "LiveStream",
+    "LogEvent",
+    "OpenQuestion",
     "PersonalToken",
     "PromptTemplate",
     "PromptVersion",
     "ServerSettings",
+    "Session",
     "SpentConfirmation",
+    "Subscription",
     "UserRestriction",
 ]

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import Log, Session
 from mcp_django.stores.memory import MemoryStore
 
@@ -41,9 +42,23 @@ def dice():
     return Dice()
 
 
-@pytest.fixture(params=["memory"])
-def store(request, clock, dice):
+@pytest.fixture
+def memory(clock, dice):
     return MemoryStore(clock=clock, dice=dice)
+
+
+@pytest.fixture
+def database(clock, dice):
+    return DatabaseStore(clock=clock, dice=dice)
+
+
+#: Every kind, for the suite that holds for all.
+KINDS = ["memory", pytest.param("database", marks=pytest.mark.django_db(transaction=True))]
+
+
+@pytest.fixture(params=KINDS)
+def store(request):
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_django.stores.bounds import MOST_BYTES, MOST_EVENTS, MOST_LOGS
-from mcp_django.stores.interface import Event, Page, StoreFull
+from mcp_django.stores.interface import Event, Log, Page, StoreFull
 
 BYTES = bytes(range(256)) * 3
 
@@ -132,6 +132,15 @@ def test_a_final_log_is_kept_for_five_minutes(store, clock, add_session, open_lo
     clock.pass_by(seconds=1)
 
     assert store.read("l1", session="s1", after=0) is None
+
+
+def test_a_log_says_which_request_it_answers(store, add_session):
+    add_session()
+    store.open_log(Log(key="l1", session="s1", owner="hub", request='"\\u0000 é"'))
+    store.open_log(Log(key="l2", session="s1", owner="hub"))
+
+    assert store.read("l1", session="s1", after=0).request == '"\\u0000 é"'
+    assert store.read("l2", session="s1", after=0).request == "null"
 
 
 # Bounds

@@ -169,3 +169,54 @@ def test_the_subscriptions_of_an_ended_session_are_not_there_for_another(store, 
     add_session()
 
     assert store.subscriptions("s1") == frozenset()
+
+
+# The standalone stream
+
+
+def test_one_process_holds_the_standalone_stream(store, add_session):
+    add_session()
+
+    assert store.hold_standalone("s1", owner="a")
+
+    assert not store.hold_standalone("s1", owner="b")
+    assert store.hold_standalone("s1", owner="a")
+
+
+def test_a_process_that_ends_its_stream_gives_it_back(store, add_session):
+    add_session()
+    store.hold_standalone("s1", owner="a")
+
+    store.free_standalone("s1", owner="b")
+    assert not store.hold_standalone("s1", owner="b")
+    store.free_standalone("s1", owner="a")
+
+    assert store.hold_standalone("s1", owner="b")
+
+
+def test_a_process_that_died_holds_no_stream(store, clock, add_session):
+    add_session()
+    store.hold_standalone("s1", owner="a")
+    clock.pass_by(seconds=14)
+    assert not store.hold_standalone("s1", owner="b")
+
+    clock.pass_by(seconds=1)
+
+    assert store.hold_standalone("s1", owner="b")
+    assert not store.hold_standalone("s1", owner="a")
+
+
+def test_a_process_that_renews_its_lease_keeps_the_stream(store, clock, add_session):
+    add_session()
+    store.hold_standalone("s1", owner="a")
+    clock.pass_by(seconds=14)
+
+    store.renew("a")
+    clock.pass_by(seconds=14)
+
+    assert not store.hold_standalone("s1", owner="b")
+
+
+def test_there_is_no_stream_without_a_session(store):
+    assert not store.hold_standalone("s1", owner="a")
+    store.free_standalone("s1", owner="a")

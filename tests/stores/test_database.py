@@ -1,0 +1,213 @@
+"""What only the store in the database has to care about."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from mcp_django.models import LogEvent, Subscription
+from mcp_django.models import Session as SessionRow
+from mcp_django.stores.bounds import SEEN_EVERY
+from mcp_django.stores.contention import until_done
+from mcp_django.stores.database import DatabaseStore
+from mcp_django.stores.interface import Question
+from mcp_django.stores.last_seen import LastSeen
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def store(database):
+    return database
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("session", ["s1"]),
+        ("see", ["s1"]),
+        ("initialized", ["s1"]),
+        ("end_session", ["s1"]),
+        ("sessions", []),
+        ("subscriptions", ["s1"]),
+        ("append", ["l1", [b"a"]]),
+        ("renew", ["hub"]),
+        ("take_answer", ["q1"]),
+        ("withdraw", ["q1"]),
+        ("hide_stream", ["t1"]),
+        ("streams", []),
+        ("prune", []),
+    ],
+)
+def test_a_caller_inside_of_a_transaction_is_told(store, method, arguments):
+    with transaction.atomic(), pytest.raises(RuntimeError, match="durable"):
+        getattr(store, method)(*arguments)
+
+
+@pytest.mark.django_db(transaction=False)
+def test_the_transaction_round_a_test_of_django_does_not_count(store, add_session, open_log, read):
+    add_session()
+    open_log()
+    store.append("l1", [b"a"])
+
+    assert connection.in_atomic_block
+    assert read() == [b"a"]
+    assert store.session("s1")
+
+
+def test_a_session_is_looked_up_in_one_query(store, add_session, django_assert_num_queries):
+    add_session()
+
+    with django_assert_num_queries(1):
+        store.session("s1")
+    # What was read says when it was last seen.
+    with django_assert_num_queries(0):
+        store.see("s1")
+
+
+def statements(captured):
+    """Without BEGIN and COMMIT."""
+    return [one["sql"] for one in captured if one["sql"].split()[0] not in {"BEGIN", "COMMIT"}]
+
+
+def test_many_events_cost_three_statements(
+    store, add_session, open_log, django_assert_max_num_queries
+):
+    add_session()
+    open_log()
+
+    with django_assert_max_num_queries(5) as captured:
+        store.append("l1", [b"a"] * 50)
+
+    assert len(statements(captured)) == 3
+
+
+def test_a_lease_is_renewed_in_one_statement_for_any_number_of_logs(
+    store, add_session, open_log, django_assert_max_num_queries
+):
+    add_session()
+    for number in range(10):
+        open_log(f"l{number}")
+        store.ask(Question(session="s1", id=f"q{number}", owner="hub"))
+
+    with django_assert_max_num_queries(3) as captured:
+        store.renew("hub")
+
+    assert len(statements(captured)) == 1
+
+
+def test_use_that_another_process_has_written_is_not_written_again(
+    store, clock, dice, add_session, django_assert_max_num_queries
+):
+    add_session()
+    store.session("s1")
+    clock.pass_by(seconds=100)
+    other = DatabaseStore(clock=clock, dice=dice)
+    other.see("s1")
+    clock.pass_by(seconds=30)
+
+    store.see("s1")
+
+    assert store.session("s1").seen == other.session("s1").seen
+    with django_assert_max_num_queries(0):
+        store.see("s1")
+
+
+def test_a_process_remembers_a_bounded_number_of_sessions(clock):
+    last_seen = LastSeen(size=2)
+
+    for key in ("a", "b", "a", "c"):
+        last_seen.note(key, clock())
+
+    known = [key for key in "abc" if last_seen.is_within(SEEN_EVERY, key, now=clock())]
+    assert known == ["a", "c"]
+
+
+def test_nothing_of_an_ended_session_is_left(store, add_session, open_log):
+    add_session()
+    open_log()
+    store.append("l1", [b"a"] * 3)
+    store.subscribe("s1", "django://1", most=5)
+    store.ask(Question(session="s1", id="q1", owner="hub"))
+
+    store.end_session("s1")
+
+    assert not SessionRow.objects.exists()
+    assert not LogEvent.objects.exists()
+    assert not Subscription.objects.exists()
+
+
+def test_events_that_went_are_not_left_in_the_table(store, add_session, open_log):
+    add_session()
+    open_log()
+
+    for _ in range(3):
+        store.append("l1", [b"a"] * 200)
+
+    assert LogEvent.objects.count() == 256
+
+
+def test_more_idle_sessions_than_one_transaction_takes_are_pruned(store, clock, add_session):
+    for number in range(201):
+        add_session(f"s{number}")
+    clock.pass_by(minutes=30)
+
+    assert store.prune() == 201
+
+
+def test_a_key_that_is_taken_is_an_error_that_does_not_last(store, add_session):
+    add_session()
+
+    with pytest.raises(Exception, match=r"(?i)unique|duplicate"):
+        add_session()
+
+
+def test_rows_say_what_they_are(store, add_session, open_log):
+    add_session()
+    open_log()
+    store.append("l1", [b"a"])
+    store.subscribe("s1", "django://1", most=5)
+
+    assert str(SessionRow.objects.get()) == "s1"
+    assert str(Subscription.objects.get()) == "django://1"
+    assert str(LogEvent.objects.get()) == "1"
+
+
+# Trying again
+
+
+class Work:
+    """Raises what it is given, one after the other, and then returns."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def __call__(self):
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+LOCKED = OperationalError("database is locked")
+
+
+def test_work_that_others_were_in_the_way_of_is_done_again():
+    assert until_done(Work(LOCKED, LOCKED, LOCKED)) == "done"
+
+
+def test_after_a_while_it_is_not_done_again():
+    work = Work(LOCKED, LOCKED)
+
+    with pytest.raises(OperationalError):
+        until_done(work, seconds=0)
+
+    assert len(work.errors) == 1
+
+
+def test_a_database_that_is_gone_is_not_asked_again():
+    work = Work(OperationalError("no such host"), LOCKED)
+
+    with pytest.raises(OperationalError, match="no such host"):
+        until_done(work)
+
+    assert len(work.errors) == 1
