@@ -107,6 +107,9 @@ if not DEBUG:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
 
+# The demo is one process, so there is nobody to link.
+SILENCED_SYSTEM_CHECKS = ["mcp_django.W002"]
+
 MCP_DJANGO = {
     "NAME": "Flight desk",
     "VERSION": "1.0",

@@ -17,7 +17,12 @@ from django.core.exceptions import ImproperlyConfigured
 from mcp_django.auth.authenticators import prepared
 from mcp_django.auth.local import Anonymous, DevUser
 from mcp_django.auth.site_throttles import throttle_class
-from mcp_django.checks_environment import check_databases, check_middleware, check_time_zones
+from mcp_django.checks_environment import (
+    check_databases,
+    check_layer,
+    check_middleware,
+    check_time_zones,
+)
 from mcp_django.checks_prompts import check_prompts, check_stored_prompts
 from mcp_django.conf import Config, get_config
 from mcp_django.exposure.options import ModelExposure
@@ -258,6 +263,8 @@ CHECKS = (
 
 #: Those that ask the database. Django runs them where somebody names it.
 DATABASE_CHECKS = (a_check(check_stored_prompts),)
+#: Those about the site where it will run, for `check --deploy`.
+DEPLOYMENT_CHECKS = (a_check(check_layer),)
 
 
 def connect() -> None:
@@ -266,3 +273,5 @@ def connect() -> None:
         register(check, "mcp_django")
     for check in DATABASE_CHECKS:
         register(check, "mcp_django", Tags.database)
+    for check in DEPLOYMENT_CHECKS:
+        register(check, "mcp_django", deploy=True)

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 
 from mcp_django.conf import get_config
 from mcp_django.exposure.zones import knows_zones
+from mcp_django.transports.layer import links_processes
 from mcp_django.transports.middleware import chosen
 
 WAL = "PRAGMA journal_mode=WAL;"
@@ -61,6 +62,18 @@ def check_time_zones(
                 hint="mariadb-tzinfo-to-sql /usr/share/zoneinfo | mariadb -u root mysql",
                 id="mcp_django.W006",
             )
+
+
+def check_layer(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W002, when a site is checked for deployment."""
+    if not links_processes():
+        yield Warning(
+            "No channel layer links the processes of this site: changes that one of them makes do "
+            "not reach clients that are connected to another.",
+            hint="Set CHANNEL_LAYERS to channels_redis, or silence this check if the site is one "
+            "process.",
+            id="mcp_django.W002",
+        )
 
 
 def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:

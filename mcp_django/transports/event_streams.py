@@ -13,6 +13,7 @@ from mcp_django.protocol.notifications import Notification, with_subscription
 from mcp_django.protocol.render import notification
 from mcp_django.stores.interface import OpenStream
 from mcp_django.subscriptions.events import CLOSE, SESSION, control_topic
+from mcp_django.transports import farewell
 from mcp_django.transports.endpoint import Opening
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name
@@ -52,6 +53,7 @@ class EventStream:
 
         Raises TooManyStreams and AlreadyOpen before it began.
         """
+        await self.hub.linked()
         if not self.opening.session:
             await self._run(receive)
             return
@@ -72,6 +74,7 @@ class EventStream:
 
     async def _run(self, receive: Receive) -> None:
         self.hub.add(self.subscriber)
+        farewell.prepare()
         watched = self._watched()
         for topic, callback in watched.items():
             self.hub.when(topic, callback)

@@ -21,6 +21,7 @@ from mcp_django.conf import get_config
 from mcp_django.subscriptions import outbox
 from mcp_django.subscriptions.events import Change, Topic, is_control
 from mcp_django.transports.deliveries import Delivery
+from mcp_django.transports.layer import Link, links_processes
 from mcp_django.transports.store_calls import try_store
 from mcp_django.transports.subscribers import Subscriber
 
@@ -63,6 +64,19 @@ class Hub:
         take = partial(hand_over, weakref.ref(self))
         outbox.add_sink(take)
         weakref.finalize(self, outbox.remove_sink, take)
+        self._link: Link | None = None
+        if links_processes():
+            self._link = Link(self._take, lost=self.dirty_all)
+            # A thread may have made this hub.
+            loop.call_soon_threadsafe(self._start_link, self._link)
+
+    def _start_link(self, link: Link) -> None:
+        self.keep(link.run())
+
+    async def linked(self) -> None:
+        """Return when changes of other processes are heard, or soon after."""
+        if self._link is not None:
+            await self._link.ready()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -254,6 +268,12 @@ def get_hub(loop: asyncio.AbstractEventLoop | None = None) -> Hub:
         if hub is None:
             hub = hubs[loop] = Hub(loop)
         return hub
+
+
+def all_hubs() -> tuple[Hub, ...]:
+    """Those of all loops of this process."""
+    with _making:
+        return tuple(hubs.values())
 
 
 def hand_over(hub: weakref.ref[Hub], changes: frozenset[Change]) -> None:

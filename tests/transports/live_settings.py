@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.settings import *  # noqa: F403
 
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+if os.environ.get("LIVE_LAYER"):
+    # Told by the test: a group of its own, so that tests of other processes stay apart.
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": os.environ["LIVE_LAYER"],
+            "CONFIG": {
+                "hosts": [("127.0.0.1", int(os.environ.get("MCP_TEST_REDIS_PORT", "6379")))],
+                "prefix": os.environ["LIVE_PREFIX"],
+            },
+        }
+    }
 MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "MAX_BODY": 20_000,
