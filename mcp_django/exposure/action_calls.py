@@ -14,7 +14,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure import confirmations
 from mcp_django.exposure.action_replies import Replies
-from mcp_django.exposure.action_selections import Selection, filtered, named
+from mcp_django.exposure.action_selections import QUERIES, Selection, filtered, named
 from mcp_django.exposure.admin_action_answers import AdminAnswer, Kind
 from mcp_django.exposure.admin_action_pages import ActionPage, Post, read_action_page
 from mcp_django.exposure.admin_actions import MENU, ActionRun, Pairs
@@ -165,20 +165,24 @@ class ActionCall:
         declared = self._declared("mcp_confirm")
         if declared is not None or self._is_guarded():
             return bool(declared) or self._is_guarded()
-        return self._value("filters") is not None and not self._declared("mcp_read_only")
+        return bool(self._query()) and not self._declared("mcp_read_only")
+
+    def _query(self) -> dict[str, Any]:
+        """How the records are to be found. Empty where nothing says so."""
+        return {name: self.given[name] for name in QUERIES if self._value(name) is not None}
 
     def _select(self) -> Selection:
         """Raises ToolError unless there are records, all of them there for the caller."""
-        place, pks, filters = self.action.place, self._value("pks"), self._value("filters")
+        place, pks, query = self.action.place, self._value("pks"), self._query()
         if place is Place.MODEL_BUTTON:
             return Selection(keys=[])
         if place is not Place.CHANGELIST:
             return named(self.rights, self.exposure, [self.given["pk"]])
-        if (pks is None) == (filters is None):
-            raise ToolError('Name the records: either "pks" or "filters".')
-        if filters is None:
+        if (pks is None) == (not query):
+            raise ToolError('Name the records: by "pks", or by "filters", "exclude", "search".')
+        if pks is not None:
             return named(self.rights, self.exposure, pks)
-        return filtered(self.rights, self.exposure, filters)
+        return filtered(self.rights, self.exposure, query)
 
     # The form of the menu: some sites have more in it than the action.
 

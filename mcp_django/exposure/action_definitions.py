@@ -29,9 +29,14 @@ UNDECLARED = "Declares no permission: who may view the model may run it."
 
 Keys = Annotated[list[str | int], msgspec.Meta(min_length=1, max_length=MOST_RECORDS)]
 Key = str | int
-Filters = Annotated[dict[str, Any], about("In place of pks, as in find_records.")]
+Filters = Annotated[dict[str, Any], about("These 3: in place of pks, as in find_records.")]
 SELECTION: dict[Place, dict[str, Any]] = {
-    Place.CHANGELIST: {"pks": Keys | UnsetType, "filters": Filters | UnsetType},
+    Place.CHANGELIST: {
+        "pks": Keys | UnsetType,
+        "filters": Filters | UnsetType,
+        "exclude": dict[str, Any] | UnsetType,
+        "search": str | UnsetType,
+    },
     Place.CHANGE_FORM: {"pk": Key},
     Place.RECORD_BUTTON: {"pk": Key},
     Place.MODEL_BUTTON: {},
@@ -102,7 +107,9 @@ def made_definition(
     schema = arguments_of(name, place, dry_run=dry_run).schema
     mark = UNDECLARED if is_marked else ""
 
-    def make(text: str, input_schema: dict[str, Any]) -> ToolDefinition:
+    def make(
+        text: str, input_schema: dict[str, Any] = schema, title: str = title
+    ) -> ToolDefinition:
         return ToolDefinition(
             name=name,
             title="" if title == text else title,
@@ -116,7 +123,9 @@ def made_definition(
         told = fitting(partial(make, input_schema={**schema, "properties": properties}), text)
         if told is not None:
             return told
-    return fitting(partial(make, input_schema=schema), text) or make("", schema)
+    untitled = partial(make, title="")
+    # A title says in other words what the name says already.
+    return fitting(make, text) or fitting(untitled, text, shortest=1) or untitled("")
 
 
 def sentence(text: str, mark: str) -> str:
@@ -124,16 +133,18 @@ def sentence(text: str, mark: str) -> str:
     return f"{text}." if mark and text and text[-1].isalnum() else text
 
 
-def fitting(make: Callable[[str], ToolDefinition], text: str) -> ToolDefinition | None:
+def fitting(
+    make: Callable[[str], ToolDefinition], text: str, *, shortest: int = SHORTEST_TEXT
+) -> ToolDefinition | None:
     """The definition with as much of the text as there is room for, if there is for any."""
-    shortest = min(len(text), SHORTEST_TEXT)
+    kept, shortest = text, min(len(text), shortest)
     made = make(text)
     while (excess := size_of(made) - MOST_BYTES) > 0:
         # No character takes more than six bytes.
-        text = f"{text[: -max(2, excess // 6)].rstrip()}…"
-        if len(text) < shortest:
+        kept = kept[: -max(2, excess // 6)].rstrip()
+        if not kept or len(kept) < shortest:
             return None
-        made = make(text)
+        made = make(f"{kept}…")
     return made
 
 

@@ -1,4 +1,4 @@
-"""Which records an action is for: named by key, or found with the filters of `find_records`."""
+"""Which records an action is for: named by key, or found as `find_records` finds them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from mcp_django.exposure.relations import Condition
 from mcp_django.exposure.searches import Search
 from mcp_django.exposure.serializers import encoder
 
+#: How records are found, beside by their keys.
+QUERIES = ("filters", "exclude", "search")
 #: Records that one call may act on.
 MOST_RECORDS = 1000
 #: Records that are shown before a call acts on them.
@@ -72,13 +74,16 @@ def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Select
     return found
 
 
-def filtered(rights: Rights, exposure: ModelExposure, filters: Mapping[str, Any]) -> Selection:
-    """The records that these filters find. Raises ToolError where they find none, or too many."""
-    if not filters:
+def filtered(rights: Rights, exposure: ModelExposure, query: Mapping[str, Any]) -> Selection:
+    """The records that a query of these QUERIES finds. Raises ToolError where it finds none, or
+    too many, or would find all.
+    """
+    # A search for blanks is one for nothing.
+    if not any(one.split() if isinstance(one, str) else one for one in query.values()):
         raise ToolError("Empty filters would select every record. Say which you mean, or use pks.")
     reach = reach_of(rights, exposure)
     using = rights.rows(exposure.model).db
-    found = found_records(rights, reach, parse(reach, {"filters": filters}, using=using))
+    found = found_records(rights, reach, parse(reach, query, using=using))
     if not found.keys:
         raise ToolError(
             "These filters find no record. Nothing was done. Try them with find_records first."

@@ -106,8 +106,11 @@ def test_an_action_that_only_reads_takes_filters_at_once(boss, parcels):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({}, 'Name the records: either "pks" or "filters".'),
-        ({"pks": [1], "filters": {"id": 1}}, 'Name the records: either "pks" or "filters".'),
+        ({}, 'Name the records: by "pks", or by "filters", "exclude", "search".'),
+        (
+            {"pks": [1], "filters": {"id": 1}},
+            'Name the records: by "pks", or by "filters", "exclude", "search".',
+        ),
         ({"filters": {}}, "Empty filters would select every record."),
         ({"filters": {"number": "nope"}}, "These filters find no record. Nothing was done."),
         ({"filters": {"tenant": "acme"}}, "'tenant' cannot be used in filters."),

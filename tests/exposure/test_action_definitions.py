@@ -82,7 +82,7 @@ def test_each_place_has_its_own_selection():
 
     rest = ["answer", "confirmation"]
     assert properties == {
-        Place.CHANGELIST: ["pks", "filters", *rest],
+        Place.CHANGELIST: ["pks", "filters", "exclude", "search", *rest],
         Place.CHANGE_FORM: ["pk", *rest],
         Place.RECORD_BUTTON: ["pk", *rest],
         Place.MODEL_BUTTON: rest,
@@ -109,6 +109,18 @@ def test_a_declared_form_costs_the_end_of_a_long_description_and_not_all_of_it()
     assert len(made.description) > 40
     assert made.description.endswith("…")
     assert size(made) < MOST_BYTES
+
+
+@pytest.mark.parametrize("doc", ["", "x", "Say it. " * 9, "\U0001f600" * 200, '"' * 300])
+@pytest.mark.parametrize("title", ["", "\U0001f600" * 50, "\u4f60" * 50, '"' * 50])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_the_widest_characters_leave_a_definition_that_is_small(title, doc, dry_run):
+    written = action(title, Place.CHANGELIST, doc=doc, permissions=None, dry_run=dry_run)
+
+    made = definition_of("a" * 40, written)
+
+    assert size(made) < MOST_BYTES
+    assert "Declares no permission" in made.description
 
 
 @given(
