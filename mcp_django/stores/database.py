@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -83,6 +83,19 @@ class DatabaseStore:
         if found.filter(seen__lte=now - SEEN_EVERY).update(seen=now):
             return now
         return found.values_list("seen", flat=True).first()
+
+    @written
+    def agree(
+        self,
+        key: str,
+        *,
+        revision: str,
+        client: Mapping[str, Any],
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        live_sessions(self.clock()).filter(key=key).update(
+            revision=revision, client=client, capabilities=capabilities
+        )
 
     @written
     def initialized(self, key: str) -> None:

@@ -130,6 +130,17 @@ class Store(Protocol):
         """The session was used. Costs a write at most once a minute."""
         ...
 
+    def agree(
+        self,
+        key: str,
+        *,
+        revision: str,
+        client: Mapping[str, Any],
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        """The handshake of a session that was there before it."""
+        ...
+
     def initialized(self, key: str) -> None: ...
 
     def set_log_level(self, key: str, level: str) -> None: ...

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 
@@ -92,6 +93,20 @@ class MemoryStore:
             kept, now = self._live(key), self.clock()
             if kept is not None and now - kept.session.seen >= SEEN_EVERY:
                 kept.session = replace(kept.session, seen=now)
+
+    def agree(
+        self,
+        key: str,
+        *,
+        revision: str,
+        client: Mapping[str, Any],
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        with self._lock:
+            if (kept := self._live(key)) is not None:
+                kept.session = replace(
+                    kept.session, revision=revision, client=client, capabilities=capabilities
+                )
 
     def initialized(self, key: str) -> None:
         with self._lock:

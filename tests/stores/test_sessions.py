@@ -68,6 +68,19 @@ def test_a_session_that_is_used_stays(store, clock, add_session):
     assert store.session("s1").seen == clock()
 
 
+def test_a_session_may_be_there_before_its_handshake(store, add_session):
+    before = add_session(revision="2024-11-05", log_level="error")
+    store.subscribe("s1", "django://site", most=1)
+    agreed = {"revision": "2025-11-25", "client": HOSTILE, "capabilities": {"roots": {}}}
+
+    store.agree("s1", **agreed)
+    store.agree("s2", **agreed)
+
+    assert store.session("s1") == replace(before, **agreed)
+    assert store.subscriptions("s1") == {"django://site"}
+    assert store.session("s2") is None
+
+
 def test_use_is_written_once_a_minute(store, clock, add_session):
     added = add_session()
 
