@@ -23,12 +23,15 @@ WORDS = {
     "implementation_details": "More about the server than name and version",
     "argument_errors_in_band": "Bad arguments are results that a model reads",
     "error_id_optional": "An error may leave out an id that could not be read",
+    "elicitation": "A person can be asked with a form",
     "rich_elicitation": "Questions to a person have titled choices, several choices and defaults",
     "any_structured_content": "Structured results of any JSON type, not only objects",
     "result_type": "Results name their type, and the server in `_meta`",
     "input_required": "Tools, prompts and resources ask before they answer",
     "caching": "Lists and reads say how long they may be kept",
     "missing_resource_is_invalid_params": "A missing resource is -32602; before, -32002",
+    "priming_events": "A stream that is lost at once can be resumed as well",
+    "url_elicitation": "A person can be sent to a page",
     "disconnect_cancels": "Closing the connection cancels the call",
 }
 HEAD = """# What each revision can do

@@ -53,8 +53,6 @@ class Features:
     priming_events: bool = False
     #: A person may be sent to a page of the site.
     url_elicitation: bool = False
-    #: One request subscribes to everything, and its response is the stream.
-    subscriptions: bool = False
     disconnect_cancels: bool = False
 
 
@@ -93,7 +91,6 @@ V26 = replace(
     result_type=True,
     input_required=True,
     priming_events=False,
-    subscriptions=True,
     caching=True,
     missing_resource_is_invalid_params=True,
     disconnect_cancels=True,

@@ -396,10 +396,10 @@ class ExampleTests(TestCase):
         assert answer.status_code == 200
         assert "find_records" in answer.content.decode()
 
-    def test_get_is_refused_at_once(self):
-        answer = Client(user=self.ada).http("GET")
+    def test_a_verb_that_does_not_exist_is_refused_with_those_that_do(self):
+        answer = Client(user=self.ada).http("PUT")
 
-        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, POST, DELETE")
 
     def test_without_a_token_there_is_no_answer(self):
         answer = Client().post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})

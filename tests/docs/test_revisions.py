@@ -9,7 +9,7 @@ from django.forms import Form
 
 import mcp_django as mcp
 from mcp_django.protocol.revisions import Era, Revision
-from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
+from mcp_django.testing import Client, HTTPAnswer
 from tests.docs.pages import ROOT, table
 from tests.shop.models import Order
 
@@ -62,6 +62,11 @@ def test_what_is_announced_is_what_the_table_says(asked):
     hello = client.discover() if client.revision.era is Era.MODERN else client.initialize()
 
     announced = {"tools", "resources", "prompts"}
+    if isinstance(client, WSGIClient):
+        assert "listChanged" not in hello["capabilities"]["tools"]
+    else:
+        announced.add("logging")
+        assert hello["capabilities"]["resources"] == {"listChanged": True, "subscribe": True}
     if client.revision.features.completions_capability:
         announced.add("completions")
     assert told[:4] == ["tools", "resources", "prompts", "completion"]
@@ -129,19 +134,3 @@ def test_questions_are_asked_where_the_table_says_so(asked, add_tool):
 
     assert answer.is_error == ("questions" not in told)
     assert ("decision" in client.questions) == ("questions" in told)
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("resources/subscribe", {"uri": "django://site"}),
-        ("subscriptions/listen", {}),
-    ],
-)
-def test_what_is_not_there_yet_is_not_pretended(revision, staff, method, params):
-    client = Client(user=staff, revision=revision)
-
-    with pytest.raises(ProtocolFailure) as refused:
-        client.request(method, params)
-
-    assert refused.value.code in (-32601, -32602)
