@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mcp_django.protocol.content import TextContent as Text
     from mcp_django.protocol.questions import Root, SampledMessage
     from mcp_django.protocol.results import PromptMessage, ToolResult
+    from mcp_django.subscriptions.touch import touch
 
 __all__ = [
     "AlreadyRegistered",
@@ -66,6 +67,7 @@ __all__ = [
     "register",
     "resource",
     "tool",
+    "touch",
     "unregister",
 ]
 
@@ -94,6 +96,7 @@ HOMES = {
     "register": ("exposure.registry", "register"),
     "resource": ("exposure.code_resources", "resource"),
     "tool": ("exposure.functions", "tool"),
+    "touch": ("subscriptions.touch", "touch"),
     "unregister": ("exposure.registry", "unregister"),
 }
 

@@ -14,12 +14,14 @@ class MCPDjangoConfig(AppConfig):
         from mcp_django import checks
         from mcp_django.auth import redaction
         from mcp_django.exposure import prompt_signals, rights_signals
-        from mcp_django.subscriptions import outbox
+        from mcp_django.subscriptions import list_receivers, outbox, receivers
         from mcp_django.transports.layer import make_publisher
 
         redaction.install()
         outbox.register_default_sink(make_publisher)
         rights_signals.connect()
         prompt_signals.connect()
+        receivers.connect()
+        list_receivers.connect()
         checks.connect()
         autodiscover_modules("mcp")

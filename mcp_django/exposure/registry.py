@@ -10,7 +10,7 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.db.models import Model
-from django.dispatch import receiver
+from django.dispatch import Signal, receiver
 
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
@@ -21,6 +21,10 @@ from mcp_django.principal import DEFAULT_SERVER
 
 if TYPE_CHECKING:
     from mcp_django.exposure.code_resources import CodeResource
+
+#: Something was registered or taken back, perhaps while the site runs. Sent with `kind`: "model",
+#: "tool", "prompt" or "resource".
+registrations_changed = Signal()
 
 ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
 
@@ -58,6 +62,7 @@ class Registry:
                 raise AlreadyRegistered(f"{model._meta.label} is already registered.")
             self._classes[model] = exposure_class
             self._candidates = None
+        registrations_changed.send(self, kind="model")
 
     def unregister(self, model: type[Model]) -> None:
         """Take a model back. Raises NotRegistered."""
@@ -65,6 +70,7 @@ class Registry:
             if self._classes.pop(model, None) is None:
                 raise NotRegistered(f"{model._meta.label} is not registered.")
             self._candidates = None
+        registrations_changed.send(self, kind="model")
 
     def is_registered(self, model: type[Model]) -> bool:
         return model in self._classes
@@ -75,12 +81,14 @@ class Registry:
             if tool.name in self._tools or tool.name in BUILT_IN:
                 raise AlreadyRegistered(f"There is already a tool called {tool.name!r}.")
             self._tools[tool.name] = tool
+        registrations_changed.send(self, kind="tool")
 
     def remove_tool(self, name: str) -> None:
         """Take a tool back. Raises NotRegistered."""
         with self._lock:
             if self._tools.pop(name, None) is None:
                 raise NotRegistered(f"There is no tool called {name!r}.")
+        registrations_changed.send(self, kind="tool")
 
     def add_prompt(self, prompt: Prompt) -> None:
         """Offer a prompt. Raises AlreadyRegistered when its name is taken."""
@@ -88,12 +96,14 @@ class Registry:
             if prompt.name in self._prompts:
                 raise AlreadyRegistered(f"There is already a prompt called {prompt.name!r}.")
             self._prompts[prompt.name] = prompt
+        registrations_changed.send(self, kind="prompt")
 
     def remove_prompt(self, name: str) -> None:
         """Take a prompt back. Raises NotRegistered."""
         with self._lock:
             if self._prompts.pop(name, None) is None:
                 raise NotRegistered(f"There is no prompt called {name!r}.")
+        registrations_changed.send(self, kind="prompt")
 
     def add_resource(self, resource: CodeResource) -> None:
         """Offer a resource of code. Raises AlreadyRegistered when its URI is taken."""
@@ -101,12 +111,14 @@ class Registry:
             if resource.uri in self._resources:
                 raise AlreadyRegistered(f"There is already a resource {resource.uri!r}.")
             self._resources[resource.uri] = resource
+        registrations_changed.send(self, kind="resource")
 
     def remove_resource(self, uri: str) -> None:
         """Take a resource back. Raises NotRegistered."""
         with self._lock:
             if self._resources.pop(uri, None) is None:
                 raise NotRegistered(f"There is no resource {uri!r}.")
+        registrations_changed.send(self, kind="resource")
 
     # What is registered: for everything above.
 

@@ -60,6 +60,7 @@ def test_a_record_that_can_be_read_is_visible_until_it_is_deleted(staff):
     uri = uri_of(order)
 
     assert admit(rights_of(staff), uri) is VISIBLE
+    may_subscribe(rights_of(staff), uri)
     order.delete()
     assert admit(rights_of(staff), uri) is GONE
 

@@ -1,0 +1,610 @@
+"""From a save to what is announced."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import suppress
+
+import pytest
+from django.core import serializers
+from django.db import connection, transaction
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.models.signals import m2m_changed, post_save
+
+from mcp_django.exposure.uris import SITE
+from mcp_django.models import ExposedModel
+from mcp_django.subscriptions import commits, receivers
+from mcp_django.subscriptions.events import Change
+from mcp_django.subscriptions.outbox import outbox
+from tests.nasty import models as nasty
+from tests.shop.models import Customer, Ledger, Memo, Order
+
+pytestmark = pytest.mark.django_db
+
+ORDERS, MEMOS = "django://objects/shop.order", "django://objects/shop.memo"
+NASTY = "django://objects/nasty."
+
+
+@pytest.fixture
+def order(heard):
+    """An order that nobody has heard of yet."""
+    return Order.objects.create(number="A1", customer=Customer.objects.create(name="Ada"))
+
+
+@pytest.fixture
+def nasty_order(heard):
+    return nasty.Order.objects.create(
+        owner=nasty.Person.objects.create(username="boss"), number="N1"
+    )
+
+
+def test_a_new_record_is_a_change_of_itself_its_collection_and_the_overview(heard, committed):
+    with committed():
+        memo = Memo.objects.create(text="x", code="x")
+
+    assert heard.changes == {
+        Change(topic=f"{MEMOS}/{memo.pk}"),
+        Change(topic=MEMOS),
+        Change(topic=SITE, model="shop.memo"),
+    }
+
+
+def test_a_saved_record_changes_itself_and_its_collection(heard, committed, order):
+    with committed():
+        order.status = Order.Status.PAID
+        order.save()
+
+    assert heard.changes == {Change(topic=f"{ORDERS}/{order.pk}"), Change(topic=ORDERS)}
+
+
+def test_a_deleted_record_is_announced_by_the_key_that_it_had(heard, committed, order):
+    key = order.pk
+    with committed():
+        order.delete()
+
+    assert heard.changes == {
+        Change(topic=f"{ORDERS}/{key}"),
+        Change(topic=ORDERS),
+        Change(topic=SITE, model="shop.order"),
+    }
+
+
+def test_a_key_that_code_assigned_as_a_text_is_spelled_as_the_number(heard, committed):
+    with committed():
+        Memo(pk="0007", text="x", code="x").save()
+
+    assert f"{MEMOS}/7" in heard.topics
+
+
+def test_what_a_save_hides_is_told_to_nobody_but_who_no_longer_sees_it(heard, committed, order):
+    with committed():
+        order.save(update_fields=["margin"])
+
+    assert heard.changes == {Change(topic=f"{ORDERS}/{order.pk}", is_hidden=True)}
+
+
+def test_a_save_that_names_a_declared_field_by_its_column_is_seen(heard, committed, order):
+    with committed():
+        order.save(update_fields=["margin", "customer_id"])
+
+    assert heard.changes == {Change(topic=f"{ORDERS}/{order.pk}"), Change(topic=ORDERS)}
+
+
+def test_a_save_of_what_staff_withheld_is_hidden(heard, committed, order):
+    ExposedModel.objects.create(label="shop.order", fields=["id", "number"])
+
+    with committed():
+        order.save(update_fields=["status"])
+
+    assert heard.changes == {Change(topic=f"{ORDERS}/{order.pk}", is_hidden=True)}
+
+
+def test_a_model_of_the_admin_is_announced_once_staff_opened_it(heard, committed):
+    with committed():
+        Ledger.objects.create(amount=1)
+    assert not heard.changes
+
+    ExposedModel.objects.create(label="shop.ledger", level=3)
+    with committed():
+        ledger = Ledger.objects.create(amount=1)
+
+    assert f"django://objects/shop.ledger/{ledger.pk}" in heard.topics
+
+
+def test_a_model_that_staff_closed_is_announced_no_more(heard, committed):
+    ExposedModel.objects.create(label="shop.memo", level=0)
+
+    with committed():
+        Memo.objects.create(text="x", code="x")
+
+    assert not heard.changes
+
+
+def test_of_a_model_that_shows_numbers_only_nothing_is_told(heard, committed, expose):
+    expose(nasty.Seat, "hall number", aggregates_only="yes")
+
+    with committed():
+        nasty.Seat.objects.create(hall=1, number=1)
+
+    assert not heard.changes
+
+
+def test_models_that_nobody_exposes_cost_no_more_than_a_look(heard, committed):
+    with committed(), transaction.atomic():
+        nasty.Tenant.objects.create(name="x")
+        assert not connection.run_on_commit
+
+
+def test_a_generated_column_changes_with_what_it_is_made_of(heard, committed, expose, nasty_order):
+    expose(nasty.Order, "number double")
+
+    with committed():
+        nasty_order.save(update_fields=["quantity"])
+    assert f"{NASTY}order" in heard.seen
+
+    with committed():
+        nasty_order.save(update_fields=["weight"])
+    assert not heard.seen
+
+
+def test_a_composite_key_has_a_segment_for_each_part(heard, committed, expose):
+    expose(nasty.Seat, "hall number label")
+
+    with committed():
+        nasty.Seat.objects.create(hall=1, number="02")
+
+    assert f"{NASTY}seat/1/2" in heard.topics
+
+
+# Tables that several models share.
+
+
+def test_a_child_is_a_record_of_its_parents_and_of_their_proxies(heard, committed, expose):
+    for model in (nasty.Order, nasty.RushOrder, nasty.PaidOrder):
+        expose(model, "number")
+    boss = nasty.Person.objects.create(username="boss")
+
+    with committed():
+        rush = nasty.RushOrder.objects.create(owner=boss, number="R", courier="zed")
+
+    names = ("order", "rushorder", "paidorder")
+    assert heard.topics == {
+        SITE,
+        *(f"{NASTY}{name}" for name in names),
+        *(f"{NASTY}{name}/{rush.pk}" for name in names),
+    }
+
+
+def test_a_parent_that_is_saved_changes_its_child(heard, committed, expose):
+    expose(nasty.RushOrder, "number courier")
+    boss = nasty.Person.objects.create(username="boss")
+    rush = nasty.RushOrder.objects.create(owner=boss, number="R", courier="zed")
+
+    with committed():
+        parent = nasty.Order.objects.get(pk=rush.pk)
+        parent.save(update_fields=["number"])
+    assert heard.seen == {f"{NASTY}rushorder", f"{NASTY}rushorder/{rush.pk}"}
+
+    with committed():
+        parent.save(update_fields=["margin"])
+    assert not heard.seen
+
+
+def test_a_proxy_that_is_saved_is_a_record_of_its_table(heard, committed, expose, nasty_order):
+    expose(nasty.Order, "number")
+
+    with committed():
+        nasty.PaidOrder.objects.get(pk=nasty_order.pk).save()
+
+    assert heard.topics == {f"{NASTY}order", f"{NASTY}order/{nasty_order.pk}"}
+
+
+# Models that paths pass through.
+
+
+def test_a_related_record_changes_collections_and_never_record_by_record(heard, committed, order):
+    with committed():
+        order.customer.country = "FR"
+        order.customer.save()
+
+    changes = heard.changes
+    assert Change(topic=ORDERS, model="shop.customer") in changes
+    assert f"{ORDERS}/{order.pk}" not in {change.topic for change in changes}
+
+
+def test_what_no_path_looks_at_in_a_related_record_changes_nothing(heard, committed, expose):
+    expose(nasty.Order, "number", filter_fields="number customer__country lines__sku tags__slug")
+    customer = nasty.Customer.objects.create(
+        name="A", tenant=nasty.Tenant.objects.create(name="t")
+    )
+
+    with committed():
+        customer.save(update_fields=["name"])
+    assert not heard.changes
+
+    with committed():
+        customer.save(update_fields=["country"])
+    assert heard.topics == {f"{NASTY}order"}
+
+
+def test_a_row_behind_a_reverse_relation_changes_the_collection(
+    heard, committed, expose, nasty_order
+):
+    expose(nasty.Order, "number", filter_fields="lines__sku")
+
+    with committed():
+        line = nasty.Line.objects.create(order=nasty_order, sku="x", amount=1)
+    assert heard.topics == {f"{NASTY}order"}
+
+    with committed():
+        line.save(update_fields=["order"])
+    assert heard.topics == {f"{NASTY}order"}
+
+    with committed():
+        line.save(update_fields=["cost"])
+    assert not heard.topics
+
+
+def test_a_generic_relation_changes_the_collection(heard, committed, expose, nasty_order):
+    expose(nasty.Order, "number", filter_fields="notes__text")
+
+    with committed():
+        note = nasty.Note.objects.create(target=nasty_order, text="x")
+    assert heard.topics == {f"{NASTY}order"}
+
+    with committed():
+        note.save(update_fields=["content_type"])
+    assert heard.topics == {f"{NASTY}order"}
+
+    with committed():
+        note.save(update_fields=["author"])
+    assert not heard.topics
+
+
+def test_the_label_of_a_related_record_counts_where_records_show_it(
+    heard, committed, expose, nasty_order
+):
+    expose(nasty.Order, "number customer")
+    expose(nasty.Customer, "country", label_fields="name")
+    customer = nasty.Customer.objects.create(
+        name="A", tenant=nasty.Tenant.objects.create(name="t")
+    )
+
+    with committed():
+        customer.save(update_fields=["name"])
+
+    assert f"{NASTY}order" in heard.seen
+
+
+# Many-to-many relations.
+
+
+@pytest.fixture
+def tagged(expose, nasty_order):
+    expose(nasty.Order, "number", filter_fields="tags__slug watchers__username")
+    expose(nasty.Person, "username", filter_fields="watched__number")
+    expose(nasty.Tag, "slug")
+    expose(nasty.Watch, "person")
+    return nasty_order
+
+
+def test_both_sides_of_a_relation_hear_of_it(heard, committed, tagged):
+    boss = tagged.owner
+
+    with committed():
+        tagged.watchers.add(boss)
+
+    assert heard.seen == {
+        SITE,
+        f"{NASTY}watch",
+        *(f"{NASTY}order", f"{NASTY}order/{tagged.pk}"),
+        *(f"{NASTY}person", f"{NASTY}person/{boss.pk}"),
+    }
+
+
+@pytest.mark.parametrize("end", ["clear", "set", "remove"])
+def test_what_is_taken_away_is_heard_on_both_sides(heard, committed, tagged, end):
+    boss = tagged.owner
+    tagged.watchers.add(boss)
+    arguments = {"clear": (), "set": ([],), "remove": (boss,)}[end]
+
+    with committed():
+        getattr(tagged.watchers, end)(*arguments)
+
+    assert {f"{NASTY}order/{tagged.pk}", f"{NASTY}person/{boss.pk}"} <= heard.seen
+
+
+@pytest.mark.parametrize("end", ["add", "clear", "remove"])
+def test_the_other_side_may_say_so_too(heard, committed, tagged, end):
+    boss = tagged.owner
+    if end != "add":
+        tagged.watchers.add(boss)
+    arguments = () if end == "clear" else (tagged,)
+
+    with committed():
+        getattr(boss.watched, end)(*arguments)
+
+    assert {f"{NASTY}order/{tagged.pk}", f"{NASTY}person/{boss.pk}"} <= heard.seen
+
+
+def test_a_relation_that_no_path_names_is_hidden(heard, committed, tagged):
+    tag = nasty.Tag.objects.create(slug="red")
+
+    with committed():
+        tagged.tags.add(tag)
+
+    changes = heard.changes
+    assert Change(topic=f"{NASTY}order/{tagged.pk}") in changes
+    assert Change(topic=f"{NASTY}tag/{tag.pk}", is_hidden=True) in changes
+
+
+def test_adding_what_is_there_already_changes_nothing(heard, committed, tagged):
+    tag = nasty.Tag.objects.create(slug="red")
+    tagged.tags.add(tag)
+
+    with committed():
+        tagged.tags.add(tag)
+
+    assert not heard.changes
+
+
+def test_relations_of_models_that_nobody_exposes_announce_nothing(heard, committed, nasty_order):
+    with committed():
+        nasty_order.tags.create(slug="red")
+        assert not connection.run_on_commit
+
+    assert not heard.changes
+
+
+def test_too_many_at_once_are_any_of_the_model(heard, committed, tagged, monkeypatch):
+    monkeypatch.setattr("mcp_django.subscriptions.many_to_many.MOST_RECORDS", 2)
+    tags = [nasty.Tag.objects.create(slug=f"t{number}") for number in range(3)]
+
+    with committed():
+        tagged.tags.add(*tags)
+    assert Change(topic=f"{NASTY}tag", is_whole=True, is_hidden=True) in heard.changes
+
+    with committed():
+        tagged.tags.clear()
+    assert Change(topic=f"{NASTY}tag", is_whole=True, is_hidden=True) in heard.changes
+
+
+def test_a_relation_that_is_not_djangos_is_announced_without_names(heard, committed, tagged):
+    with committed():
+        m2m_changed.send(
+            nasty.Line,
+            instance=tagged,
+            action="pre_clear",
+            reverse=False,
+            model=nasty.Tag,
+            pk_set=None,
+            using="default",
+        )
+
+    changes = heard.changes
+    assert Change(topic=f"{NASTY}order/{tagged.pk}") in changes
+    assert Change(topic=f"{NASTY}tag", is_whole=True) in changes
+
+
+# Transactions.
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_announced_before_the_commit(heard):
+    with transaction.atomic():
+        memo = Memo.objects.create(text="x", code="x")
+        assert not heard.changes
+
+    assert f"{MEMOS}/{memo.pk}" in heard.topics
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rolled_back_is_not_announced(heard):
+    undone("lost")
+
+    assert not heard.changes
+
+
+class Undo(Exception):
+    pass
+
+
+def undone(*codes):
+    """Memos in a savepoint that is rolled back."""
+    with suppress(Undo), transaction.atomic():
+        memos = [Memo.objects.create(text="x", code=code) for code in codes]
+        raise Undo
+    return memos
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_savepoint_that_is_rolled_back_takes_its_own_changes_only(heard):
+    with transaction.atomic():
+        kept = Memo.objects.create(text="x", code="kept")
+        with transaction.atomic():
+            order = Order.objects.create(number="kept, too")
+            (lost,) = undone("lost")
+
+    topics = heard.topics
+    assert {f"{MEMOS}/{kept.pk}", f"{ORDERS}/{order.pk}"} <= topics
+    assert kept.pk == lost.pk or f"{MEMOS}/{lost.pk}" not in topics
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_savepoint_of_a_long_transaction_shares_nothing_with_what_is_rolled_back(
+    heard, monkeypatch
+):
+    monkeypatch.setattr(commits, "MOST_FACTS", 2)
+
+    with transaction.atomic():
+        for number in range(5):
+            Order.objects.create(number=f"kept{number}")
+        undone("lost", "lost too")
+        assert len(connection.run_on_commit) == 3
+
+    topics = heard.topics
+    assert ORDERS in topics
+    assert MEMOS not in topics
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_of_thousands_keeps_a_few_functions_and_loses_nothing(heard, monkeypatch):
+    monkeypatch.setattr(commits, "MOST_FACTS", 10)
+    with transaction.atomic():
+        memos = [Memo.objects.create(text="x", code=f"c{number}") for number in range(50)]
+        assert len(connection.run_on_commit) <= 11
+
+    changes = heard.changes
+    assert all(any(one.touches(f"{MEMOS}/{memo.pk}") for one in changes) for memo in memos)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fifty_saves_of_one_record_are_one_change(heard):
+    memo = Memo.objects.create(text="x", code="x")
+    heard.changes  # noqa: B018
+
+    with transaction.atomic():
+        for _ in range(50):
+            memo.save()
+    assert outbox.flush(5)
+
+    assert sum(f"{MEMOS}/{memo.pk}" in map(str, topics(batch)) for batch in heard.batches) == 1
+
+
+def topics(batch):
+    return [change.topic for change in batch]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_site_that_commits_by_hand_is_heard_early(heard):
+    transaction.set_autocommit(False)
+    try:
+        memo = Memo.objects.create(text="x", code="x")
+        assert f"{MEMOS}/{memo.pk}" in heard.topics
+        transaction.commit()
+    finally:
+        transaction.set_autocommit(True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_fails_after_the_commit_never_breaks_the_save(heard, monkeypatch, caplog):
+    def fail(*arguments):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(receivers, "exposed_now", fail)
+
+    with transaction.atomic():
+        memo = Memo.objects.create(text="x", code="x")
+
+    assert Memo.objects.filter(pk=memo.pk).exists()
+    assert "were not announced" in caplog.text
+
+
+def test_what_fails_inside_a_receiver_never_breaks_the_save(heard, monkeypatch, caplog):
+    def fail(*arguments):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(receivers, "records_of", fail)
+
+    memo = Memo.objects.create(text="x", code="x")
+
+    assert Memo.objects.filter(pk=memo.pk).exists()
+    assert "was not announced" in caplog.text
+
+
+# Storms, and what is silent.
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fixture_marks_the_collection_once(heard):
+    data = [Memo(pk=number, text="x", code=f"c{number}") for number in range(1, 300)]
+    lines = serializers.serialize("json", data)
+
+    with transaction.atomic():
+        for one in serializers.deserialize("json", lines):
+            one.save()
+
+    assert heard.changes == {
+        Change(topic=MEMOS, is_whole=True),
+        Change(topic=SITE, model="shop.memo"),
+    }
+
+
+def test_models_of_migrations_announce_nothing(heard, committed):
+    state = ProjectState()
+    state.add_model(ModelState.from_model(Memo))
+    past = state.apps.get_model("shop", "Memo")
+
+    with committed():
+        past.objects.create(text="x", code="x")
+        assert not connection.run_on_commit
+
+    assert not heard.changes
+
+
+def test_updates_and_inserts_in_bulk_send_no_signal(heard, committed):
+    with committed():
+        Memo.objects.bulk_create([Memo(text="x", code="x")])
+        Memo.objects.update(text="y")
+
+    assert not heard.changes
+
+
+def test_receivers_outlive_a_garbage_collection(heard, committed):
+    gc.collect()
+
+    with committed():
+        Memo.objects.create(text="x", code="x")
+
+    assert MEMOS in heard.topics
+
+
+def test_connecting_twice_tells_once(heard, committed):
+    before = len(post_save.receivers)
+    receivers.connect()
+
+    assert len(post_save.receivers) == before
+
+
+def test_before_all_apps_are_ready_nothing_is_looked_up(heard, committed, monkeypatch):
+    memo = Memo(pk=1, text="x", code="x")
+    monkeypatch.setattr("mcp_django.subscriptions.watched.apps.ready", False)
+
+    with committed():
+        post_save.send(Memo, instance=memo, created=True, using="default")
+
+    assert not heard.changes
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_anybody_to_tell_a_save_asks_nothing(django_assert_num_queries):
+    assert not outbox.is_wanted
+
+    with django_assert_num_queries(1):
+        Memo.objects.create(text="x", code="x")
+
+
+def test_an_exposure_that_cannot_be_used_takes_nothing_from_the_others(
+    heard, committed, expose, nasty_order
+):
+    expose(nasty.Seat, "hall nothing")
+    expose(nasty.Order, "number")
+
+    with committed():
+        nasty_order.save()
+
+    assert f"{NASTY}order" in heard.topics
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_our_tables_are_out_of_reach_what_was_in_force_is(heard, monkeypatch):
+    def fail(*arguments):
+        raise receivers.Error
+
+    monkeypatch.setattr(receivers, "exposed_by", fail)
+    Memo.objects.create(text="x", code="x")
+    assert MEMOS in heard.topics
+
+    monkeypatch.setattr(receivers.registry, "in_force", None)
+    Memo.objects.create(text="x", code="y")
+    assert MEMOS in heard.topics
