@@ -13,6 +13,7 @@ from mcp_django.protocol.questions import (
     ELICITATION,
     ROOTS,
     SAMPLING,
+    URL,
     InputParams,
     Root,
     SampledMessage,
@@ -34,6 +35,7 @@ class Interview(Protocol):
     """Asks the client of one call, in the way of its era."""
 
     def ask(self, key: str, form: Any, *, message: _StrOrPromise) -> Any: ...
+    def ask_url(self, key: str, url: str, *, message: _StrOrPromise) -> None: ...
     def confirm(self, text: _StrOrPromise, *, key: str, digest: str) -> None: ...
     def sample(
         self, key: str, messages: Sequence[str | PromptMessage], *, options: Mapping[str, Any]
@@ -69,6 +71,11 @@ class Asking:
         return self._takes(ELICITATION)
 
     @property
+    def can_ask_url(self) -> bool:
+        """Whether `ask_url` can send a person to a page."""
+        return self.revision.features.url_elicitation and self._takes(URL)
+
+    @property
     def can_sample(self) -> bool:
         """Whether `sample` can reach a model of the client."""
         return self._takes(SAMPLING)
@@ -78,9 +85,9 @@ class Asking:
         """Whether the client says which folders it works in."""
         return self._takes(ROOTS)
 
-    def _takes(self, method: str) -> bool:
-        is_known = method != ELICITATION or self.revision.features.elicitation
-        return is_known and self.is_reachable and takes(self.capabilities, method)
+    def _takes(self, needed: str) -> bool:
+        is_known = needed != ELICITATION or self.revision.features.elicitation
+        return is_known and self.is_reachable and takes(self.capabilities, needed)
 
     @property
     def is_reachable(self) -> bool:
@@ -98,6 +105,21 @@ class Asking:
     async def aask(self, key: str, form: Any, message: _StrOrPromise = "") -> Any:
         """`ask` for async code."""
         return await sync_to_async(self.ask)(key, form, message)
+
+    def ask_url(self, key: str, url: str, message: _StrOrPromise = "") -> None:
+        """Go on when a person has agreed to open a page, in a browser and not in the client.
+
+        For what must not pass through the client: a password, a payment, a consent elsewhere. It
+        does not mean that they are done there: look at what your page keeps. The page has to see
+        to it itself that the one who opens it is `request.user`. Raises Declined where the person
+        does not want to, and ValueError for a URL that is neither https nor of this machine, or
+        that has a credential in it.
+        """
+        self._interviewed().ask_url(key, url, message=message)
+
+    async def aask_url(self, key: str, url: str, message: _StrOrPromise = "") -> None:
+        """`ask_url` for async code."""
+        await sync_to_async(self.ask_url)(key, url, message)
 
     def confirm(self, text: _StrOrPromise, *, key: str = "confirm", digest: str = "") -> None:
         """Go on only if a person agrees to `text`. An agreement is good for one call.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +13,17 @@ from django.http import HttpRequest
 from mcp_django.asking import Asking
 from mcp_django.exceptions import Cancelled, ToolError
 from mcp_django.principal import Principal
-from mcp_django.protocol.notifications import Notification, progress
+from mcp_django.protocol.methods import LOG_LEVELS, LogLevel
+from mcp_django.protocol.notifications import Notification, log_message, progress
 from mcp_django.protocol.param_headers import SentParams
 
 Notify: TypeAlias = Callable[[Notification], None]
+#: From the least to the most urgent.
+URGENCY = {level: urgency for urgency, level in enumerate(LOG_LEVELS)}
+#: Characters of the name of a logger, and of a message about progress.
+LONGEST_LOGGER, LONGEST_MESSAGE = 80, 1000
+#: Beyond this an integer is another one for some readers of JSON.
+LARGEST = 2**53
 
 
 def drop(notification: Notification) -> None:
@@ -62,6 +70,8 @@ class CallContext(Asking):
     session: str = ""
     #: The least level of log messages that the client wants. None: it wants none.
     log_level: str | None = None
+    #: What may be told of some data in a log message, as JSON.
+    tell: Callable[[Any], Any] = str
     #: Set when nobody waits any more: the client left, or the time is over.
     cancelled: threading.Event = field(default_factory=threading.Event)
     #: Closes the stream of the call. See `close_stream`.
@@ -77,10 +87,31 @@ class CallContext(Asking):
         forbids sending it. Raises Cancelled when nobody waits for the call any more.
         """
         self.check()
-        if self.progress_token is None or (self._value is not None and value <= self._value):
+        number = finite(value)
+        if self.progress_token is None or number is None:
             return
-        self._value = value
-        self.notify(progress(self.progress_token, value, total=total, message=message or None))
+        if self._value is not None and number <= self._value:
+            return
+        self._value = number
+        said = encodable(message)[:LONGEST_MESSAGE] or None
+        whole = None if total is None else finite(total)
+        self.notify(progress(self.progress_token, number, total=whole, message=said))
+
+    def log(self, level: LogLevel, data: Any, *, logger: str = "") -> None:
+        """Tell the client something about this call, if it wants messages of this level.
+
+        `data` is a text, or anything that JSON can say; of everything else the text is sent.
+        Long data is cut, and the values of names that look secret are left out. A call sends 20
+        messages in a second, and says how many more there were. Nothing here is for a log of the
+        site: that is Python's `logging`.
+        """
+        # Misspelled is misspelled, whoever listens.
+        urgency = URGENCY[level]
+        if self.log_level is None or urgency < URGENCY[self.log_level]:
+            return
+        if not self.cancelled.is_set():
+            named = encodable(logger)[:LONGEST_LOGGER]
+            self.notify(log_message(level, self.tell(data), logger=named))
 
     def close_stream(self, *, retry: int = 1000) -> None:
         """Close the connection and work on: the client comes back after `retry` milliseconds for
@@ -96,3 +127,19 @@ class CallContext(Asking):
         """Raise Cancelled when nobody waits for this call any more. Call it in long loops."""
         if self.cancelled.is_set():
             raise Cancelled
+
+
+def finite(value: Any) -> float | None:
+    """The number as JSON has it, and None for one that it has not."""
+    if isinstance(value, int) and abs(value) <= LARGEST:
+        return int(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def encodable(text: Any) -> str:
+    """Also of a lazy text. UTF-8 has no place for half a character."""
+    return str(text).encode("utf-8", "replace").decode()

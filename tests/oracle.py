@@ -92,6 +92,23 @@ MEMBERS: dict[str, dict[Revision, set[str]]] = {
     },
     "server/discover": {V26: {"supportedVersions", "capabilities", "instructions", "_meta"}},
     "input required": {V26: {"inputRequests", "requestState", "_meta"}},
+    "elicitation": {
+        V2506: {"message", "requestedSchema", "_meta"},
+        V2511: {"mode", "url", "elicitationId"},
+    },
+    "string to fill in": {
+        V2506: {"type", "title", "description", "minLength", "maxLength", "format"}
+        | {"enum", "enumNames"},
+        V2511: {"default", "oneOf"},
+    },
+    "number to fill in": {
+        V2506: {"type", "title", "description", "minimum", "maximum"},
+        V2511: {"default"},
+    },
+    "boolean to fill in": {V2506: {"type", "title", "description", "default"}},
+    "array to fill in": {
+        V2511: {"type", "title", "description", "items", "minItems", "maxItems", "default"},
+    },
     "progress": {V24: {"progressToken", "progress", "total"}, V2503: {"message"}},
 }
 #: Codes that one era must not send.
@@ -108,6 +125,8 @@ def assert_valid_message(
     assert wire["jsonrpc"] == "2.0"
     if "method" in wire and "id" in wire:
         methods.SERVER_REQUESTS[method, revision.value].model_validate(dict(wire))
+        if method == "elicitation/create":
+            assert_valid_elicitation(revision, wire["params"])
     elif "method" in wire:
         assert_valid_notification(revision, method, wire)
     elif "error" in wire:
@@ -161,6 +180,18 @@ def parts_of(result: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
     for contents in result.get("contents", ()):
         assert ("text" in contents) != ("blob" in contents)
         yield "contents", contents
+
+
+def assert_valid_elicitation(revision: Revision, params: Mapping[str, Any]) -> None:
+    assert_members("elicitation", revision, params)
+    if params.get("mode") == "url":
+        assert params.keys() >= {"message", "url", "elicitationId"}
+        return
+    schema = params["requestedSchema"]
+    assert schema.keys() <= {"$schema", "type", "properties", "required"}
+    for one in schema["properties"].values():
+        kind = "number" if one["type"] == "integer" else one["type"]
+        assert_members(f"{kind} to fill in", revision, one)
 
 
 def assert_valid_error(revision: Revision, wire: Mapping[str, Any]) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 import mcp_django as mcp
 from mcp_django.principal import Principal
@@ -61,4 +64,67 @@ def test_a_cancelled_call_ends_where_it_looks(make_context, sent):
         context.progress(1)
     with pytest.raises(mcp.Cancelled):
         context.check()
+    assert sent == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400])
+def test_progress_that_json_cannot_say_is_not_sent(make_context, sent, value):
+    make_context(progress_token="t").progress(value)
+
+    assert sent == []
+
+
+def test_progress_is_a_number_whatever_the_tool_counts_with(make_context, sent):
+    context = make_context(progress_token="t")
+
+    context.progress(Decimal("0.5"), total=float("inf"), message=gettext_lazy("Half") + "\ud800")
+    context.progress(2**70, total=2**70)
+
+    assert [one.params for one in sent] == [
+        {"progressToken": "t", "progress": 0.5, "message": "Half?"},
+        {"progressToken": "t", "progress": float(2**70), "total": float(2**70)},
+    ]
+
+
+# Log messages
+
+
+@requirement("logging:levels")
+def test_log_messages_reach_a_client_that_wants_their_level(make_context, sent):
+    context = make_context(log_level="warning")
+
+    for level in ("debug", "notice", "warning", "emergency"):
+        context.log(level, level)
+
+    assert [one.params for one in sent] == [
+        {"level": "warning", "data": "warning"},
+        {"level": "emergency", "data": "emergency"},
+    ]
+    assert sent[0].method == "notifications/message"
+
+
+@requirement("logging:opt-in")
+def test_a_client_that_wants_no_log_messages_gets_none(make_context, sent):
+    make_context().log("emergency", "Fire")
+
+    assert sent == []
+
+
+def test_a_level_that_there_is_not_is_a_mistake_also_where_nobody_listens(make_context):
+    with pytest.raises(KeyError):
+        make_context().log("loud", "Fire")
+
+
+def test_a_log_message_may_name_its_logger(make_context, sent):
+    make_context(log_level="debug").log("info", "x", logger="shop" * 50)
+
+    assert sent[0].params["logger"] == ("shop" * 50)[:80]
+
+
+def test_of_a_cancelled_call_no_log_message_is_sent(make_context, sent):
+    context = make_context(log_level="debug")
+    context.cancelled.set()
+
+    context.log("error", "x")
+
     assert sent == []

@@ -98,7 +98,11 @@ def cut(value: Any, depth: int) -> Any:
 
 
 def inner_of(key: Any, value: Any, depth: int) -> Any:
+    return REDACTED if names_secret(key) else cut(value, depth)
+
+
+def names_secret(key: Any) -> bool:
+    """Whether what stands under this name is kept from whoever reads."""
     # apiKey and api-key are api_key.
     name = HUMP.sub("_", str(key)[:LONGEST_TEXT]).replace("-", "_")
-    is_secret = names_credential(name) or name == ARGUMENT or SECRET_WORDS.search(name)
-    return REDACTED if is_secret else cut(value, depth)
+    return bool(names_credential(name) or name == ARGUMENT or SECRET_WORDS.search(name))

@@ -14,6 +14,7 @@ from mcp_django.exceptions import Declined, InputNeeded, ToolError, Unconfirmed
 from mcp_django.exposure import confirmations
 from mcp_django.exposure.function_results import plain_block, plain_text
 from mcp_django.exposure.question_forms import AskedForm, ConfirmForm
+from mcp_django.exposure.question_pages import checked_url
 from mcp_django.exposure.question_states import Answer, State, digest_of, open_state
 from mcp_django.protocol.content import AudioContent, ImageContent, TextContent
 from mcp_django.protocol.errors import ProtocolError
@@ -21,6 +22,7 @@ from mcp_django.protocol.questions import (
     ELICITATION,
     ROOTS,
     SAMPLING,
+    URL,
     Question,
     missing_capability,
     read_form,
@@ -42,7 +44,15 @@ USED = (
 )
 UNASKABLE = (
     "This has to ask the person something first, and this client cannot be asked here. "
-    "Use a client that speaks MCP 2026-07-28, or one that keeps a session."
+    "Use a client that speaks MCP 2026-07-28, or one that keeps a session and sends no batches."
+)
+NO_FORMS = (
+    "This has to ask the person something first, and this client cannot do that. "
+    "Use a client that speaks MCP 2025-06-18 or newer."
+)
+NO_PAGES = (
+    "This has to send the person to a page first, and this client cannot do that. "
+    "Use a client that speaks MCP 2025-11-25 or newer."
 )
 LACKING = (
     "This has to ask the client first, and it did not declare in its handshake that it answers "
@@ -109,6 +119,13 @@ class Conversation:
             return self._need(key, form_question(f"{said}\n\n{asked.faults()}", asked))
         self._take(key)
         return asked.form.cleaned_data
+
+    def ask_url(self, key: str, url: str, *, message: _StrOrPromise) -> None:
+        said = plain_text(message) or f"{self.name} needs you to open a page."
+        params = {"mode": "url", "message": said, "url": checked_url(url)}
+        answer = self._ask_for(key, Question(method=ELICITATION, params=params), read_form)
+        if answer is not None and answer.action != "accept":
+            raise Declined(is_explicit=answer.action == "decline")
 
     def confirm(self, text: _StrOrPromise, *, key: str, digest: str) -> None:
         if self._has_confirmed:
@@ -239,12 +256,13 @@ class Conversation:
     def _ending(self) -> Exception:
         if not self.context.is_reachable:
             return ToolError(UNASKABLE)
-        methods = {one.method for one in self._open.values()}
-        capabilities = self.context.capabilities
-        lacking = sorted(one for one in methods if not takes(capabilities, one))
         features = self.context.revision.features
-        if not features.elicitation and ELICITATION in methods:
-            return ToolError(UNASKABLE)
+        needed = {one.needs for one in self._open.values()}
+        if ELICITATION in needed and not features.elicitation:
+            return ToolError(NO_FORMS)
+        if URL in needed and not features.url_elicitation:
+            return ToolError(NO_PAGES)
+        lacking = sorted(one for one in needed if not takes(self.context.capabilities, one))
         if lacking and not features.input_required:
             return ToolError(LACKING.format(what=", ".join(lacking)))
         if lacking:

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from django.db import OperationalError
+
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
+from mcp_django.exposure.budget import is_timeout
 from mcp_django.exposure.tools import Outcome, PendingCall
 from mcp_django.handlers import completion, lifecycle, prompts, resources, subscriptions, tools
 from mcp_django.handlers.limits import exceeded
@@ -128,9 +131,9 @@ class Answering:
             self.recording.refused(size=len(final.body))
         # A tool may call what exits, or awaits what was cancelled. The server goes on.
         except (Exception, SystemExit, CancelledError) as error:
-            if isinstance(error, Cancelled) and self.context.cancelled.is_set():
+            if self.context.cancelled.is_set() and was_stopped(error):
                 self.recording.end(CallRecord.Outcome.CANCELLED)
-                raise
+                raise Cancelled from error
             final = self.crash()
         else:
             self.recording.answered(outcome, size=len(final.body))
@@ -170,6 +173,13 @@ class Answering:
             CallRecord.Outcome.CRASHED, size=len(final.body), correlation_id=correlation_id
         )
         return final
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Code looked and went no further, or its statement was ended under it."""
+    if isinstance(error, OperationalError):
+        return is_timeout(error)
+    return isinstance(error, Cancelled)
 
 
 def or_questions(make: Callable[[], Result | Outcome]) -> Result | Outcome:

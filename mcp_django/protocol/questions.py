@@ -15,11 +15,14 @@ from mcp_django.protocol.content import AudioContent, Content, ImageContent, Tex
 from mcp_django.protocol.errors import INVALID_PARAMS, MISSING_CAPABILITY, ProtocolError
 
 ELICITATION = "elicitation/create"
+#: The same method, for a person who is sent to a page: what clients declare apart.
+URL = "elicitation/create (url)"
 SAMPLING = "sampling/createMessage"
 ROOTS = "roots/list"
 #: What a client declares that can be asked so.
 NEEDED: dict[str, dict[str, Any]] = {
     ELICITATION: {"elicitation": {"form": {}}},
+    URL: {"elicitation": {"url": {}}},
     SAMPLING: {"sampling": {}},
     ROOTS: {"roots": {}},
 }
@@ -31,6 +34,11 @@ class Question:
 
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> str:
+        """What the client has to declare for it, as `takes` takes it."""
+        return URL if self.params.get("mode") == "url" else self.method
 
     def as_wire(self) -> dict[str, Any]:
         return {"method": self.method, "params": self.params}
@@ -153,24 +161,26 @@ def parse_input(params: Mapping[str, Any]) -> InputParams:
         raise ProtocolError(INVALID_PARAMS, f"Invalid params: {error}") from None
 
 
-def takes(capabilities: Mapping[str, Any], method: str) -> bool:
-    """Whether a client with these capabilities may be asked so."""
-    (name,) = NEEDED[method]
+def takes(capabilities: Mapping[str, Any], needed: str) -> bool:
+    """Whether a client with these capabilities may be asked so. `needed` is a key of NEEDED."""
+    ((name, modes),) = NEEDED[needed].items()
     declared = capabilities.get(name)
     if not isinstance(declared, Mapping):
         return False
     # "An empty capabilities object is equivalent to declaring support for form mode only."
-    return method != ELICITATION or "form" in declared or "url" not in declared
+    is_empty = "form" not in declared and "url" not in declared
+    return all(mode in declared or (mode == "form" and is_empty) for mode in modes)
 
 
-def missing_capability(methods: Iterable[str]) -> ProtocolError:
+def missing_capability(needed: Iterable[str]) -> ProtocolError:
     """The refusal of a call that has to ask in ways that the client did not declare."""
-    needed: dict[str, Any] = {}
-    for method in methods:
-        needed |= NEEDED[method]
+    capabilities: dict[str, Any] = {}
+    for one in needed:
+        for name, modes in NEEDED[one].items():
+            capabilities[name] = {**capabilities.get(name, {}), **modes}
     return ProtocolError(
         MISSING_CAPABILITY,
-        f"This request needs a client that declares: {', '.join(needed)}.",
-        {"requiredCapabilities": needed},
+        f"This request needs a client that declares: {', '.join(capabilities)}.",
+        {"requiredCapabilities": capabilities},
         status=400,
     )

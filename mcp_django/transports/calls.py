@@ -25,7 +25,7 @@ from mcp_django.subscriptions.events import Topic
 from mcp_django.transports.async_tools import Tool, begin, outcome_of
 from mcp_django.transports.bridge import respond_through
 from mcp_django.transports.call_logs import CallLog
-from mcp_django.transports.client_requests import ClientRequests, NoAnswer
+from mcp_django.transports.client_requests import UNHEARD, ClientRequests, NoAnswer
 from mcp_django.transports.endpoint import Exchange, Reply, tools_called, uris_named
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.hub import Hub, get_hub
@@ -37,10 +37,12 @@ from mcp_django.transports.serving import (
     PendingReply,
     Service,
     busy,
+    crashed,
     gave_up,
     too_slow,
 )
 from mcp_django.transports.sessions import cancel_topic
+from mcp_django.transports.statements import Statements
 from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.threads import OutOfTime, discard
 from mcp_django.transports.wsgi import mcp_view
@@ -75,6 +77,10 @@ class RunningCall:
         self._hub: Hub | None = None
         self._topics: list[Topic] = []
         self._log: CallLog | None = None
+        self._asking: ClientRequests | None = None
+        #: The client left before it was told how to come back.
+        self._is_unheard = False
+        self._statements = Statements()
         self.output = Output(self._wake_soon)
 
     # From any thread
@@ -107,9 +113,16 @@ class RunningCall:
         """The client takes the request back: it gets no answer."""
         if not self._is_over:
             self._is_over = self._is_cancelled = True
-            self.cancelled.set()
-            self._work.cancel()
+            self.output.close()
+            self._stop()
             self._wake.set()
+
+    def _stop(self) -> None:
+        """Nobody wants what this call does."""
+        self.cancelled.set()
+        self._work.cancel()
+        if self._statements.may_run:
+            self.hub.keep(asyncio.to_thread(self._statements.stop))
 
     def start(self) -> None:
         """Give the call to a thread, or raise Busy."""
@@ -121,7 +134,10 @@ class RunningCall:
         self, job: Callable[[], Outcome], *, is_owed: bool = False
     ) -> asyncio.Future[Outcome]:
         return self._lane.start(
-            job, seconds=self._seconds, cancelled=self.cancelled, is_owed=is_owed
+            partial(self._statements.run, job),
+            seconds=self._seconds,
+            cancelled=self.cancelled,
+            is_owed=is_owed,
         )
 
     def _watch(self, work: Work) -> None:
@@ -136,6 +152,7 @@ class RunningCall:
                 return
             discard(outcome)
         self._is_over = True
+        self.output.close()
         self._wake.set()
 
     def _goes_on(self, outcome: Outcome) -> bool:
@@ -154,13 +171,17 @@ class RunningCall:
     async def _ask(self, asked: InputRequired) -> Outcome:
         """Ask the client, and run the call once more with the answers."""
         assert self.session is not None  # noqa: S101  nobody is asked without
-        requests = ClientRequests(
+        if self._is_unheard:
+            return gave_up(self.exchange, UNHEARD)
+        self._asking = ClientRequests(
             asked.questions, session=self.session, hub=self.hub, say=self.output.say
         )
         try:
-            answers = await requests.put()
+            answers = await self._asking.put()
         except NoAnswer as error:
             return gave_up(self.exchange, str(error))
+        finally:
+            self._asking = None
         sent = InputParams(inputResponses=answers, requestState=asked.state)
         return await self._hop(partial(respond, self.prepare(self, sent)), is_owed=True)
 
@@ -175,6 +196,8 @@ class RunningCall:
             return busy(self.exchange)
         except (OutOfTime, Cancelled):
             return too_slow(self.exchange)
+        except Exception:
+            return crashed(self.exchange)
         assert isinstance(outcome, Reply)  # noqa: S101  no third step
         return outcome
 
@@ -316,8 +339,7 @@ class RunningCall:
         if self._is_over and (self._log is None or self.output.is_empty):
             self._forget()
         elif self.exchange.disconnect_cancels:
-            self.cancelled.set()
-            self._work.cancel()
+            self._stop()
             self._forget()
         else:
             self.hub.keep(self._outlive())
@@ -327,10 +349,19 @@ class RunningCall:
             if self._log is not None:
                 await self._go_on(self._log)
             else:
-                # Without a log nobody can ever ask for the answer.
-                await asyncio.wait({self._work})
+                await self._go_on_unheard()
         finally:
             self._forget()
+
+    async def _go_on_unheard(self) -> None:
+        """Without a log nobody can ever ask for the answer, or be asked anything."""
+        self._is_unheard = True
+        if self._asking is not None:
+            self._asking.leave()
+        while not self._is_over:
+            self.output.take(self.revision)
+            await self._wake.wait()
+            self._wake.clear()
 
     def _forget(self) -> None:
         for topic in self._topics:

@@ -14,19 +14,25 @@ from typing import Any
 
 from mcp_django.protocol.jsonrpc import encode_request
 from mcp_django.protocol.notifications import cancelled
-from mcp_django.protocol.questions import ELICITATION, Question
+from mcp_django.protocol.questions import ELICITATION, URL, Question
 from mcp_django.protocol.render import notification
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import Question as OpenQuestion
-from mcp_django.stores.interface import Session, Store
+from mcp_django.stores.interface import Session, Store, StoreFull
 from mcp_django.transports.hub import Hub
-from mcp_django.transports.sessions import answer_topic, read_answer
+from mcp_django.transports.sessions import answer_topic, read_answer, session_topic
 from mcp_django.transports.store_calls import in_store, try_store
 
-#: Seconds that a person may think about a question.
-PATIENCE = 600.0
+#: Seconds that a person may think about a question. The state of the questions is good for ten
+#: minutes, and the call has to be run again within them.
+PATIENCE = 570.0
 #: Seconds between two looks for an answer that nobody told of.
 LOOK = 5.0
+REFUSED = "The client refused what this call needs of it. Go on without, or tell the person so."
+TOO_LATE = "Nobody answered in time. Make the call again when somebody is there to answer."
+TOO_MANY = "This session has too many open questions. Make the call again when some are answered."
+ENDED = "The session ended before anybody answered."
+UNHEARD = "The client left before it was asked."
 
 
 class NoAnswer(Exception):
@@ -53,27 +59,46 @@ class ClientRequests:
         self._open = {key: secrets.token_urlsafe(16) for key in questions}
         self._answers: dict[str, Any] = {}
         self._changed = asyncio.Event()
+        self._are_asked = False
+        self._is_unheard = False
 
     async def put(self) -> dict[str, Any]:
         """The answers by key, each as a modern client would send it. Raises NoAnswer."""
         topics = [answer_topic(request_id) for request_id in self._open.values()]
+        topics.append(session_topic(self.session.key))
         for topic in topics:
             self.hub.when(topic, self._changed.set)
         try:
             await in_store(self._keep)
-            for key, request_id in self._open.items():
-                self.say(self._request(key, request_id))
+            self._ask()
             async with asyncio.timeout(PATIENCE):
-                while self._open:
-                    await self._wait()
-                    self._read(await in_store(self._look))
+                await self._wait_for_all()
+        except StoreFull:
+            raise NoAnswer(TOO_MANY) from None
         except TimeoutError:
-            raise NoAnswer("Nobody answered in time. Ask again later.") from None
+            raise NoAnswer(TOO_LATE) from None
         finally:
             for topic in topics:
                 self.hub.forget(topic, self._changed.set)
             self._withdraw()
         return self._answers
+
+    def leave(self) -> None:
+        """The client is gone for good, and never heard what it is asked."""
+        self._is_unheard = True
+        self._changed.set()
+
+    def _ask(self) -> None:
+        self._are_asked = True
+        for key, request_id in self._open.items():
+            self.say(self._request(key, request_id))
+
+    async def _wait_for_all(self) -> None:
+        while self._open:
+            await self._wait()
+            if self._is_unheard:
+                raise NoAnswer(UNHEARD)
+            self._read(await in_store(self._look))
 
     async def _wait(self) -> None:
         try:
@@ -88,9 +113,14 @@ class ClientRequests:
         params = dict(question.params)
         if not self.revision.features.url_elicitation:
             params.pop("mode", None)
+        elif question.needs == URL:
+            # What tells a client that a page was done with names it by this id.
+            params["elicitationId"] = request_id
         return encode_request(request_id, question.method, params)
 
-    def _read(self, found: Mapping[str, bytes]) -> None:
+    def _read(self, found: Mapping[str, bytes] | None) -> None:
+        if found is None:
+            raise NoAnswer(ENDED)
         for key, data in found.items():
             del self._open[key]
             self._answers[key] = self._answer(key, read_answer(data))
@@ -100,13 +130,13 @@ class ClientRequests:
             return said.get("result")
         if self.questions[key].method == ELICITATION:
             return {"action": "cancel"}
-        raise NoAnswer("The client refused what this call needs of it. Go on without, or tell so.")
+        raise NoAnswer(REFUSED)
 
     def _withdraw(self) -> None:
         """Nobody waits for what is still open."""
         if not self._open:
             return
-        for request_id in self._open.values():
+        for request_id in self._open.values() if self._are_asked else ():
             taken_back = cancelled(request_id, reason="Nobody waits for the answer any more.")
             self.say(notification(taken_back, self.revision))
         self.hub.keep(try_store(partial(withdraw, tuple(self._open.values()))))
@@ -117,9 +147,11 @@ class ClientRequests:
         for request_id in self._open.values():
             store.ask(OpenQuestion(session=self.session.key, id=request_id, owner=self.hub.key))
 
-    def _look(self, store: Store) -> dict[str, bytes]:
+    def _look(self, store: Store) -> dict[str, bytes] | None:
+        """The answers that came. None: there is no session that could bring any."""
         found = {key: store.take_answer(request_id) for key, request_id in self._open.items()}
-        return {key: data for key, data in found.items() if data is not None}
+        came = {key: data for key, data in found.items() if data is not None}
+        return came if came or store.session(self.session.key) is not None else None
 
 
 def withdraw(requests: Sequence[str], store: Store) -> None:

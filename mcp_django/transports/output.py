@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import count
 from threading import Lock
 from typing import Any
 
-from mcp_django.protocol.notifications import Notification
+from mcp_django.protocol.notifications import LOG_METHOD, Notification, log_message
 from mcp_django.protocol.render import notification
 from mcp_django.protocol.revisions import Revision
+
+#: Log messages of one call in a second.
+MOST_LINES = 20
+
+Clock = Callable[[], float]
 
 
 class Output:
     """Values of progress collapse to the last one, which may not fall: a call that runs again,
-    with answers, counts from its start. Everything else is kept.
+    with answers, counts from its start. Of too many log messages some are left out, which one
+    more says. Everything else is kept.
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], *, clock: Clock = time.monotonic) -> None:
         self._wake = wake
         self._lock = Lock()
         self._unsent: dict[Any, Notification | bytes] = {}
         self._count = count()
         self._highest: dict[Any, float] = {}
+        self._lines = Lines(clock)
+        self._is_closed = False
         #: Set where the call wants its stream to be closed: milliseconds until the client comes.
         self.released: int | None = None
 
@@ -33,8 +42,12 @@ class Output:
     def add(self, one: Notification) -> None:
         token = one.params.get("progressToken")
         with self._lock:
-            if token is None:
-                self._unsent[next(self._count)] = one
+            if self._is_closed:
+                return
+            if one.method == LOG_METHOD:
+                self._keep(*self._lines.take(one))
+            elif token is None:
+                self._keep(one)
             elif one.params["progress"] > self._highest.get(token, float("-inf")):
                 self._highest[token] = one.params["progress"]
                 # Not where the earlier value stood: what was said between them came before.
@@ -42,11 +55,22 @@ class Output:
                 self._unsent["progress", token] = one
         self._wake()
 
+    def _keep(self, *messages: Notification | bytes) -> None:
+        for one in messages:
+            self._unsent[next(self._count)] = one
+
     def say(self, message: bytes) -> None:
-        """A message that is encoded already."""
+        """A message of the transport itself, which is encoded already."""
         with self._lock:
-            self._unsent[next(self._count)] = message
+            self._keep(message)
         self._wake()
+
+    def close(self) -> None:
+        """The answer is there. What code says that runs on is heard by nobody."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._keep(*self._lines.left_out())
 
     def release(self, milliseconds: int) -> None:
         self.released = milliseconds
@@ -62,3 +86,36 @@ class Output:
             one if isinstance(one, bytes) else notification(one, revision)
             for one in unsent.values()
         ]
+
+
+class Lines:
+    """The log messages of one call: so many a second, and one that counts the others."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ends = float("-inf")
+        self._room = 0
+        self._dropped = 0
+        self._level = ""
+
+    def take(self, one: Notification) -> list[Notification]:
+        """What of it may be sent now."""
+        found: list[Notification] = []
+        now = self._clock()
+        if now >= self._ends:
+            found = self.left_out()
+            self._ends, self._room = now + 1, MOST_LINES - len(found)
+        if not self._room:
+            self._dropped += 1
+            self._level = one.params["level"]
+            return found
+        self._room -= 1
+        return [*found, one]
+
+    def left_out(self) -> list[Notification]:
+        if not self._dropped:
+            return []
+        said = f"{self._dropped} messages were left out: a call sends {MOST_LINES} in a second."
+        self._dropped = 0
+        # The level of one that was wanted is wanted.
+        return [log_message(self._level, said)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 from asgiref.sync import async_to_sync
 from django.http import HttpRequest
 
+from mcp_django.audit.told import told
 from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.site_throttles import site_retry_after
 from mcp_django.auth.throttles import retry_after
@@ -29,7 +31,12 @@ from mcp_django.handlers.dispatch import Answer, PendingAnswer, answer, server_i
 from mcp_django.handlers.recording import record_limited
 from mcp_django.principal import Principal
 from mcp_django.protocol.envelope import meta_of
-from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
+from mcp_django.protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    ProtocolError,
+)
 from mcp_django.protocol.jsonrpc import encode_error, encode_result, is_id
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.render import render
@@ -205,6 +212,9 @@ class Service:
 
     def throttle(self, principal: Principal) -> Reply | None:
         """The refusal of more calls than are allowed. Each element of a batch is one."""
+        if self.sent_input is not NO_INPUT:
+            # The same call once more. What brought the answers was counted.
+            return None
         if not self.exchange.requests and (wait := retry_after(principal)) is not None:
             return self.too_many(wait)
         for call in self.exchange.requests:
@@ -249,6 +259,7 @@ class Service:
             streams=self.streams,
             session="" if self.session is None else self.session.key,
             log_level=call.envelope.log_level,
+            tell=told,
             can_request=self.session is not None and not self.exchange.is_batch,
             sent_input=self.sent_input,
             release_stream=self.release_stream,
@@ -369,6 +380,13 @@ def failed(exchange: Exchange, correlation_id: str) -> Reply:
     return refuse_exchange(exchange, error)
 
 
+def crashed(exchange: Exchange) -> Reply:
+    """Inside an `except`: we have a bug. The log gets all of it, the peer a number."""
+    correlation_id = secrets.token_hex(8)
+    logger.exception("A request failed [%s]", correlation_id)
+    return failed(exchange, correlation_id)
+
+
 def too_slow(exchange: Exchange) -> Reply:
     """The answer of a call that ran out of time: a tool failed, another method has an error."""
     seconds = f"{get_config().tool_timeout:g}"
@@ -377,14 +395,17 @@ def too_slow(exchange: Exchange) -> Reply:
         f"The tool was not done within {seconds} seconds. What it began may still take effect. "
         "Ask for less.",
         otherwise=f"Not done within {seconds} seconds.",
+        code=INTERNAL_ERROR,
     )
 
 
-def gave_up(exchange: Exchange, sentence: str, *, otherwise: str = "") -> Reply:
+def gave_up(
+    exchange: Exchange, sentence: str, *, otherwise: str = "", code: int = INVALID_PARAMS
+) -> Reply:
     """The answer of a call that the transport ended: a tool failed, any other has an error."""
     call = None if exchange.is_batch else next(iter(exchange.requests), None)
     if call is None or call.request.method != "tools/call":
-        error = ProtocolError(INTERNAL_ERROR, otherwise or sentence)
+        error = ProtocolError(code, otherwise or sentence)
         return refuse_exchange(exchange, error)
     result = ToolResult.error(sentence)
     wire = render(result, call.envelope.revision, server_info(streams=True))

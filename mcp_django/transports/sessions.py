@@ -34,6 +34,9 @@ HEADER = "Mcp-Session-Id"
 LONGEST_ID = 128
 #: Bytes of an answer of the client.
 LONGEST_ANSWER = 256 * 1024
+#: Of log messages for a client that never said which it wants. 2025-11-25, server/utilities/
+#: logging: "the server MAY decide which messages to send automatically".
+LOG_LEVEL = "info"
 #: Notifications by which a client takes a request back, and the member that names it. Editors
 #: send the second, which the protocol does not know.
 CANCELLATIONS = {"notifications/cancelled": "requestId", "$/cancelRequest": "id"}
@@ -129,7 +132,7 @@ def as_agreed(exchange: Exchange, session: Session) -> Exchange:
                 revision=revision,
                 client=session.client,
                 capabilities=session.capabilities,
-                log_level=session.log_level,
+                log_level=session.log_level or LOG_LEVEL,
             ),
         )
         if isinstance(call, Call)

@@ -7,7 +7,6 @@ disconnect nor a message meanwhile, and costs several times as much on a small c
 from __future__ import annotations
 
 import logging
-import secrets
 from functools import cache
 from threading import Event
 from typing import Any, TypeAlias
@@ -39,7 +38,7 @@ from mcp_django.transports.middleware import loaded
 from mcp_django.transports.openings import RESUMED
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.resumed_streams import ResumedStream
-from mcp_django.transports.serving import Service, busy, failed, own_copy
+from mcp_django.transports.serving import Service, busy, crashed, own_copy
 from mcp_django.transports.streams import Receive, ResponseStream, Send
 from mcp_django.transports.subscribers import Renew
 
@@ -78,9 +77,7 @@ class MCPApplication:
             return
         except Exception:
             # Out of here an exception would stop Daphne's watch over all its connections.
-            correlation_id = secrets.token_hex(8)
-            logger.exception("A request failed [%s]", correlation_id)
-            await stream.reply(failed(exchange, correlation_id))
+            await stream.reply(crashed(exchange))
         finally:
             await stream.end()
 

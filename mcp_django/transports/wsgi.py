@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -16,7 +15,7 @@ from mcp_django.protocol.headers import Headers
 from mcp_django.transports.bridge import response_of
 from mcp_django.transports.endpoint import stranger, understand
 from mcp_django.transports.requests import FURNITURE, furnish
-from mcp_django.transports.serving import Service, failed, logger
+from mcp_django.transports.serving import Service, crashed
 
 
 def headers_of(request: HttpRequest) -> Headers:
@@ -59,9 +58,7 @@ def mcp_view(request: HttpRequest) -> HttpResponseBase:
         with apart_from_browsers(request):
             return response_of(service.finish(service.respond()))
     except Exception:
-        correlation_id = secrets.token_hex(8)
-        logger.exception("A request failed [%s]", correlation_id)
-        return response_of(failed(exchange, correlation_id))
+        return response_of(crashed(exchange))
     finally:
         # The site's own views go on with these connections.
         lift_deadlines()

@@ -441,13 +441,13 @@ def test_a_tool_may_do_without_what_the_client_cannot_be_asked(offer, clerk, ans
 
 
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
-def test_a_client_with_a_handshake_is_told_what_to_use_instead(offer, clerk, revision):
+def test_a_client_without_a_session_is_told_what_to_use_instead(offer, clerk, revision):
     offer(create)
 
     answer = CheckedClient(user=clerk, revision=revision).call_tool("create")
 
     assert answer.is_error
-    assert "Use a client that speaks MCP 2026-07-28." in answer.text
+    assert "Use a client that speaks MCP 2026-07-28, or one that keeps a session" in answer.text
     assert not Order.objects.exists()
 
 

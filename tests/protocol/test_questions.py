@@ -12,6 +12,7 @@ from mcp_django.protocol.questions import (
     NEEDED,
     ROOTS,
     SAMPLING,
+    URL,
     Question,
     missing_capability,
     parse_input,
@@ -96,14 +97,24 @@ def test_what_a_model_wrote_is_one_block_or_several():
     [
         ({}, set()),
         ({"elicitation": {}}, {ELICITATION}),
-        ({"elicitation": {"form": {}, "url": {}}}, {ELICITATION}),
-        ({"elicitation": {"url": {}}}, set()),
+        ({"elicitation": {"form": {}, "url": {}}}, {ELICITATION, URL}),
+        ({"elicitation": {"url": {}}}, {URL}),
         ({"sampling": {}, "roots": {"listChanged": True}}, {SAMPLING, ROOTS}),
         ({"sampling": True, "roots": None, "elicitation": []}, set()),
     ],
 )
 def test_what_a_client_declares_is_what_it_can_be_asked(capabilities, taken):
-    assert {method for method in NEEDED if takes(capabilities, method)} == taken
+    assert {needed for needed in NEEDED if takes(capabilities, needed)} == taken
+
+
+def test_a_page_needs_another_declaration_than_a_form():
+    form = Question(method=ELICITATION, params={"mode": "form"})
+    page = Question(method=ELICITATION, params={"mode": "url"})
+
+    error = missing_capability([form.needs, page.needs])
+
+    assert (form.needs, page.needs) == (ELICITATION, URL)
+    assert error.data == {"requiredCapabilities": {"elicitation": {"form": {}, "url": {}}}}
 
 
 @requirement("envelope:capability-required")
