@@ -246,11 +246,10 @@ async def test_a_change_of_another_server_is_none_of_ours(client):
     await stream.left()
 
 
-async def test_a_list_that_changed_for_one_user_changed_for_nobody_else(client, make_user):
-    other = await sync_to_async(make_user)("eve", is_staff=True)
-    theirs = await listening(
-        speaking(CheckedClient(user=other), MODERN[-1]), toolsListChanged=True
-    )
+async def test_a_list_that_changed_for_one_user_changed_for_nobody_else(
+    client, other, their_client
+):
+    theirs = await listening(their_client, toolsListChanged=True)
     ours = await listening(client, toolsListChanged=True)
 
     publish({list_changed("tools", users=frozenset({str(other.pk)}))})
@@ -330,7 +329,8 @@ async def test_a_right_that_is_given_back_is_heard_again(client, staff, order):
     await staff.user_permissions.aadd(view)
     changed(uri_of(order))
 
-    assert uri_of(order) in {told(await stream.message()), told(await stream.message())}
+    while told(await stream.message()) != uri_of(order):
+        continue
     await stream.left()
 
 
