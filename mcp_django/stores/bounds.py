@@ -1,7 +1,8 @@
-"""How much a store keeps and for how long, whatever it is made of."""
+"""What all stores agree on: how much they keep, for how long, and under what names."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -36,6 +37,11 @@ PRUNE_SHARE = 0.01
 
 def idle_limit() -> timedelta:
     return timedelta(seconds=get_config().session_idle)
+
+
+def digest_of(text: str) -> str:
+    """What stands for a text that a client sent: any characters, any length."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def too_many(sizes: Sequence[int]) -> int:

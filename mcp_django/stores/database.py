@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,6 +20,7 @@ from mcp_django.stores.bounds import (
     SEEN_EVERY,
     Clock,
     Dice,
+    digest_of,
     idle_limit,
 )
 from mcp_django.stores.database_logs import holds, live_sessions, lock_session
@@ -39,11 +39,6 @@ from mcp_django.stores.transactions import drop, looked_up, put, rows, written
 #: Fields of a session and of a stream are columns of the same name.
 SESSION_FIELDS = list(Session.__dataclass_fields__)
 STREAM_FIELDS = list(OpenStream.__dataclass_fields__)
-
-
-def digest_of(text: str) -> str:
-    """What stands for a text that a client sent: any characters, any length."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class DatabaseStore:

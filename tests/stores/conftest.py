@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -52,8 +54,28 @@ def database(clock, dice):
     return DatabaseStore(clock=clock, dice=dice)
 
 
+@pytest.fixture
+def redis(clock, dice, settings):
+    """A store with keys of its own."""
+    # Not at the top: it is an extra.
+    from mcp_django.stores.redis import RedisStore
+
+    host = os.environ.get("MCP_TEST_REDIS_HOST", "127.0.0.1")
+    port = os.environ.get("MCP_TEST_REDIS_PORT", "6379")
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE_URL": f"redis://{host}:{port}/9"}
+    store = RedisStore(clock=clock, dice=dice, prefix=f"test:{uuid4()}:")
+    yield store
+    for key in store.client.scan_iter(f"{store.prefix}*", count=1000):
+        store.client.delete(key)
+    store.client.close()
+
+
 #: Every kind, for the suite that holds for all.
-KINDS = ["memory", pytest.param("database", marks=pytest.mark.django_db(transaction=True))]
+KINDS = [
+    "memory",
+    pytest.param("database", marks=pytest.mark.django_db(transaction=True)),
+    pytest.param("redis", marks=pytest.mark.needs("redis", "channels_redis")),
+]
 
 
 @pytest.fixture(params=KINDS)
