@@ -21,6 +21,7 @@ from mcp_django.checks_environment import (
     check_databases,
     check_layer,
     check_middleware,
+    check_store,
     check_time_zones,
 )
 from mcp_django.checks_prompts import check_prompts, check_stored_prompts
@@ -256,6 +257,7 @@ CHECKS = (
     check_exposures,
     a_check(check_databases),
     a_check(check_middleware),
+    a_check(check_store),
     a_check(check_time_zones),
     a_check(check_prompts),
 )

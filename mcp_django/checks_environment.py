@@ -1,4 +1,4 @@
-"""What a site's databases and middleware mean for the endpoint, told before the first call."""
+"""What a site's databases, middleware and store mean for calls, told before the first one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Info, Warning
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.utils.module_loading import import_string
 
 from mcp_django.conf import get_config
 from mcp_django.exposure.zones import knows_zones
+from mcp_django.stores.chosen import make_store
 from mcp_django.transports.layer import links_processes
 from mcp_django.transports.middleware import chosen
 
@@ -98,4 +100,16 @@ def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:
             f"This middleware runs round every call of an assistant: {', '.join(paths)}.",
             hint='To choose yourself, set "RUN_MIDDLEWARE" to a list of dotted paths.',
             id="mcp_django.I001",
+        )
+
+
+def check_store(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E011. Asks nothing of the store."""
+    try:
+        make_store()
+    except ImproperlyConfigured as error:
+        yield Error(
+            str(error),
+            hint='"STORE": "database", or "redis" with "STORE_URL": "redis://127.0.0.1:6379/1"',
+            id="mcp_django.E011",
         )

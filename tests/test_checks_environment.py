@@ -6,7 +6,12 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections
 
-from mcp_django.checks_environment import check_databases, check_middleware, check_time_zones
+from mcp_django.checks_environment import (
+    check_databases,
+    check_middleware,
+    check_store,
+    check_time_zones,
+)
 
 GOOD = {
     "transaction_mode": "IMMEDIATE",
@@ -105,3 +110,20 @@ def test_a_database_that_knows_the_zone_gives_no_message(settings, monkeypatch):
     settings.TIME_ZONE = "Europe/Paris"
 
     assert list(check_time_zones(databases=["default"])) == []
+
+
+@pytest.mark.parametrize("name", ["database", "memory", "mcp_django.stores.memory.MemoryStore"])
+def test_a_store_that_can_be_had_gives_no_message(settings, name):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": name}
+
+    assert list(check_store()) == []
+
+
+@pytest.mark.parametrize("name", ["redis", "mamory", "nowhere.Store"])
+def test_a_store_that_cannot_be_had_is_an_error_and_no_crash(settings, name):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": name}
+
+    (message,) = check_store()
+
+    assert message.id == "mcp_django.E011"
+    assert repr(name) in message.msg

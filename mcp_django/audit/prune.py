@@ -1,4 +1,4 @@
-"""Records of calls that are old enough to go."""
+"""Records of calls that are old enough to go, and what the store keeps for nobody."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from django.db import router
 
 from mcp_django.models import CallRecord
+from mcp_django.stores.chosen import get_store
 
 #: Rows in one statement: nobody who writes waits long for it.
 CHUNK = 5000
@@ -25,3 +26,11 @@ def prune_calls(*, before: datetime | None = None, user: Any = None) -> Iterator
         # A range: no database takes lists of so many everywhere.
         deleted, _ = records.filter(pk__gte=keys[0], pk__lte=keys[-1]).delete()
         yield deleted
+
+
+def prune_store() -> int:
+    """Forget idle sessions and what else nobody can ask for. Returns how many things that were.
+
+    Raises what the store raises when it is gone, ImproperlyConfigured where there is none.
+    """
+    return get_store().prune()

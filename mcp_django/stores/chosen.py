@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -31,12 +32,13 @@ def make_store() -> Store:
             "or the dotted path of a class."
         )
     try:
-        store: Store = import_string(path)()
+        make: Callable[[], Store] = import_string(path)
     except (ImportError, ValueError) as error:
+        extra = ' Run: pip install "django-mcp-orm[redis]".' if name == "redis" else ""
         raise ImproperlyConfigured(
-            f"MCP_DJANGO['STORE'] is {name!r}, which cannot be imported: {error}."
+            f"MCP_DJANGO['STORE'] is {name!r}, which cannot be imported: {error}.{extra}"
         ) from error
-    return store
+    return make()
 
 
 class Chosen:

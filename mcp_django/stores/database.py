@@ -53,6 +53,7 @@ class DatabaseStore:
         if self.dice() < PRUNE_SHARE:
             self.prune()
         self._insert(session)
+        self._last_seen.note(session.key, session.seen)
 
     @written
     def _insert(self, session: Session) -> None:

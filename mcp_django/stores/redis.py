@@ -99,6 +99,7 @@ class RedisStore:
         fields = {"said": json.dumps(said), "created": created, "seen": seen}
         flat = [part for field in fields.items() for part in field]
         self._run(scripts.ADD_SESSION, session.key, created, *flat)
+        self._last_seen.note(session.key, session.seen)
 
     def session(self, key: str) -> Session | None:
         found = self._decoded(self.client.hgetall(f"{self.prefix}session:{key}"))

@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from mcp_django.audit import prune
 from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation
+from mcp_django.stores.chosen import get_store
+from mcp_django.stores.interface import Session
 
 pytestmark = pytest.mark.django_db
 
@@ -149,3 +151,29 @@ def test_mistakes_are_told_and_delete_nothing(alice, arguments, sentence):
         run(*arguments)
 
     assert len(left()) == 1
+
+
+def test_idle_sessions_go_from_the_store_of_the_site():
+    now = timezone.now()
+    # In this order, since to add one may prune.
+    for key, minutes in (("used", 29), ("idle", 31)):
+        get_store().add_session(
+            Session(
+                key=key,
+                server="default",
+                principal="default/user:1/",
+                transport="streamable_http",
+                revision="2025-06-18",
+                created=now - timedelta(hours=1),
+                seen=now - timedelta(minutes=minutes),
+            )
+        )
+
+    out = run()
+
+    assert "Sessions, streams and questions deleted: 1." in out
+    assert [one.key for one in get_store().sessions()] == ["used"]
+
+
+def test_one_user_has_no_part_of_the_store(alice):
+    assert "Sessions" not in run("--user", "alice")

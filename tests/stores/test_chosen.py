@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.stores.chosen import get_store
+from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.memory import MemoryStore
 
 
@@ -59,3 +61,42 @@ def test_a_forked_process_has_a_store_of_its_own(choose):
         os._exit(0 if get_store() is not before else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_database_is_the_default(settings):
+    settings.MCP_DJANGO = {}
+
+    assert isinstance(get_store(), DatabaseStore)
+
+
+@pytest.mark.needs("channels_redis")
+def test_redis_needs_its_address(choose):
+    choose("redis")
+    with pytest.raises(ImproperlyConfigured, match="STORE_URL"):
+        get_store()
+
+    choose("redis", STORE_URL="redis://127.0.0.1:1/0")
+
+    assert type(get_store()).__name__ == "RedisStore"
+
+
+def test_redis_without_its_package_is_a_mistake_that_says_what_to_install(choose, monkeypatch):
+    # As where it is not installed: None makes the import fail.
+    monkeypatch.setitem(sys.modules, "redis", None)
+    monkeypatch.delitem(sys.modules, "mcp_django.stores.redis", raising=False)
+    choose("redis", STORE_URL="redis://127.0.0.1:1/0")
+
+    with pytest.raises(ImproperlyConfigured, match=r"django-mcp-orm\[redis\]"):
+        get_store()
+
+
+def test_a_mistake_of_a_store_of_the_project_is_its_own(choose):
+    choose("tests.stores.test_chosen.Faulty")
+
+    with pytest.raises(ValueError, match="no room"):
+        get_store()
+
+
+class Faulty:
+    def __init__(self):
+        raise ValueError("no room")

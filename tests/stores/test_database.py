@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from mcp_django.models import LogEvent, Subscription
+from mcp_django.models import (
+    EventLog,
+    Lease,
+    LiveStream,
+    LogEvent,
+    OpenQuestion,
+    Subscription,
+)
 from mcp_django.models import Session as SessionRow
-from mcp_django.stores.bounds import SEEN_EVERY
+from mcp_django.stores.bounds import SEEN_EVERY, digest_of
 from mcp_django.stores.contention import until_done
 from mcp_django.stores.database import DatabaseStore
-from mcp_django.stores.interface import Question
+from mcp_django.stores.interface import OpenStream, Question
 from mcp_django.stores.last_seen import LastSeen
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -162,15 +169,34 @@ def test_a_key_that_is_taken_is_an_error_that_does_not_last(store, add_session):
         add_session()
 
 
-def test_rows_say_what_they_are(store, add_session, open_log):
+def test_rows_say_what_they_are(store, clock, add_session, open_log):
     add_session()
     open_log()
     store.append("l1", [b"a"])
     store.subscribe("s1", "django://1", most=5)
+    store.ask(Question(session="s1", id="q1", owner="hub"))
+    store.show_stream(
+        OpenStream(
+            key="t1",
+            owner="hub",
+            server="default",
+            principal="p",
+            kind="listen",
+            revision="2026-07-28",
+            opened=clock(),
+        )
+    )
 
-    assert str(SessionRow.objects.get()) == "s1"
-    assert str(Subscription.objects.get()) == "django://1"
-    assert str(LogEvent.objects.get()) == "1"
+    tables = [SessionRow, Subscription, EventLog, LogEvent, LiveStream, Lease]
+    assert [str(table.objects.get()) for table in tables] == [
+        "s1",
+        "django://1",
+        "l1",
+        "1",
+        "t1",
+        "hub",
+    ]
+    assert str(OpenQuestion.objects.get()) == digest_of("q1")[:12]
 
 
 # Trying again

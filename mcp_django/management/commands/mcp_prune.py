@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from mcp_django.audit.prune import prune_calls
+from mcp_django.audit.prune import prune_calls, prune_store
 from mcp_django.conf import get_config
 from mcp_django.exposure.promises import prune_promises
 from mcp_django.management.commands.mcp_token import find_user
@@ -17,7 +17,8 @@ from mcp_django.management.commands.mcp_token import find_user
 
 class Command(BaseCommand):
     help = (
-        "Delete old records of calls, spent confirmations and answers kept for repeated calls. "
+        "Delete old records of calls, spent confirmations, answers kept for repeated calls, and "
+        "what is left of idle sessions. "
         "With --user, all records of one user's calls."
     )
 
@@ -42,3 +43,5 @@ class Command(BaseCommand):
         if found is None:
             promises = prune_promises(now)
             self.stdout.write(f"Confirmations and repeated answers deleted: {promises}.")
+            # Last: a store that is gone keeps nothing else from being done.
+            self.stdout.write(f"Sessions, streams and questions deleted: {prune_store()}.")

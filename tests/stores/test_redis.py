@@ -1,0 +1,181 @@
+"""What only the store in Redis has to care about."""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django.stores.interface import Question
+
+pytestmark = pytest.mark.needs("redis", "channels_redis")
+
+
+@pytest.fixture
+def store(redis):
+    return redis
+
+
+@pytest.fixture
+def at(settings):
+    """A store at an address."""
+
+    def make(url):
+        from mcp_django.stores.redis import RedisStore
+
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE_URL": url}
+        return RedisStore()
+
+    return make
+
+
+def seconds_left(store):
+    """By key, without the prefix; -1 where it stays for ever."""
+    keys = [key.decode() for key in store.client.scan_iter(f"{store.prefix}*")]
+    return {key.removeprefix(store.prefix): store.client.ttl(key) for key in keys}
+
+
+def fill(store, add_session, open_log):
+    add_session()
+    open_log("l1")
+    open_log("l2")
+    store.append("l1", [b"a"])
+    store.append("l2", [b"a"], is_final=True)
+    store.ask(Question(session="s1", id="q1", owner="hub"))
+    store.subscribe("s1", "django://1", most=5)
+
+
+def test_all_that_is_kept_for_a_session_expires_with_it(store, add_session, open_log):
+    fill(store, add_session, open_log)
+
+    left = seconds_left(store)
+
+    # The set of all sessions stays, and is pruned.
+    assert left.pop("sessions") == -1
+    assert left.pop("lease:hub") in range(10, 16)
+    assert {key for key, seconds in left.items() if seconds in range(290, 302)} == {
+        "log:l2",
+        "events:l2",
+    }
+    assert len(left) == 9
+    assert all(0 < seconds <= 3601 for seconds in left.values())
+
+
+def test_use_puts_the_end_off_but_for_streams_that_ended(store, clock, add_session, open_log):
+    fill(store, add_session, open_log)
+    for key in seconds_left(store):
+        store.client.expire(f"{store.prefix}{key}", 200)
+    clock.pass_by(minutes=1)
+
+    store.see("s1")
+
+    left = seconds_left(store)
+    put_off = {key for key, seconds in left.items() if seconds > 200}
+    assert put_off == {
+        "session:s1",
+        "subscriptions:s1",
+        "logs:s1",
+        "questions:s1",
+        "log:l1",
+        "events:l1",
+    }
+
+
+def test_use_that_another_process_has_written_is_not_written_again(
+    store, clock, dice, add_session
+):
+    add_session()
+    clock.pass_by(seconds=100)
+    type(store)(clock=clock, dice=dice, prefix=store.prefix).see("s1")
+    seen = clock()
+    clock.pass_by(seconds=30)
+
+    store.see("s1")
+
+    assert store.session("s1").seen == seen
+
+
+def test_pruning_clears_up_after_what_has_expired(store, add_session, open_log):
+    fill(store, add_session, open_log)
+    store.client.delete(f"{store.prefix}log:l1", f"{store.prefix}events:l1")
+    assert store.prune() == 0
+    assert store.client.lrange(f"{store.prefix}logs:s1", 0, -1) == [b"l2"]
+    store.client.delete(f"{store.prefix}session:s1")
+
+    store.prune()
+
+    assert seconds_left(store).keys() == {"lease:hub"}
+
+
+def test_a_site_without_time_zones_gets_times_without(store, clock, add_session, settings):
+    settings.USE_TZ = False
+    clock.now = datetime(2026, 1, 1)
+
+    added = add_session()
+    clock.pass_by(minutes=1)
+    store.see("s1")
+
+    assert store.session("s1") == replace(added, seen=clock())
+
+
+def test_any_zone_of_the_clock_is_right(store, clock, add_session):
+    clock.now = datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+
+    add_session()
+
+    assert store.session("s1").created == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_connection_that_redis_closed_is_made_anew(store):
+    store.renew("hub")
+    assert store.client.connection_pool.max_connections
+    own = store.client.client_id()
+
+    # From another one: this one would be told.
+    other = type(store)(prefix=store.prefix)
+    other.client.client_kill_filter(_id=own)
+    other.client.close()
+
+    store.renew("hub")
+
+
+def test_scripts_that_redis_forgot_are_sent_again(store, add_session):
+    add_session()
+    store.client.script_flush()
+
+    assert store.end_session("s1")
+
+
+def test_a_redis_that_is_gone_is_an_error_at_once(at):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        store = at(f"redis://127.0.0.1:{closed.getsockname()[1]}/0")
+        begin = time.monotonic()
+
+        with pytest.raises(Exception, match=r"(?i)refused"):
+            store.session("s1")
+
+    assert time.monotonic() - begin < 1
+
+
+def test_a_redis_that_hangs_is_an_error_after_two_seconds(at):
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        store = at(f"redis://127.0.0.1:{mute.getsockname()[1]}/0")
+        begin = time.monotonic()
+
+        with pytest.raises(Exception, match=r"(?i)timeout"):
+            store.session("s1")
+
+        store.client.close()
+    assert 1.5 < time.monotonic() - begin < 4
+
+
+@pytest.mark.parametrize(("url", "word"), [("", "STORE_URL"), ("http://127.0.0.1", "scheme")])
+def test_an_address_that_is_none_is_a_mistake_in_the_settings(at, url, word):
+    with pytest.raises(ImproperlyConfigured, match=word):
+        at(url)
