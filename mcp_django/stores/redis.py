@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -113,7 +113,7 @@ class RedisStore:
         seen = decoded_time(fields[b"seen"])
         if self.clock() - seen >= idle_limit():
             return None
-        said = json.loads(fields[b"said"])
+        said = {**json.loads(fields[b"said"]), **json.loads(fields.get(b"agreed", b"{}"))}
         if b"log_level" in fields:
             said["log_level"] = fields[b"log_level"].decode()
         said["is_initialized"] = said["is_initialized"] or b"is_initialized" in fields
@@ -123,6 +123,17 @@ class RedisStore:
         if not self._last_seen.is_within(SEEN_EVERY, key, now=self.clock()):
             seen = self._run(scripts.SEE, key)
             self._last_seen.note(key, decoded_time(seen) if seen else None)
+
+    def agree(
+        self,
+        key: str,
+        *,
+        revision: str,
+        client: Mapping[str, Any],
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        agreed = {"revision": revision, "client": client, "capabilities": capabilities}
+        self._run(scripts.SET_FIELD, key, "agreed", json.dumps(agreed))
 
     def initialized(self, key: str) -> None:
         self._run(scripts.SET_FIELD, key, "is_initialized", 1)

@@ -2,7 +2,8 @@
 
 Keys, each behind the prefix:
 
-    session:KEY        a hash: said (JSON), seen, is_initialized, log_level, standalone
+    session:KEY        a hash: said and agreed (JSON), created, seen, is_initialized, log_level,
+                       standalone
     sessions           a sorted set: the keys of sessions by the time when they were made
     subscriptions:KEY  a set of URIs, of one session
     logs:KEY           a list of the keys of its logs, oldest first
