@@ -108,8 +108,8 @@ class Connection:
     def messages(self) -> list[Any]:
         if not self.headers["content-type"].startswith("text/event-stream"):
             return [self.json]
-        lines = [frame.split(b"\n")[-1] for frame in self.frames if not frame.startswith(b":")]
-        data = [line.removeprefix(b"data: ") for line in lines]
+        lines = [frame.split(b"\n")[-1] for frame in self.frames]
+        data = [line.removeprefix(b"data: ") for line in lines if line.startswith(b"data: ")]
         return [msgspec.json.decode(one) for one in data if one.strip()]
 
     def is_whole(self) -> bool:
