@@ -27,7 +27,8 @@ from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports.calls import RunningCall
 from mcp_django.transports.endpoint import Exchange, Reply, understand
-from mcp_django.transports.serving import Outcome, Service, busy, failed
+from mcp_django.transports.refusals import busy, failed
+from mcp_django.transports.serving import Outcome, Service
 
 logger = logging.getLogger("mcp_django")
 

@@ -31,16 +31,8 @@ from mcp_django.transports.executor import lanes
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.output import Output
-from mcp_django.transports.serving import (
-    NO_INPUT,
-    Outcome,
-    PendingReply,
-    Service,
-    busy,
-    crashed,
-    gave_up,
-    too_slow,
-)
+from mcp_django.transports.refusals import busy, crashed, gave_up, too_slow
+from mcp_django.transports.serving import NO_INPUT, Outcome, PendingReply, Service
 from mcp_django.transports.sessions import cancel_topic
 from mcp_django.transports.statements import Statements
 from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +18,6 @@ from mcp_django.audit.told import told
 from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.site_throttles import site_retry_after
 from mcp_django.auth.throttles import retry_after
-from mcp_django.conf import get_config
 from mcp_django.context import CallContext, Notify, drop, stay_open
 from mcp_django.exceptions import (
     AuthenticationFailed,
@@ -33,17 +31,16 @@ from mcp_django.principal import Principal
 from mcp_django.protocol.envelope import meta_of
 from mcp_django.protocol.errors import (
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     ProtocolError,
 )
-from mcp_django.protocol.jsonrpc import encode_error, encode_result, is_id
+from mcp_django.protocol.jsonrpc import encode_error, is_id
 from mcp_django.protocol.questions import InputParams
-from mcp_django.protocol.render import render
-from mcp_django.protocol.results import Result, ToolResult
+from mcp_django.protocol.results import Result
 from mcp_django.stores.interface import Session
 from mcp_django.transports.endpoint import NO_STORE, Call, Exchange, HeaderList, Reply
 from mcp_django.transports.openings import open_listening, open_standalone
+from mcp_django.transports.refusals import refuse_exchange
 from mcp_django.transports.sessions import HEADER as SESSION_HEADER
 from mcp_django.transports.sessions import (
     as_agreed,
@@ -303,16 +300,6 @@ class Service:
         )
 
 
-def refuse_exchange(
-    exchange: Exchange, error: ProtocolError, *, headers: HeaderList = ()
-) -> Reply:
-    if len(exchange.requests) == 1 and not exchange.is_batch:
-        error.request_id = exchange.requests[0].request.id
-    id_optional = exchange.revision.features.error_id_optional
-    body = encode_error(error, id_optional=id_optional)
-    return Reply(status=error.status, parts=(body,), headers=(*NO_STORE, *headers))
-
-
 def reply_of(answered: Answer) -> Reply:
     if answered.asks is not None:
         return Reply(asks=answered.asks)
@@ -368,45 +355,3 @@ def run_async(awaitable: Awaitable[Any], cancelled: Event) -> Any:
         return task.result()
 
     return async_to_sync(run)()
-
-
-def busy(exchange: Exchange) -> Reply:
-    error = ProtocolError(INTERNAL_ERROR, "The server is busy. Try again later.", status=503)
-    return refuse_exchange(exchange, error, headers=(("Retry-After", "1"),))
-
-
-def failed(exchange: Exchange, correlation_id: str) -> Reply:
-    error = ProtocolError(INTERNAL_ERROR, "Internal error", {"id": correlation_id}, status=500)
-    return refuse_exchange(exchange, error)
-
-
-def crashed(exchange: Exchange) -> Reply:
-    """Inside an `except`: we have a bug. The log gets all of it, the peer a number."""
-    correlation_id = secrets.token_hex(8)
-    logger.exception("A request failed [%s]", correlation_id)
-    return failed(exchange, correlation_id)
-
-
-def too_slow(exchange: Exchange) -> Reply:
-    """The answer of a call that ran out of time: a tool failed, another method has an error."""
-    seconds = f"{get_config().tool_timeout:g}"
-    return gave_up(
-        exchange,
-        f"The tool was not done within {seconds} seconds. What it began may still take effect. "
-        "Ask for less.",
-        otherwise=f"Not done within {seconds} seconds.",
-        code=INTERNAL_ERROR,
-    )
-
-
-def gave_up(
-    exchange: Exchange, sentence: str, *, otherwise: str = "", code: int = INVALID_PARAMS
-) -> Reply:
-    """The answer of a call that the transport ended: a tool failed, any other has an error."""
-    call = None if exchange.is_batch else next(iter(exchange.requests), None)
-    if call is None or call.request.method != "tools/call":
-        error = ProtocolError(code, otherwise or sentence)
-        return refuse_exchange(exchange, error)
-    result = ToolResult.error(sentence)
-    wire = render(result, call.envelope.revision, server_info(streams=True))
-    return Reply(parts=(encode_result(call.request.id, wire),), headers=NO_STORE)

@@ -36,9 +36,10 @@ from mcp_django.transports.event_streams import AlreadyOpen, EventStream
 from mcp_django.transports.hub import TooManyStreams
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.openings import RESUMED
+from mcp_django.transports.refusals import busy, crashed
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.resumed_streams import ResumedStream
-from mcp_django.transports.serving import Service, busy, crashed, own_copy
+from mcp_django.transports.serving import Service, own_copy
 from mcp_django.transports.streams import Receive, ResponseStream, Send
 from mcp_django.transports.subscribers import Renew
 
