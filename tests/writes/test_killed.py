@@ -1,0 +1,151 @@
+"""A process that is killed in the middle of a write leaves nothing of it, and nothing in the way.
+
+The process is killed by its id at a point that a receiver of a signal marks, so that it can
+neither clean up nor say goodbye.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+
+from mcp_django.models import IdempotentAnswer, SpentConfirmation
+from tests.clients import CheckedClient
+from tests.workshop.models import Part, Tag, Thing
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CREATION = {
+    "model": "workshop.thing",
+    "values": {"title": "new"},
+    "inlines": {"parts": [{"name": "a"}, {"name": "b"}]},
+    "idempotency_key": "k1",
+}
+
+
+@pytest.fixture
+def client(boss):
+    """Has the token that the other process has."""
+    return CheckedClient(token=CheckedClient(user=boss).token)
+
+
+@pytest.fixture
+def kill(client):
+    """Let another process call, and kill it at the first, second, ... time of a signal."""
+
+    def kill(point, name, **arguments):
+        database = str(connection.settings_dict["NAME"])
+        given = [database, client.token, point, name, json.dumps(arguments)]
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.writes.killed_process", *given],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert process.stdout.readline() == "here\n"
+            finally:
+                process.kill()
+        assert process.returncode == -9
+
+    return kill
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "post_save mcp_django.idempotentanswer 1",
+        "post_save workshop.thing 1",
+        "post_save workshop.part 1",
+        "post_save workshop.part 2",
+        "post_save admin.logentry 1",
+        "post_save mcp_django.idempotentanswer 2",
+    ],
+)
+def test_a_creation_that_was_killed_left_nothing_and_may_be_sent_again(client, kill, point):
+    kill(point, "create_record", **CREATION)
+
+    left = [model.objects.count() for model in (Thing, Part, LogEntry, IdempotentAnswer)]
+    again = client.call_tool("create_record", **CREATION)
+    repeated = client.call_tool("create_record", **CREATION)
+
+    assert left == [0, 0, 0, 0]
+    assert not again.is_error, again.text
+    assert repeated.structured == again.structured
+    assert [model.objects.count() for model in (Thing, Part, LogEntry)] == [1, 2, 1]
+
+
+def test_a_key_of_a_call_that_was_killed_is_free_for_another_call(client, kill):
+    kill("post_save workshop.thing 1", "create_record", **CREATION)
+
+    other = client.call_tool(
+        "create_record", model="workshop.tag", values={"name": "x"}, idempotency_key="k1"
+    )
+
+    assert not other.is_error, other.text
+    assert Tag.objects.get().name == "x"
+    assert not Thing.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "post_save workshop.thing 1",
+        "m2m_changed workshop.thing_tags 1",
+        "post_save workshop.part 1",
+        "post_save admin.logentry 1",
+    ],
+)
+def test_a_change_that_was_killed_changed_nothing(client, kill, thing, snapshot, point):
+    before = snapshot(thing)
+    version = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+    first, second, _ = thing.parts.order_by("pk")
+    change = {
+        "model": "workshop.thing",
+        "pk": thing.pk,
+        "values": {"title": "other", "tags": []},
+        "inlines": {"parts": [{"pk": first.pk, "quantity": 9}, {"pk": second.pk, "delete": True}]},
+        "version": version["_version"],
+    }
+
+    kill(point, "update_record", **change)
+    after = snapshot(thing)
+    done = client.call_tool("update_record", **change)
+
+    assert after == before
+    # Nobody holds a lock, and the version that was read is still the newest.
+    assert not done.is_error, done.text
+    assert LogEntry.objects.count() == 1
+    assert not Part.objects.filter(pk=second.pk).exists()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "post_save mcp_django.spentconfirmation 1",
+        "post_save admin.logentry 1",
+        "post_delete workshop.part 2",
+        "post_delete workshop.thing 1",
+    ],
+)
+def test_a_deletion_that_was_killed_deleted_nothing(client, kill, thing, snapshot, point):
+    before = snapshot(thing)
+    deletion = {"model": "workshop.thing", "pk": thing.pk}
+    token = client.call_tool("delete_record", **deletion).structured["confirmation"]
+
+    kill(point, "delete_record", **deletion, confirmation=token)
+    after = snapshot(thing)
+    spent = SpentConfirmation.objects.count()
+    logged = LogEntry.objects.count()
+    done = client.call_tool("delete_record", **deletion, confirmation=token)
+
+    assert after == before
+    assert (spent, logged) == (0, 0)
+    # What a person has agreed to once is done once.
+    assert done.structured["deleted"]["workshop.thing"] == 1
+    assert client.call_tool("delete_record", **deletion, confirmation=token).is_error
