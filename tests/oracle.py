@@ -6,7 +6,7 @@ know. MEMBERS says which members each revision's schema has, so that one too man
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -109,7 +109,32 @@ MEMBERS: dict[str, dict[Revision, set[str]]] = {
     "array to fill in": {
         V2511: {"type", "title", "description", "items", "minItems", "maxItems", "default"},
     },
-    "progress": {V24: {"progressToken", "progress", "total"}, V2503: {"message"}},
+    "notifications/progress": {V24: {"progressToken", "progress", "total"}, V2503: {"message"}},
+    "notifications/message": {V24: {"level", "logger", "data"}},
+    "notifications/cancelled": {V24: {"requestId", "reason"}},
+    "notifications/resources/updated": {V24: {"uri"}},
+    "notifications/resources/list_changed": {},
+    "notifications/tools/list_changed": {},
+    "notifications/prompts/list_changed": {},
+    "notifications/subscriptions/acknowledged": {V26: {"notifications"}},
+    "subscription filter": {
+        V26: {"toolsListChanged", "promptsListChanged", "resourcesListChanged"}
+        | {"resourceSubscriptions"},
+    },
+    "roots/list": {V24: set()},
+    "sampling/createMessage": {
+        V24: {"messages", "modelPreferences", "systemPrompt", "includeContext", "temperature"}
+        | {"maxTokens", "stopSequences", "metadata"},
+        V2511: {"tools", "toolChoice"},
+    },
+}
+#: In the modern era these travel on the stream of a subscription only, and name it.
+SUBSCRIBED = {
+    "notifications/subscriptions/acknowledged",
+    "notifications/resources/updated",
+    "notifications/resources/list_changed",
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
 }
 #: Codes that one era must not send.
 LEGACY_CODES = {-32002, -32042}
@@ -120,13 +145,11 @@ def assert_valid_message(
     revision: Revision, method: str, message: bytes | Mapping[str, Any]
 ) -> None:
     """A server's message to a peer of this revision: the answer to a request of `method`, or a
-    notification of `method`. Raises AssertionError, or pydantic's ValidationError."""
+    notification or a request of `method`. Raises AssertionError, or pydantic's ValidationError."""
     wire = msgspec.json.decode(message) if isinstance(message, bytes) else message
     assert wire["jsonrpc"] == "2.0"
     if "method" in wire and "id" in wire:
-        methods.SERVER_REQUESTS[method, revision.value].model_validate(dict(wire))
-        if method == "elicitation/create":
-            assert_valid_elicitation(revision, wire["params"])
+        assert_valid_request(revision, method, wire)
     elif "method" in wire:
         assert_valid_notification(revision, method, wire)
     elif "error" in wire:
@@ -214,15 +237,36 @@ def assert_valid_error(revision: Revision, wire: Mapping[str, Any]) -> None:
 
 
 def assert_valid_notification(revision: Revision, method: str, wire: Mapping[str, Any]) -> None:
+    assert wire.keys() == {"jsonrpc", "method", "params"}
     assert wire["method"] == method
-    assert "id" not in wire
-    methods.SERVER_NOTIFICATIONS[method, revision.value].model_validate(dict(wire))
-    if method == "notifications/progress":
-        assert_members("progress", revision, wire["params"])
+    model = methods.SERVER_NOTIFICATIONS.get((method, revision.value))
+    assert model, f"{revision.value} knows no {method}"
+    model.model_validate(dict(wire))
+    params = dict(wire["params"])
+    meta = params.pop("_meta", {})
+    assert_members(method, revision, params)
+    assert_members("subscription filter", V26, params.get("notifications", {}))
+    if revision.era is Era.MODERN and method in SUBSCRIBED:
+        assert type(meta.get(f"{PREFIX}subscriptionId")) in (int, str)
+    else:
+        assert f"{PREFIX}subscriptionId" not in meta
 
 
-def assert_members(kind: str, revision: Revision, part: Mapping[str, Any]) -> None:
-    surplus = part.keys() - members(kind, revision)
+def assert_valid_request(revision: Revision, method: str, wire: Mapping[str, Any]) -> None:
+    assert wire.keys() == {"jsonrpc", "id", "method", "params"}
+    assert wire["method"] == method
+    assert type(wire["id"]) in (int, str)
+    model = methods.SERVER_REQUESTS.get((method, revision.value))
+    assert model, f"{revision.value} knows no {method} of a server"
+    model.model_validate(dict(wire))
+    if method == "elicitation/create":
+        assert_valid_elicitation(revision, wire["params"])
+    else:
+        assert_members(method, revision, wire["params"].keys() - {"_meta"})
+
+
+def assert_members(kind: str, revision: Revision, part: Iterable[str]) -> None:
+    surplus = set(part) - members(kind, revision)
     assert not surplus, f"{revision.value} knows no {sorted(surplus)} in {kind}"
 
 

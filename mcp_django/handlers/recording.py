@@ -101,8 +101,7 @@ class Recording:
             if outcome in USELESS:
                 count_failure(self.context, self.request)
             method = METHODS.get(self.request.method)
-            # Who says hello learns nothing about anybody, and some clients say it all the time.
-            if method is None or not method.is_constant or outcome is not Outcome.DONE:
+            if method is None or method.is_recorded or outcome is not Outcome.DONE:
                 self._keep(outcome, size, correlation_id)
         except Exception:
             logger.exception("A call could not be recorded.")

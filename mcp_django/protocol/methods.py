@@ -89,13 +89,15 @@ class Method:
     needs_streams: bool = False
     #: The answer is the same for every caller and needs neither thread nor database.
     is_constant: bool = False
+    #: False: who asks learns nothing about anybody, and some clients ask all the time.
+    is_recorded: bool = True
 
 
 #: What is not here does not exist, whatever a revision has. Capabilities follow from it.
 METHODS: dict[str, Method] = {
-    "initialize": Method(eras=LEGACY),
-    "ping": Method(eras=LEGACY, is_constant=True),
-    "server/discover": Method(eras=MODERN, is_constant=True),
+    "initialize": Method(eras=LEGACY, is_recorded=False),
+    "ping": Method(eras=LEGACY, is_constant=True, is_recorded=False),
+    "server/discover": Method(eras=MODERN, is_constant=True, is_recorded=False),
     "tools/list": Method(params=ListParams),
     "tools/call": Method(params=CallToolParams, name_param="name"),
     "resources/list": Method(params=ListParams),

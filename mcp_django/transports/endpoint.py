@@ -241,7 +241,7 @@ def check_transport(
         raise unsupported(headers.get(names.REVISION), None)
     if verb not in verbs:
         raise ProtocolError(
-            INVALID_REQUEST, f"Only {' and '.join(verbs)} is served here.", status=405
+            INVALID_REQUEST, f"The verbs of this address: {', '.join(verbs)}.", status=405
         )
     if verb == "GET" and not accepts(headers.joined("accept"), EVENT_STREAM):
         raise ProtocolError(INVALID_REQUEST, f"Accept must allow {EVENT_STREAM}.", status=406)

@@ -21,7 +21,8 @@ def test_the_handshake_tells_who_the_server_is_and_what_it_can(client, revision)
 
     assert hello["protocolVersion"] == revision.value
     assert hello["serverInfo"] == {"name": "Test shop", "version": "1.2.3"}
-    assert hello["capabilities"].keys() - {"completions"} == {"tools", "resources", "prompts"}
+    announced = {"tools", "resources", "prompts", "logging"}
+    assert hello["capabilities"].keys() - {"completions"} == announced
 
 
 @requirement("lifecycle:version-offered")

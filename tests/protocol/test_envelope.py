@@ -361,7 +361,6 @@ def test_an_unsupported_version_is_answered_with_those_that_are(version):
         "logging/setLevel",
         "resources/subscribe",
         "resources/unsubscribe",
-        "subscriptions/listen",
         "",
     ],
 )
@@ -373,11 +372,16 @@ def test_what_this_server_does_not_serve_in_the_modern_era_is_not_found(method):
 
 @requirement("logging:unknown-level")
 @pytest.mark.parametrize("level", LOG_LEVELS)
-def test_each_of_the_eight_log_levels_is_known(level):
+def test_each_of_the_eight_log_levels_is_known_and_kept_for_the_call(level):
     meta = envelope(logLevel=level)
 
-    assert open_envelope(modern_headers(), request(meta=meta)).revision.value == MODERN
+    assert open_envelope(modern_headers(), request(meta=meta)).log_level == level
     assert len(set(LOG_LEVELS)) == 8
+
+
+def test_who_names_no_log_level_wants_no_log_messages():
+    assert open_envelope(modern_headers(), request(meta=META)).log_level is None
+    assert open_envelope(headers(), request()).log_level is None
 
 
 @requirement("logging:unknown-level")

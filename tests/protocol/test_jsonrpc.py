@@ -20,6 +20,7 @@ from mcp_django.protocol.jsonrpc import (
     decode_json,
     encode_error,
     encode_notification,
+    encode_request,
     encode_result,
     join_batch,
     requests_of,
@@ -27,6 +28,7 @@ from mcp_django.protocol.jsonrpc import (
 from tests.spec import requirement
 
 FOUR_MIB = 4 * 1024 * 1024
+FAILED = {"code": 1, "message": "x"}
 
 scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text()
 json_values = st.recursive(
@@ -338,16 +340,18 @@ def test_a_message_without_an_id_is_a_notification():
 
 
 @pytest.mark.parametrize(
-    ("members", "request_id"),
+    ("members", "response"),
     [
-        ('"id": 7, "result": {}', 7),
-        ('"id": "a", "error": {"code": 1, "message": "x"}', "a"),
-        ('"id": null, "error": {"code": 1, "message": "x"}', None),
-        ('"error": {"code": 1, "message": "x"}', None),
+        ('"id": 7, "result": {}', Response(7, {})),
+        ('"id": 7, "result": {"a": [1]}', Response(7, {"a": [1]})),
+        ('"id": 7, "result": null', Response(7)),
+        ('"id": "a", "error": {"code": 1, "message": "x"}', Response("a", error=FAILED)),
+        ('"id": null, "error": {"code": 1, "message": "x"}', Response(None, error=FAILED)),
+        ('"error": {"code": 1, "message": "x"}', Response(None, error=FAILED)),
     ],
 )
-def test_a_result_or_an_error_is_a_response(members, request_id):
-    assert decode(f'{{"jsonrpc": "2.0", {members}}}'.encode()) == Response(request_id)
+def test_a_result_or_an_error_is_a_response_that_carries_it(members, response):
+    assert decode(f'{{"jsonrpc": "2.0", {members}}}'.encode()) == response
 
 
 @pytest.mark.parametrize(
@@ -460,6 +464,14 @@ def test_a_notification_has_no_id():
         "method": "n",
         "params": {"a": 1},
     }
+
+
+@given(ids, st.dictionaries(st.text(), scalars.filter(lambda one: type(one) is not int)))
+def test_a_request_of_ours_is_read_as_one_and_is_one_line(request_id, params):
+    body = encode_request(request_id, "roots/list", params)
+
+    assert decode(body) == Request(request_id, "roots/list", params)
+    assert not set(b"\r\n") & set(body)
 
 
 @settings(max_examples=20)

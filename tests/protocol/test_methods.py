@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 from mcp_types.methods import CLIENT_REQUESTS
 
 from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
-from mcp_django.protocol.methods import METHODS, NAME_PARAMS, parse_params, served
+from mcp_django.protocol.methods import (
+    LOG_LEVELS,
+    METHODS,
+    NAME_PARAMS,
+    Wishes,
+    parse_params,
+    served,
+)
 from mcp_django.protocol.revisions import Era, Revision
 from tests.spec import requirement
 
@@ -20,18 +27,31 @@ BOTH = {
     "prompts/get",
     "completion/complete",
 }
+#: What needs a stream, or a session that has one.
+STREAMED = {
+    Era.LEGACY: {"resources/subscribe", "resources/unsubscribe", "logging/setLevel"},
+    Era.MODERN: {"subscriptions/listen"},
+}
 SERVED = {Era.LEGACY: BOTH | {"initialize", "ping"}, Era.MODERN: BOTH | {"server/discover"}}
 NAMES = {name for name, _ in CLIENT_REQUESTS} | {"", "rpc.discover", "tools/List", "tools/list "}
 
 
+def wishing(**wishes):
+    """The params of a subscription."""
+    return {"notifications": wishes}
+
+
 @requirement("jsonrpc:unknown-method", "envelope:method-not-found", "envelope:removed-methods")
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_a_method_is_served_in_its_eras_only(revision, name):
-    if name in SERVED[revision.era]:
-        assert served(name, revision) is METHODS[name]
+@pytest.mark.parametrize("streams", [True, False], ids=["streams", "no streams"])
+def test_a_method_is_served_in_its_eras_and_where_there_is_what_it_needs(revision, name, streams):
+    expected = SERVED[revision.era] | (STREAMED[revision.era] if streams else set())
+
+    if name in expected:
+        assert served(name, revision, streams=streams) is METHODS[name]
     else:
         with pytest.raises(ProtocolError) as caught:
-            served(name, revision)
+            served(name, revision, streams=streams)
         # An unknown method is 404 since 2026-07-28; before, errors ride on 200.
         status = 404 if revision.era is Era.MODERN else 200
         assert (caught.value.code, caught.value.status) == (METHOD_NOT_FOUND, status)
@@ -75,6 +95,21 @@ def test_the_header_name_repeats_one_member_of_some_methods():
         ("tools/list", {"cursor": 1}, "cursor"),
         ("resources/list", {"cursor": {}}, "cursor"),
         ("resources/templates/list", {"cursor": False}, "cursor"),
+        ("resources/subscribe", {}, "uri"),
+        ("resources/subscribe", {"uri": None}, "uri"),
+        ("resources/unsubscribe", {"uri": 1}, "uri"),
+        ("logging/setLevel", {}, "level"),
+        ("logging/setLevel", {"level": "trace"}, "level"),
+        ("logging/setLevel", {"level": "INFO"}, "level"),
+        ("logging/setLevel", {"level": None}, "level"),
+        ("subscriptions/listen", {}, "notifications"),
+        ("subscriptions/listen", {"notifications": None}, "notifications"),
+        ("subscriptions/listen", {"notifications": ["toolsListChanged"]}, "notifications"),
+        ("subscriptions/listen", wishing(toolsListChanged=1), "toolsListChanged"),
+        ("subscriptions/listen", wishing(promptsListChanged="true"), "promptsListChanged"),
+        ("subscriptions/listen", wishing(resourcesListChanged=None), "resourcesListChanged"),
+        ("subscriptions/listen", wishing(resourceSubscriptions="a"), "resourceSubscriptions"),
+        ("subscriptions/listen", wishing(resourceSubscriptions=[1]), "resourceSubscriptions"),
     ],
 )
 def test_params_of_another_shape_are_refused_and_the_member_is_named(method, params, member):
@@ -97,10 +132,42 @@ def test_a_tool_call_has_a_name_and_maybe_arguments(arguments):
     assert (params.name, params.arguments) == ("a", arguments)
 
 
+@requirement("logging:levels")
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_each_of_the_eight_levels_can_be_set(level):
+    assert parse_params("logging/setLevel", {"level": level}).level == level
+    assert len(set(LOG_LEVELS)) == 8
+
+
+def test_a_subscription_wishes_for_what_it_names_and_for_nothing_else():
+    some = parse_params("subscriptions/listen", wishing(toolsListChanged=True, unknown=7))
+    none = parse_params("subscriptions/listen", wishing())
+
+    assert some.notifications == Wishes(toolsListChanged=True)
+    assert none.notifications == Wishes(resourceSubscriptions=[])
+
+
+def test_a_subscription_may_wish_for_many_resources():
+    params = wishing(resourceSubscriptions=["a", "b"])
+
+    wishes = parse_params("subscriptions/listen", params).notifications
+
+    assert wishes.resourceSubscriptions == ["a", "b"]
+
+
+def test_the_wishes_of_one_subscription_are_not_those_of_the_next():
+    first = parse_params("subscriptions/listen", wishing()).notifications
+    first.resourceSubscriptions.append("a")
+
+    second = parse_params("subscriptions/listen", wishing()).notifications
+
+    assert second.resourceSubscriptions == []
+
+
 @given(
     st.sampled_from(sorted(METHODS)),
     st.dictionaries(
-        st.sampled_from(["name", "uri", "cursor", "arguments", "_meta"]),
+        st.sampled_from(["name", "uri", "cursor", "arguments", "level", "notifications"]),
         st.none() | st.integers() | st.text() | st.dictionaries(st.text(), st.integers()),
     ),
 )

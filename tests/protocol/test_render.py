@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from mcp_django.protocol.content import Annotations, ResourceContents, ResourceLink, TextContent
+from mcp_django.protocol.envelope import META
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.jsonrpc import encode_error, encode_result
 from mcp_django.protocol.notifications import Notification, progress
@@ -21,6 +22,7 @@ from mcp_django.protocol.results import (
     DiscoverResult,
     EmptyResult,
     InitializeResult,
+    ListenResult,
     ListResult,
     ReadResult,
     Resource,
@@ -29,6 +31,7 @@ from mcp_django.protocol.results import (
     ToolAnnotations,
     ToolDefinition,
     ToolResult,
+    Wishes,
 )
 from mcp_django.protocol.revisions import Era, Revision
 from tests.oracle import assert_valid_message, assert_valid_result
@@ -37,6 +40,13 @@ from tests.spec import requirement
 V24, V2503, V2506, V2511, V26 = Revision
 SERVER = ServerInfo(name="Shop", version="2.3", instructions="Ask for orders.")
 SERVER_INFO = {"name": "Shop", "version": "2.3"}
+#: What is announced where answers may stream.
+STREAMING = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+}
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}}
 HINTS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 ANNOTATIONS = Annotations(audience=["user"], priority=0.5, last_modified="2026-01-01T00:00:00Z")
@@ -363,7 +373,7 @@ def test_the_handshake_tells_the_agreed_revision_the_server_and_what_is_served(o
     assert found == {
         "protocolVersion": one.value,
         "serverInfo": SERVER_INFO,
-        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, **completions},
+        "capabilities": {**STREAMING, **completions},
         "instructions": "Ask for orders.",
     }
 
@@ -373,7 +383,7 @@ def test_discovery_names_the_modern_revisions_and_has_the_server_in_meta_only():
     found = wire(DiscoverResult(), V26)
 
     assert found["supportedVersions"] == ["2026-07-28"]
-    assert found["capabilities"].keys() == {"tools", "resources", "prompts", "completions"}
+    assert found["capabilities"] == {**STREAMING, "completions": {}}
     assert found["instructions"] == "Ask for orders."
     assert "serverInfo" not in found
     assert "protocolVersion" not in found
@@ -386,8 +396,36 @@ def test_a_server_without_instructions_or_streams_says_so(result, revision):
     found = wire(result, revision, ServerInfo(name="a", version="1", streams=False))
 
     assert "instructions" not in found
-    assert found["capabilities"]["experimental"] == {"jsonOnly": {}}
-    assert "logging" not in found["capabilities"]
+    capabilities = found["capabilities"]
+    capabilities.pop("completions", None)
+    assert capabilities == {
+        "tools": {},
+        "resources": {},
+        "prompts": {},
+        "experimental": {"jsonOnly": {}},
+    }
+
+
+@requirement("subscriptions:id")
+@pytest.mark.parametrize("subscription", [7, "7"], ids=repr)
+def test_the_end_of_a_subscription_names_it_beside_the_server(subscription):
+    result = ListenResult(wishes=Wishes(), honoured={}, subscription=subscription)
+
+    found = wire(result, V26)
+
+    assert_valid_result(V26, "subscriptions/listen", found)
+    assert found == {
+        "resultType": "complete",
+        "_meta": {f"{META}serverInfo": SERVER_INFO, f"{META}subscriptionId": subscription},
+    }
+
+
+@requirement("logging:levels")
+@pytest.mark.parametrize("streams", [True, False])
+def test_log_messages_are_announced_where_something_can_carry_them(streams, revision):
+    server = ServerInfo(name="a", version="1", streams=streams)
+
+    assert ("logging" in server.capabilities(revision.features)) is streams
 
 
 @requirement("lifecycle:completions-capability")

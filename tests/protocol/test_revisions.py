@@ -25,6 +25,7 @@ SINCE = {
     "audio": "2025-03-26",
     "progress_message": "2025-03-26",
     "completions_capability": "2025-03-26",
+    "elicitation": "2025-06-18",
     "titles": "2025-06-18",
     "structured_content": "2025-06-18",
     "resource_links": "2025-06-18",
@@ -34,6 +35,7 @@ SINCE = {
     "argument_errors_in_band": "2025-11-25",
     "error_id_optional": "2025-11-25",
     "rich_elicitation": "2025-11-25",
+    "url_elicitation": "2025-11-25",
     "any_structured_content": "2026-07-28",
     "result_type": "2026-07-28",
     "input_required": "2026-07-28",
@@ -66,8 +68,16 @@ def test_one_revision_only_has_batches():
     assert [one.value for one in Revision if one.features.batches] == ["2025-03-26"]
 
 
+@requirement("resumption:priming-event")
+def test_one_revision_only_takes_an_event_without_a_message():
+    """Before, clients choke on it; behind, no stream can be resumed."""
+    assert [one.value for one in Revision if one.features.priming_events] == ["2025-11-25"]
+
+
 def test_every_feature_has_a_test():
-    assert {field.name for field in fields(Features)} == {*SINCE, "batches", "era"}
+    known = {*SINCE, "batches", "priming_events", "era"}
+
+    assert {field.name for field in fields(Features)} == known
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -22,4 +22,6 @@ MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "MAX_BODY": 20_000,
     "TOOL_TIMEOUT": 0.5,
+    # The database has no tables.
+    "STORE": "memory",
 }

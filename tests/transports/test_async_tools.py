@@ -264,7 +264,10 @@ async def test_an_async_tool_does_not_begin_when_its_client_left_in_the_same_mom
     async def never():
         raise AssertionError("It never runs.")
 
-    call = RunningCall(Exchange())
+    def again(call, sent_input):
+        raise AssertionError("Nothing runs again.")
+
+    call = RunningCall(Exchange(), prepare=again)
     hop = asyncio.get_running_loop().create_future()
     hop.set_result(PendingReply(awaitable=never(), settle=lambda returned: None, give_up=bool))
     call.cancelled.set()

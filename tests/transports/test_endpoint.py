@@ -216,13 +216,17 @@ ROWS = [
     # 2: verb
     *(
         Row(f"{verb} {version}", 405, -32600, ident, verb=verb, headers=head)
-        for verb in ("GET", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH", "post")
+        for verb in ("OPTIONS", "HEAD", "PUT", "PATCH", "post", "get")
         for version, head, ident in [
             ("absent", {}, NULL),
             ("legacy", old(LEGACY), NULL),
             ("newest legacy", old("2025-11-25"), ABSENT),
             ("modern", old(MODERN), ABSENT),
         ]
+    ),
+    *(
+        Row(f"{verb} modern", 405, -32600, ABSENT, verb=verb, headers=old(MODERN))
+        for verb in ("GET", "DELETE")
     ),
     *(
         Row(
@@ -496,7 +500,6 @@ ROWS = [
             "logging/setLevel",
             "resources/subscribe",
             "resources/unsubscribe",
-            "subscriptions/listen",
             "tools/List",
         )
     ),
@@ -518,6 +521,10 @@ ROWS = [
         body=with_meta(changed={PREFIX + "logLevel": "trace"}),
     ),
 ]
+
+
+def version_of(row):
+    return row.headers.get("mcp-protocol-version")
 
 
 def understood(row):
@@ -543,7 +550,8 @@ def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(row):
     wire = json.loads(refusal.body)
     assert (refusal.status, wire["error"]["code"]) == (row.status, row.code)
     assert wire.get("id", ABSENT) == row.id
-    assert refusal.headers == ((("Allow", "POST"),) if row.status == 405 else ())
+    allowed = "POST" if version_of(row) == MODERN else "GET, POST, DELETE"
+    assert refusal.headers == ((("Allow", allowed),) if row.status == 405 else ())
     if row.requested is not None:
         assert wire["error"]["data"] == {"supported": [MODERN], "requested": row.requested}
 
@@ -556,9 +564,8 @@ def test_a_refusal_is_valid_in_the_revision_that_it_is_written_for(row):
     exchange = understood(row)
 
     assert exchange.refusal is not None
-    version = row.headers.get("mcp-protocol-version")
     # Errors of the modern ladder are modern, whatever header is missing.
-    is_modern = row.code in (-32020, -32022) or version == UNKNOWN
+    is_modern = row.code in (-32020, -32022) or version_of(row) == UNKNOWN
     revision = Revision.V2026_07_28 if is_modern else exchange.revision
     assert_valid_message(revision, "tools/list", exchange.refusal.body)
 
@@ -567,6 +574,127 @@ def test_a_version_that_nobody_serves_is_refused_in_the_newest_words():
     exchange = understand("POST", sent(old(UNKNOWN)), encoded(call()))
 
     assert exchange.revision is Revision.V2026_07_28
+
+
+# Sessions and streams
+
+
+@requirement("http:get", "http:one-path")
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+@pytest.mark.parametrize("version", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
+def test_a_legacy_client_has_verbs_for_its_stream_and_for_the_end_of_its_session(verb, version):
+    headers = old(version) | {"mcp-session-id": "abc", "content-type": None}
+
+    exchange = understand(verb, sent(headers), b"")
+
+    assert exchange.refusal is None
+    assert (exchange.verb, exchange.calls, exchange.notices) == (verb, (), ())
+    assert exchange.session_id == "abc"
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "", "text/event-stream;q=0"])
+def test_a_stream_is_refused_to_who_takes_none(accept):
+    exchange = understand("GET", sent({"accept": accept}), b"")
+
+    assert exchange.refusal is not None
+    assert (exchange.refusal.status, exchange.refusal.headers) == (406, ())
+
+
+@pytest.mark.parametrize("accept", [None, "*/*", "text/event-stream", "text/*"])
+def test_a_stream_is_for_who_takes_one(accept):
+    assert understand("GET", sent({"accept": accept}), b"").refusal is None
+
+
+@pytest.mark.parametrize("accept", [None, "text/html", "application/json"])
+def test_the_end_of_a_session_has_no_body_that_somebody_must_accept(accept):
+    assert understand("DELETE", sent({"accept": accept}), b"").refusal is None
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+def test_the_body_of_a_verb_that_has_none_is_not_looked_at(verb):
+    for body in (None, b"{", encoded(call())):
+        assert understand(verb, sent({}), body).calls == ()
+        assert understand(verb, sent({}), body).refusal is None
+
+
+def test_where_a_client_left_off_is_what_it_says():
+    headers = {"mcp-session-id": "abc", "last-event-id": "stream.7"}
+
+    assert understand("GET", sent(headers), b"").last_event_id == "stream.7"
+    assert understand("GET", sent({}), b"").last_event_id is None
+
+
+@pytest.mark.parametrize("body", [call(), [call()], {"jsonrpc": "2.0", "method": "x"}], ids=repr)
+def test_whatever_a_legacy_client_posts_belongs_to_the_session_that_it_names(body):
+    assert understand("POST", sent({"mcp-session-id": "abc"}), encoded(body)).session_id == "abc"
+    assert understand("POST", sent({}), encoded(body)).session_id is None
+
+
+@requirement("sessions:fresh")
+def test_a_handshake_belongs_to_no_session_whatever_it_names():
+    body = encoded(call("initialize"))
+
+    for version in (None, LEGACY, MODERN):
+        headers = old(version) | {"mcp-session-id": "abc"}
+        assert understand("POST", sent(headers), body).session_id is None
+
+
+@requirement("envelope:no-session")
+def test_the_modern_era_has_no_sessions_and_nothing_to_go_on_with():
+    headers = modern(mcp_session_id="abc", last_event_id="stream.7")
+    notification = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+
+    for body in (with_meta(), notification):
+        exchange = understand("POST", sent(headers), encoded(body))
+        assert (exchange.session_id, exchange.last_event_id) == (None, None)
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
+def test_two_sessions_at_once_are_refused(verb):
+    twice = sent({"mcp-session-id": "a"}, ("Mcp-Session-Id", "a"))
+
+    refusal = understand(verb, twice, encoded(call())).refusal
+
+    assert refusal is not None
+    assert refusal.status == 400
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE", "PUT"])
+@pytest.mark.parametrize("version", [None, LEGACY, MODERN])
+def test_without_streams_one_verb_is_left(verb, version):
+    headers = old(version) | {"mcp-session-id": "abc", "last-event-id": "stream.7"}
+
+    refusal = understand(verb, sent(headers), b"", streams=False).refusal
+
+    assert refusal is not None
+    assert (refusal.status, refusal.headers) == (405, (("Allow", "POST"),))
+
+
+def test_without_streams_the_headers_of_a_session_say_nothing():
+    headers = {"mcp-session-id": "abc", "last-event-id": "stream.7"}
+
+    for more in ((), (("Mcp-Session-Id", "def"),)):
+        exchange = understand("POST", sent(headers, *more), encoded(call()), streams=False)
+        assert exchange.refusal is None
+        assert (exchange.session_id, exchange.last_event_id) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": "q", "result": {"action": "accept"}},
+        {"jsonrpc": "2.0", "id": "q", "error": {"code": 1, "message": "x"}},
+    ],
+    ids=repr,
+)
+def test_what_needs_no_answer_is_kept_for_the_session(body):
+    alone = understand("POST", sent(old("2025-03-26")), encoded(body))
+    beside = understand("POST", sent(old("2025-03-26")), encoded([body, call("ping")]))
+
+    assert len(alone.notices) == 1
+    assert alone.notices == beside.notices
+    assert len(beside.calls) == 1
 
 
 # What is understood
@@ -753,7 +881,8 @@ def test_a_lost_connection_cancels_modern_calls_only():
     ("body", "is_constant"),
     [
         (call("ping"), True),
-        (call("initialize"), True),
+        # A session begins, and is kept.
+        (call("initialize"), False),
         (call("tools/list"), False),
         (call("nothing"), False),
         ([call("ping"), call("ping")], True),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 
 import msgspec
@@ -15,7 +16,7 @@ from mcp_django.transports.streamable_http import MCPApplication
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.cases import PING, REFUSED, STRANGERS, Case
+from tests.transports.cases import IN_SESSIONS, PING, REFUSED, STRANGERS, Case
 from tests.transports.wire import PATIENCE, Connection, finished, speaking
 
 LATEST = Revision.V2025_11_25
@@ -25,6 +26,15 @@ MODERN = Revision.V2026_07_28
 @pytest.fixture
 def eve(make_user):
     return CheckedClient(user=make_user("eve", is_staff=True))
+
+
+def handshake(client, **changed):
+    params = {
+        "protocolVersion": client.revision.value,
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    return client.message("initialize", params | changed)
 
 
 # One URL, all revisions
@@ -43,21 +53,54 @@ def test_every_revision_lists_and_calls_at_the_same_url(client, revision):
 @pytest.mark.parametrize(
     "revision", [one for one in Revision if one.era is Era.LEGACY], ids=lambda one: one.value
 )
-def test_the_legacy_handshake_agrees_on_the_revision_and_opens_no_session(client, revision):
+def test_the_legacy_handshake_agrees_on_the_revision_and_begins_a_session(client, revision):
     client = speaking(client, revision)
-    message = client.message(
-        "initialize",
-        {
-            "protocolVersion": revision.value,
-            "capabilities": {},
-            "clientInfo": {"name": "x", "version": "1"},
-        },
-    )
+    message = handshake(client)
 
     answer = client.post(message)
 
     client.check(message, answer)
     assert answer.messages[0]["result"]["protocolVersion"] == revision.value
+    assert re.fullmatch(r"[!-~]{43}", answer.headers["mcp-session-id"])
+
+
+@requirement("sessions:fresh")
+@pytest.mark.django_db
+def test_each_handshake_begins_a_session_of_its_own(client):
+    client = speaking(client, LATEST)
+    headers = {}
+    ids = []
+
+    for _ in range(3):
+        answer = client.post(handshake(client), headers=headers)
+        ids.append(answer.headers["mcp-session-id"])
+        headers = {"Mcp-Session-Id": ids[-1]}
+
+    assert len(set(ids)) == 3
+    for one in ids:
+        answer = client.post(client.message("ping"), headers={"Mcp-Session-Id": one})
+        assert (answer.status, answer.messages[0]["result"]) == (200, {})
+
+
+@pytest.mark.django_db
+def test_a_handshake_that_is_refused_begins_no_session(client):
+    client = speaking(client, LATEST)
+
+    answer = client.post(handshake(client, protocolVersion=None))
+
+    assert answer.messages[0]["error"]["code"] == -32602
+    assert "mcp-session-id" not in answer.headers
+
+
+@requirement("envelope:no-session")
+@pytest.mark.django_db
+def test_a_modern_request_has_no_session_whatever_its_headers_say(client):
+    message = client.message("server/discover")
+    headers = {**client.routing_headers(message), "Mcp-Session-Id": "x", "Last-Event-ID": "x"}
+
+    answer = client.post(message, headers=headers)
+
+    assert answer.status == 200
     assert "mcp-session-id" not in answer.headers
 
 
@@ -126,7 +169,7 @@ def test_what_needs_no_answer_gets_202_and_an_empty_body(client, body):
 
 @requirement("http:refusals")
 @pytest.mark.django_db
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*REFUSED, *IN_SESSIONS], ids=lambda case: case.name)
 def test_a_known_caller_is_told_what_is_wrong_with_the_request(client, configure, case: Case):
     configure(**case.settings)
 
@@ -140,7 +183,9 @@ def test_a_known_caller_is_told_what_is_wrong_with_the_request(client, configure
 @requirement("authorization:401")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "case", [case for case in REFUSED if case.name not in STRANGERS], ids=lambda case: case.name
+    "case",
+    [case for case in (*REFUSED, *IN_SESSIONS) if case.name not in STRANGERS],
+    ids=lambda case: case.name,
 )
 def test_nothing_about_the_request_is_told_before_a_credential(configure, case: Case):
     configure(**case.settings)

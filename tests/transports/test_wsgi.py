@@ -5,14 +5,20 @@ from django.contrib.messages import get_messages
 from django.contrib.sessions.models import Session
 
 import mcp_django as mcp
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Era, Revision
+from mcp_django.testing import ProtocolFailure
 from mcp_django.transports import wsgi
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.wsgi import mcp_view
-from tests.clients import WSGIClient
-from tests.transports.cases import PING, REFUSED, STRANGERS, Case
+from tests.clients import CheckedClient, WSGIClient
+from tests.transports.cases import PING, REFUSED, STRANGERS, WITHOUT_SESSIONS, Case
 
 pytestmark = pytest.mark.django_db
+HELLO = {
+    "protocolVersion": LATEST_LEGACY.value,
+    "capabilities": {},
+    "clientInfo": {"name": "x", "version": "1"},
+}
 
 
 @pytest.fixture
@@ -70,8 +76,8 @@ def test_a_batch_is_an_array(client):
     assert [message["id"] for message in answer.messages] == [1, 2]
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
-def test_refusals_are_those_of_the_asgi_endpoint(client, configure, case: Case):
+@pytest.mark.parametrize("case", [*REFUSED, *WITHOUT_SESSIONS], ids=lambda case: case.name)
+def test_refusals_are_those_of_the_asgi_endpoint_but_for_sessions(client, configure, case: Case):
     configure(**case.settings)
 
     answer = client.http(case.verb, case.body, headers=case.headers)
@@ -83,7 +89,9 @@ def test_refusals_are_those_of_the_asgi_endpoint(client, configure, case: Case):
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in REFUSED if case.name not in STRANGERS], ids=lambda case: case.name
+    "case",
+    [case for case in (*REFUSED, *WITHOUT_SESSIONS) if case.name not in STRANGERS],
+    ids=lambda case: case.name,
 )
 def test_nothing_about_the_request_is_told_before_a_credential(configure, case: Case):
     configure(**case.settings)
@@ -130,6 +138,75 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_ends_the_request_quietly
 
     assert mcp_view(request).status_code == 400
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+# No sessions and no streams
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_a_handshake_begins_no_session(client, revision):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    answer = client.post(client.message("initialize", HELLO))
+
+    assert answer.messages[0]["result"]["protocolVersion"] == LATEST_LEGACY.value
+    assert "mcp-session-id" not in answer.headers
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_the_id_of_a_session_means_nothing(client, is_real):
+    asgi = CheckedClient(token=client.token, revision=LATEST_LEGACY)
+    begun = asgi.post(asgi.message("initialize", HELLO)).headers["mcp-session-id"]
+    client = WSGIClient(token=client.token, revision=LATEST_LEGACY)
+    headers = {"Mcp-Session-Id": begun if is_real else "x"}
+
+    answer = client.post(client.message("ping"), headers=headers)
+    ended = client.http("DELETE", headers=headers)
+
+    assert (answer.status, answer.messages[0]["result"]) == (200, {})
+    assert ended.status == 405
+
+
+def test_nothing_is_announced_that_needs_a_stream(client, revision):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    hello = client.discover() if revision.era is Era.MODERN else client.initialize()
+
+    announced = hello["capabilities"]
+    assert "logging" not in announced
+    assert announced["tools"] == announced["resources"] == announced["prompts"] == {}
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "params"),
+    [
+        ("2026-07-28", "subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+        ("2025-11-25", "resources/subscribe", {"uri": "django://site"}),
+        ("2025-11-25", "resources/unsubscribe", {"uri": "django://site"}),
+        ("2025-11-25", "logging/setLevel", {"level": "info"}),
+    ],
+)
+def test_what_needs_a_stream_does_not_exist(client, revision, method, params):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    with pytest.raises(ProtocolFailure) as raised:
+        client.request(method, params)
+
+    assert raised.value.code == -32601
+    assert raised.value.status == (404 if client.revision.era is Era.MODERN else 200)
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_a_legacy_client_cannot_be_asked(client, add_tool, revision):
+    def look(ctx: mcp.Context) -> list[bool]:
+        """Say what the client can be asked for."""
+        return [ctx.can_ask, ctx.can_sample, ctx.can_list_roots]
+
+    add_tool(look, asks=True)
+    client = WSGIClient(token=client.token, revision=revision, answers={})
+    client.initialize()
+
+    assert client.call_tool("look").text == '{"result":[false,false,false]}'
 
 
 # Browsers

@@ -1,0 +1,232 @@
+"""What this server says without being asked, in the words of each revision."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mcp_django.protocol.jsonrpc import encode_request
+from mcp_django.protocol.methods import LOG_LEVELS
+from mcp_django.protocol.notifications import (
+    acknowledged,
+    cancelled,
+    list_changed,
+    log_message,
+    progress,
+    resource_updated,
+    with_subscription,
+)
+from mcp_django.protocol.render import notification
+from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, MODERN, Era, Revision
+from tests.oracle import SUBSCRIBED, assert_valid_message
+from tests.spec import requirement
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+URI = "django://objects/shop.order/1"
+FORM = {
+    "message": "Who?",
+    "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+}
+
+
+def wire(one, revision):
+    """What a peer of this revision reads, after the official models have."""
+    if revision.era is Era.MODERN and one.method in SUBSCRIBED:
+        one = with_subscription(one, 1)
+    body = notification(one, revision)
+    assert_valid_message(revision, one.method, body)
+    return json.loads(body)
+
+
+def without_meta(params):
+    return {name: value for name, value in params.items() if name != "_meta"}
+
+
+def test_an_update_names_the_resource_and_nothing_of_it(revision):
+    found = wire(resource_updated(URI), revision)
+
+    assert found["method"] == "notifications/resources/updated"
+    assert without_meta(found["params"]) == {"uri": URI}
+
+
+@pytest.mark.parametrize("name", ["tools", "prompts", "resources"])
+def test_a_change_of_a_list_names_the_list(name, revision):
+    found = wire(list_changed(name), revision)
+
+    assert found["method"] == f"notifications/{name}/list_changed"
+    assert without_meta(found["params"]) == {}
+
+
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_a_log_message_has_a_level_and_data(level, revision):
+    found = wire(log_message(level, {"rows": [1]}), revision)
+
+    assert found["method"] == "notifications/message"
+    assert found["params"] == {"level": level, "data": {"rows": [1]}}
+
+
+def test_a_log_message_may_name_its_logger(revision):
+    assert wire(log_message("info", "x", logger="shop"), revision)["params"]["logger"] == "shop"
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+@pytest.mark.parametrize("request_id", ["abc", 7])
+def test_a_request_of_ours_is_taken_back_by_its_id_and_with_a_reason(request_id, revision):
+    found = wire(cancelled(request_id, reason="Nobody waits."), revision)
+
+    assert found["params"] == {"requestId": request_id, "reason": "Nobody waits."}
+
+
+@requirement("subscriptions:acknowledged")
+@pytest.mark.parametrize(
+    "honoured",
+    [
+        {},
+        {"toolsListChanged": True},
+        {"promptsListChanged": True, "resourcesListChanged": True},
+        {"resourceSubscriptions": ()},
+        {"resourceSubscriptions": (URI,)},
+    ],
+    ids=repr,
+)
+def test_an_acknowledgment_says_what_is_honoured(honoured):
+    found = wire(acknowledged(honoured), MODERN[-1])
+
+    assert found["method"] == ACKNOWLEDGED
+    assert found["params"]["notifications"] == json.loads(json.dumps(honoured))
+
+
+@requirement("subscriptions:id")
+@pytest.mark.parametrize(
+    "one",
+    [acknowledged({}), list_changed("tools"), resource_updated(URI)],
+    ids=lambda one: one.method,
+)
+@pytest.mark.parametrize("subscription", [7, "7", "", 0], ids=repr)
+def test_a_message_of_a_subscription_names_it_in_the_type_of_the_requests_id(one, subscription):
+    body = notification(with_subscription(one, subscription), MODERN[-1])
+
+    assert_valid_message(MODERN[-1], one.method, body)
+    found = json.loads(body)
+    named = found["params"]["_meta"][SUBSCRIPTION]
+    assert (named, type(named)) == (subscription, type(subscription))
+    assert found["params"].keys() - {"_meta"} == one.params.keys()
+
+
+def test_a_message_of_a_subscription_keeps_what_else_its_meta_says():
+    one = with_subscription(with_subscription(list_changed("tools"), 1), 2)
+    one.params["_meta"]["a"] = 1
+
+    assert with_subscription(one, 3).params["_meta"] == {SUBSCRIPTION: 3, "a": 1}
+    assert one.params["_meta"] == {SUBSCRIPTION: 2, "a": 1}
+
+
+@requirement("progress:message")
+def test_only_progress_loses_its_words_where_the_revision_has_none(revision):
+    said = wire(progress("t", 1, message="half"), revision)["params"]
+    told = wire(log_message("info", {"message": "half"}), revision)["params"]
+
+    assert ("message" in said) is revision.features.progress_message
+    assert told["data"] == {"message": "half"}
+
+
+@given(st.text(), st.sampled_from(list(Revision)))
+def test_any_uri_travels_unchanged_and_on_one_line(uri, revision):
+    body = notification(resource_updated(uri), revision)
+
+    assert json.loads(body)["params"] == {"uri": uri}
+    assert not set(b"\r\n") & set(body)
+
+
+# Requests of ours
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "revisions"),
+    [
+        ("elicitation/create", FORM, [Revision.V2025_06_18, Revision.V2025_11_25]),
+        ("roots/list", {}, LEGACY),
+        (
+            "sampling/createMessage",
+            {
+                "messages": [{"role": "user", "content": {"type": "text", "text": "x"}}],
+                "maxTokens": 10,
+            },
+            LEGACY,
+        ),
+    ],
+    ids=["elicitation", "roots", "sampling"],
+)
+def test_a_request_of_ours_is_one_in_the_legacy_revisions_that_have_its_method(
+    method, params, revisions
+):
+    body = encode_request("a", method, params)
+
+    for revision in revisions:
+        assert_valid_message(revision, method, body)
+    for revision in set(Revision) - set(revisions):
+        with pytest.raises(AssertionError, match="knows no"):
+            assert_valid_message(revision, method, body)
+
+
+# The oracle itself
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "params"),
+    [
+        (LATEST_LEGACY, ACKNOWLEDGED, {"notifications": {}}),
+        (MODERN[-1], "notifications/nothing", {}),
+    ],
+)
+def test_the_oracle_knows_which_revision_has_a_notification(revision, method, params):
+    with pytest.raises(AssertionError, match="knows no"):
+        assert_valid_message(
+            revision, method, {"jsonrpc": "2.0", "method": method, "params": params}
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("notifications/resources/updated", {}),
+        ("notifications/resources/updated", {"uri": 7}),
+        ("notifications/message", {"level": "trace", "data": 1}),
+        ("notifications/message", {"level": "info"}),
+        ("notifications/progress", {"progress": 1}),
+        ("notifications/resources/updated", {"uri": URI, "content": "x"}),
+        ("notifications/tools/list_changed", {"tools": []}),
+        ("notifications/message", {"level": "info", "data": 1, "message": "x"}),
+    ],
+    ids=repr,
+)
+def test_the_oracle_refuses_a_notification_of_another_shape(method, params, revision):
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+
+    with pytest.raises((AssertionError, ValidationError)):
+        assert_valid_message(revision, method, message)
+
+
+@requirement("subscriptions:id")
+@pytest.mark.parametrize("method", sorted(SUBSCRIBED - {ACKNOWLEDGED}))
+def test_the_oracle_wants_the_subscription_named_in_the_modern_era_only(method, revision):
+    params = {"uri": URI} if "updated" in method else {}
+    bare = {"jsonrpc": "2.0", "method": method, "params": params}
+    named = {**bare, "params": {**params, "_meta": {SUBSCRIPTION: 1}}}
+    is_modern = revision.era is Era.MODERN
+
+    assert_valid_message(revision, method, named if is_modern else bare)
+    with pytest.raises(AssertionError):
+        assert_valid_message(revision, method, bare if is_modern else named)
+
+
+def test_the_oracle_wants_the_id_of_a_request_to_be_a_string_or_a_number():
+    message = {"jsonrpc": "2.0", "id": None, "method": "roots/list", "params": {}}
+
+    with pytest.raises((AssertionError, ValidationError)):
+        assert_valid_message(LATEST_LEGACY, "roots/list", message)
