@@ -17,7 +17,7 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.overrides import Exposed
 from mcp_django.exposure.paths import Hop, Path, key_parts
 from mcp_django.exposure.uris import SITE
-from mcp_django.subscriptions.events import Change
+from mcp_django.subscriptions.events import Change, Topic
 from mcp_django.subscriptions.facts import Fact, ModelClass, concrete
 from mcp_django.subscriptions.topics import collection_topic, object_topic
 
@@ -27,6 +27,8 @@ class Own:
     """An exposure that shows records of the table, of a parent's or of a child's."""
 
     exposure: ModelExposure
+    #: Of its collection.
+    topic: Topic
     #: The table whose key is that of the exposure's records. None: their keys are unknown.
     table: ModelClass | None
     #: The names of the fields that any use of it declares.
@@ -35,7 +37,7 @@ class Own:
     is_child: bool
 
     def changes(self, fact: Fact) -> Iterator[Change]:
-        model, label = self.exposure.model, self.exposure.label
+        model = self.exposure.model
         is_seen = (
             fact.is_membership or fact.fields is None or not self.used.isdisjoint(fact.fields)
         )
@@ -44,28 +46,23 @@ class Own:
                 yield Change(topic=object_topic(model, key), is_hidden=not is_seen)
         if is_seen or fact.is_whole:
             is_hidden = not is_seen
-            yield Change(
-                topic=collection_topic(label), is_whole=fact.is_whole, is_hidden=is_hidden
-            )
+            yield Change(topic=self.topic, is_whole=fact.is_whole, is_hidden=is_hidden)
         if fact.is_membership and not self.is_child:
-            yield Change(topic=SITE, model=label)
+            yield Change(topic=SITE, model=self.exposure.label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Related:
     """An exposure whose paths pass through the model: never its records one by one."""
 
-    exposure: ModelExposure
+    topic: Topic
     passed: ModelClass
     used: frozenset[str]
 
     def changes(self, fact: Fact) -> Iterator[Change]:
         if fact.may_change(self.used):
             # Who may not see the other model has no path through it.
-            yield Change(
-                topic=collection_topic(self.exposure.label),
-                model=self.passed._meta.label_lower,
-            )
+            yield Change(topic=self.topic, model=self.passed._meta.label_lower)
 
 
 class Effects:
@@ -97,6 +94,7 @@ class Effects:
                 is_child = theirs is not table and issubclass(theirs, table)
                 yield Own(
                     exposure=exposure,
+                    topic=collection_topic(exposure.label),
                     table=parent_with_its_key(theirs, table) if is_child else theirs,
                     used=used_names(declaration, exposure.model),
                     is_child=is_child,
@@ -107,7 +105,8 @@ class Effects:
             for passed in passed_by(declaration):
                 if is_kin(concrete(model), concrete(passed)):
                     used = names_passed(declaration, passed) | self._label_names(passed)
-                    yield Related(exposure=exposure, passed=passed, used=used)
+                    topic = collection_topic(exposure.label)
+                    yield Related(topic=topic, passed=passed, used=used)
 
     def _label_names(self, model: ModelClass) -> frozenset[str]:
         """The columns by which records of a model are named elsewhere."""

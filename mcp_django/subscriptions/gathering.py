@@ -11,6 +11,7 @@ from mcp_django.subscriptions.events import EVERYTHING, Change, is_control
 
 #: Seconds in which repeats of a change become one.
 GATHER = 0.25
+NEVER = float("inf")
 #: Changes that may wait. What is more becomes a few that say more.
 MOST = 1000
 
@@ -31,23 +32,30 @@ class Gathering:
         self._ready: dict[Change, None] = {}
         #: Repeats, by when they are due.
         self._later: dict[Change, float] = {}
+        #: The first of these times.
+        self._next = NEVER
         #: When a change went out, as long as that makes the next one a repeat. Oldest first.
         self._gone: dict[Change, float] = {}
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._later)
 
-    def add(self, changes: Iterable[Change]) -> None:
-        now = self.clock()
+    def add(self, changes: Iterable[Change]) -> bool:
+        """Whether something is due sooner now than it was before."""
+        now, before = self.clock(), self.due
         for change in changes:
             due = self._gone.get(change, now - self.gather) + self.gather
-            if due <= now:
+            # For what processes tell each other somebody waits.
+            if due <= now or is_control(change.topic):
                 self._ready[change] = None
             else:
                 self._later[change] = due
+                self._next = min(self._next, due)
         if len(self) > self.most:
             self._ready = dict.fromkeys(collapse([*self._ready, *self._later], most=self.most))
             self._later.clear()
+            self._next = NEVER
+        return self.due < before
 
     def take(self) -> frozenset[Change]:
         """What is due now."""
@@ -64,17 +72,19 @@ class Gathering:
             self._later.pop(change, None)
             self._gone.pop(change, None)
             self._gone[change] = now
+        self._next = min(self._later.values(), default=NEVER)
         while self._gone and now - next(iter(self._gone.values())) >= self.gather:
             del self._gone[next(iter(self._gone))]
         return frozenset(changes)
 
+    @property
+    def due(self) -> float:
+        """When something is to be taken, by the clock."""
+        return -NEVER if self._ready else self._next
+
     def wait(self) -> float | None:
         """Seconds until something is due; None: nothing waits."""
-        if self._ready:
-            return 0.0
-        if not self._later:
-            return None
-        return max(0.0, min(self._later.values()) - self.clock())
+        return None if self.due == NEVER else max(0.0, self.due - self.clock())
 
 
 def collapse(changes: Iterable[Change], *, most: int) -> set[Change]:

@@ -25,6 +25,8 @@ Factory: TypeAlias = Callable[[], Sink | None]
 
 #: Seconds that the end of a process waits for what it published.
 PATIENCE = 2.0
+#: Seconds between two batches.
+BREATH = 0.01
 
 logger = logging.getLogger("mcp_django.subscriptions")
 
@@ -47,6 +49,7 @@ class Outbox:
         self._default: Sink | None = None
         self._is_made = False
         self._thread: threading.Thread | None = None
+        self._is_asleep = False
         self._is_busy = False
         self._is_closed = False
         self._hurries = 0
@@ -85,9 +88,12 @@ class Outbox:
         if not self.is_wanted:
             return
         with self._changed:
-            self._waiting.add(changes)
+            is_sooner = self._waiting.add(changes)
             is_running = self._start()
-            self._changed.notify_all()
+            if is_sooner and self._is_asleep:
+                # Once for all that comes before it wakes.
+                self._is_asleep = False
+                self._changed.notify_all()
         if not is_running:
             self._deliver(self._take_all())
 
@@ -143,7 +149,13 @@ class Outbox:
             self._deliver(batch)
             with self._changed:
                 self._is_busy = False
-                self._changed.notify_all()
+                if self._hurries:
+                    self._changed.notify_all()
+                # So that a storm of saves is not a storm of threads that take turns.
+                self._changed.wait_for(self._is_called, BREATH)
+
+    def _is_called(self) -> bool:
+        return self._hurries > 0 or self._is_closed
 
     def _next(self) -> frozenset[Change] | None:
         """Wait for a batch. None: there will be none."""
@@ -155,7 +167,9 @@ class Outbox:
                     return batch
                 if self._is_closed:
                     return None
+                self._is_asleep = True
                 self._changed.wait(self._waiting.wait())
+                self._is_asleep = False
 
     def _take_all(self) -> frozenset[Change]:
         with self._changed:

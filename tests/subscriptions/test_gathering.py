@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.subscriptions.events import EVERYTHING, TOOLS, Change, list_changed
+from mcp_django.subscriptions.events import (
+    ANSWER,
+    EVERYTHING,
+    LOG,
+    TOOLS,
+    Change,
+    control_topic,
+    list_changed,
+)
 from mcp_django.subscriptions.gathering import Gathering, collapse
 
 ORDERS = "django://objects/shop.order"
@@ -132,3 +140,29 @@ def test_repeats_that_wait_count_too(gathering):
     gathering.add([order(10)])
 
     assert gathering.take_all() == {Change(topic=ORDERS, is_whole=True)}
+
+
+def test_what_processes_tell_each_other_never_waits_and_is_never_left_out(gathering):
+    log = Change(topic=control_topic(LOG, "a"))
+    for _ in range(3):
+        gathering.add([log])
+        assert gathering.take() == {log}
+
+    answers = {Change(topic=control_topic(ANSWER, str(number))) for number in range(11)}
+    gathering.add(answers)
+    gathering.add(Change(topic=f"shop://{number}") for number in range(11))
+
+    assert gathering.take() == {EVERYTHING, *answers}
+
+
+def test_only_what_is_due_sooner_wakes_anybody(gathering, clock):
+    assert gathering.add([order(1)])
+    assert not gathering.add([order(2)])
+    gathering.take()
+
+    assert gathering.add([order(1)])
+    assert not gathering.add([order(2)])
+    assert gathering.add([order(3)])
+    gathering.take()
+    clock.now += 1
+    assert gathering.wait() == 0
