@@ -159,7 +159,8 @@ class Describer:
         kind = next(kind for known, kind in KINDS if isinstance(field, known))
         if kind == "text" and hasattr(field, "base_field"):  # arrays of django.contrib.postgres
             kind = "array"
-        schema: Schema = getattr(self, kind)(field)
+        own: Schema | None = getattr(field, "mcp_schema", None)
+        schema: Schema = getattr(self, kind)(field) if own is None else dict(own)
         if not field.required and not self.flat:
             schema = nullable(schema)
         # `dict` would have them in any order; titles are read first.
@@ -213,10 +214,13 @@ class Describer:
         return f"Key of a {field.queryset.model._meta.verbose_name}."
 
     def choice(self, field: Any) -> Schema:
-        return self.listed(list(options(field.choices)))
+        choices = list(options(field.choices))
+        if 0 < len(choices) <= MOST_CHOICES and all(value == title for value, title in choices):
+            return {"type": "string", "enum": [value for value, _ in choices]}
+        return self.listed(choices)
 
     def choice_list(self, field: Any) -> Schema:
-        return self.several(field, self.listed(list(options(field.choices))))
+        return self.several(field, self.choice(field))
 
     def listed(self, choices: list[Choice]) -> Schema:
         if not choices:  # "oneOf" must have something in it
@@ -232,7 +236,8 @@ class Describer:
         }
 
     def several(self, field: fields.Field, item: Schema) -> Schema:
-        if self.flat and not (self.features.rich_elicitation and "oneOf" in item):
+        is_choice = "oneOf" in item or "enum" in item
+        if self.flat and not (self.features.rich_elicitation and is_choice):
             raise NotAskable("A person cannot be asked for a list in a form.")
         schema: Schema = {"type": "array"}
         if "oneOf" in item:

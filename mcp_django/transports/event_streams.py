@@ -103,13 +103,17 @@ class EventStream:
                 await until_disconnected(receive)
         except TimeoutError:
             return
+        finally:
+            self._open = None
         self.response.has_ended = True
 
     def end(self) -> None:
         """In good order: the client is told that it is over, if its revision can say that."""
         self._is_ended = True
-        if self._open is not None and not self._open.expired():
-            self._open.reschedule(self.hub.loop.time())
+        # Once: what has begun to expire cannot be rescheduled.
+        waiting, self._open = self._open, None
+        if waiting is not None:
+            waiting.reschedule(self.hub.loop.time())
 
     # Writing. One task at a time does, so that what is made meanwhile waits and collapses.
 

@@ -13,6 +13,7 @@ from django import forms
 
 import mcp_django as mcp
 from mcp_django.exposure import names
+from mcp_django.exposure.registry import registry
 
 #: The suite calls its tools longer names than a site may give, for the sake of clients.
 names.TOOL_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -200,6 +201,46 @@ def test_prompt_with_image() -> list[Any]:
 
 
 @mcp.tool(read_only=True, permission=everybody)
+def test_tool_with_logging(ctx: mcp.Context) -> str:
+    """Say three things to the log of the client."""
+    ctx.log("info", "Tool execution started")
+    time.sleep(0.05)
+    ctx.log("info", "Tool processing data")
+    time.sleep(0.05)
+    ctx.log("info", "Tool execution completed")
+    return "Logged."
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def test_reconnection(ctx: mcp.Context) -> str:
+    """Close the stream, and answer when the client is back."""
+    ctx.close_stream(retry=50)
+    time.sleep(0.2)
+    return "Reconnected."
+
+
+def passing() -> str:
+    """Here for a moment."""
+    return "Here."
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def test_trigger_tool_change() -> str:
+    """Add a tool and take it back."""
+    mcp.tool(read_only=True, permission=everybody, name="test_passing_tool")(passing)
+    registry.remove_tool("test_passing_tool")
+    return "Changed."
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def test_trigger_prompt_change() -> str:
+    """Add a prompt and take it back."""
+    mcp.prompt(permission=everybody, name="test_passing_prompt")(passing)
+    registry.remove_prompt("test_passing_prompt")
+    return "Changed."
+
+
+@mcp.tool(read_only=True, permission=everybody)
 def test_logging_tool() -> str:
     """Log nothing that a client did not ask for."""
     return "Logged nothing."
@@ -224,7 +265,68 @@ class ContextForm(forms.Form):
     context = forms.CharField()
 
 
+class AccountForm(forms.Form):
+    username = forms.CharField(help_text="User's response")
+    email = forms.EmailField(help_text="User's email address")
+
+
+class DefaultsForm(forms.Form):
+    name = forms.CharField(initial="John Doe")
+    age = forms.IntegerField(initial=30)
+    score = forms.FloatField(initial=95.5)
+    status = forms.ChoiceField(
+        choices=[(one, one) for one in ("active", "inactive", "pending")], initial="active"
+    )
+    verified = forms.BooleanField(initial=True, required=False)
+
+
+PLAIN = [(f"option{n}", f"option{n}") for n in (1, 2, 3)]
+TITLED = [(f"value{n}", title) for n, title in enumerate(("First", "Second", "Third"), 1)]
+
+
+class LegacyChoice(forms.ChoiceField):
+    """Titles as they were before 2025-11-25, which that revision still takes."""
+
+    mcp_schema = {
+        "type": "string",
+        "enum": ["opt1", "opt2", "opt3"],
+        "enumNames": ["Option One", "Option Two", "Option Three"],
+    }
+
+
+class EnumsForm(forms.Form):
+    untitledSingle = forms.ChoiceField(choices=PLAIN)
+    titledSingle = forms.ChoiceField(choices=TITLED)
+    legacyEnum = LegacyChoice(choices=[(f"opt{n}", f"Option {n}") for n in (1, 2, 3)])
+    untitledMulti = forms.MultipleChoiceField(choices=PLAIN)
+    titledMulti = forms.MultipleChoiceField(choices=TITLED)
+
+
 asking = partial(mcp.tool, read_only=True, permission=everybody, asks=True)
+
+
+@asking()
+def test_sampling(ctx: mcp.Context, prompt: str) -> str:
+    """Have the client's model write something."""
+    return f"LLM response: {ctx.sample('prompt', prompt, max_tokens=100).text}"
+
+
+@asking()
+def test_elicitation(ctx: mcp.Context, message: str) -> str:
+    """Ask for an account."""
+    return f"User response: {ctx.ask('account', AccountForm, message)}"
+
+
+@asking()
+def test_elicitation_sep1034_defaults(ctx: mcp.Context) -> str:
+    """Ask with a form that is filled in already."""
+    return f"Elicitation completed: {ctx.ask('defaults', DefaultsForm, 'Please check.')}"
+
+
+@asking()
+def test_elicitation_sep1330_enums(ctx: mcp.Context) -> str:
+    """Ask with every kind of choice."""
+    return f"Elicitation completed: {ctx.ask('enums', EnumsForm, 'Please choose.')}"
 
 
 @asking()
