@@ -10,7 +10,6 @@ from django.contrib.admin.utils import quote
 from django.db import router
 from django.http import HttpRequest
 from django.http.response import HttpResponseRedirectBase
-from django.utils.text import slugify
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
@@ -18,7 +17,7 @@ from mcp_django.exposure.admin_errors import Faults
 from mcp_django.exposure.admin_inlines import InlineForms
 from mcp_django.exposure.admin_keep import Made, Place, Posted, watch_forms
 from mcp_django.exposure.admin_log import sign_log
-from mcp_django.exposure.admin_posts import Post, open_names
+from mcp_django.exposure.admin_posts import Post, open_names, prepopulated
 from mcp_django.exposure.admin_requests import (
     Said,
     admin_request,
@@ -149,7 +148,9 @@ class RecordForm:
         post.faults.refuse_unknown(values, self.names)
         given = {name: values[name] for name in self.names if name in values}
         if self.obj is None:
-            given |= self._prepopulated(given)
+            request, _ = self._request()
+            fields = self.admin.get_prepopulated_fields(request, None)
+            given |= prepopulated(self.form, fields, given)
         repeat = self.obj is None or not self.is_ours
         post.fill_in(self.form, given, repeat=repeat)
         offered = [one.prefix for one in self.inlines if one.is_offered]
@@ -158,18 +159,6 @@ class RecordForm:
         for one in self.inlines:
             rows |= one.fill_in(post, inlines.get(one.prefix, []) if one.is_offered else [])
         return rows
-
-    def _prepopulated(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the page fills in by JavaScript while a person types."""
-        request, _ = self._request()
-        found = {}
-        for name, sources in self.admin.get_prepopulated_fields(request, None).items():
-            one = self.form.fields.get(name)
-            words = [str(given[source]) for source in sources if given.get(source) is not None]
-            if one is not None and name not in given and words:
-                text = slugify(" ".join(words), allow_unicode=getattr(one, "allow_unicode", False))
-                found[name] = text[: getattr(one, "max_length", None) or None]
-        return found
 
 
 def context_of(response: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from mcp_django.exposure.admin_errors import Faults
 from mcp_django.exposure.admin_keep import Place, own_fields
 from mcp_django.exposure.admin_parsing import shown_value
-from mcp_django.exposure.admin_posts import Post, open_names
+from mcp_django.exposure.admin_posts import Post, open_names, prepopulated
 from mcp_django.exposure.admin_values import as_shown
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.write_rights import settable
@@ -69,6 +69,8 @@ class InlineForms:
         values = row.values
         post.faults.refuse_unknown(values, self.names, path=form.prefix)
         values = {name: one for name, one in values.items() if name in self.names}
+        if is_new:
+            values |= prepopulated(form, self.shown.prepopulated_fields, values)
         repeat = is_new or not self.is_kept
         post.fill_in(form, values, repeat=repeat, skip=self.own, place=form.prefix)
         for name in self.own & form.fields.keys() - {"DELETE"}:

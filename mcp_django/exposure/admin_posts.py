@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.forms import FileField
 from django.forms.models import ModelMultipleChoiceField
+from django.utils.text import slugify
 
 from mcp_django.exposure.admin_errors import Faults
 from mcp_django.exposure.admin_keep import is_stored
@@ -65,6 +66,22 @@ def find_related(rights: Rights, one: Any, value: Any) -> Any:
         return related_keys(rights, one, value)
     except ValidationError as error:
         raise Unfit(" ".join(error.messages)) from None
+
+
+def prepopulated(
+    form: Any, fields: Mapping[str, Sequence[str]], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the page fills in by JavaScript while a person types, as it does in new forms only."""
+    found = {}
+    for name, sources in fields.items():
+        one = form.fields.get(name)
+        words = [str(given[source]) for source in sources if given.get(source) is not None]
+        # What a form has from the start is left alone there.
+        if one is None or name in given or not words or form[name].value():
+            continue
+        text = slugify(" ".join(words), allow_unicode=getattr(one, "allow_unicode", False))
+        found[name] = text[: getattr(one, "max_length", None) or None]
+    return found
 
 
 def open_names(form: Any) -> list[str]:

@@ -189,3 +189,67 @@ def test_rules_over_all_rows_see_the_rows_that_were_not_named(client, thing, mon
 
     assert "parts: More than ten in all." in refused.text
     assert not update(client, thing, {"pk": first.pk, "quantity": 8}).is_error
+
+
+# What the page fills in
+
+
+@pytest.fixture
+def prepopulate(monkeypatch):
+    def prepopulate(**fields):
+        monkeypatch.setattr(PartInline, "prepopulated_fields", fields)
+
+    return prepopulate
+
+
+def test_new_rows_have_their_prepopulated_fields_filled_in_as_on_the_page(
+    client, thing, prepopulate
+):
+    prepopulate(pin=["name"])
+
+    answer = update(client, thing, {"name": "Big Wheel Öl"}, {"name": "Nut"})
+
+    assert not answer.is_error, answer.text
+    pins = dict(thing.parts.values_list("name", "pin"))
+    # No longer than the column.
+    assert pins["Big Wheel Öl"] == "big-whee"
+    assert pins["Nut"] == "nut"
+
+
+def test_rows_of_a_new_record_have_them_as_well(client, prepopulate):
+    prepopulate(pin=["name", "quantity"])
+
+    answer = client.call_tool(
+        "create_record",
+        model="workshop.thing",
+        values={"title": "My Title"},
+        inlines={"parts": [{"name": "Nut", "quantity": 3}]},
+    )
+
+    assert not answer.is_error, answer.text
+    assert Part.objects.get().pin == "nut-3"
+    assert Thing.objects.get().slug == "my-title"
+
+
+def test_stored_rows_keep_theirs(client, thing, prepopulate):
+    prepopulate(pin=["name"])
+    first = thing.parts.earliest("pk")
+    before = rows_of(thing)
+
+    answer = update(client, thing, {"pk": first.pk, "name": "other"})
+
+    assert not answer.is_error, answer.text
+    assert rows_of(thing) == {**before, first.pk: {**before[first.pk], "name": "other"}}
+
+
+def test_what_is_sent_or_there_from_the_start_is_not_filled_in(client, thing, prepopulate):
+    # The form of a new row shows a quantity of 1.
+    prepopulate(name=["quantity"], quantity=["name"], pin=["at"])
+    thing.parts.all().delete()
+
+    answer = update(client, thing, {"name": "mine", "quantity": 4}, {"quantity": 5})
+    other = update(client, thing, {"name": "third"})
+
+    assert answer.is_error is other.is_error is False, answer.text + other.text
+    new = thing.parts.order_by("pk").values_list("name", "quantity", "pin")
+    assert list(new) == [("mine", 4, ""), ("5", 5, ""), ("third", 1, "")]
