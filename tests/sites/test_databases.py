@@ -3,13 +3,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from django.db import Error, connections
+from django.db import Error, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
+import mcp_django as mcp
 from mcp_django.auth.authenticate import cache
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_dry_runs import dry_run
 from mcp_django.models import PersonalToken
+from mcp_django.subscriptions.admission import Verdict, admit
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.databases import VENDOR
@@ -18,6 +20,8 @@ from tests.nasty.models import Order as ArchivedOrder
 from tests.nasty.models import Person, Tag, Tenant
 from tests.nasty.site import caller, count, numbers, page, record, records
 from tests.shop.models import Customer, Order
+from tests.subscriptions.conftest import heard as heard
+from tests.subscriptions.test_admission import rights_of
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
 READERS = ("left", "right")
@@ -147,3 +151,38 @@ def test_a_connection_that_is_gone_and_not_needed_does_not_matter_to_a_dry_run(m
         connections["archive"].close()
     connections["archive"].connection = None
     assert (Order.objects.count(), ArchivedOrder.objects.count()) == (5, 0)
+
+
+def test_a_change_is_announced_when_its_own_database_commits(heard):
+    mcp.register(ArchivedOrder, fields=["number"])
+    try:
+        boss = Person.objects.create(username="boss", password="x")
+        with transaction.atomic(using="archive"):
+            order = ArchivedOrder.objects.create(owner=boss, number="A1")
+            with transaction.atomic(using="default"):
+                customer = Customer.objects.create(name="Anne", country="FR")
+            assert f"django://objects/nasty.order/{order.pk}" not in heard.topics
+            mcp.touch(customer, ArchivedOrder.objects.all())
+            assert f"django://objects/shop.customer/{customer.pk}" in heard.topics
+        assert f"django://objects/nasty.order/{order.pk}" in heard.topics
+
+        with transaction.atomic(using="archive"):
+            with transaction.atomic(using="default"):
+                order.save()
+            transaction.set_rollback(True, using="archive")
+        assert "django://objects/nasty.order" not in heard.topics
+    finally:
+        mcp.unregister(ArchivedOrder)
+
+
+def test_rights_are_looked_at_where_replicas_do_not_lag(staff, many):
+    rights = rights_of(staff)
+    order = Order.objects.using("default").first()
+    seen = {alias: CaptureQueriesContext(connections[alias]) for alias in READERS}
+    rights.may_view(Order)
+
+    with seen["left"], seen["right"]:
+        verdict = admit(rights, f"django://objects/shop.order/{order.pk}")
+
+    assert verdict is Verdict.VISIBLE
+    assert not any(len(queries) for queries in seen.values())
