@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -22,10 +22,8 @@ from mcp_django.stores.bounds import (
     Clock,
     Dice,
     idle_limit,
-    too_many,
 )
 from mcp_django.stores.interface import (
-    Event,
     Log,
     OpenStream,
     Page,
@@ -33,34 +31,7 @@ from mcp_django.stores.interface import (
     Session,
     StoreFull,
 )
-
-
-@dataclass
-class KeptSession:
-    """A session with all that goes when it goes."""
-
-    session: Session
-    subscriptions: set[str] = field(default_factory=set)
-    #: In the order in which they were opened.
-    logs: dict[str, KeptLog] = field(default_factory=dict)
-    questions: dict[str, KeptQuestion] = field(default_factory=dict)
-    #: Who has the standalone stream.
-    standalone: str = ""
-
-
-@dataclass
-class KeptLog:
-    log: Log
-    last: int = 0
-    events: list[Event] = field(default_factory=list)
-    final_since: datetime | None = None
-
-
-@dataclass
-class KeptQuestion:
-    question: Question
-    asked: datetime
-    answer: bytes | None = None
+from mcp_django.stores.memory_kept import KeptLog, KeptQuestion, KeptSession
 
 
 class MemoryStore:
@@ -188,7 +159,7 @@ class MemoryStore:
             if kept is None:
                 return 0
             if kept.final_since is None:
-                self._add(kept, events, is_final=is_final)
+                kept.add(events, final_since=self.clock() if is_final else None)
             return kept.last
 
     def read(self, key: str, *, session: str, after: int) -> Page | None:
@@ -211,7 +182,7 @@ class MemoryStore:
             kept = self._log(key)
             if kept is None or kept.final_since is not None or self._holds(kept.log.owner):
                 return False
-            self._add(kept, [event], is_final=True)
+            kept.add([event], final_since=self.clock())
             return True
 
     def renew(self, owner: str) -> None:
@@ -318,14 +289,6 @@ class MemoryStore:
 
     def _is_spare(self, kept: KeptLog) -> bool:
         return kept.final_since is not None or not self._holds(kept.log.owner)
-
-    def _add(self, kept: KeptLog, events: Sequence[bytes], *, is_final: bool) -> None:
-        for data in events:
-            kept.last += 1
-            kept.events.append(Event(number=kept.last, data=data))
-        del kept.events[: too_many([len(event.data) for event in kept.events])]
-        if is_final:
-            kept.final_since = self.clock()
 
     def _is_awaited(self, asked: KeptQuestion) -> bool:
         is_young = self.clock() - asked.asked < QUESTION_LIFE

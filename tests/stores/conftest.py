@@ -70,10 +70,12 @@ def redis(clock, dice, settings):
     store.client.close()
 
 
+#: Only our tables are emptied after a test: to empty those of all apps takes PostgreSQL seconds.
+COMMITS = pytest.mark.django_db(transaction=True, available_apps=["mcp_django"])
 #: Every kind, for the suite that holds for all.
 KINDS = [
     "memory",
-    pytest.param("database", marks=pytest.mark.django_db(transaction=True)),
+    pytest.param("database", marks=COMMITS),
     pytest.param("redis", marks=pytest.mark.needs("redis", "channels_redis")),
 ]
 

@@ -19,8 +19,9 @@ from mcp_django.stores.contention import until_done
 from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import OpenStream, Question
 from mcp_django.stores.last_seen import LastSeen
+from tests.stores.conftest import COMMITS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = COMMITS
 
 
 @pytest.fixture
