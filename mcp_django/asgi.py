@@ -22,15 +22,19 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     from django.core.asgi import get_asgi_application
 
     from mcp_django.transports import addresses
+    from mcp_django.transports.http_sse import MESSAGES, STREAM, HTTPSSEApplication
     from mcp_django.transports.streamable_http import MCPApplication
 
-    endpoint, site = MCPApplication.as_asgi(), http or get_asgi_application()
+    site = http or get_asgi_application()
     own = f"/{path.strip('/')}".rstrip("/")
     addresses.routed_to(own)
+    http_sse = HTTPSSEApplication.as_asgi()
+    routes = {own: MCPApplication.as_asgi()}
+    routes |= {f"{own}/{end}": http_sse for end in (STREAM, MESSAGES)}
 
     async def route(scope: Any, receive: Any, send: Any) -> None:
-        is_own = path_of(scope).removesuffix("/") == own
-        await (endpoint if is_own else site)(scope, receive, send)
+        application = routes.get(path_of(scope).removesuffix("/"), site)
+        await application(scope, receive, send)
 
     applications = {"http": route, "lifespan": lifespan}
     if websocket is not None:

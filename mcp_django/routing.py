@@ -1,12 +1,17 @@
-"""The endpoint for a Channels URLRouter, served at `mcp` with and without a slash."""
+"""The endpoint for a Channels URLRouter, served at `mcp` with and without a slash.
+
+Clients that know HTTP+SSE only find their stream at `mcp/sse`.
+"""
 
 from __future__ import annotations
 
 from django.urls import re_path
 
+from mcp_django.transports.http_sse import HTTPSSEApplication
 from mcp_django.transports.streamable_http import MCPApplication
 
 http_urlpatterns = [
     # Channels routes to ASGI applications what Django routes to views.
     re_path(r"^mcp/?$", MCPApplication.as_asgi()),  # type: ignore[arg-type]
+    re_path(r"^mcp/(?:sse|messages)/?$", HTTPSSEApplication.as_asgi()),  # type: ignore[arg-type]
 ]

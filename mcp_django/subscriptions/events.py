@@ -24,7 +24,7 @@ SESSION = "session"
 LOG = "log"
 #: A question was answered.
 ANSWER = "answer"
-#: A call is to be cancelled: a session's key and the id of the request.
+#: A call is to be cancelled: a session's key and the id of the request. Without one, all of them.
 CANCEL = "cancel"
 #: Streams are to be closed: one by its key, those of a user, or those of a server.
 CLOSE = "close"

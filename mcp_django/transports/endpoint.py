@@ -76,13 +76,15 @@ class Reply:
 class Opening:
     """A stream that is to be opened, after everything about it was looked at."""
 
-    #: listen, standalone or resumed.
+    #: listen, standalone, resumed or http_sse.
     kind: str
     principal: Principal
     revision: Revision
     client: str = ""
     wishes: Wishes = field(default_factory=Wishes)
     session: str = ""
+    #: Where the client posts its messages, where that is not where it asked.
+    endpoint: str = ""
     #: The request that listens, and what it is told first.
     request_id: RequestId | None = None
     first: tuple[bytes, ...] = ()
@@ -197,10 +199,16 @@ def understand(
             found = Exchange(verb=verb, revision=revision)
         return in_session(found, headers) if streams else found
     except ProtocolError as error:
-        id_optional = revision.features.error_id_optional
-        allow = (("Allow", ", ".join(verbs)),) if error.status == 405 else ()
-        reply = refuse(error, id_optional=id_optional, headers=allow)
-        return Exchange(refusal=reply, revision=revision)
+        return refused(error, revision=revision, verbs=verbs)
+
+
+def refused(error: ProtocolError, *, revision: Revision, verbs: tuple[str, ...]) -> Exchange:
+    """What nobody is served, who asked for it or not."""
+    id_optional = revision.features.error_id_optional
+    allow = (("Allow", ", ".join(verbs)),) if error.status == 405 else ()
+    return Exchange(
+        refusal=refuse(error, id_optional=id_optional, headers=allow), revision=revision
+    )
 
 
 def evidence_revision(headers: Headers) -> Revision:
@@ -239,14 +247,26 @@ def check_transport(
     """The rungs that look at HTTP only. Raises ProtocolError with the status."""
     if verb in ("GET", "DELETE") and evidence_of(headers) is Evidence.UNKNOWN:
         raise unsupported(headers.get(names.REVISION), None)
+    check_verb(verb, headers, verbs=verbs)
+    if verb != "POST":
+        return
+    check_body(headers, body)
+    if not accepts(headers.joined("accept"), JSON, EVENT_STREAM):
+        raise ProtocolError(
+            INVALID_REQUEST, f"Accept must allow {JSON} and {EVENT_STREAM}.", status=406
+        )
+
+
+def check_verb(verb: str, headers: Headers, *, verbs: tuple[str, ...]) -> None:
     if verb not in verbs:
         raise ProtocolError(
             INVALID_REQUEST, f"The verbs of this address: {', '.join(verbs)}.", status=405
         )
     if verb == "GET" and not accepts(headers.joined("accept"), EVENT_STREAM):
         raise ProtocolError(INVALID_REQUEST, f"Accept must allow {EVENT_STREAM}.", status=406)
-    if verb != "POST":
-        return
+
+
+def check_body(headers: Headers, body: bytes | None) -> None:
     if body is None:
         limit = get_config().max_body
         raise ProtocolError(INVALID_REQUEST, f"The body is longer than {limit} bytes.", status=413)
@@ -254,10 +274,6 @@ def check_transport(
     if media_type(headers.get("content-type") or "") != JSON or not is_plain:
         raise ProtocolError(
             INVALID_REQUEST, "Send plain JSON, with Content-Type: application/json.", status=415
-        )
-    if not accepts(headers.joined("accept"), JSON, EVENT_STREAM):
-        raise ProtocolError(
-            INVALID_REQUEST, f"Accept must allow {JSON} and {EVENT_STREAM}.", status=406
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.utils import timezone
 
 from mcp_django.protocol import sse
 from mcp_django.protocol.notifications import Notification, with_subscription
 from mcp_django.protocol.render import notification
-from mcp_django.stores.interface import OpenStream
+from mcp_django.stores.interface import OpenStream, Session
 from mcp_django.subscriptions.events import CLOSE, SESSION, control_topic
 from mcp_django.transports import farewell
 from mcp_django.transports.endpoint import Opening
@@ -43,7 +43,9 @@ class EventStream:
             wake=self._wake,
             end=self.end,
         )
+        self._opened = timezone.now()
         self._number = opening.after
+        self._sending = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
         self._is_ended = False
         self._open: asyncio.Timeout | None = None
@@ -80,8 +82,7 @@ class EventStream:
             self.hub.when(topic, callback)
         try:
             await try_store(lambda store: store.show_stream(self._shown()))
-            await self.response.open()
-            await self._send(list(self.opening.first))
+            await self._greet()
             if self.opening.after:
                 self.hub.dirty(self.subscriber)
             await self._wait(receive)
@@ -93,6 +94,10 @@ class EventStream:
             if self._writer is not None:
                 self._writer.cancel()
             self.hub.keep(try_store(lambda store: store.hide_stream(self.subscriber.key)))
+
+    async def _greet(self) -> None:
+        await self.response.open()
+        await self._send(list(self.opening.first))
 
     async def _wait(self, receive: Receive) -> None:
         """Until the server ends the stream or the client has left: then nothing more is sent."""
@@ -135,7 +140,7 @@ class EventStream:
             if notifications:
                 await self._send([self._encode(one) for one in notifications])
             elif is_due:
-                await self.response.keep_alive()
+                await self._keep_alive()
             else:
                 return
 
@@ -144,9 +149,14 @@ class EventStream:
             one = with_subscription(one, self.opening.request_id)
         return notification(one, self.opening.revision)
 
-    async def _send(self, messages: list[bytes]) -> None:
+    async def _send(self, messages: Sequence[bytes]) -> None:
         if messages:
-            await self.response.frames(b"".join(self._frame(one) for one in messages))
+            async with self._sending:
+                await self.response.frames(b"".join(self._frame(one) for one in messages))
+
+    async def _keep_alive(self) -> None:
+        async with self._sending:
+            await self.response.keep_alive()
 
     def _frame(self, message: bytes) -> bytes:
         if self.opening.kind == LISTEN:
@@ -178,6 +188,9 @@ class EventStream:
         if session is None:
             self.end()
             return
+        await self._follow(session)
+
+    async def _follow(self, session: Session) -> None:
         uris = await in_store(lambda store: store.subscriptions(session.key))
         self.hub.retune(self.subscriber, sorted(uris))
 
@@ -194,5 +207,5 @@ class EventStream:
             revision=opening.revision.value,
             session=opening.session,
             topics=(*sorted(opening.wishes.lists), *opening.wishes.uris),
-            opened=timezone.now(),
+            opened=self._opened,
         )

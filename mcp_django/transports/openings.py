@@ -19,6 +19,7 @@ from mcp_django.transports.endpoint import Call, Opening
 LISTEN = "listen"
 STANDALONE = "standalone"
 RESUMED = "resumed"
+HTTP_SSE = "http_sse"
 
 
 def open_listening(

@@ -38,7 +38,14 @@ from mcp_django.protocol.jsonrpc import encode_error, is_id
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.results import Result
 from mcp_django.stores.interface import Session
-from mcp_django.transports.endpoint import NO_STORE, Call, Exchange, HeaderList, Reply
+from mcp_django.transports.endpoint import (
+    NO_STORE,
+    Call,
+    Exchange,
+    HeaderList,
+    Opening,
+    Reply,
+)
 from mcp_django.transports.openings import open_listening, open_standalone
 from mcp_django.transports.refusals import refuse_exchange
 from mcp_django.transports.sessions import HEADER as SESSION_HEADER
@@ -161,12 +168,12 @@ class Service:
             end_session(self.required_session.key)
             return Reply(status=204)
         if exchange.verb == "GET":
-            opening = open_standalone(self.required_session, principal, exchange.last_event_id)
-            return Reply(opens=opening)
+            return Reply(opens=self.open_stream(principal))
         if self.session is not None:
             heed(self.session, exchange.notices)
         if not exchange.calls:
             return Reply(status=202)
+        self.accept_calls()
         if exchange.is_batch:
             return self.serve_batch(principal)
         call = exchange.requests[0]
@@ -183,6 +190,12 @@ class Service:
         if call.request.method == "initialize" and self.streams and not answered.is_error:
             return self.reply_with_session(principal, call, answered)
         return reply_of(answered)
+
+    def open_stream(self, principal: Principal) -> Opening:
+        return open_standalone(self.required_session, principal, self.exchange.last_event_id)
+
+    def accept_calls(self) -> None:
+        """Nothing is wrong with the HTTP request itself. May raise ProtocolError all the same."""
 
     @property
     def required_session(self) -> Session:

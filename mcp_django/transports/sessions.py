@@ -72,22 +72,40 @@ def begin_session(
     principal: Principal, params: Mapping[str, Any], *, transport: str, session_id: str
 ) -> Session:
     """Keep what the handshake says. Raises ProtocolError where that is incomplete."""
-    revision = negotiate(dict(params))
+    session = new_session(principal, transport=transport, session_id=session_id)
+    session = replace(session, **agreed(params))
+    get_store().add_session(session)
+    return session
+
+
+def new_session(principal: Principal, *, transport: str, session_id: str) -> Session:
+    """Before its handshake a session speaks the first revision."""
     now = timezone.now()
-    session = Session(
+    return Session(
         key=key_of(session_id),
         server=principal.server,
         principal=principal.key,
         user="" if principal.user.pk is None else str(principal.user.pk),
         transport=transport,
-        revision=revision.value,
-        client=short(params["clientInfo"]),
-        capabilities=short(params["capabilities"]),
+        revision=next(iter(Revision)).value,
         created=now,
         seen=now,
     )
-    get_store().add_session(session)
-    return session
+
+
+def agreed(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a handshake says, as fields of a session. Raises ProtocolError for half of one."""
+    return {
+        "revision": negotiate(dict(params)).value,
+        "client": short(params["clientInfo"]),
+        "capabilities": short(params["capabilities"]),
+    }
+
+
+def agree(session: Session, params: Mapping[str, Any]) -> None:
+    """Keep what the handshake says of a session that was there before it, and tell its stream."""
+    get_store().agree(session.key, **agreed(params))
+    publish({Change(topic=session_topic(session.key))})
 
 
 #: Bytes of what a client says of itself, in a session.
@@ -115,6 +133,11 @@ def session_topic(key: str) -> Topic:
 def cancel_topic(session: str, request_id: RequestId) -> Topic:
     """Ids of both JSON types are told apart."""
     return control_topic(CANCEL, session, encoder.encode(request_id).decode())
+
+
+def work_topic(session: str) -> Topic:
+    """All calls of a session."""
+    return control_topic(CANCEL, session)
 
 
 def answer_topic(question: str) -> Topic:

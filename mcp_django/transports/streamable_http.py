@@ -7,7 +7,7 @@ disconnect nor a message meanwhile, and costs several times as much on a small c
 from __future__ import annotations
 
 import logging
-from functools import cache
+from functools import cache, partial
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -72,8 +72,8 @@ class MCPApplication:
                 await stream.reply(refusal)
                 return
             body = await read_body(receive, headers, limit=get_config().max_body)
-            exchange = understand(scope["method"], headers, body)
-            await answer(scope, exchange, body or b"", headers, receive, stream)
+            exchange = self.understand(scope, headers, body)
+            await self.answer(scope, exchange, body or b"", headers, receive, stream)
         except Disconnected:
             return
         except Exception:
@@ -81,6 +81,21 @@ class MCPApplication:
             await stream.reply(crashed(exchange))
         finally:
             await stream.end()
+
+    def understand(self, scope: Scope, headers: Headers, body: bytes | None) -> Exchange:
+        """What is asked for. `body` is None where it is too long."""
+        return understand(scope["method"], headers, body)
+
+    async def answer(
+        self,
+        scope: Scope,
+        exchange: Exchange,
+        body: bytes,
+        headers: Headers,
+        receive: Receive,
+        stream: ResponseStream,
+    ) -> None:
+        await answer(scope, exchange, body, headers, receive, stream)
 
 
 class Disconnected(Exception):
@@ -132,12 +147,6 @@ async def answer(
             sent_input=sent_input,
         )
 
-    def renew() -> tuple[HttpRequest, Principal]:
-        request = build_request(scope, b"")
-        principal = own_copy(authenticate(request))
-        request.user = principal.user
-        return request, principal
-
     call = RunningCall(exchange, prepare=prepare)
     try:
         call.start()
@@ -147,7 +156,16 @@ async def answer(
     reply = await call.follow(receive, stream)
     if reply is not None and reply.opens is not None:
         stream.headers = reply.headers
+        renew = partial(reader_of, scope)
         await open_stream(reply.opens, exchange, receive, stream, renew=renew)
+
+
+def reader_of(scope: Scope) -> tuple[HttpRequest, Principal]:
+    """Who reads a stream now, by the credential that opened it. Raises as `authenticate`."""
+    request = build_request(scope, b"")
+    principal = own_copy(authenticate(request))
+    request.user = principal.user
+    return request, principal
 
 
 async def open_stream(

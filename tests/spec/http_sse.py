@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V2503, Level, Missing, Requirement
+from tests.spec.model import V2503, Level, Requirement
 
 HTTP_SSE: tuple[Requirement, ...] = (
     Requirement(
@@ -13,7 +13,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="HTTP GET",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:endpoint-event",
@@ -25,7 +24,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an event stream",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:message-event",
@@ -35,7 +33,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an event stream",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:accepted",
@@ -45,7 +42,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an HTTP request",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:refusals",
@@ -57,7 +53,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an HTTP request",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:origin",
@@ -67,7 +62,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an HTTP request",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:foreign",
@@ -77,7 +71,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an HTTP request",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:close",
@@ -87,7 +80,6 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an event stream",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
     Requirement(
         "http-sse:endpoint-unguessable",
@@ -97,6 +89,5 @@ HTTP_SSE: tuple[Requirement, ...] = (
         chapter="basic/transports",
         looks_at="an event stream",
         removed_in=V2503,
-        missing=Missing.HTTP_SSE,
     ),
 )

@@ -30,7 +30,6 @@ class Missing(enum.Enum):
     AUTHORIZATION_SERVER = "the authorization server"
     CANCELLATION = "cancelling by notification"
     CLIENT_REQUESTS = "legacy questions to the client: elicitation, sampling, roots"
-    HTTP_SSE = "the HTTP+SSE transport"
     LOGGING = "log messages to the client"
     OAUTH = "access tokens of an authorization server"
     RESUMPTION = "streams that go on after a lost connection"
