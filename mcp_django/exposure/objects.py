@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.budget import limited
+from mcp_django.exposure.existence import known_keys
 from mcp_django.exposure.find import (
     check_shows_records,
     judge,
@@ -68,8 +69,12 @@ def find_objects(
         except QueryError:
             continue
         keys.append(tuple(one.value for one in key))
+    base = rights.rows(exposure.model).using(using)
+    if base.query.is_sliced or base.query.combinator:
+        # Of these `objects_of` looks among all there are.
+        keys = known_keys(rights, exposure, keys, using=using)
     with limited(using):
-        objects = objects_of(rights.rows(exposure.model).using(using), keys)
+        objects = objects_of(base, keys)
     if rights.judges_objects(exposure.model):
         return [one for one in objects if rights.may_view_object(exposure.model, one)]
     return objects

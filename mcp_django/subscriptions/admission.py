@@ -102,6 +102,10 @@ def admit_all(
         except ToolError:
             verdicts[uri] = Verdict.SILENT
             continue
+        except Exception:
+            logger.exception("What a subscription is about cannot be told.")
+            verdicts[uri] = Verdict.SILENT
+            continue
         if record is None:
             verdicts[uri] = Verdict.VISIBLE
         elif record.values is None:

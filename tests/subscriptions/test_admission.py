@@ -152,6 +152,17 @@ def test_code_of_the_site_that_fails_tells_nothing_and_stops_nothing(staff, repl
     assert "cannot be told" in caplog.text
 
 
+def test_an_exposure_that_cannot_be_used_tells_nothing_and_stops_nothing(caplog):
+    tables = nasty_registry({nasty.Order: {"fields": "number attachment nothing"}})
+    nasty.Seat.objects.create(hall=1, number=2)
+    broken, sound = "django://files/nasty.order/1/attachment", "django://objects/nasty.seat/1/2"
+
+    verdicts = admit_all(caller(tables=tables), [broken, sound])
+
+    assert verdicts == {broken: SILENT, sound: VISIBLE}
+    assert "nothing" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("uri", "verdict"),
     [
