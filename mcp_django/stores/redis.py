@@ -67,7 +67,10 @@ def encoded_time(time: datetime) -> int:
 
 def decoded_time(number: int | bytes) -> datetime:
     time = EPOCH + int(number) * MICROSECOND
-    return time if settings.USE_TZ else timezone.make_naive(time)
+    if settings.USE_TZ:
+        return time
+    # Not the zone of whoever asks, which middleware may have activated.
+    return timezone.make_naive(time, timezone.get_default_timezone())
 
 
 class RedisStore:

@@ -32,7 +32,7 @@ SITES: dict[str, list[str]] = {
         *(f"--deselect={one}" for one in OF_DJANGOS_USER),
     ],
     "databases": [],
-    "naive": ["tests/admin", "tests/auth", "tests/management", *CALLS],
+    "naive": ["tests/admin", "tests/auth", "tests/management", "tests/stores", *CALLS],
     "script": ["tests/transports/test_wsgi.py", *CALLS],
     "packages": [],
     "second": ["tests/admin", "tests/hostile", *CALLS],

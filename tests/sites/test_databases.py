@@ -11,6 +11,8 @@ from mcp_django.auth.authenticate import cache
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_dry_runs import dry_run
 from mcp_django.models import PersonalToken
+from mcp_django.stores.database import DatabaseStore
+from mcp_django.stores.interface import Log, Question, Session
 from mcp_django.subscriptions.admission import Verdict, admit
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
@@ -20,6 +22,8 @@ from tests.nasty.models import Order as ArchivedOrder
 from tests.nasty.models import Person, Tag, Tenant
 from tests.nasty.site import caller, count, numbers, page, record, records
 from tests.shop.models import Customer, Order
+from tests.stores.conftest import clock as clock
+from tests.stores.conftest import dice as dice
 from tests.subscriptions.conftest import heard as heard
 from tests.subscriptions.test_admission import rights_of
 
@@ -186,3 +190,34 @@ def test_rights_are_looked_at_where_replicas_do_not_lag(staff, many):
 
     assert verdict is Verdict.VISIBLE
     assert not any(len(queries) for queries in seen.values())
+
+
+def test_sessions_are_read_where_they_are_written(clock, dice):
+    store = DatabaseStore(clock=clock, dice=dice)
+    seen = {alias: CaptureQueriesContext(connections[alias]) for alias in READERS}
+
+    with seen["left"], seen["right"]:
+        store.add_session(
+            Session(
+                key="s1",
+                server="default",
+                principal="default/user:1/",
+                transport="streamable_http",
+                revision="2025-06-18",
+                created=clock(),
+                seen=clock(),
+            )
+        )
+        store.open_log(Log(key="l1", session="s1", owner="hub"))
+        store.append("l1", [b"a", b"b"], is_final=True)
+        store.ask(Question(session="s1", id="q1", owner="hub"))
+        store.subscribe("s1", "django://site", most=5)
+        assert store.session("s1")
+        assert len(store.read("l1", session="s1", after=0).events) == 2
+        assert store.answer("s1", "q1", b"yes")
+        assert store.take_answer("q1") == b"yes"
+        assert store.subscriptions("s1") == {"django://site"}
+        clock.pass_by(minutes=30)
+        assert store.prune() == 2
+
+    assert [len(queries) for queries in seen.values()] == [0, 0]

@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 
 from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import Log, Session
 from mcp_django.stores.memory import MemoryStore
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
 
 
 class Clock:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
 
 from mcp_django.stores.interface import Question
 
@@ -117,13 +118,17 @@ def test_a_site_without_time_zones_gets_times_without(store, clock, add_session,
     clock.now = datetime(2026, 1, 1)
 
     added = add_session()
+    timezone.activate("Asia/Tokyo")
     clock.pass_by(minutes=1)
     store.see("s1")
+    found = store.session("s1")
+    timezone.deactivate()
 
-    assert store.session("s1") == replace(added, seen=clock())
+    assert found == replace(added, seen=clock())
 
 
-def test_any_zone_of_the_clock_is_right(store, clock, add_session):
+def test_any_zone_of_the_clock_is_right(store, clock, add_session, settings):
+    settings.USE_TZ = True
     clock.now = datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
 
     add_session()
