@@ -69,10 +69,11 @@ def changes_of_row(row: Any, lists: Iterable[Topic]) -> Iterator[Change]:
     for name in lists:
         yield list_changed(name, server=row.server)
     if isinstance(row, ExposedModel):
-        # The definition tells of fields, and what is shown of records is another now.
-        for topic in (SITE, definition_topic(row.label), collection_topic(row.label)):
-            model = "" if topic != SITE else row.label.lower()
-            yield Change(topic=topic, server=row.server, model=model)
+        # The definition tells of fields, and what is shown of records is another now. Who saw the
+        # model before has to hear of it, too: everybody hears of the lists anyway.
+        for topic in (SITE, definition_topic(row.label)):
+            yield Change(topic=topic, server=row.server)
+        yield Change(topic=collection_topic(row.label), server=row.server, is_whole=True)
 
 
 @harmless

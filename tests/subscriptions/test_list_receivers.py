@@ -72,8 +72,8 @@ def test_an_exposed_model_has_another_definition_and_other_records(heard, commit
 
     assert heard.changes == {
         Change(topic="django://models/shop.memo", server="default"),
-        Change(topic="django://objects/shop.memo", server="default"),
-        Change(topic=SITE, server="default", model="shop.memo"),
+        Change(topic="django://objects/shop.memo", server="default", is_whole=True),
+        Change(topic=SITE, server="default"),
     }
 
 

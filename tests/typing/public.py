@@ -174,3 +174,7 @@ assert_type(ship_order(1), mcp.ToolResult)
 options: dict[str, Any] = {"read_only": True}
 mcp.unregister(Order)
 assert_type(mcp.is_registered(Order), bool)
+
+Order.objects.filter(status="new").update(status="paid")
+mcp.touch(Order, Order.objects.filter(status="paid"), Order(), "shop://reports/2026")
+mcp.touch(Order.objects, using="default")
