@@ -45,7 +45,7 @@ class Principal:
 
     user: Any
     scopes: frozenset[str]
-    #: How the credential was recognised: personal_token, drf, anonymous, dev_user.
+    #: How the credential was recognised: personal_token, drf, anonymous, dev_user, stdio.
     method: str
     server: str = DEFAULT_SERVER
     #: The connected program as the credential names it, for records and binding.

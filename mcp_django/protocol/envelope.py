@@ -1,4 +1,4 @@
-"""Which era and revision an HTTP request speaks, and whether its envelope is whole.
+"""Which era and revision a request speaks, and whether its envelope is whole.
 
 The routing table and the ladder of checks are data: rows and functions, in order, and the first
 that matches or fails decides. The body is looked at before the header, since a request with
@@ -135,6 +135,20 @@ def open_envelope(headers: Headers, request: Request) -> Envelope:
             return Envelope(revision=legacy_revision(headers))
 
 
+def open_bare_envelope(request: Request) -> Envelope:
+    """The same of a request that came without headers, by stdio. Raises ProtocolError.
+
+    A legacy request has the revision of its session, if it is in one.
+    """
+    match route(NO_HEADERS, request):
+        case Route.MODERN:
+            return climb(NO_HEADERS, request, ladder=BARE_LADDER)
+        case Route.HANDSHAKE:
+            return Envelope(revision=LATEST_LEGACY, client=client_of(request.params))
+        case _:
+            return Envelope(revision=ASSUMED)
+
+
 def legacy_revision(headers: Headers) -> Revision:
     """The revision of a legacy message. Without a session the header is the only evidence."""
     revision = Revision.parse(headers.get(names.REVISION))
@@ -231,8 +245,18 @@ LADDER: tuple[Rung, ...] = (
 )
 
 
-def climb(headers: Headers, request: Request) -> Envelope:
-    for rung in LADDER:
+#: The rungs that look at the message alone.
+BARE_LADDER: tuple[Rung, ...] = (
+    meta_is_complete,
+    revision_is_served,
+    method_is_served,
+    log_level_is_known,
+)
+NO_HEADERS = Headers(())
+
+
+def climb(headers: Headers, request: Request, *, ladder: tuple[Rung, ...] = LADDER) -> Envelope:
+    for rung in ladder:
         rung(headers, request)
     meta = meta_of(request)
     client = meta.get(CLIENT_KEY)
@@ -241,7 +265,7 @@ def climb(headers: Headers, request: Request) -> Envelope:
         client=client if isinstance(client, dict) else {},
         capabilities=meta[CAPABILITIES_KEY],
         log_level=meta.get(LOG_LEVEL_KEY),
-        sent_params=sent_params(headers),
+        sent_params=None if headers is NO_HEADERS else sent_params(headers),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -57,6 +58,17 @@ class Chosen:
             if self._store is None:
                 self._store = make_store()
             return self._store
+
+    @contextmanager
+    def using(self, store: Store) -> Iterator[None]:
+        """Have this one meanwhile, whatever the settings name."""
+        with self._lock:
+            kept, self._store = self._store, store
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._store = kept
 
 
 chosen = Chosen()

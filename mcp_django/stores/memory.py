@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -35,9 +35,16 @@ from mcp_django.stores.memory_kept import KeptLog, KeptQuestion, KeptSession
 
 
 class MemoryStore:
-    def __init__(self, *, clock: Clock = timezone.now, dice: Dice = random.random) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock = timezone.now,
+        dice: Dice = random.random,
+        idle: Callable[[], timedelta] = idle_limit,
+    ) -> None:
         self.clock = clock
         self.dice = dice
+        self.idle = idle
         self._lock = threading.RLock()
         self._sessions: dict[str, KeptSession] = {}
         # Where the logs and questions are that are asked for without their session.
@@ -271,7 +278,7 @@ class MemoryStore:
         return kept if kept is not None and self._is_live(kept) else None
 
     def _is_live(self, kept: KeptSession) -> bool:
-        return self.clock() - kept.session.seen < idle_limit()
+        return self.clock() - kept.session.seen < self.idle()
 
     def _holds(self, owner: str) -> bool:
         renewed = self._renewed.get(owner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from django.utils import timezone
 
@@ -18,7 +19,7 @@ from mcp_django.transports.endpoint import Opening
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name
 from mcp_django.transports.store_calls import in_store, try_store
-from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
+from mcp_django.transports.streams import Receive, until_disconnected
 from mcp_django.transports.subscribers import Renew, Subscriber
 
 logger = logging.getLogger("mcp_django.streams")
@@ -28,10 +29,23 @@ class AlreadyOpen(Exception):
     """A session has one standalone stream, so that each message goes out once."""
 
 
+class Outlet(Protocol):
+    """Where a stream is written to: an HTTP response, or lines that all streams share."""
+
+    has_started: bool
+    has_ended: bool
+
+    async def open(self) -> None: ...
+
+    async def frames(self, frames: bytes) -> None: ...
+
+    async def keep_alive(self) -> None: ...
+
+
 class EventStream:
     """One open stream. While nothing happens it is one waiting coroutine and no more."""
 
-    def __init__(self, opening: Opening, response: ResponseStream, *, renew: Renew) -> None:
+    def __init__(self, opening: Opening, response: Outlet, *, renew: Renew) -> None:
         self.opening = opening
         self.response = response
         self.hub: Hub = get_hub()

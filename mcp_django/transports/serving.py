@@ -108,6 +108,8 @@ class Service:
     #: Whether the transport can send anything before the answer, and has sessions.
     streams: bool = True
     transport: str = STREAMABLE_HTTP
+    #: Who calls, or what `authenticate` raises.
+    recognise: Callable[[HttpRequest], Principal] = authenticate
     #: The session that the request came in, once it was found.
     session: Session | None = None
     #: Told in the thread which one that is.
@@ -124,7 +126,7 @@ class Service:
 
     def identify(self) -> Principal | Reply:
         try:
-            return authenticate(self.request)
+            return self.recognise(self.request)
         except AuthenticationFailed as error:
             headers = tuple(("WWW-Authenticate", value) for value in challenge(error))
             return self.refuse(error.description, status=401, headers=headers)

@@ -1,0 +1,177 @@
+"""Lines of two file descriptors, each in a thread of its own.
+
+A pipe of Windows cannot be waited for, a file of POSIX cannot either, and a pipe whose reader does
+not read must not hold up the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+CHUNK = 64 * 1024
+#: Lines that are read before anybody asks for them.
+AHEAD = 4
+#: Bytes that wait for a slow reader, before whoever writes has to wait as well.
+ROOM = 1024 * 1024
+
+#: None: a line that was too long to be kept.
+Line: TypeAlias = bytes | None
+
+
+class LineReader:
+    """Start it on the loop that asks for the lines."""
+
+    def __init__(self, fd: int, *, limit: int) -> None:
+        """`limit`: bytes of the longest line."""
+        self.fd = fd
+        self.limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[Line | EOFError] = asyncio.Queue()
+        self._room = threading.Semaphore(AHEAD)
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="mcp-stdin", daemon=True)
+        self._thread.start()
+
+    async def line(self) -> Line:
+        """The next line, without its end. Raises EOFError after the last one."""
+        found = await self._lines.get()
+        self._room.release()
+        if isinstance(found, EOFError):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """Nobody asks for more. A thread that waits for input ends with the process."""
+        self._is_closed = True
+        self._room.release()
+
+    # In the thread
+
+    def _run(self) -> None:
+        # A terminal that went away is an end as well.
+        with suppress(OSError):
+            for line in self._split():
+                if not self._hand_over(line):
+                    return
+        self._hand_over(EOFError())
+
+    def _split(self) -> Iterator[Line]:
+        parts: list[bytes] = []
+        size = 0
+        while chunk := os.read(self.fd, CHUNK):
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
+                yield self._join(parts, end, size + len(end))
+                parts, size = [], 0
+            size += len(rest)
+            # What is too long is counted and not kept.
+            parts = [*parts, rest] if size <= self.limit else []
+        if size:
+            yield self._join(parts, b"", size)
+
+    def _join(self, parts: list[bytes], end: bytes, size: int) -> Line:
+        return b"".join([*parts, end]) if size <= self.limit else None
+
+    def _hand_over(self, found: Line | EOFError) -> bool:
+        """Whether anybody takes it."""
+        self._room.acquire()
+        if self._is_closed:
+            return False
+        try:
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, found)
+        except RuntimeError:
+            # The loop is over.
+            return False
+        return True
+
+
+class LineWriter:
+    """Everything is written in order, line by line, and never two lines at once."""
+
+    def __init__(self, fd: int, *, closed: Callable[[], None]) -> None:
+        """`closed` is called on the loop, once nobody reads any more."""
+        self.fd = fd
+        self._loop = asyncio.get_running_loop()
+        self._closed = closed
+        self._changed = threading.Condition()
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._is_over = False
+        self._room = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="mcp-stdout", daemon=True)
+        self._thread.start()
+
+    async def write(self, lines: bytes) -> None:
+        """Have whole lines written, after waiting for room. Of a closed output nothing is told."""
+        await self.until_room()
+        with self._changed:
+            if lines and not self._is_over:
+                self._waiting.append(lines)
+                self._size += len(lines)
+                self._changed.notify()
+
+    async def until_room(self) -> None:
+        await self._until_below(ROOM)
+
+    async def flush(self, seconds: float) -> bool:
+        """Whether all was written within that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._until_below(1)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _until_below(self, size: int) -> None:
+        while self._size >= size and not self._is_over:
+            self._room.clear()
+            await self._room.wait()
+
+    def close(self) -> None:
+        """Write nothing more."""
+        self._end()
+        self._room.set()
+
+    # In the thread
+
+    def _run(self) -> None:
+        while (lines := self._next()) is not None:
+            try:
+                write_all(self.fd, lines)
+            except OSError:
+                self._end()
+                self._tell(self._closed)
+            with self._changed:
+                self._size -= len(lines)
+            self._tell(self._room.set)
+
+    def _next(self) -> bytes | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_over)
+            return None if self._is_over else self._waiting.popleft()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def _tell(self, callback: Callable[[], object]) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def lines_of(messages: Sequence[bytes]) -> bytes:
+    """Messages have no line break: JSON writes one inside of a text as two characters."""
+    return b"".join(message + b"\n" for message in messages)
