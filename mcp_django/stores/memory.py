@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -35,16 +35,11 @@ from mcp_django.stores.memory_kept import KeptLog, KeptQuestion, KeptSession
 
 
 class MemoryStore:
-    def __init__(
-        self,
-        *,
-        clock: Clock = timezone.now,
-        dice: Dice = random.random,
-        idle: Callable[[], timedelta] = idle_limit,
-    ) -> None:
+    idle = staticmethod(idle_limit)
+
+    def __init__(self, *, clock: Clock = timezone.now, dice: Dice = random.random) -> None:
         self.clock = clock
         self.dice = dice
-        self.idle = idle
         self._lock = threading.RLock()
         self._sessions: dict[str, KeptSession] = {}
         # Where the logs and questions are that are asked for without their session.

@@ -19,14 +19,23 @@ from mcp_django.transports.stdio_callers import Caller
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
+def never() -> timedelta:
+    return timedelta.max
+
+
+class ProcessStore(MemoryStore):
+    """The session lasts as long as the process, however long nothing happens."""
+
+    idle = staticmethod(never)
+
+
 async def serve(caller: Caller, pipes: Pipes) -> None:
     """Until the input ends, nobody reads the output, or the process is told to stop."""
     is_over = asyncio.Event()
     reader = LineReader(pipes.input, limit=get_config().max_body)
     writer = LineWriter(pipes.output, closed=is_over.set)
     conversation = Conversation(caller, writer)
-    # The session lasts as long as the process, however long nothing happens.
-    with chosen.using(MemoryStore(idle=lambda: timedelta.max)), stopping(is_over.set):
+    with chosen.using(ProcessStore()), stopping(is_over.set):
         reading = asyncio.create_task(conversation.read(reader))
         reading.add_done_callback(lambda task: is_over.set())
         await is_over.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, V2503, V2506, Level, Missing, Requirement
+from tests.spec.model import V26, V2503, V2506, Level, Requirement
 
 STDIO: tuple[Requirement, ...] = (
     Requirement(
@@ -12,7 +12,6 @@ STDIO: tuple[Requirement, ...] = (
         sentence="A line is one message, and no message has a line break.",
         chapter="basic/transports/stdio",
         looks_at="stdio",
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:messages-only",
@@ -21,7 +20,6 @@ STDIO: tuple[Requirement, ...] = (
         sentence="Nothing but messages reaches the output, even if a tool prints.",
         chapter="basic/transports/stdio",
         looks_at="stdio",
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:end-of-input",
@@ -31,7 +29,6 @@ STDIO: tuple[Requirement, ...] = (
         chapter="basic/transports/stdio",
         looks_at="stdio",
         added_in=V26,
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:no-requests",
@@ -41,7 +38,6 @@ STDIO: tuple[Requirement, ...] = (
         chapter="basic/transports/stdio",
         looks_at="stdio",
         added_in=V26,
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:discover-first",
@@ -51,7 +47,6 @@ STDIO: tuple[Requirement, ...] = (
         chapter="basic/transports/stdio",
         looks_at="server/discover",
         added_in=V26,
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:cancelled",
@@ -61,7 +56,6 @@ STDIO: tuple[Requirement, ...] = (
         chapter="basic/transports/stdio",
         looks_at="notifications/cancelled",
         added_in=V26,
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:malformed-line",
@@ -70,7 +64,6 @@ STDIO: tuple[Requirement, ...] = (
         sentence="A line that is no message is answered with -32700, and the next one is read.",
         chapter="basic/transports/stdio",
         looks_at="stdio",
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:both-eras",
@@ -80,7 +73,6 @@ STDIO: tuple[Requirement, ...] = (
         chapter="basic/transports/stdio",
         looks_at="any request",
         added_in=V26,
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:batches",
@@ -92,7 +84,6 @@ STDIO: tuple[Requirement, ...] = (
         added_in=V2503,
         removed_in=V2506,
         feature="batches",
-        missing=Missing.STDIO,
     ),
     Requirement(
         "stdio:subscriptions",
@@ -102,6 +93,5 @@ STDIO: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.STDIO,
     ),
 )

@@ -113,8 +113,8 @@ class Peer:
         line = await self.line()
         assert line.endswith(b"\n"), line
         found = msgspec.json.decode(line)
-        if isinstance(found, dict) and found.get("id", self) is not None:
-            method = found.get("method") or self.methods.get(found["id"], "ping")
+        if isinstance(found, dict) and found.get("id", 0) is not None:
+            method = found.get("method") or self.methods.get(found.get("id"), "ping")
             assert_valid_message(self.revision, method, found)
         return found
 
