@@ -23,7 +23,8 @@ from mcp_django.transports.endpoint import Exchange, Opening, Reply, begins_sess
 from mcp_django.transports.event_streams import AlreadyOpen
 from mcp_django.transports.hub import TooManyStreams, get_hub
 from mcp_django.transports.lines import Line, LineReader, LineWriter, lines_of
-from mcp_django.transports.serving import Service, busy, failed
+from mcp_django.transports.refusals import busy, failed
+from mcp_django.transports.serving import Service
 from mcp_django.transports.sessions import HEADER, end_session, key_of
 from mcp_django.transports.stdio_callers import Caller
 from mcp_django.transports.stdio_exchanges import Agreed, takes_back, understand_line
@@ -219,11 +220,17 @@ class Conversation:
 
     # The end
 
-    async def close(self) -> None:
-        """Calls get a moment, then they are cancelled; subscriptions end in good order."""
+    async def close(self, reading: asyncio.Task[None], *, is_hurried: bool) -> None:
+        """Calls get a moment, and lines that wait as well, unless the process is told to hurry.
+        Then calls are cancelled; subscriptions end in good order.
+        """
+        if is_hurried:
+            reading.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
+                await asyncio.wait({reading})
                 await self._until_quiet()
+        reading.cancel()
         for call in tuple(self._calls):
             call.cancel()
         get_hub().close()

@@ -12,11 +12,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 CHUNK = 64 * 1024
-#: Lines that are read before anybody asks for them.
-AHEAD = 4
+#: Bytes that a line counts for beside its own, while it waits: a million may be empty.
+OVERHEAD = 256
 #: Bytes that wait for a slow reader, before whoever writes has to wait as well.
 ROOM = 1024 * 1024
 
@@ -27,29 +28,38 @@ Line: TypeAlias = bytes | None
 class LineReader:
     """Start it on the loop that asks for the lines."""
 
-    def __init__(self, fd: int, *, limit: int) -> None:
-        """`limit`: bytes of the longest line."""
+    def __init__(self, fd: int, *, limit: int, ended: Callable[[], None]) -> None:
+        """`limit`: bytes of the longest line, and of lines that are read before anybody asks.
+
+        `ended` is called on the loop at the end of input, whoever has asked for which line.
+        """
         self.fd = fd
         self.limit = limit
+        self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[Line | EOFError] = asyncio.Queue()
-        self._room = threading.Semaphore(AHEAD)
+        self._changed = threading.Condition()
+        self._held = 0
         self._is_closed = False
+        self.has_ended = False
         self._thread = threading.Thread(target=self._run, name="mcp-stdin", daemon=True)
         self._thread.start()
 
     async def line(self) -> Line:
         """The next line, without its end. Raises EOFError after the last one."""
         found = await self._lines.get()
-        self._room.release()
         if isinstance(found, EOFError):
             raise found
+        with self._changed:
+            self._held -= weight(found)
+            self._changed.notify()
         return found
 
     def close(self) -> None:
         """Nobody asks for more. A thread that waits for input ends with the process."""
-        self._is_closed = True
-        self._room.release()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
 
     # In the thread
 
@@ -57,9 +67,15 @@ class LineReader:
         # A terminal that went away is an end as well.
         with suppress(OSError):
             for line in self._split():
-                if not self._hand_over(line):
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_closed or self._held < self.limit)
+                    self._held += weight(line)
+                if self._is_closed:
                     return
-        self._hand_over(EOFError())
+                self._tell(partial(self._lines.put_nowait, line))
+        self._tell(partial(self._lines.put_nowait, EOFError()))
+        self.has_ended = True
+        self._tell(self._ended)
 
     def _split(self) -> Iterator[Line]:
         parts: list[bytes] = []
@@ -78,17 +94,12 @@ class LineReader:
     def _join(self, parts: list[bytes], end: bytes, size: int) -> Line:
         return b"".join([*parts, end]) if size <= self.limit else None
 
-    def _hand_over(self, found: Line | EOFError) -> bool:
-        """Whether anybody takes it."""
-        self._room.acquire()
-        if self._is_closed:
-            return False
-        try:
-            self._loop.call_soon_threadsafe(self._lines.put_nowait, found)
-        except RuntimeError:
-            # The loop is over.
-            return False
-        return True
+    def _tell(self, callback: Callable[[], object]) -> None:
+        tell(self._loop, callback)
+
+
+def weight(line: Line) -> int:
+    return OVERHEAD + len(line or b"")
 
 
 class LineWriter:
@@ -162,8 +173,13 @@ class LineWriter:
             self._changed.notify()
 
     def _tell(self, callback: Callable[[], object]) -> None:
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(callback)
+        tell(self._loop, callback)
+
+
+def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    """Call it on the loop. Once that is over nobody is left to be told."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback)
 
 
 def write_all(fd: int, data: bytes) -> None:

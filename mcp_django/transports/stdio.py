@@ -32,16 +32,15 @@ class ProcessStore(MemoryStore):
 async def serve(caller: Caller, pipes: Pipes) -> None:
     """Until the input ends, nobody reads the output, or the process is told to stop."""
     is_over = asyncio.Event()
-    reader = LineReader(pipes.input, limit=get_config().max_body)
+    reader = LineReader(pipes.input, limit=get_config().max_body, ended=is_over.set)
     writer = LineWriter(pipes.output, closed=is_over.set)
     conversation = Conversation(caller, writer)
     with chosen.using(ProcessStore()), stopping(is_over.set):
         reading = asyncio.create_task(conversation.read(reader))
         reading.add_done_callback(lambda task: is_over.set())
         await is_over.wait()
-        reading.cancel()
+        await conversation.close(reading, is_hurried=not reader.has_ended)
         reader.close()
-        await conversation.close()
         writer.close()
     with suppress(asyncio.CancelledError):
         await reading
