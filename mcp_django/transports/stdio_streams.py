@@ -27,9 +27,18 @@ class LineCall(RunningCall):
                     break
                 await self._wake.wait()
                 self._wake.clear()
-            return None if self._is_cancelled else self._reply()
+            if not self._is_cancelled:
+                return self._reply()
+            await self._take_back_questions(writer)
+            return None
         finally:
             self._leave()
+
+    async def _take_back_questions(self, writer: LineWriter) -> None:
+        """Nothing more is said for the call, but a person may still look at what it asked."""
+        self.output.take(self.revision)
+        await asyncio.wait({self._work})
+        await writer.write(lines_of(self.output.take(self.revision)))
 
 
 class LineOutlet:

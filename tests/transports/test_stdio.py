@@ -432,6 +432,22 @@ async def test_a_legacy_call_asks_by_a_request_and_goes_on_with_the_answer(calle
     assert text_of(answer) == "Hello Ada"
 
 
+async def test_a_call_that_is_taken_back_takes_its_question_back(caller, add_tool):
+    add_tool(greet, asks=True)
+    async with talking(caller) as peer:
+        peer.capabilities = {"elicitation": {}}
+        await peer.initialize(LATEST)
+        key = peer.call("greet")
+        question = await peer.message()
+        peer.take_back(key)
+        taken_back = await peer.message()
+        answer = await peer.answer(peer.ask("ping"))
+
+    assert taken_back["method"] == "notifications/cancelled"
+    assert taken_back["params"]["requestId"] == question["id"]
+    assert answer["result"] == {}
+
+
 async def test_answers_without_a_session_go_nowhere(caller):
     async with talking(caller) as peer:
         peer.send({"jsonrpc": "2.0", "id": "x", "result": {}})
@@ -679,6 +695,15 @@ async def test_without_a_public_address_a_host_of_the_site_stands_for_it(
     settings.ALLOWED_HOSTS = hosts
 
     assert Caller().request(b"").META["HTTP_HOST"] == host
+
+
+async def test_a_session_outlives_any_idle_time(caller, configure):
+    configure(SESSION_IDLE=0)
+    async with talking(caller) as peer:
+        await peer.initialize(LATEST)
+        answer = await peer.answer(peer.ask("tools/list"))
+
+    assert answer["result"]["tools"]
 
 
 # The end
