@@ -34,9 +34,13 @@ class LineCall(RunningCall):
         finally:
             self._leave()
 
-    async def _take_back_questions(self, writer: LineWriter) -> None:
-        """Nothing more is said for the call, but a person may still look at what it asked."""
+    def cancel(self) -> None:
+        super().cancel()
+        # What it has said until now is not wanted any more.
         self.output.take(self.revision)
+
+    async def _take_back_questions(self, writer: LineWriter) -> None:
+        """A person may still look at what the call asked, and that is over, too."""
         await asyncio.wait({self._work})
         await writer.write(lines_of(self.output.take(self.revision)))
 
