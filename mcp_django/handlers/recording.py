@@ -82,14 +82,17 @@ class Recording:
     def _refused_as(self, otherwise: Outcome) -> Outcome:
         match self.context.facts.refusal:
             case None:
-                return otherwise
+                pass
             case NotFound():
                 return Outcome.DENIED
             case Limited():
                 return Outcome.LIMITED
             case Unconfirmed():
                 return Outcome.ASKED
-        return Outcome.FAILED
+            case _:
+                otherwise = Outcome.FAILED
+        # What fails when nobody waits any more was most likely stopped.
+        return Outcome.CANCELLED if self.context.cancelled.is_set() else otherwise
 
     def end(self, outcome: Outcome, *, size: int = 0, correlation_id: str = "") -> None:
         """Keep how it ended. Only the first end counts. Never raises."""
