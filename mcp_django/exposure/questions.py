@@ -44,7 +44,8 @@ USED = (
 )
 UNASKABLE = (
     "This has to ask the person something first, and this client cannot be asked here. "
-    "Use a client that speaks MCP 2026-07-28, or one that keeps a session and sends no batches."
+    "Use a client that speaks MCP 2026-07-28, or one that keeps a session, has said "
+    "notifications/initialized in it, and sends no batches."
 )
 NO_FORMS = (
     "This has to ask the person something first, and this client cannot do that. "

@@ -98,7 +98,6 @@ INPUT: tuple[Requirement, ...] = (
         looks_at="a question to the client",
         added_in=V2506,
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(
         "elicitation:no-secrets",
@@ -119,7 +118,6 @@ INPUT: tuple[Requirement, ...] = (
         looks_at="a question to the client",
         added_in=V2511,
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(
         "elicitation:url-required",
@@ -130,7 +128,6 @@ INPUT: tuple[Requirement, ...] = (
         looks_at="any error",
         added_in=V2511,
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(
         "client-requests:declared",
@@ -142,7 +139,6 @@ INPUT: tuple[Requirement, ...] = (
         chapter="client/sampling",
         looks_at="a question to the client",
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(
         "sampling:tools",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, V2503, V2506, V2511, Level, Missing, Requirement
+from tests.spec.model import V26, V2503, V2506, V2511, Level, Requirement
 
 LIFECYCLE: tuple[Requirement, ...] = (
     Requirement(
@@ -64,7 +64,6 @@ LIFECYCLE: tuple[Requirement, ...] = (
         chapter="basic/lifecycle",
         looks_at="a question to the client",
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(
         "lifecycle:negotiated-only",

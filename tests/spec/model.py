@@ -28,9 +28,7 @@ class Missing(enum.Enum):
     """What this server does not have yet."""
 
     AUTHORIZATION_SERVER = "the authorization server"
-    CANCELLATION = "cancelling by notification"
     CLIENT_REQUESTS = "legacy questions to the client: elicitation, sampling, roots"
-    LOGGING = "log messages to the client"
     OAUTH = "access tokens of an authorization server"
     RESUMPTION = "streams that go on after a lost connection"
     SESSIONS = "sessions"
@@ -50,7 +48,7 @@ class Requirement:
 
     id: str
     _: KW_ONLY
-    #: Two requirements share a number where this server does one half and not yet the other.
+    #: Requirements share a number where they are parts of one, about different things.
     number: int
     level: Level
     sentence: str

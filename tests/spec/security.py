@@ -64,7 +64,6 @@ SECURITY: tuple[Requirement, ...] = (
         chapter="basic/index",
         looks_at="a question to the client",
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
     Requirement(
         "logging:default-level",
@@ -74,7 +73,6 @@ SECURITY: tuple[Requirement, ...] = (
         chapter="server/utilities/logging",
         looks_at="notifications/message",
         removed_in=V26,
-        missing=Missing.LOGGING,
     ),
     Requirement(
         "errors:json-body",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, V2503, Level, Missing, Requirement
+from tests.spec.model import V26, V2503, Level, Requirement
 
 UTILITIES: tuple[Requirement, ...] = (
     Requirement(
@@ -31,7 +31,6 @@ UTILITIES: tuple[Requirement, ...] = (
         chapter="basic/utilities/cancellation",
         looks_at="notifications/cancelled",
         removed_in=V26,
-        missing=Missing.CANCELLATION,
     ),
     Requirement(
         "cancellation:initialize",
@@ -41,7 +40,6 @@ UTILITIES: tuple[Requirement, ...] = (
         chapter="basic/utilities/cancellation",
         looks_at="initialize",
         removed_in=V26,
-        missing=Missing.CANCELLATION,
     ),
     Requirement(
         "logging:levels",
@@ -51,7 +49,6 @@ UTILITIES: tuple[Requirement, ...] = (
         chapter="server/utilities/logging",
         looks_at="logging/setLevel",
         removed_in=V26,
-        missing=Missing.LOGGING,
     ),
     Requirement(
         "logging:opt-in",
@@ -63,7 +60,6 @@ UTILITIES: tuple[Requirement, ...] = (
         chapter="server/utilities/logging",
         looks_at="notifications/message",
         added_in=V26,
-        missing=Missing.LOGGING,
     ),
     Requirement(
         "logging:unknown-level",
@@ -81,7 +77,6 @@ UTILITIES: tuple[Requirement, ...] = (
         sentence="Log messages tell no secrets, and not too many a minute.",
         chapter="server/utilities/logging",
         looks_at="notifications/message",
-        missing=Missing.LOGGING,
     ),
     Requirement(
         "logs:credentials",
@@ -99,7 +94,6 @@ UTILITIES: tuple[Requirement, ...] = (
         chapter="basic/utilities/cancellation",
         looks_at="notifications/cancelled",
         removed_in=V26,
-        missing=Missing.CANCELLATION,
     ),
     Requirement(
         "limits:handlers",
@@ -117,6 +111,5 @@ UTILITIES: tuple[Requirement, ...] = (
         chapter="basic/lifecycle",
         looks_at="a question to the client",
         removed_in=V26,
-        missing=Missing.CLIENT_REQUESTS,
     ),
 )

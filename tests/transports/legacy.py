@@ -23,7 +23,12 @@ class Party:
 
     @classmethod
     async def begin(
-        cls, client: Client, revision: Revision, capabilities: dict[str, Any] | None = None
+        cls,
+        client: Client,
+        revision: Revision,
+        capabilities: dict[str, Any] | None = None,
+        *,
+        is_ready: bool = True,
     ) -> Party:
         client = speaking(client, revision)
         params = {
@@ -32,7 +37,10 @@ class Party:
             "clientInfo": {"name": "x", "version": "1"},
         }
         call = await Connection.asking(client, "initialize", params).whole()
-        return cls(client, {"Mcp-Session-Id": call.headers["mcp-session-id"]})
+        party = cls(client, {"Mcp-Session-Id": call.headers["mcp-session-id"]})
+        if is_ready:
+            await party.notify("notifications/initialized")
+        return party
 
     def ask(self, method: str, **params: Any) -> EventStream:
         """A request that is not sent yet. What comes back is checked by the oracle at its end."""

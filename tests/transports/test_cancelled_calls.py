@@ -76,7 +76,7 @@ async def running(party, gate, **arguments):
     return call
 
 
-@requirement("cancel:stops", "cancel:alias")
+@requirement("cancellation:cancelled", "cancellation:alias")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 @pytest.mark.parametrize(
     ("method", "member"), [("notifications/cancelled", "requestId"), ("$/cancelRequest", "id")]
@@ -116,7 +116,7 @@ async def test_the_record_says_how_a_call_that_was_taken_back_ended(
     assert call.messages == []
 
 
-@requirement("cancel:unknown")
+@requirement("cancellation:cancelled")
 async def test_what_takes_no_request_of_this_session_back_is_ignored(party, work, gate):
     person, other = await party(LATEST), await party(LATEST)
     call = await running(person, gate)
@@ -139,7 +139,7 @@ async def test_what_takes_no_request_of_this_session_back_is_ignored(party, work
     assert text_of(call.messages[-1]) == "done"
 
 
-@requirement("cancel:initialize")
+@requirement("cancellation:initialize")
 async def test_a_handshake_cannot_be_taken_back(party):
     person = await party(LATEST)
     call = person.ask(
@@ -226,7 +226,6 @@ async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(part
 # Ids
 
 
-@requirement("jsonrpc:unique-ids")
 async def test_the_id_of_a_request_that_runs_is_refused_and_free_behind_it(party, work, gate):
     person = await party(LATEST)
     call = await running(person, gate)

@@ -100,7 +100,7 @@ async def orders():
 # One question
 
 
-@requirement("elicitation:flat-form", "elicitation:form")
+@requirement("elicitation:form")
 @pytest.mark.parametrize("revision", ASKED, ids=lambda one: one.value)
 async def test_a_form_is_asked_for_in_the_words_of_the_revision(offer, party, revision):
     def pick(ctx: mcp.Context) -> str:
@@ -138,7 +138,6 @@ async def test_what_was_done_before_a_question_is_undone_until_it_is_answered(
     await call.end()
 
 
-@requirement("input:declined")
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
@@ -163,7 +162,6 @@ async def test_no_is_an_answer_that_ends_the_call(offer, party, said, sentence):
     await call.end()
 
 
-@requirement("input:declined")
 @pytest.mark.parametrize(
     "result",
     [
@@ -212,6 +210,7 @@ async def test_the_time_that_answers_take_is_not_time_that_the_tool_runs(offer, 
 # Answers that are none
 
 
+@requirement("http:unknown-response", "client-requests:ids")
 async def test_answers_that_nobody_asked_for_are_accepted_and_ignored(offer, party):
     offer(create)
     person, other = await party(LATEST), await party(LATEST)
@@ -299,7 +298,6 @@ async def test_a_flood_of_answers_hurts_nobody_else(offer, party, configure):
     await call.end()
 
 
-@requirement("input:state-sealed")
 async def test_what_a_client_with_a_session_sends_as_answers_in_its_request_has_no_effect(
     offer, party
 ):
@@ -353,7 +351,7 @@ async def test_an_answer_may_come_while_nobody_listens(offer, party):
     await again.end()
 
 
-@requirement("input:declined")
+@requirement("client-requests:timeout")
 @pytest.mark.parametrize("function", [create, acreate])
 async def test_a_client_that_never_answers_is_told_that_nobody_waits(
     offer, party, monkeypatch, function
@@ -592,7 +590,7 @@ async def test_questions_one_after_the_other_keep_the_answers_before(offer, part
 # Who can be asked
 
 
-@requirement("input:declared")
+@requirement("client-requests:declared")
 @pytest.mark.parametrize("revision", MUTE, ids=lambda one: one.value)
 async def test_the_first_revisions_ask_no_person(offer, party, revision):
     def look(ctx: mcp.Context) -> str:
@@ -610,7 +608,7 @@ async def test_the_first_revisions_ask_no_person(offer, party, revision):
     assert "speaks MCP 2025-06-18 or newer" in text_of(asked.json)
 
 
-@requirement("input:declared")
+@requirement("client-requests:declared")
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {"url": {}}}, {"sampling": {}}])
 async def test_a_client_that_did_not_declare_it_is_not_asked(offer, party, capabilities):
     offer(create)
@@ -620,6 +618,16 @@ async def test_a_client_that_did_not_declare_it_is_not_asked(offer, party, capab
 
     assert call.json["result"]["isError"]
     assert "it did not declare in its handshake" in text_of(call.json)
+
+
+@requirement("lifecycle:quiet-before-initialized")
+async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(offer, party):
+    offer(create)
+    person = await party(LATEST, is_ready=False)
+
+    call = await person.call("create").whole()
+
+    assert "has said notifications/initialized" in text_of(call.json)
 
 
 async def test_a_request_in_a_batch_cannot_ask(offer, party):
@@ -789,7 +797,6 @@ async def apay_online(ctx: mcp.Context) -> str:
     return "Paid."
 
 
-@requirement("elicitation:url-required")
 @pytest.mark.parametrize("function", [pay_online, apay_online])
 async def test_a_person_is_sent_to_a_page(offer, party, function):
     offer(function)
@@ -819,7 +826,7 @@ async def test_a_person_may_not_want_to_see_the_page(offer, party, action):
     await call.end()
 
 
-@requirement("input:declared")
+@requirement("elicitation:url-required")
 @pytest.mark.parametrize(
     ("revision", "capabilities", "sentence"),
     [

@@ -24,7 +24,9 @@ async def begin(client, **capabilities):
         "clientInfo": {"name": "x", "version": "1"},
     }
     call = await Connection.asking(client, "initialize", params).whole()
-    return {"Mcp-Session-Id": call.headers["mcp-session-id"]}
+    session = {"Mcp-Session-Id": call.headers["mcp-session-id"]}
+    await notify(client, session, "notifications/initialized")
+    return session
 
 
 @pytest.fixture(params=LEGACY[1:], ids=lambda one: one.value)
