@@ -61,6 +61,7 @@ class EventStream:
         self._number = opening.after
         self._sending = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
+        self._is_greeted = False
         self._is_ended = False
         self._open: asyncio.Timeout | None = None
 
@@ -97,8 +98,11 @@ class EventStream:
         try:
             await try_store(lambda store: store.show_stream(self._shown()))
             await self._greet()
+            self._is_greeted = True
             if self.opening.after:
                 self.hub.dirty(self.subscriber)
+            # What changed meanwhile has waited: the acknowledgment comes first.
+            self._wake()
             await self._wait(receive)
             await self._send(list(self.opening.last))
         finally:
@@ -137,7 +141,7 @@ class EventStream:
     # Writing. One task at a time does, so that what is made meanwhile waits and collapses.
 
     def _wake(self) -> None:
-        if self._writer is None and self.response.has_started:
+        if self._writer is None and self._is_greeted:
             self._writer = self.hub.loop.create_task(self._write())
             self._writer.add_done_callback(self._written)
 
@@ -171,6 +175,10 @@ class EventStream:
     async def _keep_alive(self) -> None:
         async with self._sending:
             await self.response.keep_alive()
+        if self.opening.session:
+            # A session lives as long as its stream, and not longer than it was ended elsewhere.
+            await try_store(lambda store: store.see(self.opening.session))
+            await self._reload()
 
     def _frame(self, message: bytes) -> bytes:
         if self.opening.kind == LISTEN:

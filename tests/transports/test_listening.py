@@ -270,6 +270,38 @@ async def test_a_change_in_a_model_that_the_caller_may_not_see_is_not_told(clien
     await stream.left()
 
 
+class Slow(EventStream):
+    """A client whose connection takes the head of the response and then waits."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.begins, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def send(self, event):
+        if event["type"] == "http.response.body" and not self.begins.is_set():
+            self.begins.set()
+            await self.goes_on.wait()
+        await super().send(event)
+
+
+async def test_a_change_before_the_acknowledgment_is_told_behind_it(client):
+    params = {"notifications": {"toolsListChanged": True}}
+    stream = Slow.asking(client, "subscriptions/listen", params)
+    stream.start()
+    other = await listening(client, toolsListChanged=True)
+    await stream.begins.wait()
+    publish({list_changed("tools")})
+    await other.message()
+
+    stream.goes_on.set()
+    await stream.next()
+
+    assert (await stream.message())["method"] == "notifications/subscriptions/acknowledged"
+    assert told(await stream.message()) == "tools"
+    await stream.left()
+    await other.left()
+
+
 # Rights that change while a stream is open
 
 

@@ -18,6 +18,7 @@ from mcp_django.stores.chosen import chosen
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.events import Change
 from mcp_django.subscriptions.outbox import publish
+from mcp_django.transports import hub as hubs
 from mcp_django.transports import resumed_streams
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.sessions import key_of, session_topic
@@ -385,3 +386,37 @@ async def heeded(session):
         await told.wait()
         await asyncio.gather(*hub._tasks)
     hub.forget(topic, told.set)
+
+
+def turn_the_wheel():
+    """As if fifteen seconds went by."""
+    hub = get_hub()
+    for _ in range(hubs.KEEP_ALIVE):
+        hub._tick.cancel()
+        hub._turn()
+
+
+async def test_a_session_lives_for_as_long_as_its_stream(newest, store):
+    session = await SessionClient.begin(newest)
+    stream = await session.get()
+    key = key_of(session.headers["Mcp-Session-Id"])
+    begun = store.session(key).seen
+    store.now += timedelta(minutes=20)
+
+    for _ in range(2):
+        turn_the_wheel()
+        frame = await stream.frame()
+
+    assert frame.is_comment
+    assert store.session(key).seen > begun
+    await stream.left()
+
+
+async def test_a_session_that_ended_without_a_word_ends_its_stream(newest, store):
+    session = await SessionClient.begin(newest)
+    stream = await session.get()
+    store.end_session(key_of(session.headers["Mcp-Session-Id"]))
+
+    turn_the_wheel()
+
+    assert await stream.rest() == []
