@@ -401,6 +401,7 @@ async def test_a_session_lives_for_as_long_as_its_stream(newest, store):
     stream = await session.get()
     key = key_of(session.headers["Mcp-Session-Id"])
     begun = store.session(key).seen
+    await stream.frame()
     store.now += timedelta(minutes=20)
 
     for _ in range(2):
