@@ -1,0 +1,263 @@
+"""A stream in one process, and its messages posted to another."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from asgiref.sync import sync_to_async
+from django import forms
+from django.utils import timezone
+
+import mcp_django as mcp
+from mcp_django.stores.chosen import get_store
+from mcp_django.stores.interface import Log
+from mcp_django.subscriptions.events import TOOLS, Change, list_changed
+from mcp_django.subscriptions.outbox import publish
+from mcp_django.transports.call_logs import log_topic
+from mcp_django.transports.hub import get_hub
+from mcp_django.transports.http_sse import HTTPSSEApplication
+from mcp_django.transports.session_streams import index_of
+from mcp_django.transports.sessions import key_of
+from tests.shop.models import Order
+from tests.transports.elsewhere import Elsewhere
+from tests.transports.session import Session, settled
+from tests.transports.test_http_sse import PATIENT, PING, patient  # noqa: F401  a fixture
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture(params=["memory", "database"])
+def store(request, configure):
+    configure(STORE=request.param)
+    return get_store()
+
+
+@pytest.fixture
+def in_memory(configure):
+    configure(STORE="memory")
+    return get_store()
+
+
+@pytest.fixture
+def elsewhere():
+    elsewhere = Elsewhere(HTTPSSEApplication.as_asgi())
+    yield elsewhere
+    elsewhere.close()
+
+
+@pytest.fixture
+def divided(client, elsewhere):
+    """A session whose messages are all posted elsewhere."""
+
+    async def begin(**capabilities):
+        session = Session(client)
+        session.posts = elsewhere
+        return await session.begin(**capabilities)
+
+    return begin
+
+
+@pytest.mark.requirement("http-sse:accepted")
+async def test_the_answer_comes_on_the_stream_from_wherever_it_was_made(store, divided):
+    session = await divided()
+
+    listed = await session.ask("tools/list")
+    pings = [await session.send("ping") for _ in range(3)]
+
+    assert listed["result"]["tools"]
+    assert [await session.answer_to(number) for number in pings]
+    await session.leave()
+    await settled()
+
+
+async def test_progress_questions_and_changes_come_as_well(store, divided, add_tool):
+    class Name(forms.Form):
+        name = forms.CharField()
+
+    def greet(ctx: mcp.Context) -> str:
+        """Greet somebody by name."""
+        ctx.progress(1)
+        return f"Hello {ctx.ask('who', Name, 'Who are you?')['name']}"
+
+    order = await sync_to_async(Order.objects.create)(number="1")
+    uri = f"django://objects/shop.order/{order.pk}"
+    add_tool(greet, asks=True)
+    session = await divided(elicitation={})
+    params = {"name": "greet", "arguments": {}, "_meta": {"progressToken": "t"}}
+
+    assert (await session.ask("resources/subscribe", {"uri": uri}))["result"] == {}
+    number = await session.send("tools/call", params)
+    await session.message("notifications/progress")
+    question = await session.message("elicitation/create")
+    said = {"action": "accept", "content": {"name": "Ada"}}
+    await session.post({"jsonrpc": "2.0", "id": question["id"], "result": said})
+    answer = await session.answer_to(number)
+    await settled()
+    publish({Change(topic=uri), list_changed(TOOLS)})
+
+    assert answer["result"]["content"][0]["text"] == "Hello Ada"
+    assert (await session.message("notifications/resources/updated"))["params"] == {"uri": uri}
+    await session.leave()
+    await settled()
+
+
+async def test_answers_are_not_dropped_while_nobody_reads_them(
+    in_memory, divided, elsewhere, monkeypatch
+):
+    session = await divided()
+    (stream,) = {one.end.__self__ for one in get_hub().streams}
+    # As if each nudge was lost.
+    monkeypatch.setattr(stream, "_nudged", lambda: None)
+    get_hub().forget(log_topic(stream.inbox.index), next(iter_callbacks(stream)))
+
+    accepted, refused = [], None
+    while refused is None:
+        posted = await session.post({**PING, "id": f"p{len(accepted)}"})
+        if posted.status == 202:
+            accepted.append(f"p{len(accepted)}")
+        else:
+            refused = posted
+    await elsewhere.settled()
+    monkeypatch.undo()
+    stream._nudged()
+
+    assert (refused.status, len(accepted)) == (503, 63)
+    assert {(await session.response())["id"] for _ in accepted} == set(accepted)
+    # Their places are free again.
+    await settled()
+    assert (await session.post(PING)).status == 202
+    get_hub().when(log_topic(stream.inbox.index), stream._nudged)
+    stream._nudged()
+    await session.response()
+    await session.leave()
+    await settled()
+
+
+def iter_callbacks(stream):
+    return iter(set(get_hub()._callbacks[log_topic(stream.inbox.index)]))
+
+
+async def test_a_call_that_is_taken_back_elsewhere_is_not_answered(
+    store, divided, patient, gate, elsewhere
+):
+    session = await divided()
+    number = await session.send("tools/call", PATIENT)
+    await gate.until_reached()
+
+    await session.tell("notifications/cancelled", requestId=number)
+    await elsewhere.settled()
+    gate.open()
+
+    assert (await session.ask("ping"))["result"] == {}
+    assert session.heard(None) == []
+    await session.leave()
+    await settled()
+
+
+@pytest.mark.requirement("http-sse:close")
+async def test_the_end_of_the_stream_stops_work_elsewhere(
+    store, divided, patient, gate, elsewhere
+):
+    session = await divided()
+    await session.send("tools/call", PATIENT)
+    await gate.until_reached()
+
+    await session.leave()
+    await settled()
+    await elsewhere.settled()
+    gate.open()
+
+    assert (await session.post(PING)).status == 404
+    await settled()
+
+
+async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
+    in_memory, divided, patient, gate, elsewhere
+):
+    session = await divided()
+    number = await session.send("tools/call", PATIENT)
+    await gate.until_reached()
+
+    elsewhere.die()
+    in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
+    in_memory.renew(get_hub().key)
+    (stream,) = {one.end.__self__ for one in get_hub().streams}
+    stream._nudged()
+
+    error = (await session.answer_to(number))["error"]
+    assert (error["code"], "gone" in error["message"]) == (-32603, True)
+    gate.open()
+    await session.leave()
+    await settled()
+
+
+async def test_a_session_whose_process_was_killed_is_not_found(in_memory, client, elsewhere):
+    session = await Session(client).begin()
+    in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
+    session.posts = elsewhere
+
+    posted = await session.post(PING)
+
+    assert posted.status == 404
+    assert in_memory.session(key_of(session.id)) is None
+    assert await session.stream.rest() == []
+    await settled()
+
+
+async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, divided):
+    session = await divided()
+    index = index_of(key_of(session.id))
+    in_memory.append(index, [b"unknown"] * 300)
+
+    publish({Change(topic=log_topic(index))})
+
+    assert await session.stream.rest() == []
+    await settled()
+
+
+async def test_a_log_that_is_gone_is_passed_over(in_memory, divided):
+    session = await divided()
+    in_memory.append(index_of(key_of(session.id)), [b"unknown"])
+
+    assert (await session.ask("ping"))["result"] == {}
+    await session.leave()
+    await settled()
+
+
+async def test_a_session_has_only_so_many_calls_elsewhere(in_memory, divided):
+    session = await divided()
+    key = key_of(session.id)
+    for number in range(63):
+        in_memory.open_log(Log(key=f"l{number}", session=key, owner=get_hub().key))
+
+    refused = await session.post(PING)
+
+    assert (refused.status, refused.json["id"]) == (503, 1)
+    await session.leave()
+    await settled()
+
+
+async def test_a_store_that_fails_loses_the_answer_and_nothing_else(
+    in_memory, divided, patient, gate, elsewhere, monkeypatch, caplog
+):
+    session = await divided()
+    await session.send("tools/call", PATIENT)
+    await gate.until_reached()
+
+    def fail(*args, **options):
+        raise OSError("gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(in_memory, "append", fail)
+        gate.open()
+        await elsewhere.settled()
+        await settled()
+
+    assert "cannot reach the stream" in caplog.text
+    assert (await session.ask("ping"))["result"] == {}
+    await session.leave()
+    await settled()
+    await asyncio.sleep(0)
