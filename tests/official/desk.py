@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx2
 from mcp import Client
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -109,7 +110,13 @@ class Desk:
 
     @asynccontextmanager
     async def connect(
-        self, token: str, era: str, *, server: str = "daphne", **options: Any
+        self,
+        token: str,
+        era: str,
+        *,
+        server: str = "daphne",
+        transport: str = "streamable_http",
+        **options: Any,
     ) -> AsyncIterator[Assistant]:
         """The official client, connected as whoever owns the token of that name."""
         headers = {"Authorization": f"Bearer {self.tokens[token]}"}
@@ -118,7 +125,9 @@ class Desk:
                 asyncio.timeout(PATIENCE),
                 httpx2.AsyncClient(headers=headers, timeout=PATIENCE, verify=False) as http,
                 Client(
-                    streamable_http_client(self.urls[server], http_client=http),
+                    sse_client(f"{self.urls[server]}/sse", headers=headers)
+                    if transport == "http_sse"
+                    else streamable_http_client(self.urls[server], http_client=http),
                     mode=MODES[era],
                     cache=None,
                     **options,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import mcp_django as mcp
 from mcp_django.transports.executor import lanes
 from tests.transports.wire import Gate
 
@@ -27,3 +28,18 @@ def fresh_lanes():
     lanes.close()
     yield lanes
     lanes.close()
+
+
+@pytest.fixture
+def patient(add_tool, gate):
+    """A tool that waits at the gate, and what it found when it went on."""
+    found = []
+
+    def patient(ctx: mcp.Context) -> str:
+        """Wait."""
+        gate.wait()
+        found.append(ctx.cancelled.is_set())
+        return "done"
+
+    add_tool(patient)
+    return found

@@ -24,6 +24,7 @@ from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
 from tests.transports.session import Session, settled
+from tests.transports.wire import PATIENT
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LEGACY = [one for one in Revision if one.era is Era.LEGACY]
@@ -33,24 +34,6 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 @pytest.fixture
 def other(make_user):
     return CheckedClient(user=make_user("eve", is_staff=True))
-
-
-@pytest.fixture
-def patient(add_tool, gate):
-    """A tool that waits at the gate, and what it found when it went on."""
-    found = []
-
-    def patient(ctx: mcp.Context) -> str:
-        """Wait."""
-        gate.wait()
-        found.append(ctx.cancelled.is_set())
-        return "done"
-
-    add_tool(patient)
-    return found
-
-
-PATIENT = {"name": "patient", "arguments": {}}
 
 
 def turn_the_wheel():

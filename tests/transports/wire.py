@@ -16,6 +16,8 @@ from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 
 PATIENCE = 5
+#: A call of the tool of the fixture `patient`.
+PATIENT = {"name": "patient", "arguments": {}}
 
 
 class Connection:
