@@ -17,7 +17,6 @@ from mcp_django.subscriptions.outbox import publish
 from mcp_django.transports.call_logs import log_topic
 from mcp_django.transports.calls import Prepare, RunningCall
 from mcp_django.transports.endpoint import Exchange, Reply
-from mcp_django.transports.refusals import crashed
 from mcp_django.transports.session_streams import SessionStream, index_of, stream_here
 from mcp_django.transports.sessions import end_session, not_found, work_topic
 from mcp_django.transports.store_calls import in_store
@@ -27,6 +26,8 @@ logger = logging.getLogger("mcp_django.streams")
 
 #: Calls of one session whose answers are not sent yet.
 MOST_CALLS = 60
+#: Seconds after which a store that failed is asked once more: a client waits for the answer.
+PAUSES = (0.5, 2.0, 8.0)
 #: Later than any event.
 LAST = 2**62
 
@@ -93,22 +94,18 @@ class PostedCall(RunningCall):
         topic = work_topic(self.required_session.key)
         self.hub.when(topic, self.cancel)
         try:
-            while not (self._is_over and self.output.is_empty):
+            while True:
                 await route.say(self.output.take(self.revision))
-                if not (self._is_over and self.output.is_empty):
-                    await self._wake.wait()
-                    self._wake.clear()
+                if self._is_over and self.output.is_empty:
+                    break
+                await self._wake.wait()
+                self._wake.clear()
             await route.end(self._outcome().parts)
         finally:
             self.hub.forget(topic, self.cancel)
 
     def _outcome(self) -> Reply:
-        if self._is_cancelled:
-            return ACCEPTED
-        try:
-            return self._reply()
-        except Exception:
-            return crashed(self.exchange)
+        return ACCEPTED if self._is_cancelled else self._reply()
 
 
 ACCEPTED = Reply(status=202)
@@ -176,8 +173,12 @@ class Relay:
 
     async def _append(self, messages: Sequence[bytes], *, is_final: bool) -> None:
         key = self.log.key
-        try:
-            await in_store(lambda store: store.append(key, messages, is_final=is_final))
-        except Exception:
-            logger.exception("A message cannot reach the stream of its session.")
+        for pause in (*PAUSES, None):
+            try:
+                await in_store(lambda store: store.append(key, messages, is_final=is_final))
+                break
+            except Exception:
+                logger.exception("A message does not reach the stream of its session.")
+                if pause is not None:
+                    await asyncio.sleep(pause)
         publish({Change(topic=log_topic(self.index))})

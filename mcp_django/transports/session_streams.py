@@ -137,7 +137,6 @@ class Inbox:
         page = store.read(self.index, session=self.session, after=self._indexed)
         if page is None or page.has_gap:
             return None
-        store.see(self.session)
         for event in page.events:
             self._indexed = event.number
             self._logs[event.data.decode()] = 0

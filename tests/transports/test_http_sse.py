@@ -19,15 +19,18 @@ from mcp_django.subscriptions.events import CLOSE, TOOLS, Change, control_topic,
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.transports import posted_calls
 from mcp_django.transports.hub import KEEP_ALIVE, get_hub
+from mcp_django.transports.session_streams import stream_here
 from mcp_django.transports.sessions import end_session, key_of
-from tests.clients import CheckedClient
+from tests.clients import CheckedClient, WSGIClient
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
+from tests.transports.middlewares import seen
 from tests.transports.session import Session, settled
 from tests.transports.wire import PATIENT
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LEGACY = [one for one in Revision if one.era is Era.LEGACY]
+MIDDLEWARES = "tests.transports.middlewares"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
@@ -388,6 +391,19 @@ async def test_the_admin_sees_the_stream_and_what_was_agreed(client):
     await session.leave()
 
 
+async def test_a_stream_that_is_over_is_not_shown_again(client):
+    session = await Session(client).open()
+    stream = stream_here(get_hub(), key_of(session.id))
+    kept = await sync_to_async(get_store().session)(key_of(session.id))
+    await session.leave()
+    await settled()
+
+    # As if the handshake was heard of at the last moment.
+    await stream._follow(kept)
+
+    assert await sync_to_async(get_store().streams)() == []
+
+
 async def test_a_session_that_is_ended_elsewhere_ends_its_stream(client):
     session = await Session(client).begin()
 
@@ -552,6 +568,62 @@ async def test_sessions_of_the_two_http_transports_do_not_mix(client):
 
     assert reply.status == 404
     await session.leave()
+
+
+async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
+    client, configure, monkeypatch, caplog
+):
+    configure(STORE="memory")
+    session = await Session(client).begin()
+
+    def fail(key):
+        raise OSError("gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(get_store(), "session", fail)
+        posted = await session.post(PING)
+
+    assert (posted.status, posted.json["error"]["message"]) == (500, "Internal error")
+    assert posted.json["error"]["data"]["id"] in caplog.text
+    assert (await session.ask("ping"))["result"] == {}
+    await session.leave()
+
+
+@pytest.mark.parametrize(("name", "status"), [("Page", 503), ("Forbidding", 403), ("Login", 403)])
+async def test_middleware_may_refuse_both(client, settings, name, status):
+    session = await Session(client).begin()
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.{name}"]
+
+    posted = await session.post(PING)
+    opened = await Session(client).open()
+
+    assert posted.status == opened.stream.status
+    assert 400 <= posted.status < 600
+    await session.leave()
+
+
+async def test_middleware_runs_round_both_and_its_late_failure_is_told_on_the_stream(
+    client, settings, caplog
+):
+    session = await Session(client).begin()
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.function"]
+    seen.clear()
+    other = await Session(client).begin()
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.RaisingAfterwards"]
+
+    answer = await session.ask("ping")
+
+    assert seen[:4] == ["function in", "function out"] * 2
+    assert answer["error"]["code"] == -32603
+    await session.leave()
+    await other.leave()
+
+
+@pytest.mark.parametrize(("verb", "path"), [("GET", "sse"), ("POST", "messages")])
+async def test_a_wsgi_site_does_not_serve_it(client, verb, path):
+    web = WSGIClient(token=client.token, path=f"/mcp/{path}")
+
+    assert (await sync_to_async(web.http)(verb)).status == 404
 
 
 async def test_a_principal_has_only_so_many_streams(client, configure):

@@ -15,6 +15,7 @@ from mcp_django.stores.chosen import get_store
 from mcp_django.stores.interface import Log
 from mcp_django.subscriptions.events import TOOLS, Change, list_changed
 from mcp_django.subscriptions.outbox import publish
+from mcp_django.transports import posted_calls
 from mcp_django.transports.call_logs import log_topic
 from mcp_django.transports.http_sse import HTTPSSEApplication
 from mcp_django.transports.hub import get_hub
@@ -182,8 +183,11 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
     await settled()
 
 
-async def test_a_session_whose_process_was_killed_is_not_found(in_memory, client, elsewhere):
+async def test_a_session_whose_process_was_killed_is_not_found(
+    in_memory, client, elsewhere, monkeypatch
+):
     session = await Session(client).begin()
+    monkeypatch.setattr(in_memory, "renew", bool)
     in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
     session.posts = elsewhere
 
@@ -228,23 +232,28 @@ async def test_a_session_has_only_so_many_calls_elsewhere(in_memory, divided):
     await settled()
 
 
-async def test_a_store_that_fails_loses_the_answer_and_nothing_else(
-    in_memory, divided, patient, gate, elsewhere, monkeypatch, caplog
+@pytest.mark.parametrize(("times", "is_lost"), [(1, False), (2, True)])
+async def test_a_store_that_fails_is_asked_again_for_a_while(
+    in_memory, divided, patient, gate, elsewhere, monkeypatch, caplog, times, is_lost
 ):
+    monkeypatch.setattr(posted_calls, "PAUSES", (0,))
     session = await divided()
-    await session.send("tools/call", PATIENT)
+    number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
+    append, failures = in_memory.append, [OSError("gone")] * times
 
-    def fail(*args, **options):
-        raise OSError("gone")
+    def fail_at_first(*args, **options):
+        if failures:
+            raise failures.pop()
+        return append(*args, **options)
 
-    with monkeypatch.context() as broken:
-        broken.setattr(in_memory, "append", fail)
-        gate.open()
-        await elsewhere.settled()
-        await settled()
+    monkeypatch.setattr(in_memory, "append", fail_at_first)
+    gate.open()
+    await elsewhere.settled()
 
-    assert "cannot reach the stream" in caplog.text
+    assert caplog.text.count("does not reach the stream") == times
     assert (await session.ask("ping"))["result"] == {}
+    await settled()
+    assert (number in [one["id"] for one in session.heard(None)]) is not is_lost
     await session.leave()
     await settled()
