@@ -10,11 +10,12 @@ def test_clerks_see_no_margins(django_user_model):
 
 from __future__ import annotations
 
-from mcp_django.testing.answers import CANCEL, DECLINE, Unanswered
+from mcp_django.testing.answers import ACCEPT, CANCEL, DECLINE, Unanswered
 from mcp_django.testing.client import Client
 from mcp_django.testing.responses import HTTPAnswer, ProtocolFailure, ToolAnswer
 
 __all__ = [
+    "ACCEPT",
     "CANCEL",
     "DECLINE",
     "Client",

@@ -8,29 +8,35 @@ from typing import Any, Literal, TypeAlias
 from mcp_django.protocol.questions import ELICITATION, SAMPLING
 
 
-class Refusal:
-    def __init__(self, action: Literal["decline", "cancel"]) -> None:
+class Choice:
+    def __init__(self, action: Literal["accept", "decline", "cancel"]) -> None:
         self.action = action
 
     def __repr__(self) -> str:
         return f"<{self.action}>"
 
 
-#: A form with this content; what the model writes; folders; a form that was put away.
-Answer: TypeAlias = Mapping[str, Any] | str | Sequence[str] | Refusal
+#: A form with this content; what the model writes; folders; what a person chose without a form.
+Answer: TypeAlias = Mapping[str, Any] | str | Sequence[str] | Choice
 #: By the key of the question; a function gets the question.
 Answers: TypeAlias = Mapping[str, Answer | Callable[[dict[str, Any]], Answer]]
 
 #: Questions that a client is ready for.
-CAPABILITIES: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
+CAPABILITIES: dict[str, Any] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {},
+    "roots": {},
+}
 #: Times that a client sends one request again.
 MOST_ROUNDS = 20
 
 
+#: The person agrees, and fills nothing in: for pages.
+ACCEPT = Choice("accept")
 #: The person says no.
-DECLINE = Refusal("decline")
+DECLINE = Choice("decline")
 #: The person closes the form.
-CANCEL = Refusal("cancel")
+CANCEL = Choice("cancel")
 
 
 class Unanswered(AssertionError):
@@ -60,7 +66,7 @@ def answers_to(
 def answer_to(question: dict[str, Any], answer: Any) -> dict[str, Any]:
     if callable(answer):
         answer = answer(question)
-    if isinstance(answer, Refusal):
+    if isinstance(answer, Choice):
         return {"action": answer.action}
     if question["method"] == ELICITATION:
         return {"action": "accept", "content": dict(answer)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ class Statements:
 
     def run(self, job: Callable[[], T]) -> T:
         """In the thread: do the job, whose statements may be stopped."""
-        found = tuple(one for one in connections.all() if one.vendor == "postgresql")
+        found = tuple(own_connections())
         if not found:
             return job()
         self._set(found)
@@ -54,6 +54,15 @@ class Statements:
                 # A connection that comes or goes meanwhile runs nothing.
                 with suppress(Exception):
                     cancel(raw)
+
+
+def own_connections() -> Iterator[Any]:
+    """Those of this thread, connected or not yet."""
+    for alias, settings in connections.settings.items():
+        # By their names first: a driver that is not there is nobody's business here.
+        if "postg" in settings["ENGINE"]:
+            with suppress(Exception):
+                yield connections[alias]
 
 
 def cancel(raw: Any) -> None:

@@ -16,7 +16,7 @@ from django.test import TestCase
 from shop.models import Customer, Order, Product, Ticket
 
 from mcp_django.signals import call_denied
-from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
+from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, ProtocolFailure
 from tests.docs.pages import ROOT, blocks_of
 
 
@@ -349,6 +349,18 @@ class ExampleTests(TestCase):
 
         assert said == "Hello! Thanks for everything."
         assert client.questions.keys() == {"tone", "line"}
+
+    def test_a_person_is_sent_to_the_page_where_an_order_is_paid_for(self):
+        Order.objects.filter(number="A-2").update(status=Order.Status.NEW)
+
+        def pay(question):
+            assert question["params"]["url"] == "https://shop.example.com/orders/A-2/pay"
+            Order.objects.filter(number="A-2").update(status=Order.Status.PAID)
+            return ACCEPT
+
+        client = Client(user=self.ada, answers={"pay": pay})
+
+        assert client.call_tool("take_payment", number="A-2").text == "Order A-2 is paid now."
 
     def test_an_async_tool_asks(self):
         client = Client(user=self.ada, answers={"shipping": {"carrier": "courier"}})

@@ -11,7 +11,7 @@ from django.utils.text import format_lazy
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure, Unanswered
+from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, ProtocolFailure, Unanswered
 from tests.asking import TALKATIVE, Talk, accepted
 from tests.clients import CheckedClient
 from tests.shop.models import Order
@@ -457,6 +457,69 @@ def test_a_revision_without_questions_ignores_their_members(offer, clerk):
     params = {"name": "create", "arguments": {}, "inputResponses": None, "requestState": 5}
 
     assert client.request("tools/call", params)["isError"]
+
+
+# Pages
+
+
+def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
+    """Send the person to a page."""
+    ctx.ask_url("page", url, "Pay there.")
+    return "Paid."
+
+
+@requirement("input:members")
+def test_a_page_is_a_question_too(offer, clerk):
+    offer(visit)
+    client = CheckedClient(user=clerk, capabilities={"elicitation": {"url": {}}})
+
+    asked = Talk.call(client, "visit")
+
+    assert asked.questions == {
+        "page": {
+            "method": "elicitation/create",
+            "params": {
+                "mode": "url",
+                "message": "Pay there.",
+                "url": "https://shop.example.com/pay",
+            },
+        }
+    }
+    assert asked.answer({"page": {"action": "accept"}}).text == "Paid."
+
+
+@pytest.mark.parametrize(("answer", "said"), [(DECLINE, "declined"), (CANCEL, "closed")])
+def test_a_person_may_not_want_to_open_a_page(offer, answering, answer, said):
+    offer(visit)
+
+    answer = answering(page=answer).call_tool("visit")
+
+    assert answer.is_error
+    assert said in answer.text
+
+
+@requirement("input:declared")
+def test_a_client_that_takes_forms_only_is_told_what_it_lacks(offer, client):
+    offer(visit)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        client.call_tool("visit")
+
+    assert refused.value.code == -32021
+    assert refused.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+
+
+@requirement("elicitation:secrets")
+def test_a_page_with_a_credential_in_its_url_is_a_mistake_that_the_log_tells_about(
+    offer, answering, caplog
+):
+    offer(visit)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        answering(page=ACCEPT).call_tool("visit", url="https://shop.example.com/?token=abc")
+
+    assert refused.value.code == -32603
+    assert "has a credential" in caplog.text
 
 
 # Confirmations

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
-from mcp_django.testing.answers import CANCEL, DECLINE
+from mcp_django.testing.answers import ACCEPT, CANCEL, DECLINE
 from mcp_django.transports.executor import ThreadLane, lanes
 from tests.shop.models import Order
 
@@ -210,8 +210,12 @@ def test_messages_are_read_from_json_from_events_and_from_nothing():
     assert messages(events, stream) == [1, 2]
 
 
-def test_a_refusal_of_a_person_shows_which_one():
-    assert [repr(DECLINE), repr(CANCEL)] == ["<decline>", "<cancel>"]
+def test_a_choice_of_a_person_shows_which_one():
+    assert [repr(one) for one in (ACCEPT, DECLINE, CANCEL)] == [
+        "<accept>",
+        "<decline>",
+        "<cancel>",
+    ]
 
 
 @pytest.mark.django_db

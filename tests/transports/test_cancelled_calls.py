@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from django import forms
-from django.db import connection
+from django.db import OperationalError, connection
 
 import mcp_django as mcp
 from mcp_django.audit.records import Gathered, records
@@ -62,6 +62,8 @@ def work(add_tool, gate):
             ctx.progress(1)
         elif how == "fail":
             raise mcp.ToolError("It cannot be done.")
+        elif how in ("interrupted", "disk I/O error"):
+            raise OperationalError(how)
         return "done"
 
     add_tool(work)
@@ -99,7 +101,14 @@ async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
 
 
 @pytest.mark.parametrize(
-    ("how", "end"), [("progress", "cancelled"), ("fail", "cancelled"), ("go on", "done")]
+    ("how", "end"),
+    [
+        ("progress", "cancelled"),
+        ("fail", "cancelled"),
+        ("interrupted", "cancelled"),
+        ("disk I/O error", "crashed"),
+        ("go on", "done"),
+    ],
 )
 async def test_the_record_says_how_a_call_that_was_taken_back_ended(
     party, work, gate, gathered, how, end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.transports import statements
 from mcp_django.transports.statements import Statements
@@ -32,9 +33,23 @@ class Gone:
 
 
 class Wrapper:
-    def __init__(self, raw, vendor="postgresql"):
+    def __init__(self, raw):
         self.connection = raw
-        self.vendor = vendor
+
+
+class Connections(dict):
+    """As Django keeps them: by alias, made at first need."""
+
+    def __init__(self):
+        self.settings = {}
+
+    def __missing__(self, alias):
+        raise ImproperlyConfigured(f"{alias} has no driver.")
+
+    def add(self, raw, *, engine="django.db.backends.postgresql"):
+        alias = str(len(self.settings))
+        self.settings[alias] = {"ENGINE": engine}
+        self[alias] = Wrapper(raw)
 
 
 @pytest.fixture
@@ -43,24 +58,15 @@ def stopped():
 
 
 @pytest.fixture
-def connect(monkeypatch):
-    class Connections:
-        wrappers = ()
-
-        def all(self):
-            return self.wrappers
-
+def found(monkeypatch):
     found = Connections()
     monkeypatch.setattr(statements, "connections", found)
-
-    def connect(*wrappers):
-        found.wrappers = wrappers
-
-    return connect
+    return found
 
 
-def test_the_statement_of_a_job_is_stopped_in_the_way_of_its_driver(connect, stopped):
-    connect(Wrapper(Safe(stopped)), Wrapper(None), Wrapper(Gone()), Wrapper(Old(stopped)))
+def test_the_statement_of_a_job_is_stopped_in_the_way_of_its_driver(found, stopped):
+    for raw in (Safe(stopped), None, Gone(), Old(stopped)):
+        found.add(raw, engine="django.contrib.gis.db.backends.postgis")
     job = Statements()
 
     assert job.run(lambda: (job.may_run, job.stop())) == (True, None)
@@ -68,8 +74,8 @@ def test_the_statement_of_a_job_is_stopped_in_the_way_of_its_driver(connect, sto
     assert stopped == ["safely", "as of old"]
 
 
-def test_other_databases_are_left_alone(connect, stopped):
-    connect(Wrapper(Old(stopped), vendor="sqlite"))
+def test_other_databases_are_left_alone(found, stopped):
+    found.add(Old(stopped), engine="django.db.backends.sqlite3")
     job = Statements()
 
     assert job.run(lambda: (job.may_run, job.stop())) == (False, None)
@@ -77,8 +83,15 @@ def test_other_databases_are_left_alone(connect, stopped):
     assert stopped == []
 
 
-def test_behind_its_end_a_job_has_nothing_to_stop(connect, stopped):
-    connect(Wrapper(Old(stopped)))
+def test_a_database_whose_driver_is_not_there_is_left_alone(found):
+    found.settings["old"] = {"ENGINE": "django.db.backends.postgresql"}
+    job = Statements()
+
+    assert job.run(lambda: job.may_run) is False
+
+
+def test_behind_its_end_a_job_has_nothing_to_stop(found, stopped):
+    found.add(Old(stopped))
     job = Statements()
 
     with pytest.raises(ZeroDivisionError):
@@ -89,7 +102,7 @@ def test_behind_its_end_a_job_has_nothing_to_stop(connect, stopped):
     assert stopped == []
 
 
-def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(connect, stopped):
+def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(found, stopped):
     """A stop that came late would hit the next job of the thread."""
     begun, go_on = threading.Event(), threading.Event()
 
@@ -99,7 +112,7 @@ def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(connect, stoppe
             assert go_on.wait(5)
             stopped.append("in time")
 
-    connect(Wrapper(Slow()))
+    found.add(Slow())
     job = Statements()
     stopping = threading.Thread(target=job.stop)
 

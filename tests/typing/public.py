@@ -144,7 +144,10 @@ def refund(ctx: mcp.Context, number: str) -> str:
     if ctx.can_sample:
         said = ctx.sample("letter", ["Write a letter."], max_tokens=100, temperature=0.5)
         assert_type(said, mcp.SampledMessage)
+    if ctx.can_ask_url:
+        ctx.ask_url("page", "https://shop.example.com/refund", _("Your account, please."))
     ctx.confirm(f"Refund {answer['amount']}?", digest=number)
+    ctx.log("warning", {"refunded": number}, logger="shop")
     return "Done."
 
 
@@ -152,6 +155,7 @@ def refund(ctx: mcp.Context, number: str) -> str:
 async def refund_later(ctx: mcp.Context, number: str) -> str:
     """Refund an order."""
     answer = await ctx.aask("amount", RefundForm(initial={"amount": 5}), "How much?")
+    await ctx.aask_url("page", "https://shop.example.com/refund")
     await ctx.aconfirm(_("Refund it?"), digest=str(answer["amount"]))
     return "Done."
 

@@ -86,6 +86,21 @@ def draft_thanks(ctx: mcp.Context, number: str) -> str:
 # docs: end together
 
 
+# docs: start page
+@mcp.tool(destructive=False, asks=True, permission="shop.change_order")
+def take_payment(ctx: mcp.Context, number: str) -> str:
+    """Send the person to the page where an order is paid for."""
+    order = find_order(ctx.request, number)
+    if order.status == Order.Status.NEW:
+        page = f"https://shop.example.com/orders/{order.number}/pay"
+        ctx.ask_url("pay", page, f"Pay {order.total} EUR for order {order.number}.")
+        order.refresh_from_db()
+    return f"Order {order.number} is {order.get_status_display().lower()} now."
+
+
+# docs: end page
+
+
 # docs: start async_question
 @mcp.tool(destructive=False, asks=True, permission="shop.change_order")
 async def ship_later(ctx: mcp.Context, number: str) -> str:

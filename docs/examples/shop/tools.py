@@ -66,6 +66,7 @@ def check_totals(ctx: mcp.Context) -> str:
     for number, order in enumerate(orders, start=1):
         ctx.progress(number, total=len(orders), message=order.number)
         if order.total <= 0:
+            ctx.log("warning", f"The total of {order.number} is {order.total}.")
             wrong.append(order.number)
     return f"Wrong totals: {', '.join(wrong) or 'none'}."
 
