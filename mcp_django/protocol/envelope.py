@@ -297,9 +297,14 @@ def check_without_answer(headers: Headers, message: Message | Batch) -> None:
     if evidence is Evidence.MODERN:
         raise ProtocolError(INVALID_REQUEST, "Post one request or notification.", status=400)
     if isinstance(message, Batch):
-        if not legacy_revision(headers).features.batches:
-            raise ProtocolError(INVALID_REQUEST, "This revision has no batches.", status=400)
+        check_batches(legacy_revision(headers))
         if any(REVISION_KEY in meta_of(request) for request in requests_of(message)):
             raise ProtocolError(
                 INVALID_REQUEST, "A request of a modern revision stands alone.", status=400
             )
+
+
+def check_batches(revision: Revision) -> None:
+    """Raises ProtocolError where this revision has none."""
+    if not revision.features.batches:
+        raise ProtocolError(INVALID_REQUEST, "This revision has no batches.", status=400)

@@ -12,6 +12,7 @@ import msgspec
 from django.utils import timezone
 
 from mcp_django.principal import Principal
+from mcp_django.protocol.envelope import check_batches
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import Notification, RequestId, Response, encoder, is_id
 from mcp_django.protocol.revisions import Revision
@@ -145,8 +146,13 @@ def answer_topic(question: str) -> Topic:
 
 
 def as_agreed(exchange: Exchange, session: Session) -> Exchange:
-    """The exchange in the revision of its session, by the client of its session."""
+    """The exchange in the revision of its session, by the client of its session.
+
+    Raises ProtocolError for a batch where that revision has none.
+    """
     revision = Revision(session.revision)
+    if exchange.is_batch:
+        check_batches(revision)
     calls = tuple(
         Call(
             request=call.request,

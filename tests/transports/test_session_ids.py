@@ -1,0 +1,200 @@
+"""Who may go on with a session, in which words, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.protocol.revisions import LEGACY, Revision
+from tests.clients import CheckedClient
+from tests.spec import requirement
+from tests.transports.wire import speaking
+
+pytestmark = pytest.mark.django_db
+V2503, V2506, V2511 = LEGACY[1:]
+CLIENT = {"name": "x", "version": "1"}
+NOT_FOUND = "Session not found."
+
+
+@pytest.fixture(params=LEGACY, ids=lambda one: one.value)
+def client(client, request):
+    return speaking(client, request.param)
+
+
+@pytest.fixture
+def eve(client, make_user):
+    return CheckedClient(user=make_user("eve", is_staff=True), revision=client.revision)
+
+
+def begin(client):
+    """The header of a new session."""
+    params = {
+        "protocolVersion": client.revision.value,
+        "capabilities": {},
+        "clientInfo": CLIENT,
+    }
+    answer = client.post(client.message("initialize", params))
+    return {"Mcp-Session-Id": answer.headers["mcp-session-id"]}
+
+
+def ask(client, method="ping", **headers):
+    message = client.message(method)
+    answer = client.post(message, headers=headers)
+    client.check(message, answer)
+    return answer
+
+
+def told(answer):
+    """All that an answer tells, but for the id of the request."""
+    return answer.status, [one.get("error", "an answer") for one in answer.messages]
+
+
+def is_not_found(answer):
+    return told(answer) == (404, [{"code": -32600, "message": NOT_FOUND}])
+
+
+@requirement("sessions:id")
+def test_an_id_is_visible_ascii_and_long(client):
+    [session] = begin(client).values()
+
+    assert set(session) <= {chr(code) for code in range(0x21, 0x7F)}
+    assert len(session) >= 43
+
+
+@requirement("sessions:unknown")
+@pytest.mark.parametrize(
+    "session",
+    ["", "x", "x" * 43, "x" * 128, "x" * 129, "x" * 10_000, "\xe9", "../..", "a, b"],
+    ids=lambda one: repr(one[:10]) + str(len(one)),
+)
+def test_an_id_that_nobody_was_given_is_not_found(client, session):
+    assert is_not_found(ask(client, **{"Mcp-Session-Id": session}))
+    assert is_not_found(client.http("DELETE", headers={"Mcp-Session-Id": session}))
+    assert is_not_found(client.http("GET", headers={"Mcp-Session-Id": session}))
+
+
+@requirement("sessions:foreign")
+def test_a_session_of_somebody_else_is_answered_like_one_that_never_was(client, eve):
+    session = begin(client)
+
+    assert told(ask(eve, **session)) == told(ask(eve, **{"Mcp-Session-Id": "x"}))
+    assert is_not_found(eve.http("GET", headers=session))
+
+
+@requirement("sessions:foreign")
+def test_nobody_ends_the_session_of_somebody_else(client, eve):
+    session = begin(client)
+
+    assert is_not_found(eve.http("DELETE", headers=session))
+    assert ask(client, **session).status == 200
+
+
+@requirement("sessions:no-authentication")
+@pytest.mark.parametrize("verb", ["POST", "GET", "DELETE"])
+def test_the_id_of_a_session_is_no_credential(client, verb):
+    session = begin(client)
+    stranger = CheckedClient(revision=client.revision)
+
+    real = stranger.http(verb, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', headers=session)
+    unknown = stranger.http(
+        verb, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', headers={"Mcp-Session-Id": "x"}
+    )
+
+    assert real.status == 401
+    assert told(real) == told(unknown)
+    assert ask(client, **session).status == 200
+
+
+@requirement("sessions:delete", "sessions:unknown")
+def test_a_session_that_its_client_ended_is_not_found_any_more(client):
+    session, other = begin(client), begin(client)
+
+    ended = client.http("DELETE", headers=session)
+
+    assert (ended.status, ended.body) == (204, b"")
+    assert is_not_found(ask(client, **session))
+    assert is_not_found(client.http("DELETE", headers=session))
+    assert ask(client, **other).status == 200
+
+
+@requirement("sessions:expiry")
+def test_a_session_that_nobody_uses_is_not_found_any_more(client, settings):
+    session = begin(client)
+    assert ask(client, **session).status == 200
+
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "SESSION_IDLE": 1e-6}
+
+    assert is_not_found(ask(client, **session))
+
+
+@requirement("sessions:id-required")
+@pytest.mark.parametrize(
+    ("verb", "method", "params"),
+    [
+        ("POST", "resources/subscribe", {"uri": "django://site"}),
+        ("POST", "resources/unsubscribe", {"uri": "django://site"}),
+        ("POST", "logging/setLevel", {"level": "info"}),
+        ("GET", "", {}),
+        ("DELETE", "", {}),
+    ],
+)
+def test_what_needs_a_session_and_names_none_is_told_so(client, verb, method, params):
+    message = client.message(method, params)
+
+    answer = client.http("GET") if verb == "GET" else client.http(verb)
+    if verb == "POST":
+        answer = client.post(message, headers=client.routing_headers(message))
+
+    assert answer.status == 400
+    assert "Mcp-Session-Id" in answer.messages[0]["error"]["message"]
+
+
+def test_what_needs_no_session_is_answered_without_one(client):
+    headers = {"MCP-Protocol-Version": client.revision.value}
+
+    assert ask(client, **headers).status == 200
+    assert ask(client, "tools/list", **headers).status == 200
+
+
+# The revision of a session
+
+
+def has_titles(answer):
+    return any("title" in tool for tool in answer.messages[0]["result"]["tools"])
+
+
+@requirement("sessions:revision")
+@pytest.mark.parametrize("header", [None, *(one.value for one in LEGACY)])
+def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(client, header):
+    session = begin(client)
+
+    answer = ask(client, "tools/list", **session, **{"MCP-Protocol-Version": header})
+
+    assert has_titles(answer) is client.revision.features.titles
+
+
+@requirement("sessions:revision", "batch:refused")
+def test_a_session_takes_batches_where_its_revision_has_them(client):
+    session = begin(client)
+    batch = [client.message("ping"), client.message("ping")]
+
+    answer = client.post(batch, headers=session)
+
+    if client.revision.features.batches:
+        assert (answer.status, len(answer.messages)) == (200, 2)
+    else:
+        assert told(answer) == (
+            400,
+            [{"code": -32600, "message": "This revision has no batches."}],
+        )
+
+
+@pytest.mark.parametrize("client", [Revision.V2025_06_18], indirect=True, ids=["one"])
+def test_a_modern_request_is_modern_whatever_session_it_names(client):
+    session = begin(client)
+    modern = CheckedClient(token=client.token)
+    message = modern.message("tools/list")
+    headers = modern.routing_headers(message)
+
+    for one in (session, {"Mcp-Session-Id": "x"}):
+        answer = modern.post(message, headers={**headers, **one})
+        assert answer.messages[0]["result"]["resultType"] == "complete"
