@@ -111,13 +111,33 @@ def test_without_a_good_token_the_status_is_401_and_says_what_to_present(desk, s
     assert response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("verb", ["GET", "DELETE", "PUT", "HEAD"])
-def test_only_post_is_served(desk, server, verb):
+@pytest.mark.parametrize(
+    ("revision", "verbs", "allowed"),
+    [
+        ("2026-07-28", ["GET", "DELETE", "PUT", "HEAD"], "POST"),
+        ("2025-11-25", ["PUT", "HEAD"], "GET, POST, DELETE"),
+    ],
+)
+def test_other_verbs_are_refused(desk, server, revision, verbs, allowed):
     with desk.http("admin", server=server) as http:
-        response = http.request(verb, "/mcp", headers={"MCP-Protocol-Version": "2025-11-25"})
+        headers = {"MCP-Protocol-Version": revision}
+        responses = [http.request(verb, "/mcp", headers=headers) for verb in verbs]
 
-    assert response.status_code == 405
-    assert response.headers["Allow"] == "POST"
+    assert {response.status_code for response in responses} == {405}
+    # Without streams there are no sessions either.
+    expected = "POST" if server == "wsgi" else allowed
+    assert {response.headers["Allow"] for response in responses} == {expected}
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+@pytest.mark.parametrize(("session", "status"), [(None, 400), ("x" * 43, 404)])
+def test_verbs_of_sessions_need_one_where_there_are_any(desk, server, verb, session, status):
+    headers = {} if session is None else {"Mcp-Session-Id": session}
+
+    with desk.http("admin", server=server) as http:
+        response = http.request(verb, "/mcp", headers=headers)
+
+    assert response.status_code == (405 if server == "wsgi" else status)
 
 
 @pytest.mark.parametrize(
