@@ -170,8 +170,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         requirement="envelope:removed-methods",
         file="methods.py",
-        old='"ping": Method(eras=LEGACY, is_constant=True),',
-        new='"ping": Method(is_constant=True),',
+        old='"ping": Method(eras=LEGACY, ',
+        new='"ping": Method(',
     ),
     Fault(
         requirement="results:type",

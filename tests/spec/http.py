@@ -69,7 +69,10 @@ HTTP: tuple[Requirement, ...] = (
         "http:revision-assumed",
         number=46,
         level=Level.SHOULD,
-        sentence="Without any evidence a request is taken for one of 2025-03-26.",
+        sentence=(
+            "Without the header a request has the revision of its session, and without either "
+            "2025-03-26."
+        ),
         chapter="basic/transports",
         looks_at="an HTTP request",
         added_in=V2506,

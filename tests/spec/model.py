@@ -30,10 +30,7 @@ class Missing(enum.Enum):
     AUTHORIZATION_SERVER = "the authorization server"
     CLIENT_REQUESTS = "legacy questions to the client: elicitation, sampling, roots"
     OAUTH = "access tokens of an authorization server"
-    RESUMPTION = "streams that go on after a lost connection"
-    SESSIONS = "sessions"
     STDIO = "the stdio transport"
-    SUBSCRIPTIONS = "subscriptions and notifications of changes"
     TASKS = "tasks"
     TRACING = "traces in the log"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, Level, Missing, Requirement
+from tests.spec.model import V26, Level, Requirement
 
 RESOURCES: tuple[Requirement, ...] = (
     Requirement(
@@ -89,11 +89,19 @@ RESOURCES: tuple[Requirement, ...] = (
         "subscriptions:subscribe",
         number=152,
         level=Level.MUST,
-        sentence="Subscribing and unsubscribing have empty results and may be repeated.",
+        sentence="Subscribing has an empty result and may be repeated.",
         chapter="server/resources",
         looks_at="resources/subscribe",
         removed_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
+    ),
+    Requirement(
+        "subscriptions:unsubscribe",
+        number=152,
+        level=Level.MUST,
+        sentence="Unsubscribing has an empty result and may be repeated, and ends what is told.",
+        chapter="server/resources",
+        looks_at="resources/unsubscribe",
+        removed_in=V26,
     ),
     Requirement(
         "subscriptions:updated",
@@ -103,7 +111,6 @@ RESOURCES: tuple[Requirement, ...] = (
         chapter="server/resources",
         looks_at="notifications/resources/updated",
         removed_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:resources-changed",
@@ -113,7 +120,6 @@ RESOURCES: tuple[Requirement, ...] = (
         chapter="server/resources",
         looks_at="notifications/resources/list_changed",
         removed_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "resources:hidden",

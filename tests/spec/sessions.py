@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, V2503, V2506, V2511, Level, Missing, Requirement
+from tests.spec.model import V26, V2503, V2511, Level, Requirement
 
 SESSIONS: tuple[Requirement, ...] = (
     Requirement(
@@ -14,7 +14,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="initialize",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:id-required",
@@ -25,7 +24,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an HTTP request",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:unknown",
@@ -36,7 +34,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an HTTP request",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:foreign",
@@ -47,7 +44,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an HTTP request",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:delete",
@@ -58,18 +54,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="HTTP DELETE",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
-    ),
-    Requirement(
-        "sessions:revision",
-        number=46,
-        level=Level.SHOULD,
-        sentence="Without the header a request has the revision of its session.",
-        chapter="basic/transports",
-        looks_at="an HTTP request",
-        added_in=V2506,
-        removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:no-response-on-get",
@@ -80,7 +64,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an event stream",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "resumption:event-ids",
@@ -91,7 +74,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an event stream",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.RESUMPTION,
     ),
     Requirement(
         "resumption:same-stream",
@@ -102,7 +84,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="HTTP GET",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.RESUMPTION,
     ),
     Requirement(
         "resumption:priming-event",
@@ -113,7 +94,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an event stream",
         added_in=V2511,
         removed_in=V26,
-        missing=Missing.RESUMPTION,
     ),
     Requirement(
         "resumption:retry",
@@ -124,7 +104,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an event stream",
         added_in=V2511,
         removed_in=V26,
-        missing=Missing.RESUMPTION,
     ),
     Requirement(
         "sessions:no-authentication",
@@ -135,7 +114,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an HTTP request",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:expiry",
@@ -146,7 +124,6 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="an HTTP request",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
     Requirement(
         "sessions:fresh",
@@ -157,6 +134,5 @@ SESSIONS: tuple[Requirement, ...] = (
         looks_at="initialize",
         added_in=V2503,
         removed_in=V26,
-        missing=Missing.SESSIONS,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, Level, Missing, Requirement
+from tests.spec.model import V26, Level, Requirement
 
 SUBSCRIPTIONS: tuple[Requirement, ...] = (
     Requirement(
@@ -13,7 +13,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:id",
@@ -23,7 +22,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:requested-only",
@@ -33,7 +31,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:delivered",
@@ -43,7 +40,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:ended",
@@ -53,7 +49,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:stream",
@@ -63,7 +58,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:bounded",
@@ -73,7 +67,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:rights",
@@ -83,7 +76,6 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "subscriptions:processes",
@@ -93,6 +85,5 @@ SUBSCRIPTIONS: tuple[Requirement, ...] = (
         chapter="basic/patterns/subscriptions",
         looks_at="subscriptions/listen",
         added_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
 )

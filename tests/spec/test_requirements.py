@@ -63,11 +63,6 @@ MESSAGES = {
 }
 #: Methods that come with a feature.
 BROUGHT_BY = {
-    Missing.SUBSCRIPTIONS: {
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "subscriptions/listen",
-    },
     Missing.TASKS: {name for name, _ in TASKS},
 }
 

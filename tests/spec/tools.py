@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, V2503, V2506, V2511, Level, Missing, Requirement
+from tests.spec.model import V26, V2503, V2506, V2511, Level, Requirement
 
 TOOLS: tuple[Requirement, ...] = (
     Requirement(
@@ -154,7 +154,6 @@ TOOLS: tuple[Requirement, ...] = (
         chapter="server/tools",
         looks_at="notifications/tools/list_changed",
         removed_in=V26,
-        missing=Missing.SUBSCRIPTIONS,
     ),
     Requirement(
         "tools:no-connection",

@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 
 from mcp_django.protocol.revisions import LEGACY, Era
 from mcp_django.subscriptions.events import CLOSE, Change, control_topic, list_changed
-from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.transports.hub import get_hub
 from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
@@ -69,7 +69,8 @@ async def ask(client, session, method, **params):
 
 
 async def listening(client, *uris):
-    """A stream that is told of all lists and of these resources."""
+    """A stream that is told of all lists and of these resources, from now on."""
+    await sync_to_async(flush)()
     if client.revision.era is Era.MODERN:
         wishes = {f"{name}ListChanged": True for name in LISTS}
         wishes["resourceSubscriptions"] = list(uris)
@@ -213,6 +214,20 @@ async def test_the_number_of_streams_has_an_end(client, configure):
 
 
 @requirement("subscriptions:subscribe")
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+async def test_a_resource_that_was_subscribed_to_twice_is_told_once(client, orders):
+    uri = uri_of(orders[0])
+    stream = await listening(client, uri, uri)
+
+    changed(uri)
+    publish({list_changed("tools")})
+
+    told = [(await stream.message())["method"] for _ in range(2)]
+    assert sorted(told) == [UPDATED, "notifications/tools/list_changed"]
+    await stream.left()
+
+
+@requirement("subscriptions:unsubscribe")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 async def test_a_resource_that_was_unsubscribed_from_is_told_no_more(client, orders):
     mine, other = map(uri_of, orders)

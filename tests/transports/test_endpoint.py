@@ -287,6 +287,17 @@ ROWS = [
             "*/*, application/json;q=0",
         )
     ),
+    *(
+        Row(
+            f"listening accepts {given!r}",
+            406,
+            -32600,
+            ABSENT,
+            headers=modern("subscriptions/listen", accept=given),
+            body=with_meta("subscriptions/listen", notifications={}),
+        )
+        for given in ("application/json", "*/*, text/event-stream;q=0")
+    ),
     Row(
         "accept before JSON",
         406,
@@ -535,6 +546,7 @@ def understood(row):
     "http:refusals",
     "http:get",
     "http:unsupported-revision",
+    "subscriptions:stream",
     "envelope:post-only",
     "envelope:unsupported-revision",
     "envelope:method-not-found",

@@ -19,6 +19,7 @@ from mcp_django.subscriptions.events import EVERYTHING, Change, control_topic, l
 from mcp_django.testing import Client
 from mcp_django.transports import layer
 from mcp_django.transports.layer import Link, Publisher, decode, encode, links_processes
+from tests.spec import requirement
 from tests.transports.event_stream import Event
 from tests.transports.test_servers import free_port
 
@@ -308,6 +309,7 @@ def test_a_server_that_is_told_to_stop_ends_its_streams_in_good_order(start, lis
     process.wait(PATIENCE)
 
 
+@requirement("subscriptions:processes")
 @pytest.mark.needs("redis", "channels_redis", "daphne")
 @pytest.mark.parametrize("backend", [CORE, PUBSUB])
 def test_a_change_of_this_process_reaches_the_streams_of_two_others(

@@ -162,7 +162,7 @@ def has_titles(answer):
     return any("title" in tool for tool in answer.messages[0]["result"]["tools"])
 
 
-@requirement("sessions:revision")
+@requirement("http:revision-assumed")
 @pytest.mark.parametrize("header", [None, *(one.value for one in LEGACY)])
 def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(client, header):
     session = begin(client)
@@ -172,7 +172,7 @@ def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(clie
     assert has_titles(answer) is client.revision.features.titles
 
 
-@requirement("sessions:revision", "batch:refused")
+@requirement("http:revision-assumed", "batch:refused")
 def test_a_session_takes_batches_where_its_revision_has_them(client):
     session = begin(client)
     batch = [client.message("ping"), client.message("ping")]

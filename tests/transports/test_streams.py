@@ -1,22 +1,24 @@
 from __future__ import annotations
 
 import asyncio
-from threading import Event
+import threading
 
 import msgspec
 import pytest
 
 import mcp_django as mcp
 from mcp_django.exposure.tools import Lane
-from mcp_django.protocol.revisions import Revision
+from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Revision
 from mcp_django.transports import calls
 from mcp_django.transports.endpoint import Reply
 from mcp_django.transports.streams import ResponseStream
 from tests.clients import CheckedClient
 from tests.spec import requirement
+from tests.transports.event_stream import Event
 from tests.transports.wire import PATIENCE, Connection, Gate, finished
 
 MODERN = Revision.V2026_07_28
+CLIENT = {"name": "x", "version": "1"}
 
 
 def calling(client, token, number=3):
@@ -65,12 +67,95 @@ def test_progress_says_in_words_where_a_revision_can(client, revision):
 
 @requirement("envelope:stream-headers")
 @pytest.mark.django_db
-def test_events_have_no_ids_since_nothing_can_be_resumed(client, revision):
+def test_without_a_session_events_have_no_ids_since_nothing_can_be_resumed(client, revision):
     client = CheckedClient(token=client.token, revision=revision)
 
     lines = post(client, calling(client, "t")).body.split(b"\n")
 
     assert not [line for line in lines if line.startswith(b"id")]
+
+
+# In a session
+
+
+@pytest.fixture
+def in_session(client):
+    """Events of a call in a session of a legacy revision, and what came behind one of them."""
+
+    class InSession:
+        def __init__(self, revision):
+            self.client = CheckedClient(token=client.token, revision=revision)
+            hello = {"protocolVersion": revision.value, "capabilities": {}, "clientInfo": CLIENT}
+            answer = self.client.post(self.client.message("initialize", hello))
+            self.headers = {"Mcp-Session-Id": answer.headers["mcp-session-id"]}
+
+        def call(self, token):
+            answer = self.client.post(calling(self.client, token), headers=self.headers)
+            return events(answer)
+
+        def later(self, event_id):
+            headers = {**self.headers, "Last-Event-ID": event_id}
+            return events(self.client.http("GET", headers=headers))
+
+    return InSession
+
+
+def events(answer):
+    frames = answer.body.decode().split("\n\n")[:-1]
+    return [one for one in map(Event, frames) if not one.is_comment]
+
+
+@requirement("resumption:event-ids")
+@pytest.mark.django_db
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_no_two_events_of_a_session_have_the_same_id(in_session, revision):
+    session = in_session(revision)
+
+    ids = [event.id for token in range(3) for event in session.call(token)]
+
+    assert len(ids) >= 6
+    assert all(ids)
+    assert len(set(ids)) == len(ids)
+
+
+@requirement("resumption:priming-event")
+@pytest.mark.django_db
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_a_stream_begins_with_an_event_without_a_message_where_clients_take_one(
+    in_session, revision
+):
+    first, *others = in_session(revision).call("t")
+
+    assert (first.data == "") is revision.features.priming_events
+    assert first.id
+    assert all(event.data for event in others)
+
+
+@requirement("resumption:same-stream")
+@pytest.mark.django_db
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_the_last_id_brings_back_later_events_of_the_same_stream_only(in_session, revision):
+    session = in_session(revision)
+    first, second = session.call("first"), session.call("second")
+
+    for seen in (first, second):
+        for index, event in enumerate(seen):
+            brought = [one.message for one in session.later(event.id)]
+            assert brought == [one.message for one in seen[index + 1 :]]
+
+
+@requirement("resumption:same-stream")
+@pytest.mark.django_db
+def test_a_stream_of_another_session_is_not_there(in_session):
+    [*_, last] = in_session(LATEST_LEGACY).call("t")
+    other = in_session(LATEST_LEGACY)
+
+    answer = other.client.http("GET", headers={**other.headers, "Last-Event-ID": last.id})
+
+    assert answer.status == 404
+
+
+# How events go out
 
 
 @requirement("progress:token")
@@ -139,7 +224,7 @@ async def test_of_many_reports_at_once_the_last_arrives(client):
 @pytest.mark.asyncio
 async def test_nothing_follows_the_answer(client, add_tool, gate, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.05}
-    refused = Event()
+    refused = threading.Event()
 
     def linger(ctx: mcp.Context) -> str:
         """Report, outlive the limit, report again."""
