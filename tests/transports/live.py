@@ -15,7 +15,17 @@ from mcp_django.asgi import get_mcp_application
 
 application = get_mcp_application()
 
+from datetime import timedelta  # noqa: E402
+
+from django import forms  # noqa: E402
+
 import mcp_django as mcp  # noqa: E402  after Django is set up
+from mcp_django.stores import bounds  # noqa: E402
+from tests.shop.models import Memo  # noqa: E402
+
+if "LIVE_LEASE" in os.environ:
+    # Tests do not wait for a quarter of a minute.
+    bounds.LEASE = timedelta(seconds=float(os.environ["LIVE_LEASE"]))
 
 
 def everybody(request):
@@ -43,6 +53,65 @@ async def report_later(ctx: mcp.Context, then: str) -> str:
     if then == "linger":
         await asyncio.get_running_loop().create_future()
     return then
+
+
+class Name(forms.Form):
+    name = forms.CharField()
+
+
+@mcp.tool(read_only=True, permission=everybody, asks=True)
+def greet(ctx: mcp.Context) -> str:
+    """Ask for a name."""
+    return f"Hello {ctx.ask('name', Name, 'Who are you?')['name']}"
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def count_slowly(ctx: mcp.Context, number: int) -> str:
+    """Count, with time to lose the connection in."""
+    for one in range(1, number + 1):
+        ctx.progress(one)
+        time.sleep(0.2)
+    return "counted"
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def wait_to_be_stopped(ctx: mcp.Context) -> str:
+    """Work until nobody waits any more."""
+    ctx.progress(1)
+    while True:
+        ctx.check()
+        time.sleep(0.01)
+
+
+class MemoExposure(mcp.ModelExposure):
+    fields = ["text"]
+
+    def has_view_permission(self, request, obj=None):
+        return True
+
+    def get_queryset(self, request):
+        return Memo.objects.all()
+
+
+mcp.unregister(Memo)
+mcp.register(Memo)(MemoExposure)
+
+
+# Nobody without a name may write, so these two say that they do not.
+@mcp.tool(read_only=True, permission=everybody)
+def make_memo(text: str) -> dict[str, str]:
+    """Write something down."""
+    memo = Memo.objects.create(text=text, code=text)
+    return {"uri": f"django://objects/shop.memo/{memo.pk}"}
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def change_memo(text: str) -> str:
+    """Write down something else."""
+    memo = Memo.objects.get(text=text)
+    memo.text = f"{text}!"
+    memo.save()
+    return "changed"
 
 
 @mcp.tool(read_only=True, permission=everybody)

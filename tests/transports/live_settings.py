@@ -6,7 +6,12 @@ import os
 
 from tests.settings import *  # noqa: F403
 
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": os.environ.get("LIVE_DB", ":memory:"),
+    }
+}
 if os.environ.get("LIVE_LAYER"):
     # Told by the test: a group of its own, so that tests of other processes stay apart.
     CHANNEL_LAYERS = {
@@ -25,3 +30,14 @@ MCP_DJANGO = {
     # The database has no tables.
     "STORE": "memory",
 }
+if os.environ.get("LIVE_DB"):
+    # One of several processes over a database that has tables.
+    DATABASES["default"] |= {
+        "NAME": os.environ["LIVE_DB"],
+        "OPTIONS": {
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL;",
+        },
+    }
+    MCP_DJANGO |= {"TOOL_TIMEOUT": 30, "STORE": "database"}

@@ -1,0 +1,267 @@
+"""Two processes of one site: what begins in one goes on in the other."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from tempfile import TemporaryFile
+
+import msgspec
+import pytest
+
+from mcp_django.protocol.revisions import Revision
+from mcp_django.testing import Client
+from tests.transports.event_stream import Event
+from tests.transports.test_servers import free_port
+
+pytestmark = pytest.mark.needs("redis", "channels_redis")
+REVISION = Revision.V2025_11_25
+PATIENCE = 20
+
+
+class Answer:
+    """One HTTP response, read as it comes."""
+
+    def __init__(self, port, verb, message=None, **headers):
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        sent = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": REVISION.value,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        body = b"" if message is None else msgspec.json.encode(message)
+        self.connection.request(verb, "/mcp", body, sent)
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+
+    def event(self):
+        """The next event, None at the end."""
+        while lines := self.lines():
+            event = Event("\n".join(lines))
+            if not event.is_comment:
+                return event
+        return None
+
+    def lines(self):
+        lines = []
+        while line := self.response.readline().decode().rstrip("\n"):
+            lines.append(line)
+        return lines
+
+    def message(self):
+        while event := self.event():
+            if event.data:
+                return event.message
+        return None
+
+    def json(self):
+        return msgspec.json.decode(self.response.read())
+
+    def close(self):
+        self.response.close()
+        self.connection.close()
+
+
+class Site:
+    """Two servers over one database and one channel layer."""
+
+    def __init__(self, folder, backend):
+        self.environ = {
+            **os.environ,
+            "LIVE_LAYER": backend,
+            "LIVE_PREFIX": f"test-{secrets.token_hex(8)}",
+            "LIVE_DB": str(folder / "site.sqlite3"),
+            "LIVE_LEASE": "6",
+        }
+        self.client = Client(revision=REVISION)
+        self.answers = []
+        self.processes = []
+        self.ports = []
+
+    def start(self, log):
+        django = [
+            sys.executable,
+            "-m",
+            "django",
+            "migrate",
+            "--verbosity=0",
+            "--run-syncdb",
+            "--skip-checks",
+        ]
+        settings = {"DJANGO_SETTINGS_MODULE": "tests.transports.live_settings"}
+        subprocess.run(django, env={**self.environ, **settings}, check=True)
+        for server in ("uvicorn", "daphne"):
+            self.ports.append(free_port())
+            command = [sys.executable, "-m", "tests.transports.live", server, str(self.ports[-1])]
+            self.processes.append(
+                subprocess.Popen(
+                    command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environ
+                )
+            )
+        for process in self.processes:
+            assert process.stdout.readline() == "ready\n"
+
+    def stop(self):
+        for answer in self.answers:
+            answer.close()
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def send(self, index, verb, message=None, **headers):
+        self.answers.append(Answer(self.ports[index], verb, message, **headers))
+        return self.answers[-1]
+
+    def begin(self, index, **capabilities):
+        params = {
+            "protocolVersion": REVISION.value,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "x", "version": "1"},
+        }
+        answer = self.send(index, "POST", self.client.message("initialize", params))
+        session = answer.response.headers["mcp-session-id"]
+        answer.json()
+        return {"Mcp_Session_Id": session}
+
+    def call(self, index, session, tool, **arguments):
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
+        message = self.client.message("tools/call", params)
+        self.last_id = message["id"]
+        return self.send(index, "POST", message, **session)
+
+    def notify(self, index, session, method, **params):
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        return self.send(index, "POST", message, **session)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["core.RedisChannelLayer", "pubsub.RedisPubSubChannelLayer"],
+    ids=["core", "pubsub"],
+)
+def site(request, tmp_path_factory):
+    with started(tmp_path_factory.mktemp("site"), f"channels_redis.{request.param}") as site:
+        yield site
+
+
+@contextmanager
+def started(folder, backend):
+    site = Site(folder, backend)
+    with TemporaryFile("w+") as log:
+        try:
+            site.start(log)
+            yield site
+        finally:
+            site.stop()
+
+
+def test_a_session_that_began_in_one_process_goes_on_in_the_other(site):
+    session = site.begin(0)
+
+    during = site.send(1, "POST", site.client.message("tools/list"), **session).json()
+    ended = site.send(1, "DELETE", **session).status
+    after = site.send(0, "POST", site.client.message("tools/list"), **session).status
+
+    assert "tools" in during["result"]
+    assert (ended, after) == (204, 404)
+
+
+def test_what_is_saved_in_one_process_is_heard_in_the_other(site):
+    session = site.begin(0)
+    made = site.call(0, session, "make_memo", text="a").json()
+    assert "result" in made, made
+    uri = made["result"]["structuredContent"]["uri"]
+    stream = site.send(1, "GET", **session)
+    subscribed = site.send(
+        0, "POST", site.client.message("resources/subscribe", {"uri": uri}), **session
+    ).json()
+
+    site.call(0, session, "change_memo", text="a").json()
+
+    assert subscribed["result"] == {}
+    heard = stream.message()
+    assert (heard["method"], heard["params"]["uri"]) == ("notifications/resources/updated", uri)
+
+
+def test_a_session_has_one_standalone_stream_in_all_processes(site):
+    session = site.begin(0)
+    first = site.send(0, "GET", **session)
+
+    second = site.send(1, "GET", **session)
+
+    assert (first.status, second.status) == (200, 409)
+
+
+def test_a_question_of_one_process_is_answered_in_the_other(site):
+    session = site.begin(0, elicitation={})
+    site.notify(0, session, "notifications/initialized")
+    call = site.call(0, session, "greet")
+    asked = call.message()
+
+    said = {"action": "accept", "content": {"name": "Ada"}}
+    answered = site.send(
+        1, "POST", {"jsonrpc": "2.0", "id": asked["id"], "result": said}, **session
+    )
+
+    assert answered.status == 202
+    assert call.message()["result"]["content"][0]["text"] == "Hello Ada"
+
+
+def test_a_call_of_one_process_is_taken_back_in_the_other(site):
+    session = site.begin(0)
+    call = site.call(0, session, "wait_to_be_stopped")
+    call.message()
+
+    site.notify(1, session, "notifications/cancelled", requestId=site.last_id)
+
+    assert call.message() is None
+
+
+def test_a_stream_is_resumed_in_the_other_process(site):
+    session = site.begin(0)
+    call = site.call(0, session, "count_slowly", number=3)
+    event = call.event()
+    while not event.data:
+        event = call.event()
+    call.close()
+
+    again = site.send(1, "GET", **session, Last_Event_ID=event.id)
+
+    messages = []
+    while message := again.message():
+        messages.append(message)
+    assert messages[-1]["result"]["content"][0]["text"] == "counted"
+
+
+def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(site):
+    session = site.begin(0)
+    stream = site.send(0, "GET", **session)
+    stream.lines()
+
+    site.send(1, "DELETE", **session)
+
+    assert stream.message() is None
+
+
+def test_the_calls_of_a_process_that_is_killed_end_with_an_error(tmp_path):
+    with started(tmp_path, "channels_redis.core.RedisChannelLayer") as site:
+        session = site.begin(0)
+        call = site.call(0, session, "wait_to_be_stopped")
+        event = call.event()
+        while not event.data:
+            event = call.event()
+
+        site.processes[0].send_signal(signal.SIGKILL)
+        again = site.send(1, "GET", **session, Last_Event_ID=event.id)
+
+        error = again.message()
+        assert error["error"]["code"] == -32603
+        assert error["id"] == site.last_id
+        assert again.message() is None
