@@ -37,12 +37,16 @@ def is_installed(*modules: str) -> bool:
     return all(find_spec(module) for module in modules)
 
 
+#: Where Debian keeps servers, which need not be on everybody's path.
+PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])
+
+
 def is_on_path(program: str) -> bool:
-    return shutil.which(program) is not None
+    return shutil.which(program, path=PLACES) is not None
 
 
 def path_of(program: str) -> str:
-    found = shutil.which(program)
+    found = shutil.which(program, path=PLACES)
     assert found is not None, f"{program} is missing"
     return found
 
@@ -51,7 +55,10 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "postgresql": partial(answers, "PG", 5432),
     "mariadb": partial(answers, "MARIADB", 3306),
     "redis": partial(answers, "REDIS", 6379),
-    **{name: partial(is_on_path, name) for name in ("chromium", "curl", "git", "make", "node")},
+    **{
+        name: partial(is_on_path, name)
+        for name in ("chromium", "curl", "git", "make", "nginx", "node")
+    },
     # The extras of the package.
     "daphne": partial(is_installed, "daphne"),
     "drf": partial(is_installed, "rest_framework"),

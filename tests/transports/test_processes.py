@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from tempfile import TemporaryFile
@@ -16,6 +18,7 @@ import pytest
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
+from tests.services import path_of
 from tests.transports.event_stream import Event
 from tests.transports.test_servers import free_port
 
@@ -188,6 +191,76 @@ def test_what_is_saved_in_one_process_is_heard_in_the_other(site):
     assert subscribed["result"] == {}
     heard = stream.message()
     assert (heard["method"], heard["params"]["uri"]) == ("notifications/resources/updated", uri)
+
+
+NGINX = """
+daemon off;
+pid {folder}/nginx.pid;
+error_log stderr;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://127.0.0.1:{upstream};
+            proxy_set_header Host $host;
+        }}
+    }}
+}}
+"""
+
+
+@contextmanager
+def nginx(folder, upstream):
+    """A proxy as it is out of the box, and its port."""
+    port = free_port()
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, upstream=upstream))
+    command = [path_of("nginx"), "-c", str(folder / "nginx.conf")]
+    with TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@pytest.mark.needs("nginx")
+@pytest.mark.parametrize("index", [0, 1], ids=["uvicorn", "daphne"])
+def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp_path):
+    session = site.begin(index)
+    code = f"nginx-{index}-{secrets.token_hex(4)}"
+    uri = site.call(index, session, "make_memo", text=code).json()["result"]["structuredContent"][
+        "uri"
+    ]
+    with nginx(tmp_path, site.ports[index]) as port:
+        wait_for(port)
+        message = site.client.message("resources/subscribe", {"uri": uri})
+        site.send(index, "POST", message, **session).json()
+        stream = Answer(port, "GET", **session)
+        opened = stream.lines()
+
+        site.call(index, session, "change_memo", text=code).json()
+
+        assert opened == [": open"]
+        assert stream.message()["params"]["uri"] == uri
+        stream.close()
+
+
+def wait_for(port):
+    """Until somebody listens there."""
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise TimeoutError
 
 
 def test_a_session_has_one_standalone_stream_in_all_processes(site):
