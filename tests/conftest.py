@@ -12,6 +12,7 @@ from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import Revision
+from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.executor import lanes
 from tests.clients import CheckedClient
 from tests.services import Services
@@ -19,6 +20,12 @@ from tests.services import Services
 
 def pytest_configure(config):
     config.pluginmanager.register(Services(), "mcp-services")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    """What fixtures and earlier tests changed is news to nobody who connects in this test."""
+    outbox.flush()
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +112,7 @@ def add_tool():
     def add(function, **options):
         mcp.tool(**{"read_only": True, **options})(function)
         added.append(function.__name__)
+        outbox.flush()
         return function
 
     yield add
@@ -120,6 +128,7 @@ def add_prompt():
     def add(function, **options):
         mcp.prompt(**options)(function)
         added.append(options.get("name", function.__name__))
+        outbox.flush()
         return function
 
     yield add

@@ -14,7 +14,7 @@ from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.subscriptions.events import CLOSE, EVERYTHING, Change, control_topic, list_changed
-from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.transports import hub as hubs
 from mcp_django.transports.hub import get_hub
 from tests.clients import CheckedClient
@@ -60,6 +60,8 @@ async def listening(client, *uris, **wishes):
     """A stream behind its acknowledgment, which is kept."""
     if uris:
         wishes["resourceSubscriptions"] = list(uris)
+    # What was made for the test is news to nobody.
+    assert await sync_to_async(flush)()
     stream = await asking(client, **wishes).opened()
     stream.acknowledgment = await stream.message()
     return stream
