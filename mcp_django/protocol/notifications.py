@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
-LOG_METHOD = "notifications/message"
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def log_message(level: str, data: Any, *, logger: str = "") -> Notification:
     params = {"level": level, "data": data}
     if logger:
         params["logger"] = logger
-    return Notification(LOG_METHOD, params)
+    return Notification("notifications/message", params)
 
 
 def with_subscription(one: Notification, subscription: str | int) -> Notification:

@@ -256,8 +256,8 @@ class RunningCall:
         if not messages:
             return
         if self.session is None:
-            if stream is not None:
-                await stream.events(messages)
+            assert stream is not None  # noqa: S101  without a session there is no log instead
+            await stream.events(messages)
             return
         log, frames = await self._begin_log(self.session)
         frames += await log.frames(messages, is_final=is_final)

@@ -8,7 +8,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-from mcp_django.protocol.notifications import LOG_METHOD, Notification, log_message
+from mcp_django.protocol.notifications import Notification, log_message
 from mcp_django.protocol.render import notification
 from mcp_django.protocol.revisions import Revision
 
@@ -40,14 +40,13 @@ class Output:
         return not self._unsent
 
     def add(self, one: Notification) -> None:
+        """Progress or a log message: a call has nothing else to say."""
         token = one.params.get("progressToken")
         with self._lock:
             if self._is_closed:
                 return
-            if one.method == LOG_METHOD:
+            if token is None:
                 self._keep(*self._lines.take(one))
-            elif token is None:
-                self._keep(one)
             elif one.params["progress"] > self._highest.get(token, float("-inf")):
                 self._highest[token] = one.params["progress"]
                 # Not where the earlier value stood: what was said between them came before.

@@ -13,6 +13,7 @@ from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.envelope import LOG_LEVEL_KEY
 from mcp_django.protocol.methods import LOG_LEVELS
 from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.transports import calls
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.legacy import Party, text_of
@@ -193,6 +194,30 @@ async def test_what_runs_on_behind_its_time_is_heard_by_nobody(party, add_tool, 
 
     assert [one["data"] for one in before_the_answer(call)] == ["in time"]
     assert heard == [True]
+
+
+@pytest.mark.parametrize("revision", [LATEST, Revision.V2025_06_18], ids=lambda one: one.value)
+async def test_a_call_that_has_nothing_to_say_for_long_opens_its_stream(
+    party, add_tool, gate, monkeypatch, revision
+):
+    """What it says later is kept for a client that lost it, from the first event on."""
+    monkeypatch.setattr(calls, "GRACE", 0.01)
+
+    def wait() -> str:
+        """Wait."""
+        gate.wait()
+        return "done"
+
+    add_tool(wait)
+    person = await party(revision)
+    call = await person.called("wait")
+
+    first = await call.frame()
+    gate.open()
+
+    assert (first.id is not None) == revision.features.priming_events
+    assert text_of(await call.message()) == "done"
+    await call.end()
 
 
 # Progress

@@ -13,11 +13,13 @@ import mcp_django as mcp
 from mcp_django.audit.records import Gathered, records
 from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.transports import statements
 from mcp_django.transports.async_tools import async_calls
 from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.legacy import Party, id_of, text_of
+from tests.transports.test_statements import Connections
 from tests.transports.wire import PATIENCE, Connection, finished, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -268,6 +270,30 @@ async def test_the_id_of_a_request_that_was_taken_back_is_free(party, work, gate
 
 
 # What the database does for it
+
+
+async def test_whatever_the_driver_a_call_that_is_taken_back_has_its_statement_stopped(
+    party, work, gate, monkeypatch
+):
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Driver:
+        def cancel(self):
+            loop.call_soon_threadsafe(stopped.set)
+
+    found = Connections()
+    found.add(Driver())
+    monkeypatch.setattr(statements, "connections", found)
+    person = await party(LATEST)
+    call = await running(person, gate)
+
+    await person.notify("notifications/cancelled", requestId=id_of(call))
+
+    async with asyncio.timeout(PATIENCE):
+        await stopped.wait()
+    gate.open()
+    await call.end()
 
 
 @pytest.fixture
