@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from django.db import Error, router, transaction
@@ -108,7 +107,11 @@ def bump(server: str | None = DEFAULT_SERVER, *, using: str | None = None) -> No
     generations.forget()
     alias = using or router.db_for_write(ExposureGeneration)
     ticket = _open_ticket(server, alias)
-    raise_once = partial(_raise_once, ticket, server=server)
+
+    # No partial: Django names what failed by its __qualname__, and raises where there is none.
+    def raise_once() -> None:
+        _raise_once(ticket, server=server)
+
     try:
         transaction.on_commit(raise_once, using=alias, robust=True)
     except transaction.TransactionManagementError:
