@@ -37,6 +37,9 @@ class Lane(enum.Enum):
 
     QUERY = "query"
     WORK = "work"
+    #: For what sessions and streams keep. On SQLite it waits while a tool of the project writes,
+    #: and no call that only reads waits with it.
+    STORE = "store"
 
 
 def in_band(error: ToolError) -> ToolResult:

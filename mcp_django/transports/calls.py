@@ -15,7 +15,7 @@ from mcp_django.exposure.budget import lift_deadlines
 from mcp_django.exposure.tools import BUILT_IN, WRITES, Lane, code_uri
 from mcp_django.protocol import sse
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
-from mcp_django.protocol.jsonrpc import encoder
+from mcp_django.protocol.jsonrpc import Response, encoder
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.results import InputRequired
@@ -381,7 +381,11 @@ def respond(service: Service) -> Outcome:
 
 
 def lane_of(exchange: Exchange) -> Lane:
-    """Code of the project may be slow. Everything of ours is quick, or told to stop."""
+    """Code of the project may be slow. Everything of ours is quick, or told to stop, except that
+    an answer of the client is written down.
+    """
+    if any(isinstance(notice, Response) for notice in exchange.notices) and not exchange.calls:
+        return Lane.STORE
     is_ours = all(name in BUILT_IN_READS for name in tools_called(exchange))
     if is_ours and not any(code_uri(uri) for uri in uris_named(exchange)):
         return Lane.QUERY

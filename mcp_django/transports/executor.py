@@ -1,6 +1,7 @@
 """The lanes of this process: where everything runs that may touch the database.
 
-Two lanes, so that slow tools of the project never hold up a quick read.
+Three lanes, so that slow tools of the project never hold up a quick read, nor does a write to the
+store that waits for one of them.
 """
 
 from __future__ import annotations
@@ -87,9 +88,8 @@ class Lanes:
 
 
 def make_lane(lane: Lane) -> ThreadLane:
-    config = get_config()
-    size = config.work_threads if lane is Lane.WORK else query_threads()
-    return ThreadLane(lane.value, size=size, max_waiting=config.max_waiting)
+    sizes = {Lane.QUERY: query_threads, Lane.WORK: work_threads, Lane.STORE: store_threads}
+    return ThreadLane(lane.value, size=sizes[lane](), max_waiting=get_config().max_waiting)
 
 
 def query_threads() -> int:
@@ -97,8 +97,20 @@ def query_threads() -> int:
     if config.query_threads is not None:
         return config.query_threads
     # More threads make SQLite slower: sqlite3 gives the GIL away for each row.
-    is_sqlite = any(connections[alias].vendor == "sqlite" for alias in connections)
-    return 1 if is_sqlite else 4
+    return 1 if is_sqlite() else 4
+
+
+def work_threads() -> int:
+    return get_config().work_threads
+
+
+def store_threads() -> int:
+    # Only one writes at a time to SQLite.
+    return 1 if is_sqlite() else 2
+
+
+def is_sqlite() -> bool:
+    return any(connections[alias].vendor == "sqlite" for alias in connections)
 
 
 lanes = Lanes()

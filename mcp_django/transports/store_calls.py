@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 async def in_store(job: Callable[[Store], T]) -> T:
     """What the store answers. Raises what it raises."""
-    return await lanes[Lane.QUERY].start(
+    return await lanes[Lane.STORE].start(
         partial(with_store, job),
         seconds=get_config().tool_timeout,
         cancelled=Event(),

@@ -269,6 +269,33 @@ async def test_progress_rises_over_all_runs_of_a_call_that_asks(party, add_tool)
     await call.end()
 
 
+async def test_who_only_reads_does_not_wait_for_a_tool_that_writes_and_tells_of_it(
+    party, add_tool, gate
+):
+    """SQLite has room for one who writes: what the tool says is kept behind it."""
+
+    def write(ctx: mcp.Context) -> str:
+        """Write and report in one transaction."""
+        Order.objects.create(number="new")
+        ctx.progress(1)
+        gate.wait()
+        return "done"
+
+    add_tool(write, read_only=False, atomic=True)
+    order = await Order.objects.acreate(number="old")
+    person = await party(LATEST)
+    call = person.call("write", token="t")
+    call.start()
+    await gate.until_reached()
+
+    record = await person.call("get_record", model="shop.order", pk=order.pk).whole()
+    gate.open()
+    await call.end()
+
+    assert not record.json["result"]["isError"]
+    assert text_of(call.messages[-1]) == "done"
+
+
 @requirement("progress:token")
 @pytest.mark.parametrize("token", [True, 1.5, ["t"], {"a": 1}, "t" * 1000])
 async def test_progress_is_not_told_to_a_token_that_is_none(party, add_tool, token):

@@ -32,6 +32,7 @@ async def test_no_thread_starts_before_the_first_job():
 @pytest.mark.asyncio
 async def test_the_query_lane_is_wide_and_one_thread_on_sqlite():
     assert query_threads() == (1 if connection.vendor == "sqlite" else 4)
+    assert Lanes()[Lane.STORE].size == (1 if connection.vendor == "sqlite" else 2)
 
 
 @pytest.mark.asyncio
