@@ -14,7 +14,7 @@ class MCPDjangoConfig(AppConfig):
         from mcp_django import checks
         from mcp_django.auth import redaction
         from mcp_django.exposure import prompt_signals, rights_signals
-        from mcp_django.subscriptions import list_receivers, outbox, receivers
+        from mcp_django.subscriptions import closings, list_receivers, outbox, receivers
         from mcp_django.transports.layer import make_publisher
 
         redaction.install()
@@ -23,5 +23,6 @@ class MCPDjangoConfig(AppConfig):
         prompt_signals.connect()
         receivers.connect()
         list_receivers.connect()
+        closings.connect()
         checks.connect()
         autodiscover_modules("mcp")

@@ -89,6 +89,10 @@ class ServiceUnavailable(Exception):
     """The site is not set up to answer anybody. The sentence is for its log, not for the peer."""
 
 
+class Closed(Exception):
+    """Staff closed the server: nobody is answered."""
+
+
 class AlreadyRegistered(Exception):
     """The model or the tool name is taken."""
 

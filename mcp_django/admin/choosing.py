@@ -14,6 +14,7 @@ from mcp_django.admin.as_user import people, visible_person
 from mcp_django.admin.callers import principal_of_page, principal_with_all_scopes
 from mcp_django.auth.personal_tokens import principal_of
 from mcp_django.auth.users import is_active
+from mcp_django.exposure.decisions import decisions
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Principal
 
@@ -104,6 +105,8 @@ class Chosen:
 def chosen(principal: Principal, name: str, *, problem: str = "") -> Chosen:
     if not is_active(principal.user):
         problem = "This user may not act: no credential of the user opens anything."
+    elif principal.user.pk in decisions(principal.server).blocked_users:
+        problem = "Staff blocked this user: no credential of the user opens anything."
     return Chosen(principal=principal, name=name, problem=problem)
 
 

@@ -31,12 +31,13 @@ def yes_or_no(value: object) -> str:
 class ServerForm(DecisionForm):
     class Meta:
         model = ServerSettings
-        fields = ("instructions", "read_only")
+        fields = ("instructions", "read_only", "closed")
 
     def told(self, row: Any, groups: Iterable[Group]) -> dict[str, str]:
         return {
             "instructions": row.instructions or AS_IN_CODE,
             "read-only": yes_or_no(row.read_only),
+            "closed": yes_or_no(row.closed),
         }
 
 
@@ -58,7 +59,7 @@ class ServerSettingsAdmin(DecisionAdmin):
         return HttpResponseRedirect(self.change_url(DEFAULT_SERVER))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        fieldsets: list[Any] = [(None, {"fields": ["instructions", "read_only"]})]
+        fieldsets: list[Any] = [(None, {"fields": ["instructions", "read_only", "closed"]})]
         if self.has_change_permission(request, obj):
             fieldsets.append(("Start again", {"fields": ["reset", "based_on"]}))
         return fieldsets
@@ -67,7 +68,7 @@ class ServerSettingsAdmin(DecisionAdmin):
 class RestrictionForm(RestrictionModelForm):
     class Meta:
         model = UserRestriction
-        fields = ("user", "read_only")
+        fields = ("user", "read_only", "blocked")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -82,11 +83,11 @@ class RestrictionForm(RestrictionModelForm):
 
 @admin.register(UserRestriction)
 class UserRestrictionAdmin(RestrictionModelAdmin):
-    """Users whose assistants may change nothing, whatever their credentials allow."""
+    """Users whose assistants may change nothing, or may not come at all."""
 
     form = RestrictionForm
-    list_display = ("user", "read_only")
-    list_filter = ("read_only",)
+    list_display = ("user", "read_only", "blocked")
+    list_filter = ("read_only", "blocked")
     list_select_related = ("user",)
     raw_id_fields = ("user",)
 
@@ -101,8 +102,13 @@ class UserRestrictionAdmin(RestrictionModelAdmin):
         add: bool = False,  # noqa: FBT001, FBT002  Django's signature
     ) -> Any:
         row, initial = form.instance, form.initial
-        after = {"user": str(row.user_id), "read-only": yes_or_no(row.read_only)}
+        after = told_switches(row.read_only, row.blocked)
         if add:
-            return f"read-only: {after['read-only']}"
-        before = {"user": str(initial["user"]), "read-only": yes_or_no(initial["read_only"])}
-        return told_changes(before, after) or "Nothing changed."
+            return "; ".join(f"{name}: {value}" for name, value in after.items())
+        before = told_switches(initial["read_only"], initial["blocked"])
+        users = {"user": str(initial["user"])}, {"user": str(row.user_id)}
+        return told_changes(users[0] | before, users[1] | after) or "Nothing changed."
+
+
+def told_switches(read_only: object, blocked: object) -> dict[str, str]:
+    return {"read-only": yes_or_no(read_only), "blocked": yes_or_no(blocked)}

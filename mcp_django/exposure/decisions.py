@@ -68,6 +68,10 @@ class Decisions:
     read_only: bool = False
     #: Keys of users whose assistants may change nothing.
     read_only_users: frozenset[Any] = frozenset()
+    #: Nobody is answered.
+    closed: bool = False
+    #: Keys of users whose credentials are not good.
+    blocked_users: frozenset[Any] = frozenset()
 
 
 NOTHING_DECIDED = Decisions()
@@ -129,14 +133,17 @@ def read_rows(server: str, alias: str) -> Decisions:
     tools = ExposedTool.objects.using(alias).filter(server=server).prefetch_related("groups")
     prompts = ExposedPrompt.objects.using(alias).filter(server=server).prefetch_related("groups")
     settings = ServerSettings.objects.using(alias).filter(server=server).first()
-    users = UserRestriction.objects.using(alias).filter(server=server, read_only=True)
+    restrictions = UserRestriction.objects.using(alias).filter(server=server)
+    users = list(restrictions.values_list("user_id", "read_only", "blocked"))
     return Decisions(
         models={row.label.lower(): model_decision(row) for row in models},
         tools={row.name: tool_decision(row) for row in tools},
         prompts={row.name: prompt_decision(row) for row in prompts},
         instructions="" if settings is None else settings.instructions,
         read_only=settings is not None and settings.read_only,
-        read_only_users=frozenset(users.values_list("user_id", flat=True)),
+        read_only_users=frozenset(user for user, read_only, _ in users if read_only),
+        closed=settings is not None and settings.closed,
+        blocked_users=frozenset(user for user, _, blocked in users if blocked),
     )
 
 

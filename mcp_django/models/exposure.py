@@ -151,6 +151,9 @@ class ServerSettings(Model):
         blank=True, max_length=8000, help_text="Told to every client. Empty: as in the settings."
     )
     read_only = BooleanField("read-only", default=False, help_text="Nothing can be changed.")
+    closed = BooleanField(
+        default=False, help_text="Every call is refused. Streams and sessions end at once."
+    )
 
     class Meta:
         verbose_name_plural = "server settings"

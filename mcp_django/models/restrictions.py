@@ -14,6 +14,9 @@ class UserRestriction(Model):
     server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
     user = ForeignKey(settings.AUTH_USER_MODEL, on_delete=CASCADE, related_name="+")
     read_only = BooleanField("read-only", default=True, help_text="Nothing can be changed.")
+    blocked = BooleanField(
+        default=False, help_text="No credential is good. Streams and sessions end at once."
+    )
 
     class Meta:
         constraints = [

@@ -15,9 +15,11 @@ from django.apps import apps
 from django.http import HttpRequest
 
 from mcp_django.auth.cache import is_over
+from mcp_django.auth.switches import check_switches
 from mcp_django.conf import get_config
 from mcp_django.exceptions import (
     AuthenticationFailed,
+    Closed,
     ServiceUnavailable,
     TooManyRequests,
 )
@@ -180,7 +182,7 @@ def judge_one(group: Group, existence: Existence) -> Verdicts | None:
         rights = Rights(request, principal)
         uris = group.uris(rights)
         return Verdicts(by_uri=admit_all(rights, uris, existence=existence))
-    except (AuthenticationFailed, TooManyRequests):
+    except (AuthenticationFailed, Closed, TooManyRequests):
         return Verdicts(is_known=False)
     except ServiceUnavailable:
         return None
@@ -200,12 +202,13 @@ class Reader:
 
 
 def current(stream: Subscriber) -> tuple[HttpRequest, Principal]:
-    """Who reads the stream now. Raises as `authenticate` does."""
+    """Who reads the stream now. Raises as `authenticate` and `check_switches` do."""
     now, reader = mark(stream.principal.server), stream.reader
     is_fresh = reader is not None and time.monotonic() - reader.at < RENEW
     if reader is None or not is_fresh or reader.mark != now or is_over(reader.principal):
         request, principal = stream.renew()
         if principal.key != stream.principal.key:
             raise AuthenticationFailed
+        check_switches(principal)
         reader = stream.reader = Reader(request, principal, now, time.monotonic())
     return reader.request, reader.principal

@@ -18,7 +18,8 @@ from channels import DEFAULT_CHANNEL_LAYER
 from channels.layers import channel_layers
 from django.conf import settings
 
-from mcp_django.subscriptions.events import EVERYTHING, Change
+from mcp_django.exposure.generation import generations
+from mcp_django.subscriptions.events import CLOSE, EVERYTHING, LISTS, Change
 
 logger = logging.getLogger("mcp_django.streams")
 
@@ -144,6 +145,11 @@ def decode(message: Any) -> frozenset[Change]:
     )
 
 
+def is_decision(change: Change) -> bool:
+    """Whether it follows from a right or a switch, which this process keeps for a second."""
+    return change.topic in LISTS or change.topic.startswith(f"{CLOSE} ")
+
+
 class Link:
     """Hears what other processes publish, for one loop."""
 
@@ -192,7 +198,11 @@ class Link:
                 if not hear.done():
                     hear.cancel()
                     break
-                self._take(decode(hear.result()))
+                changes = decode(hear.result())
+                if any(map(is_decision, changes)):
+                    # Who is told asks at once, and must not get what was true a second ago.
+                    generations.forget()
+                self._take(changes)
             await heart
         finally:
             self._is_up.clear()

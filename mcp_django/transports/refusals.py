@@ -15,6 +15,9 @@ from mcp_django.transports.endpoint import NO_STORE, Exchange, HeaderList, Reply
 
 logger = logging.getLogger("mcp_django")
 
+#: Seconds after which a client may look whether staff opened the server again. Nobody knows.
+CLOSED_FOR = "60"
+
 
 def refuse_exchange(
     exchange: Exchange, error: ProtocolError, *, headers: HeaderList = ()
@@ -29,6 +32,11 @@ def refuse_exchange(
 def busy(exchange: Exchange) -> Reply:
     error = ProtocolError(INTERNAL_ERROR, "The server is busy. Try again later.", status=503)
     return refuse_exchange(exchange, error, headers=(("Retry-After", "1"),))
+
+
+def closed(exchange: Exchange) -> Reply:
+    error = ProtocolError(INTERNAL_ERROR, "This server is closed for now.", status=503)
+    return refuse_exchange(exchange, error, headers=(("Retry-After", CLOSED_FOR),))
 
 
 def failed(exchange: Exchange, correlation_id: str) -> Reply:

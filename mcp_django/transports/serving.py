@@ -17,11 +17,13 @@ from django.http import HttpRequest
 from mcp_django.audit.told import told
 from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.site_throttles import site_retry_after
+from mcp_django.auth.switches import check_switches
 from mcp_django.auth.throttles import retry_after
 from mcp_django.context import CallContext, Notify, drop, stay_open
 from mcp_django.exceptions import (
     AuthenticationFailed,
     Cancelled,
+    Closed,
     ServiceUnavailable,
     TooManyRequests,
 )
@@ -47,7 +49,7 @@ from mcp_django.transports.endpoint import (
     Reply,
 )
 from mcp_django.transports.openings import open_listening, open_standalone
-from mcp_django.transports.refusals import refuse_exchange
+from mcp_django.transports.refusals import closed, refuse_exchange
 from mcp_django.transports.sessions import HEADER as SESSION_HEADER
 from mcp_django.transports.sessions import (
     as_agreed,
@@ -126,12 +128,16 @@ class Service:
 
     def identify(self) -> Principal | Reply:
         try:
-            return self.recognise(self.request)
+            principal = self.recognise(self.request)
+            check_switches(principal)
+            return principal
         except AuthenticationFailed as error:
             headers = tuple(("WWW-Authenticate", value) for value in challenge(error))
             return self.refuse(error.description, status=401, headers=headers)
         except TooManyRequests as error:
             return self.too_many(error.retry_after)
+        except Closed:
+            return closed(self.exchange)
         except ServiceUnavailable as error:
             logger.error("Nobody can be served: %s", error)
             return self.refuse("This server is not set up.", status=503, code=INTERNAL_ERROR)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import authenticate, cached_principal
+from mcp_django.auth.switches import lets_in
 from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
@@ -203,11 +204,10 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     if principal is None:
         return None
     known = known_decisions(principal.server)
-    if known is not None:
-        # For the handlers: a second question could be one too late for an event loop.
-        principal.kept[Decisions] = known
-    elif not only_pings(exchange):
+    if known is None or not lets_in(known, principal):
         return None
+    # For the handlers: a second question could be one too late for an event loop.
+    principal.kept[Decisions] = known
     # Throttles of the site keep their counts in a cache, which may be far away. And of a refusal
     # receivers of signals hear, which may ask the database.
     if get_config().throttles or is_first_refusal(principal):
@@ -225,10 +225,6 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
 def no_request() -> HttpRequest:
     """Nothing that is answered at once looks at its request, so all have one."""
     return HttpRequest()
-
-
-def only_pings(exchange: Exchange) -> bool:
-    return all(call.request.method == "ping" for call in exchange.requests)
 
 
 def lists_tools(exchange: Exchange) -> bool:

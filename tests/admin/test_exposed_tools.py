@@ -9,7 +9,7 @@ from django.test import Client as Browser
 from django.urls import reverse
 
 from mcp_django.models import ExposedModel, ExposedTool, ServerSettings, UserRestriction
-from mcp_django.testing import Client
+from mcp_django.testing import Client, ProtocolFailure
 
 pytestmark = pytest.mark.django_db
 
@@ -288,6 +288,18 @@ def test_instructions_and_read_only_are_decided_for_the_whole_server(browser, ed
     assert "read-only: no -> yes" in LogEntry.objects.get().get_change_message()
 
 
+def test_the_server_is_closed_and_opened_again(browser, editor):
+    save(browser, SERVER, closed="on")
+
+    with pytest.raises(ProtocolFailure) as refusal:
+        names_of(editor)
+    assert refusal.value.status == 503
+    assert LogEntry.objects.get().get_change_message() == "closed: no -> yes"
+    save(browser, SERVER, closed=None)
+    assert "echo" in names_of(editor)
+    assert not ServerSettings.objects.exists()
+
+
 def test_the_server_is_as_in_code_again(browser):
     save(browser, SERVER, read_only="on")
 
@@ -327,9 +339,27 @@ def test_a_user_is_made_read_only(browser, make_user):
         reverse("admin:mcp_django_userrestriction_change", args=[row.pk]), {"user": ada.pk}
     )
     assert [one.get_change_message() for one in LogEntry.objects.order_by("pk")] == [
-        "read-only: yes",
+        "read-only: yes; blocked: no",
         "read-only: yes -> no",
     ]
+    assert "pay" in names_of(ada)
+
+
+def test_a_user_is_blocked_and_let_in_again(browser, make_user):
+    ada = make_user("ada", "change_order", is_staff=True)
+
+    browser.post(
+        reverse("admin:mcp_django_userrestriction_add"), {"user": ada.pk, "blocked": "on"}
+    )
+
+    with pytest.raises(ProtocolFailure) as refusal:
+        names_of(ada)
+    assert refusal.value.status == 401
+    assert LogEntry.objects.get().get_change_message() == "read-only: no; blocked: yes"
+    row = UserRestriction.objects.get()
+    browser.post(
+        reverse("admin:mcp_django_userrestriction_change", args=[row.pk]), {"user": ada.pk}
+    )
     assert "pay" in names_of(ada)
 
 

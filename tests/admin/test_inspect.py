@@ -142,6 +142,12 @@ def test_a_deleted_user_is_nobody(look, bob):
     assert "There is no such user whom you may see." in text_of(look())
 
 
+def test_a_blocked_user_has_nothing(look, bob):
+    UserRestriction.objects.create(user=bob, blocked=True)
+
+    assert "Staff blocked this user" in text_of(look())
+
+
 def test_an_inactive_user_has_nothing(look, bob):
     bob.is_active = False
     bob.save()

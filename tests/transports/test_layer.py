@@ -14,6 +14,7 @@ import pytest
 from channels.layers import channel_layers
 from django.core.checks import run_checks
 
+from mcp_django.exposure.generation import generations
 from mcp_django.protocol.revisions import Revision
 from mcp_django.subscriptions.events import EVERYTHING, Change, control_topic, list_changed
 from mcp_django.testing import Client
@@ -163,6 +164,30 @@ async def test_a_layer_that_comes_back_makes_everything_count_as_changed(fake, m
         fake.waiting.put_nowait(from_another(encode(one)))
         assert await heard.get() == one
     assert fake.added.qsize() == 2
+    link.cancel()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("topic", "is_forgotten"),
+    [
+        ("tools", True),
+        (control_topic("close", "server", "default"), True),
+        ("django://site", False),
+    ],
+)
+async def test_what_others_decided_counts_as_soon_as_it_is_heard(fake, topic, is_forgotten):
+    heard, before = asyncio.Queue(), generations.own_changes()
+
+    def take(changes):
+        heard.put_nowait(generations.own_changes())
+
+    link = asyncio.create_task(Link(take, lost=lambda: None).run())
+
+    fake.waiting.put_nowait(from_another(encode([Change(topic=topic)])))
+
+    async with asyncio.timeout(PATIENCE):
+        assert (await heard.get() != before) is is_forgotten
     link.cancel()
 
 
