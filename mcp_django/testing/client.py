@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +9,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
-from django.core.signals import request_finished, request_started
-from django.db import close_old_connections
 
 from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
@@ -19,7 +16,8 @@ from mcp_django.handlers.tools import find_tool
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.envelope import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
-from mcp_django.protocol.headers import encode_value
+from mcp_django.protocol.errors import METHOD_NOT_FOUND
+from mcp_django.protocol.headers import SESSION, encode_value
 from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.param_headers import encode_params
 from mcp_django.protocol.revisions import MODERN, Era, Revision
@@ -30,6 +28,7 @@ from mcp_django.testing.answers import (
     Unanswered,
     answers_to,
 )
+from mcp_django.testing.connections import Scope, ask, kept_connections
 from mcp_django.testing.responses import HTTPAnswer, ProtocolFailure, ToolAnswer
 from mcp_django.transports.executor import InlineLane, lanes
 from mcp_django.transports.streamable_http import MCPApplication
@@ -38,18 +37,6 @@ CLIENT = {"name": "mcp_django.testing", "version": "1"}
 ACCEPT = "application/json, text/event-stream"
 
 SentHeaders: TypeAlias = Mapping[str, str | None]
-
-
-@contextmanager
-def kept_connections() -> Iterator[None]:
-    """As Django's own test client: the test's transaction is not closed with a request."""
-    for signal in (request_started, request_finished):
-        signal.disconnect(close_old_connections)
-    try:
-        yield
-    finally:
-        for signal in (request_started, request_finished):
-            signal.connect(close_old_connections)
 
 
 class Client:
@@ -91,6 +78,8 @@ class Client:
         if capabilities is None:
             capabilities = {} if answers is None else CAPABILITIES
         self.capabilities = capabilities
+        #: The id that the server gave with the handshake. What follows is in that session.
+        self.session: str | None = None
         #: What the last request was answered with before its result, by key.
         self.questions: dict[str, dict[str, Any]] = {}
         self._ids = itertools.count(1)
@@ -103,12 +92,22 @@ class Client:
         return self.request("server/discover")
 
     def initialize(self) -> dict[str, Any]:
+        """What the server says of itself. Where it begins a session, all that follows is in it."""
         params = {
             "protocolVersion": self.revision.value,
-            "capabilities": {},
+            # Answers are by key, and requests of the server have none.
+            "capabilities": self.capabilities if self.answers is None else {},
             "clientInfo": CLIENT,
         }
-        return self.request("initialize", params)
+        result = self.request("initialize", params)
+        if self.session is not None:
+            self.notify("notifications/initialized")
+        return result
+
+    def end_session(self) -> None:
+        """As a client that leaves for good. What follows is in no session."""
+        self.http("DELETE", headers=self.session_headers())
+        self.session = None
 
     def list_tools(self) -> list[dict[str, Any]]:
         return self.list_all("tools/list", "tools")
@@ -202,7 +201,15 @@ class Client:
         messages = answer.messages
         if "error" in messages[-1]:
             raise ProtocolFailure(answer.status, messages[-1]["error"])
+        if method == "initialize":
+            self.session = answer.headers.get(SESSION)
         return messages
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send what is not answered, in the session if there is one."""
+        message = self.message(method, params)
+        del message["id"]
+        self.post(message, headers=self.routing_headers(message))
 
     def message(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A request of this client's revision."""
@@ -220,7 +227,7 @@ class Client:
         """The headers that repeat parts of the message."""
         if message["method"] == "initialize" and self.revision.era is Era.LEGACY:
             return {}
-        headers = {"MCP-Protocol-Version": self.revision.value}
+        headers = {"MCP-Protocol-Version": self.revision.value, **self.session_headers()}
         if self.revision.era is Era.MODERN:
             headers["Mcp-Method"] = message["method"]
             member = NAME_PARAMS.get(message["method"])
@@ -229,6 +236,9 @@ class Client:
             if message["method"] == "tools/call":
                 headers |= self.param_headers(message["params"])
         return headers
+
+    def session_headers(self) -> dict[str, str]:
+        return {} if self.session is None else {"Mcp-Session-Id": self.session}
 
     def param_headers(self, params: Mapping[str, Any]) -> dict[str, str]:
         """The headers that repeat arguments, as a client knows them that has listed the tools."""
@@ -264,7 +274,7 @@ class Client:
         if self.record:
             gathered.write()
 
-    def scope(self, verb: str, *, headers: SentHeaders | None = None) -> dict[str, Any]:
+    def scope(self, verb: str, *, headers: SentHeaders | None = None) -> Scope:
         """What an ASGI server would tell the application about a request."""
         sent: dict[str, str | None] = {
             "Host": "testserver",
@@ -293,24 +303,11 @@ class Client:
             "server": ("testserver", 80),
         }
 
-    async def _run(self, scope: dict[str, Any], body: bytes) -> HTTPAnswer:
-        events = iter([{"type": "http.request", "body": body, "more_body": False}])
-        sent: list[dict[str, Any]] = []
+    async def _run(self, scope: Scope, body: bytes) -> HTTPAnswer:
+        return await ask(self.application, scope, body, asked=self._refuse)
 
-        async def receive() -> dict[str, Any]:
-            event = next(events, None)
-            if event is None:
-                await asyncio.get_running_loop().create_future()  # the client stays connected
-            return event or {}
-
-        async def send(event: dict[str, Any]) -> None:
-            sent.append(event)
-
-        await self.application(scope, receive, send)
-        start, *rest = sent
-        headers: dict[str, str] = {}
-        for name, value in start["headers"]:
-            known = headers.get(name.decode())
-            headers[name.decode()] = f"{known}, {value.decode()}" if known else value.decode()
-        content = b"".join(event.get("body", b"") for event in rest)
-        return HTTPAnswer(status=start["status"], headers=headers, body=content)
+    def _refuse(self, question: Mapping[str, Any]) -> tuple[Scope, bytes]:
+        """The answer to a request of the server: it comes without the key of its question."""
+        error = {"code": METHOD_NOT_FOUND, "message": "This client answers no requests."}
+        answer = {"jsonrpc": "2.0", "id": question["id"], "error": error}
+        return self.scope("POST", headers=self.session_headers()), msgspec.json.encode(answer)

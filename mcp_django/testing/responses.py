@@ -20,6 +20,13 @@ class ProtocolFailure(AssertionError):
         self.data: Any = error.get("data")
 
 
+def events_of(body: bytes) -> list[Any]:
+    """The messages in a stream of events. An event may have none: a place to come back to."""
+    lines = body.decode().split("\n")
+    data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    return [msgspec.json.decode(one) for one in data if one]
+
+
 @dataclass(frozen=True, kw_only=True)
 class HTTPAnswer:
     """One HTTP response."""
@@ -36,13 +43,7 @@ class HTTPAnswer:
     def messages(self) -> list[Any]:
         """The JSON-RPC messages in the body, from JSON, a batch or a stream of events."""
         if self.is_stream:
-            events = self.body.decode().split("\n\n")
-            lines = [line for event in events for line in event.split("\n")]
-            return [
-                msgspec.json.decode(line.removeprefix("data: "))
-                for line in lines
-                if line.startswith("data: ")
-            ]
+            return events_of(self.body)
         if not self.body:
             return []
         decoded = msgspec.json.decode(self.body)

@@ -3,9 +3,11 @@ from __future__ import annotations
 import threading
 
 import pytest
+from django import forms
 from django.db import connection, transaction
 
-from mcp_django.protocol.revisions import Era, Revision
+import mcp_django as mcp
+from mcp_django.protocol.revisions import LEGACY, Era, Revision
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
 from mcp_django.testing.answers import ACCEPT, CANCEL, DECLINE
 from mcp_django.transports.executor import ThreadLane, lanes
@@ -65,6 +67,108 @@ def test_the_revision_may_be_a_date(staff):
 def test_the_newest_revision_is_spoken_by_itself(staff):
     assert Client(user=staff).revision.era is Era.MODERN
     assert Client(user=staff).discover()["supportedVersions"]
+
+
+# Sessions
+
+
+@pytest.fixture(params=LEGACY, ids=lambda one: one.value)
+def legacy(request, staff):
+    return Client(user=staff, revision=request.param)
+
+
+@pytest.mark.django_db
+def test_what_follows_a_handshake_is_in_its_session(legacy):
+    with pytest.raises(ProtocolFailure, match="Mcp-Session-Id"):
+        legacy.request("logging/setLevel", {"level": "info"})
+
+    legacy.initialize()
+
+    assert legacy.session
+    assert legacy.request("logging/setLevel", {"level": "info"}) == {}
+    assert legacy.request("resources/subscribe", {"uri": "django://site"}) == {}
+    assert '"x"' in legacy.call_tool("echo", text="x").text
+
+
+@pytest.mark.django_db
+def test_without_a_handshake_there_is_no_session_and_none_is_needed(legacy):
+    assert '"x"' in legacy.call_tool("echo", text="x").text
+    assert legacy.session is None
+
+
+@pytest.mark.django_db
+def test_a_second_handshake_begins_another_session(legacy):
+    legacy.initialize()
+    first = legacy.session
+    legacy.initialize()
+
+    assert first
+    assert legacy.session not in (None, first)
+    assert legacy.request("ping") == {}
+
+
+@pytest.mark.django_db
+def test_a_session_that_was_ended_is_gone(legacy):
+    legacy.initialize()
+    session = legacy.session
+
+    legacy.end_session()
+
+    assert legacy.session is None
+    assert legacy.request("ping") == {}
+    legacy.session = session
+    with pytest.raises(ProtocolFailure, match="HTTP 404"):
+        legacy.request("ping")
+
+
+@pytest.mark.django_db
+def test_progress_in_a_session_stands_before_the_answer(legacy):
+    legacy.initialize()
+    params = {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": 1}}
+
+    *progress, final = legacy.exchange("tools/call", params)
+
+    assert progress[-1]["params"]["progress"] == 2
+    assert "result" in final
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("inline", [True, False])
+def test_requests_of_the_server_are_refused_since_answers_have_keys(
+    staff, add_tool, revision, inline, transactional_db
+):
+    class Name(forms.Form):
+        name = forms.CharField()
+
+    def greet(ctx: mcp.Context) -> str:
+        """Greet somebody by name."""
+        return str(ctx.ask("who", Name, "Who are you?"))
+
+    add_tool(greet, asks=True)
+    client = Client(user=staff, revision=revision, inline=inline, capabilities={"elicitation": {}})
+    client.initialize()
+
+    *asked, final = client.exchange("tools/call", {"name": "greet", "arguments": {}})
+
+    assert [one["method"] for one in asked] == ["elicitation/create"]
+    assert final["result"]["isError"]
+
+
+@pytest.mark.django_db
+def test_a_client_with_answers_does_not_say_in_a_handshake_that_it_answers(legacy, add_tool):
+    def look(ctx: mcp.Context) -> bool:
+        """Say whether somebody can be asked."""
+        return ctx.can_ask
+
+    add_tool(look, asks=True)
+    client = Client(token=legacy.token, revision=legacy.revision, answers={"who": {}})
+    client.initialize()
+
+    assert client.call_tool("look").text == '{"result":false}'
+
+
+# Threads and transactions
 
 
 @pytest.mark.django_db
@@ -208,6 +312,8 @@ def test_messages_are_read_from_json_from_events_and_from_nothing():
     assert messages(b"[{},{}]") == [{}, {}]
     events = b": keep-alive\n\nevent: message\ndata: 1\n\nevent: message\ndata: 2\n\n"
     assert messages(events, stream) == [1, 2]
+    resumable = b"id: a.0\ndata: \n\nid: a.1\nevent: message\ndata: 1\n\nretry: 10\n\n"
+    assert messages(resumable, stream) == [1]
 
 
 def test_a_choice_of_a_person_shows_which_one():

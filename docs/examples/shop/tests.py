@@ -47,6 +47,20 @@ class AssistantTests(TestCase):
 # docs: end tests
 
 
+# docs: start session_tests
+class SessionTests(TestCase):
+    fixtures = ["orders"]
+
+    def test_an_older_client_subscribes(self):
+        client = Client(user=User.objects.create_superuser("ada"), revision="2025-11-25")
+
+        client.initialize()
+
+        uri = "django://objects/shop.order"
+        self.assertEqual(client.request("resources/subscribe", {"uri": uri}), {})
+
+
+# docs: end session_tests
 # docs: start question_tests
 from mcp_django.testing import DECLINE
 
