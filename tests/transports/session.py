@@ -121,6 +121,7 @@ class Session:
 
     async def leave(self) -> None:
         await self.stream.left()
+        await settled()
 
 
 async def settled() -> None:

@@ -369,7 +369,6 @@ async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(client
     assert len(await sync_to_async(get_store().streams)()) == 1
 
     await session.leave()
-    await settled()
     gate.open()
 
     assert (await session.post(PING)).status == 404
@@ -396,7 +395,6 @@ async def test_a_stream_that_is_over_is_not_shown_again(client):
     stream = stream_here(get_hub(), key_of(session.id))
     kept = await sync_to_async(get_store().session)(key_of(session.id))
     await session.leave()
-    await settled()
 
     # As if the handshake was heard of at the last moment.
     await stream._follow(kept)
@@ -411,6 +409,7 @@ async def test_a_session_that_is_ended_elsewhere_ends_its_stream(client):
 
     assert await session.stream.rest() == []
     await session.stream.end()
+    await settled()
 
 
 async def test_the_admin_closes_streams_of_a_user(client, staff):
@@ -677,4 +676,3 @@ async def test_a_server_without_a_free_thread_refuses_either(client, configure, 
     configure(MAX_WAITING=200)
     await asyncio.to_thread(fresh_lanes.close)
     await session.leave()
-    await settled()

@@ -75,7 +75,6 @@ async def test_the_answer_comes_on_the_stream_from_wherever_it_was_made(store, d
     assert listed["result"]["tools"]
     assert [await session.answer_to(number) for number in pings]
     await session.leave()
-    await settled()
 
 
 async def test_progress_questions_and_changes_come_as_well(store, divided, add_tool):
@@ -106,7 +105,6 @@ async def test_progress_questions_and_changes_come_as_well(store, divided, add_t
     assert answer["result"]["content"][0]["text"] == "Hello Ada"
     assert (await session.message("notifications/resources/updated"))["params"] == {"uri": uri}
     await session.leave()
-    await settled()
 
 
 async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divided, elsewhere):
@@ -127,7 +125,6 @@ async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divide
     # Their places are free again.
     assert (await session.ask("ping"))["result"] == {}
     await session.leave()
-    await settled()
 
 
 async def test_a_call_that_is_taken_back_elsewhere_is_not_answered(
@@ -144,7 +141,6 @@ async def test_a_call_that_is_taken_back_elsewhere_is_not_answered(
     assert (await session.ask("ping"))["result"] == {}
     assert session.heard(None) == []
     await session.leave()
-    await settled()
 
 
 @pytest.mark.requirement("http-sse:close")
@@ -156,7 +152,6 @@ async def test_the_end_of_the_stream_stops_work_elsewhere(
     await gate.until_reached()
 
     await session.leave()
-    await settled()
     await elsewhere.settled()
     gate.open()
 
@@ -180,7 +175,6 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
     assert (error["code"], "gone" in error["message"]) == (-32603, True)
     gate.open()
     await session.leave()
-    await settled()
 
 
 async def test_a_session_whose_process_was_killed_is_not_found(
@@ -216,7 +210,6 @@ async def test_a_log_that_is_gone_is_passed_over(in_memory, divided):
 
     assert (await session.ask("ping"))["result"] == {}
     await session.leave()
-    await settled()
 
 
 async def test_a_session_has_only_so_many_calls_elsewhere(in_memory, divided):
@@ -229,7 +222,6 @@ async def test_a_session_has_only_so_many_calls_elsewhere(in_memory, divided):
 
     assert (refused.status, refused.json["id"]) == (503, 1)
     await session.leave()
-    await settled()
 
 
 @pytest.mark.parametrize(("times", "is_lost"), [(1, False), (2, True)])
@@ -256,4 +248,3 @@ async def test_a_store_that_fails_is_asked_again_for_a_while(
     await settled()
     assert (number in [one["id"] for one in session.heard(None)]) is not is_lost
     await session.leave()
-    await settled()
