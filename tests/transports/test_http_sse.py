@@ -12,6 +12,7 @@ from django.utils import timezone
 
 import mcp_django as mcp
 from mcp_django.asgi import get_mcp_application
+from mcp_django.exposure.tools import Lane
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.stores.chosen import get_store
@@ -26,7 +27,7 @@ from tests.oracle import assert_valid_message
 from tests.shop.models import Order
 from tests.transports.middlewares import seen
 from tests.transports.session import Session, settled
-from tests.transports.wire import PATIENT
+from tests.transports.wire import PATIENT, finished
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LEGACY = [one for one in Revision if one.era is Era.LEGACY]
@@ -375,7 +376,7 @@ async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(client
     assert await sync_to_async(get_store().session)(key_of(session.id)) is None
     assert await sync_to_async(get_store().streams)() == []
     assert not get_hub().streams
-    await settled()
+    await finished(Lane.WORK)
     assert patient == [True]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from functools import partial
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -11,7 +13,7 @@ from django import forms
 from django.utils import timezone
 
 import mcp_django as mcp
-from mcp_django.stores.chosen import get_store
+from mcp_django.stores.chosen import chosen, get_store
 from mcp_django.stores.interface import Log
 from mcp_django.subscriptions.events import TOOLS, Change, list_changed
 from mcp_django.subscriptions.outbox import publish
@@ -30,10 +32,35 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture(params=["memory", "database"])
+@pytest.fixture(
+    params=[
+        "memory",
+        "database",
+        pytest.param("redis", marks=pytest.mark.needs("redis", "channels_redis")),
+    ]
+)
 def store(request, configure):
+    if request.param == "redis":
+        return request.getfixturevalue("in_redis")
     configure(STORE=request.param)
     return get_store()
+
+
+@pytest.fixture
+def in_redis(configure, monkeypatch):
+    """With keys of its own."""
+    # Not at the top: it is an extra.
+    from mcp_django.stores.redis import RedisStore
+
+    host = os.environ.get("MCP_TEST_REDIS_HOST", "127.0.0.1")
+    port = os.environ.get("MCP_TEST_REDIS_PORT", "6379")
+    configure(STORE="redis", STORE_URL=f"redis://{host}:{port}/9")
+    store = RedisStore(prefix=f"test:{uuid4()}:")
+    monkeypatch.setattr(chosen, "_store", store)
+    yield store
+    for key in store.client.scan_iter(f"{store.prefix}*", count=1000):
+        store.client.delete(key)
+    store.client.close()
 
 
 @pytest.fixture
