@@ -25,6 +25,7 @@ from mcp_django.transports.sessions import end_session, key_of
 from tests.clients import CheckedClient, WSGIClient
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
+from tests.spec import requirement
 from tests.transports.middlewares import seen
 from tests.transports.session import Session, settled
 from tests.transports.wire import PATIENT, finished
@@ -49,7 +50,7 @@ def turn_the_wheel():
 # The stream
 
 
-@pytest.mark.requirement("http-sse:event-stream", "http-sse:endpoint-unguessable")
+@requirement("http-sse:event-stream", "http-sse:endpoint-unguessable")
 async def test_the_first_event_names_an_unguessable_address_of_the_same_origin(client):
     one = await Session(client).open()
     two = await Session(client).open()
@@ -62,7 +63,7 @@ async def test_the_first_event_names_an_unguessable_address_of_the_same_origin(c
     await two.leave()
 
 
-@pytest.mark.requirement("http-sse:endpoint-event")
+@requirement("http-sse:endpoint-event")
 @pytest.mark.parametrize(
     ("root_path", "path", "base"),
     [
@@ -85,7 +86,7 @@ async def test_the_address_has_the_prefix_that_the_site_is_mounted_at(
     await session.leave()
 
 
-@pytest.mark.requirement("http-sse:endpoint-event")
+@requirement("http-sse:endpoint-event")
 async def test_a_forced_script_name_is_part_of_the_address(client, settings):
     settings.FORCE_SCRIPT_NAME = "/forced"
     session = Session(client, application=get_mcp_application(), path="/forced/mcp")
@@ -107,7 +108,7 @@ async def test_the_endpoint_may_stand_at_the_root(client):
 # Messages
 
 
-@pytest.mark.requirement("http-sse:accepted", "http-sse:message-event")
+@requirement("http-sse:accepted", "http-sse:message-event")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 async def test_any_revision_with_a_handshake_is_spoken(client, revision):
     session = await Session(client).begin(revision.value)
@@ -362,7 +363,7 @@ async def test_an_open_stream_keeps_its_session_alive(client, configure):
 # The end
 
 
-@pytest.mark.requirement("http-sse:close")
+@requirement("http-sse:close")
 async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(client, patient, gate):
     session = await Session(client).begin()
     await session.send("tools/call", PATIENT)
@@ -447,7 +448,7 @@ async def test_a_credential_that_is_revoked_ends_the_stream(client):
 # Refusals
 
 
-@pytest.mark.requirement("http-sse:refusals")
+@requirement("http-sse:refusals")
 @pytest.mark.parametrize(
     ("query", "status"),
     [
@@ -476,7 +477,7 @@ async def test_a_session_id_is_malformed_or_unknown(client, query, status):
     await session.leave()
 
 
-@pytest.mark.requirement("http-sse:refusals")
+@requirement("http-sse:refusals")
 @pytest.mark.parametrize(
     ("body", "options", "status", "code"),
     [
@@ -513,7 +514,7 @@ async def test_a_post_that_cannot_be_accepted_is_told_why(
     await session.leave()
 
 
-@pytest.mark.requirement("http-sse:origin")
+@requirement("http-sse:origin")
 @pytest.mark.parametrize(
     ("verb", "headers", "status"),
     [
@@ -536,7 +537,7 @@ async def test_a_stream_that_is_not_opened_leaves_no_session(client, verb, heade
     assert await sync_to_async(get_store().sessions)() == []
 
 
-@pytest.mark.requirement("http-sse:origin")
+@requirement("http-sse:origin")
 async def test_an_origin_of_ours_opens_a_stream(client):
     session = await Session(client).open(Origin="http://testserver")
 
@@ -545,7 +546,7 @@ async def test_an_origin_of_ours_opens_a_stream(client):
     await session.leave()
 
 
-@pytest.mark.requirement("http-sse:foreign")
+@requirement("http-sse:foreign")
 async def test_a_session_of_somebody_else_does_not_exist(client, other):
     own, foreign = await Session(client).begin(), await Session(other).begin()
     stranger = {"Authorization": f"Bearer {other.token}"}

@@ -24,6 +24,7 @@ from mcp_django.transports.hub import get_hub
 from mcp_django.transports.session_streams import index_of, stream_here
 from mcp_django.transports.sessions import key_of
 from tests.shop.models import Order
+from tests.spec import requirement
 from tests.transports.elsewhere import Elsewhere
 from tests.transports.session import Session, settled
 from tests.transports.wire import PATIENT
@@ -92,7 +93,7 @@ def stream_of(session):
     return stream_here(get_hub(), key_of(session.id))
 
 
-@pytest.mark.requirement("http-sse:accepted")
+@requirement("http-sse:accepted")
 async def test_the_answer_comes_on_the_stream_from_wherever_it_was_made(store, divided):
     session = await divided()
 
@@ -170,7 +171,7 @@ async def test_a_call_that_is_taken_back_elsewhere_is_not_answered(
     await session.leave()
 
 
-@pytest.mark.requirement("http-sse:close")
+@requirement("http-sse:close")
 async def test_the_end_of_the_stream_stops_work_elsewhere(
     store, divided, patient, gate, elsewhere
 ):

@@ -104,3 +104,19 @@ def test_who_hangs_up_ends_the_session(live):
         assert time.monotonic() < until
 
     assert status == 404
+
+
+@pytest.mark.parametrize(
+    "server", [pytest.param("daphne", marks=pytest.mark.needs("daphne")), "uvicorn"]
+)
+def test_a_server_that_stops_ends_the_stream_in_good_order(server):
+    serving = serve(server)
+    with connect(next(serving)) as session:
+        session.post("initialize", 1, HELLO)
+        session.message()
+
+        # It is told to stop, and has stopped.
+        next(serving, None)
+
+        # A body that is cut off raises IncompleteRead.
+        assert session.response.read() == b"\n"
