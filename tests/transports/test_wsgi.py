@@ -209,6 +209,23 @@ def test_a_legacy_client_cannot_be_asked(client, add_tool, revision):
     assert client.call_tool("look").text == '{"result":[false,false,false]}'
 
 
+def test_log_messages_are_dropped_whoever_asks_for_them(client, add_tool, revision):
+    def tell(ctx: mcp.Context) -> str:
+        """Say something."""
+        ctx.log("emergency", "Something.")
+        return "done"
+
+    add_tool(tell)
+    client = WSGIClient(token=client.token, revision=revision)
+    wish = {"io.modelcontextprotocol/logLevel": "debug"}
+    message = client.message("tools/call", {"name": "tell", "arguments": {}, "_meta": wish})
+
+    answer = client.post(message, headers=client.routing_headers(message))
+
+    assert not answer.is_stream
+    assert answer.messages[0]["result"]["content"][0]["text"] == "done"
+
+
 # Browsers
 
 

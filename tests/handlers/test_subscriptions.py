@@ -1,0 +1,172 @@
+"""resources/subscribe and unsubscribe, logging/setLevel, subscriptions/listen: what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import mcp_django as mcp
+from mcp_django.models import CallRecord
+from mcp_django.protocol.methods import LOG_LEVELS
+from mcp_django.protocol.revisions import LEGACY, MODERN
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+from tests.shop.models import Order
+from tests.spec import requirement
+from tests.transports.event_stream import EventStream
+
+pytestmark = pytest.mark.django_db
+SITE = "django://site"
+COLLECTION = "django://objects/shop.order"
+TOO_LONG = f"{COLLECTION}?search=" + "x" * 2048
+
+
+@pytest.fixture(params=LEGACY, ids=lambda one: one.value)
+def session(request, staff):
+    """A client in a session."""
+    client = CheckedClient(user=staff, revision=request.param, record=True)
+    client.initialize()
+    return client
+
+
+@pytest.fixture
+def modern(staff):
+    return CheckedClient(user=staff, revision=MODERN[-1])
+
+
+def refusal(client, method, params):
+    with pytest.raises(ProtocolFailure) as raised:
+        client.request(method, params)
+    return raised.value.code, raised.value.message
+
+
+def subscribe(client, uri):
+    return client.request("resources/subscribe", {"uri": uri})
+
+
+@requirement("subscriptions:subscribe")
+@pytest.mark.parametrize("uri", [SITE, COLLECTION, "django://models/shop.order"])
+def test_subscribing_may_be_repeated(session, uri):
+    assert [subscribe(session, uri) for _ in range(2)] == [{}, {}]
+
+
+def test_what_is_not_there_and_what_is_hidden_are_refused_alike(session, make_user):
+    order = Order.objects.create(number="1")
+    eve = CheckedClient(user=make_user("eve", is_staff=True), revision=session.revision)
+    eve.initialize()
+    hidden, missing = f"{COLLECTION}/{order.pk}", f"{COLLECTION}/{order.pk + 1}"
+
+    refusals = [refusal(eve, "resources/subscribe", {"uri": uri}) for uri in (hidden, missing)]
+
+    assert {code for code, _ in refusals} == {-32002}
+    assert len({message.replace(hidden, missing) for _, message in refusals}) == 1
+    assert subscribe(session, hidden) == {}
+
+
+@pytest.mark.parametrize("uri", ["", "x", "django://nothing", TOO_LONG])
+def test_what_no_resource_has_for_a_uri_is_refused(session, uri):
+    code, _ = refusal(session, "resources/subscribe", {"uri": uri})
+
+    assert code == -32002
+
+
+def test_a_refused_subscription_is_recorded_as_denied(session):
+    refusal(session, "resources/subscribe", {"uri": f"{COLLECTION}/0"})
+
+    record = CallRecord.objects.get()
+    assert (record.method, record.outcome) == ("resources/subscribe", "denied")
+
+
+def test_a_session_subscribes_to_so_many_resources_and_no_more(session, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 1}
+    subscribe(session, SITE)
+
+    code, message = refusal(session, "resources/subscribe", {"uri": COLLECTION})
+
+    assert (code, message) == (-32602, "A session subscribes to 1 resources at most.")
+    assert subscribe(session, SITE) == {}
+    session.request("resources/unsubscribe", {"uri": SITE})
+    assert subscribe(session, COLLECTION) == {}
+
+
+@requirement("subscriptions:unsubscribe")
+@pytest.mark.parametrize("uri", [SITE, f"{COLLECTION}/1", "nothing", "x" * 10_000])
+def test_unsubscribing_is_done_whatever_was_subscribed_to_and_tells_nothing(session, uri):
+    assert session.request("resources/unsubscribe", {"uri": uri}) == {}
+
+
+# Log messages
+
+
+@pytest.fixture
+def tell(add_tool):
+    def speak(ctx: mcp.Context) -> str:
+        """Say something at each level."""
+        for level in LOG_LEVELS:
+            ctx.log(level, level)
+        return "done"
+
+    add_tool(speak)
+
+    def told(client):
+        messages = client.exchange("tools/call", {"name": "speak", "arguments": {}})
+        return [one["params"]["level"] for one in messages[:-1]]
+
+    return told
+
+
+@requirement("logging:levels")
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_a_session_hears_of_its_level_and_what_is_more_urgent(session, tell, level):
+    assert session.request("logging/setLevel", {"level": level}) == {}
+
+    assert tell(session) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
+
+
+@requirement("logging:default-level")
+def test_until_a_client_names_a_level_the_site_decides(session, tell):
+    assert tell(session) == list(LOG_LEVELS[1:])
+
+
+def test_an_unknown_level_is_refused_and_changes_nothing(session, tell):
+    session.request("logging/setLevel", {"level": "error"})
+
+    code, message = refusal(session, "logging/setLevel", {"level": "trace"})
+
+    assert code == -32602
+    assert "level" in message
+    assert tell(session) == ["error", "critical", "alert", "emergency"]
+
+
+def test_the_level_of_one_session_is_not_that_of_another(session, tell):
+    other = CheckedClient(token=session.token, revision=session.revision)
+    other.initialize()
+
+    session.request("logging/setLevel", {"level": "emergency"})
+
+    assert tell(session) == ["emergency"]
+    assert len(tell(other)) > 1
+
+
+# The modern era
+
+
+def test_a_stream_subscribes_to_so_many_resources_and_no_more(modern, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 2}
+    wishes = {"notifications": {"resourceSubscriptions": [SITE, COLLECTION, "x"]}}
+
+    code, message = refusal(modern, "subscriptions/listen", wishes)
+
+    assert (code, message) == (-32602, "A stream subscribes to 2 resources at most.")
+
+
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+async def test_the_same_wish_twice_is_one_and_what_is_too_long_is_not_there(modern, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 2}
+    wishes = {"resourceSubscriptions": [SITE, SITE, SITE, TOO_LONG]}
+
+    stream = EventStream.asking(modern, "subscriptions/listen", {"notifications": wishes})
+    first = await (await stream.opened()).message()
+
+    assert first["params"]["notifications"] == {"resourceSubscriptions": [SITE]}
+    await stream.left()
