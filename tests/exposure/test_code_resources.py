@@ -6,7 +6,6 @@ import base64
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 import msgspec
@@ -20,8 +19,12 @@ import mcp_django as mcp
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.exposure.tools import Lane
+from mcp_django.protocol.envelope import Envelope
+from mcp_django.protocol.jsonrpc import Request
+from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.transports.calls import lane_of
+from mcp_django.transports.endpoint import Call, Exchange
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -612,9 +615,10 @@ def test_variables_are_completed_from_what_the_site_offers(client, add):
     ids=str,
 )
 def test_code_of_the_site_runs_apart_from_queries(params, lane):
-    calls = [SimpleNamespace(request=SimpleNamespace(params=params))]
+    envelope = Envelope(revision=LATEST_LEGACY)
+    call = Call(request=Request(1, "x", params), envelope=envelope)
 
-    assert lane_of(SimpleNamespace(requests=calls)) is lane
+    assert lane_of(Exchange(calls=(call,))) is lane
 
 
 # Registration
