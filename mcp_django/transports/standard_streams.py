@@ -21,12 +21,13 @@ def take_streams() -> Pipes:
     """The real ones. From now on what is printed goes to standard error, also what child processes
     print, and whoever reads standard input finds its end.
     """
+    have_errors()
     pipes = Pipes(input=os.dup(INPUT), output=os.dup(OUTPUT))
     for fd in pipes:
         make_blocking(fd)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, INPUT)
-    redirect(OUTPUT, to=ERRORS, otherwise=nothing)
+    os.dup2(ERRORS, OUTPUT)
     os.close(nothing)
     # What was printed while Django started may still wait in here. It is no message either.
     flush(sys.stdout)
@@ -34,12 +35,13 @@ def take_streams() -> Pipes:
     return pipes
 
 
-def redirect(fd: int, *, to: int, otherwise: int) -> None:
+def have_errors() -> None:
+    """Where standard error is closed, whatever is opened next would be written to in its place."""
     try:
-        os.dup2(to, fd)
+        os.fstat(ERRORS)
     except OSError:
-        # Standard error is closed.
-        os.dup2(otherwise, fd)
+        # The lowest number that is free, which is that of standard error.
+        os.open(os.devnull, os.O_RDWR)
 
 
 def make_blocking(fd: int) -> None:

@@ -30,7 +30,6 @@ class Missing(enum.Enum):
     AUTHORIZATION_SERVER = "the authorization server"
     CLIENT_REQUESTS = "legacy questions to the client: elicitation, sampling, roots"
     OAUTH = "access tokens of an authorization server"
-    STDIO = "the stdio transport"
     TASKS = "tasks"
     TRACING = "traces in the log"
 

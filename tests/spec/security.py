@@ -29,7 +29,6 @@ SECURITY: tuple[Requirement, ...] = (
         sentence="Credentials of a process come from its environment.",
         chapter="basic/authorization/index",
         looks_at="stdio",
-        missing=Missing.STDIO,
     ),
     Requirement(
         "security:errors",

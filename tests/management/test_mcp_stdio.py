@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from mcp_django.models import CallRecord, PersonalToken
+from mcp_django.transports.standard_streams import Pipes
+from tests.management.processes import Process
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """What the command says of its arguments. It must not touch the streams of the tests."""
+
+    def run(*arguments, token=""):
+        monkeypatch.setenv("MCP_TOKEN", token)
+        monkeypatch.setattr("mcp_django.management.commands.mcp_stdio.take_streams", bool)
+        with pytest.raises(CommandError) as error:
+            call_command("mcp_stdio", *arguments)
+        return str(error.value)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "sentence"),
+    [
+        ([], "", "Say who the client acts as: either --user or MCP_TOKEN."),
+        (["--user", "staff"], "mcp_x", "either --user or MCP_TOKEN"),
+        (["--scope", "mcp:read"], "mcp_x", "A token has its own scopes"),
+        (["--user", "nobody"], "", "There is no active user 'nobody'."),
+        (["--user", "staff", "--scope", "mcp:reed"], "", "unknown scope 'mcp:reed'"),
+        ([], "mcp_nonsense", "MCP_TOKEN is not valid."),
+        ([], "something else", "MCP_TOKEN is not valid."),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(staff, refused, arguments, token, sentence):
+    assert sentence in refused(*arguments, token=token)
+
+
+def test_a_user_who_is_not_active_is_as_good_as_none(staff, refused):
+    staff.is_active = False
+    staff.save()
+
+    assert refused("--user", "staff") == "There is no active user 'staff'."
+
+
+def test_a_site_without_authenticators_knows_no_token(refused, settings):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": []}
+
+    assert "AUTHENTICATORS" in refused(token="mcp_x")
+
+
+def test_the_command_returns_when_its_input_ends(staff, monkeypatch):
+    (theirs, own), (reading, writing) = os.pipe(), os.pipe()
+    pipes = Pipes(input=theirs, output=writing)
+    monkeypatch.setattr("mcp_django.management.commands.mcp_stdio.take_streams", lambda: pipes)
+    os.write(own, b"{\n")
+    os.close(own)
+
+    call_command("mcp_stdio", "--user", "staff")
+
+    assert b"-32700" in os.read(reading, 1000)
+    for fd in (theirs, reading, writing):
+        os.close(fd)
+
+
+def test_a_refusal_leaves_standard_output_empty(staff):
+    with Process("--user", "nobody") as process:
+        out, errors = process.finish()
+
+    assert (process.popen.returncode, out) == (1, b"")
+    assert "CommandError: There is no active user 'nobody'." in errors
+
+
+@requirement("stdio:messages-only")
+def test_nothing_but_messages_reaches_standard_output_whatever_prints(staff):
+    with Process("--user", "staff") as process:
+        said = process.call("chatter")
+        out, errors = process.finish()
+
+    assert said["content"][0]["text"] == "said"
+    assert (process.popen.returncode, out) == (0, b"")
+    for printed in (
+        "Configured.",
+        "Loaded.",
+        "Discovered.",
+        "printed",
+        "flushed",
+        "from the first stdout",
+        "to the descriptor",
+        "from a child",
+    ):
+        assert printed in errors
+
+
+@requirement("stdio:environment")
+def test_a_token_comes_from_the_environment_and_tools_find_neither_it_nor_the_input(staff):
+    token, secret = PersonalToken.create(user=staff, name="desktop")
+    with Process(MCP_TOKEN=secret) as process:
+        found = process.call("credentials")
+        user = process.call("echo", text="x")["structuredContent"]["user"]
+        token.revoke()
+        deadline = time.monotonic() + 10
+        while "structuredContent" in (said := process.call("echo", text="x")):
+            assert time.monotonic() < deadline
+            # It is noticed within a second, and calls are counted.
+            time.sleep(0.05)
+
+    assert found["content"][0]["text"] == "False '' False ''\n"
+    assert user == "staff"
+    assert said["code"] == -32600
+
+
+def test_scopes_limit_what_the_user_may_do(make_user):
+    make_user("ada", "view_order", "change_order", is_staff=True)
+    tools = {}
+    for scopes in (["--scope", "mcp:read"], []):
+        with Process("--user", "ada", *scopes) as process:
+            process.ask("tools/list")
+            tools[bool(scopes)] = {one["name"] for one in process.message()["result"]["tools"]}
+
+    assert tools[True] < tools[False]
+
+
+def test_the_end_of_input_ends_it_although_a_tool_runs_on(staff):
+    with Process("--user", "staff") as process:
+        process.call("echo", text="x")
+        process.ask("tools/call", name="linger", arguments={})
+        while process.popen.stderr.readline() != b"lingering\n":
+            continue
+        began = time.monotonic()
+        out, errors = process.finish()
+        seconds = time.monotonic() - began
+
+    assert (process.popen.returncode, out) == (0, b"")
+    assert "A tool still ran when the process ended." in errors
+    # After two seconds clients kill.
+    assert seconds < 2
+    assert CallRecord.objects.filter(target="echo").count() == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals.")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_good_order(staff, number):
+    with Process("--user", "staff") as process:
+        process.ask("subscriptions/listen", notifications={"toolsListChanged": True})
+        process.message()
+        process.popen.send_signal(number)
+        answer, cancelled = process.message(), process.message()
+        process.popen.wait(timeout=10)
+        _, errors = process.finish()
+
+    assert process.popen.returncode == 0
+    assert answer["id"] == 1
+    assert cancelled["method"] == "notifications/cancelled"
+    assert "Traceback" not in errors
+
+
+def test_a_reader_that_is_killed_ends_it(staff):
+    with Process("--user", "staff") as process:
+        process.call("echo", text="x")
+        process.popen.stdout.close()
+        process.ask("tools/list")
+        process.popen.wait(timeout=10)
+        process.popen.stdout = None
+        _, errors = process.finish()
+
+    assert process.popen.returncode == 0
+    assert "Traceback" not in errors
+
+
+def test_a_script_gets_all_its_answers_though_its_input_ends_at_once(staff):
+    with Process("--user", "staff") as process:
+        keys = [process.ask("tools/list") for _ in range(3)]
+        out, _ = process.finish()
+
+    assert len(out.splitlines()) == len(keys)

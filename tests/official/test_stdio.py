@@ -1,0 +1,83 @@
+"""The official client starts `manage.py mcp_stdio`, as a desktop program does."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.official.desk import MODES, NEWEST, PATIENCE, ROOT, Assistant, only
+from tests.official.test_questions import SEAT, Person
+
+pytestmark = pytest.mark.asyncio
+
+
+@asynccontextmanager
+async def connected(desk, era, *arguments, variables=(), **options):
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["manage.py", "mcp_stdio", *arguments],
+        env=desk.environment(**dict(variables)),
+        cwd=ROOT,
+    )
+    with (desk.state / "stdio.log").open("a") as errors:
+        try:
+            async with (
+                asyncio.timeout(PATIENCE),
+                Client(
+                    stdio_client(parameters, errlog=errors),
+                    mode=MODES[era],
+                    cache=None,
+                    **options,
+                ) as client,
+            ):
+                yield Assistant(client)
+        except BaseExceptionGroup as group:
+            raise only(group) from None
+
+
+async def test_it_speaks_the_newest_revision_of_its_era(desk, era):
+    async with connected(desk, era, "--user", "analyst") as assistant:
+        spoken = assistant.client.protocol_version
+        models = await assistant.models()
+
+    async with desk.connect("analyst", era) as assistant:
+        assert models == await assistant.models()
+    assert spoken == NEWEST[era]
+
+
+async def test_a_token_in_the_environment_is_as_good_as_a_name(desk, era):
+    variables = {"MCP_TOKEN": desk.tokens["manager"]}
+    async with connected(desk, era, variables=variables) as assistant:
+        by_token = await assistant.models()
+
+    async with connected(desk, era, "--user", "manager") as assistant:
+        assert by_token == await assistant.models()
+
+
+async def test_the_person_is_asked(desk, era):
+    person = Person(SEAT)
+
+    async with connected(
+        desk, era, "--user", "traveller", elicitation_callback=person.fill_in
+    ) as assistant:
+        answer = await assistant.call("choose_seat")
+
+    assert answer["seat"] == "12A"
+    assert person.asked[0].message == "Where would you like to sit?"
+
+
+async def test_calls_are_answered_each_for_itself(desk, era):
+    async with connected(desk, era, "--user", "admin") as assistant:
+        countries = await asyncio.gather(
+            *(
+                assistant.find("flights.airport", filters={"iata": iata}, fields=["iata"])
+                for iata in ("FRA", "JFK", "LHR")
+            )
+        )
+
+    assert [found[0]["iata"] for found in countries] == ["FRA", "JFK", "LHR"]
