@@ -37,6 +37,7 @@ logger = logging.getLogger("mcp_django")
 GRACE = 0.5
 #: Seconds for what is said last, and for a client that does not read it.
 FAREWELL = 0.5
+SUBSCRIBE = frozenset({"resources/subscribe", "resources/unsubscribe"})
 INITIALIZED = "notifications/initialized"
 
 
@@ -64,6 +65,9 @@ class Conversation:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[LineCall] = set()
         self._done = asyncio.Event()
+        self._listens = asyncio.Event()
+        #: What the session hears of.
+        self._standing: LineStream | None = None
 
     async def read(self, reader: LineReader) -> None:
         """Take lines until there are none."""
@@ -89,8 +93,8 @@ class Conversation:
         # Outside of a session nothing is known that a notification could be about.
         if exchange.calls or (notices and exchange.session_id is not None):
             task = self._start(self._answer(exchange, line or b""))
-            if begins_session(exchange):
-                # What comes next may need what is agreed on.
+            if begins_session(exchange) or is_ready(exchange):
+                # What comes next may need what is agreed on, or ask the client.
                 await asyncio.wait({task})
 
     def _check_ids(self, exchange: Exchange) -> None:
@@ -164,7 +168,9 @@ class Conversation:
 
     async def _stream(self, opening: Opening, exchange: Exchange, pending: Pending) -> Reply:
         """Serve a stream to its end, whose answer it has written by then."""
-        stream = LineStream(opening, self.writer, renew=self.caller.renew)
+        opened = self._listens.set if opening.session else bool
+        stream = LineStream(opening, self.writer, renew=self.caller.renew, opened=opened)
+        self._standing = stream if opening.session else self._standing
         pending.cancel = stream.leave
         try:
             await stream.serve()
@@ -187,12 +193,12 @@ class Conversation:
         """The answer, and what follows from it."""
         if begins_session(exchange):
             self._agree(reply, exchange)
+        if self._standing is not None and subscribes(exchange):
+            # Of what happens after the answer the client is told.
+            await self._standing.reload()
         await self._say(reply, exchange)
-        if any(
-            isinstance(notice, Notification) and notice.method == INITIALIZED
-            for notice in exchange.notices
-        ):
-            self._listen()
+        if is_ready(exchange):
+            await self._listen()
 
     async def _say(self, reply: Reply, exchange: Exchange) -> None:
         # Nobody answers a notification, not even to say that it was refused.
@@ -210,13 +216,16 @@ class Conversation:
         if before is not None:
             end_session(key_of(before.session_id))
 
-    def _listen(self) -> None:
-        """From now on the session hears of changes. A second time it is refused, silently."""
+    async def _listen(self) -> None:
+        """Return when the session hears of changes. A second time it is refused, silently."""
         assert self.agreed is not None  # noqa: S101  notices without a session go nowhere
-        opening = Exchange(
+        exchange = Exchange(
             verb="GET", session_id=self.agreed.session_id, revision=self.agreed.revision
         )
-        self._start(self._answer(opening, b""))
+        self._listens.clear()
+        task = self._start(self._answer(exchange, b""))
+        task.add_done_callback(lambda task: self._listens.set())
+        await self._listens.wait()
 
     # The end
 
@@ -242,3 +251,15 @@ class Conversation:
         while self._calls:
             self._done.clear()
             await self._done.wait()
+
+
+def is_ready(exchange: Exchange) -> bool:
+    """Whether the client says that its part of the handshake is done."""
+    return any(
+        isinstance(notice, Notification) and notice.method == INITIALIZED
+        for notice in exchange.notices
+    )
+
+
+def subscribes(exchange: Exchange) -> bool:
+    return any(call.request.method in SUBSCRIBE for call in exchange.requests)

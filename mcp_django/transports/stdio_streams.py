@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -65,13 +66,25 @@ class LineOutlet:
 class LineStream(EventStream):
     """A subscription, or what a legacy session hears of."""
 
-    def __init__(self, opening: Opening, writer: LineWriter, *, renew: Renew) -> None:
+    def __init__(
+        self, opening: Opening, writer: LineWriter, *, renew: Renew, opened: Callable[[], object]
+    ) -> None:
+        """`opened` is called when it hears of every change from then on."""
         super().__init__(with_farewell(opening), LineOutlet(writer), renew=renew)
+        self._opened_to = opened
         self._left = asyncio.Event()
 
     async def serve(self) -> None:
         """Until the client takes it back or the server ends it. Raises TooManyStreams."""
         await self.run(self._receive)
+
+    async def _greet(self) -> None:
+        await super()._greet()
+        self._opened_to()
+
+    async def reload(self) -> None:
+        """Return when it hears of what its session subscribes to now."""
+        await self._reload()
 
     def leave(self) -> None:
         """The client takes it back: from here on nothing is written."""

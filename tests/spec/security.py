@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec.model import V26, Level, Missing, Requirement
+from tests.spec.model import V26, Level, Requirement
 
 SECURITY: tuple[Requirement, ...] = (
     Requirement(

@@ -17,7 +17,6 @@ from mcp_django.protocol.notifications import progress
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.subscriptions.events import Change, list_changed
 from mcp_django.subscriptions.outbox import flush, publish
-from mcp_django.transports.hub import get_hub
 from mcp_django.transports.stdio_callers import Caller
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -36,6 +35,17 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 def _told():
     """What tests before this one changed is not told of in this one."""
     flush()
+
+
+@pytest.fixture
+def add_tool(add_tool):
+    """And have told those who hear of tools, of whom there is nobody yet."""
+
+    def add(function, **options):
+        add_tool(function, **options)
+        flush()
+
+    return add
 
 
 @pytest.fixture
@@ -543,7 +553,6 @@ async def test_a_session_hears_of_lists_and_of_what_it_subscribed_to(caller, rev
     async with talking(caller) as peer:
         await peer.initialize(revision)
         subscribed = await peer.answer(peer.ask("resources/subscribe", uri=uri))
-        await until_streams(1)
         publish({Change(topic=uri)})
         event = await peer.message()
         publish({list_changed("prompts")})
@@ -559,12 +568,6 @@ async def test_a_session_hears_of_lists_and_of_what_it_subscribed_to(caller, rev
     assert last["method"] == "notifications/tools/list_changed"
 
 
-async def until_streams(number):
-    async with asyncio.timeout(5):
-        while len(get_hub().streams) != number:  # noqa: ASYNC110  nobody tells of a stream
-            await asyncio.sleep(0)  # a turn of the loop
-
-
 async def test_a_session_hears_of_nothing_before_it_is_initialized_and_then_once(caller):
     async with talking(caller) as peer:
         await peer.initialize(LATEST, is_complete=False)
@@ -572,7 +575,6 @@ async def test_a_session_hears_of_nothing_before_it_is_initialized_and_then_once
         await asyncio.to_thread(flush)
         await peer.answer(peer.ask("ping"))
         peer.notify("notifications/initialized")
-        await until_streams(1)
         peer.notify("notifications/initialized")
         await peer.answer(peer.ask("tools/list"))
         publish({list_changed("prompts")})
