@@ -17,7 +17,6 @@ pytestmark = pytest.mark.django_db
 
 HEADING = "## What works today"
 ROWS = {row[0]: row[1:] for row in table(ROOT / "README.md", HEADING)}
-NOT_YET = "not yet"
 
 
 class WSGIClient(Client):
@@ -56,7 +55,19 @@ def test_the_table_has_every_revision_and_is_honest_about_transports():
     assert [one for one in Revision if ROWS[one.value][2] != "none"] == [
         one for one in Revision if one.era is Era.LEGACY
     ]
-    assert all(row[3] == NOT_YET for row in ROWS.values())
+
+
+def test_stdio_has_what_each_revision_can_say(revision):
+    """That it works is shown in tests/transports/test_stdio.py, for each revision."""
+    features = revision.features
+    asks = features.elicitation or features.input_required
+
+    assert ROWS[revision.value][3].split(", ") == [
+        *("tools", "resources", "prompts", "completion", "progress"),
+        *(["batches"] if features.batches else []),
+        *(["questions"] if asks else []),
+        "subscriptions",
+    ]
 
 
 def test_what_is_announced_is_what_the_table_says(asked):
