@@ -44,8 +44,7 @@ USED = (
 )
 UNASKABLE = (
     "This has to ask the person something first, and this client cannot be asked here. "
-    "Use a client that speaks MCP 2026-07-28, or one that keeps a session, has said "
-    "notifications/initialized in it, and sends no batches."
+    "Use a client that speaks MCP 2026-07-28, or one that keeps a session and sends no batches."
 )
 NO_FORMS = (
     "This has to ask the person something first, and this client cannot do that. "
@@ -63,6 +62,11 @@ UNCONFIRMED = (
     "{text}\n\nNothing was changed yet. Show this to the person. Only if they agree, call {tool} "
     'again with the same arguments and "{argument}": "{token}".'
 )
+TOO_LONG = (
+    "The answers so far are too long to go on with. Make the call again, and have the person "
+    "answer with less."
+)
+SILENT = "This client has no sounds for its model. Use one that speaks MCP 2025-03-26 or newer."
 LONGEST_KEY = 64
 
 
@@ -277,13 +281,16 @@ class Conversation:
         try:
             sealed = state.seal(bound_to=self._bound_to)
         except ProtocolError as error:
-            return error
+            return error if features.input_required else ToolError(TOO_LONG)
         return InputNeeded(InputRequired(questions=dict(self._open), state=sealed))
 
     def _message(self, said: str | PromptMessage) -> dict[str, Any]:
         message = PromptMessage(content=TextContent(said)) if isinstance(said, str) else said
         if not isinstance(message.content, (TextContent, ImageContent, AudioContent)):
             raise TypeError("Messages to a model are texts, pictures and sounds.")
+        if isinstance(message.content, AudioContent) and not self.context.revision.features.audio:
+            self._ended = ToolError(SILENT)
+            raise self._ended
         wire = content(plain_block(message.content), self.context.revision.features)
         return {"role": message.role, "content": wire}
 

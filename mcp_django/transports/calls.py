@@ -73,7 +73,7 @@ class RunningCall:
         #: The client left before it was told how to come back.
         self._is_unheard = False
         self._statements = Statements()
-        self.output = Output(self._wake_soon)
+        self.output = Output(self._wake_soon, wake_in=self._wake_in)
 
     # From any thread
 
@@ -100,6 +100,9 @@ class RunningCall:
             self._loop.call_soon_threadsafe(self._wake.set)
 
     # On the loop
+
+    def _wake_in(self, seconds: float) -> None:
+        self._loop.call_later(seconds, self._wake.set)
 
     def cancel(self) -> None:
         """The client takes the request back: it gets no answer."""

@@ -28,10 +28,14 @@ from mcp_django.transports.store_calls import in_store, try_store
 PATIENCE = 570.0
 #: Seconds between two looks for an answer that nobody told of.
 LOOK = 5.0
+#: Seconds that a client may take to say that it is ready, of which it may send the word together
+#: with its first request.
+READINESS = 5.0
 REFUSED = "The client refused what this call needs of it. Go on without, or tell the person so."
 TOO_LATE = "Nobody answered in time. Make the call again when somebody is there to answer."
 TOO_MANY = "This session has too many open questions. Make the call again when some are answered."
 ENDED = "The session ended before anybody answered."
+UNREADY = "The client has not said notifications/initialized yet, and is not asked before that."
 UNHEARD = "The client left before it was asked."
 
 
@@ -69,6 +73,7 @@ class ClientRequests:
         for topic in topics:
             self.hub.when(topic, self._changed.set)
         try:
+            await self._until_ready()
             await in_store(self._keep)
             self._ask()
             async with asyncio.timeout(PATIENCE):
@@ -87,6 +92,17 @@ class ClientRequests:
         """The client is gone for good, and never heard what it is asked."""
         self._is_unheard = True
         self._changed.set()
+
+    async def _until_ready(self) -> None:
+        """2025-11-25, basic/lifecycle: before it is, the server asks nothing."""
+        if self.session.is_initialized:
+            return
+        try:
+            async with asyncio.timeout(READINESS):
+                while not await in_store(self._is_ready):
+                    await self._wait()
+        except TimeoutError:
+            raise NoAnswer(UNREADY) from None
 
     def _ask(self) -> None:
         self._are_asked = True
@@ -142,6 +158,10 @@ class ClientRequests:
         self.hub.keep(try_store(partial(withdraw, tuple(self._open.values()))))
 
     # In the thread
+
+    def _is_ready(self, store: Store) -> bool:
+        session = store.session(self.session.key)
+        return session is not None and session.is_initialized
 
     def _keep(self, store: Store) -> None:
         for request_id in self._open.values():

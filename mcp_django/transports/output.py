@@ -14,6 +14,8 @@ from mcp_django.protocol.revisions import Revision
 
 #: Log messages of one call in a second.
 MOST_LINES = 20
+#: Seconds between two values of progress, each of which is kept for a client that comes back.
+PACE = 0.02
 
 Clock = Callable[[], float]
 
@@ -24,8 +26,18 @@ class Output:
     more says. Everything else is kept.
     """
 
-    def __init__(self, wake: Callable[[], None], *, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        *,
+        wake_in: Callable[[float], None],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """`wake` is called from any thread, and `wake_in` by whoever takes."""
         self._wake = wake
+        self._wake_in = wake_in
+        self._clock = clock
+        self._paced_until = float("-inf")
         self._lock = Lock()
         self._unsent: dict[Any, Notification | bytes] = {}
         self._count = count()
@@ -76,15 +88,25 @@ class Output:
         self._wake()
 
     def take(self, revision: Revision) -> list[bytes]:
-        """The messages that were not taken yet."""
+        """The messages that were not taken yet. Progress alone has to wait for its pace."""
         if not self._unsent:
             return []
         with self._lock:
+            if self._has_to_wait():
+                self._wake_in(PACE)
+                return []
             unsent, self._unsent = self._unsent, {}
+            self._paced_until = self._clock() + PACE
         return [
             one if isinstance(one, bytes) else notification(one, revision)
             for one in unsent.values()
         ]
+
+    def _has_to_wait(self) -> bool:
+        if self._is_closed or self._clock() >= self._paced_until:
+            return False
+        # Numbers are the keys of all else, which keeps its order.
+        return all(isinstance(key, tuple) for key in self._unsent)
 
 
 class Lines:

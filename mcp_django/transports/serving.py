@@ -264,13 +264,6 @@ class Service:
         context = self.context_of(principal, call)
         return answer(context, call.request, server_info(streams=self.streams), known=known)
 
-    @property
-    def may_request(self) -> bool:
-        """2025-11-25, basic/lifecycle: no requests before the client said that it is ready."""
-        is_ready = self.session is not None and self.session.is_initialized
-        # An answer within a batch could come before its question.
-        return is_ready and not self.exchange.is_batch
-
     def context_of(self, principal: Principal, call: Call) -> CallContext:
         token = meta_of(call.request).get("progressToken")
         return CallContext(
@@ -285,7 +278,8 @@ class Service:
             session="" if self.session is None else self.session.key,
             log_level=call.envelope.log_level,
             tell=told,
-            can_request=self.may_request,
+            # An answer within a batch could come before its question.
+            can_request=self.session is not None and not self.exchange.is_batch,
             sent_input=self.sent_input,
             release_stream=self.release_stream,
             progress_token=token if is_id(token) and len(str(token)) <= LONGEST_TOKEN else None,

@@ -178,6 +178,7 @@ def heed(session: Session, notices: tuple[Notification | Response, ...]) -> None
             heed_answer(session, notice)
         elif notice.method == "notifications/initialized":
             get_store().initialized(session.key)
+            publish({Change(topic=session_topic(session.key))})
         elif member := CANCELLATIONS.get(notice.method):
             request_id = notice.params.get(member)
             if request_id is not None and is_id(request_id):

@@ -276,7 +276,9 @@ async def test_an_answer_that_is_too_long_to_be_kept_for_the_next_ends_the_call(
     question = await call.message()
     await person.accept(question, text="x" * (LONGEST_ANSWER - 1000))
 
-    assert (await call.message())["error"]["code"] == -32602
+    answer = await call.message()
+    assert answer["result"]["isError"]
+    assert text_of(answer).startswith("The answers so far are too long")
     await call.end()
 
 
@@ -621,13 +623,29 @@ async def test_a_client_that_did_not_declare_it_is_not_asked(offer, party, capab
 
 
 @requirement("lifecycle:quiet-before-initialized")
-async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(offer, party):
+async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(offer, party, monkeypatch):
+    monkeypatch.setattr(client_requests, "READINESS", 0.05)
     offer(create)
     person = await party(LATEST, is_ready=False)
 
     call = await person.call("create").whole()
 
-    assert "has said notifications/initialized" in text_of(call.json)
+    assert text_of(call.json) == client_requests.UNREADY
+
+
+@requirement("lifecycle:quiet-before-initialized")
+async def test_a_client_may_say_that_it_is_ready_while_its_call_runs(offer, party):
+    offer(create)
+    person = await party(LATEST, is_ready=False)
+    call = person.call("create")
+    call.start()
+
+    await person.notify("notifications/initialized")
+    await call.next()
+    await person.accept(await call.message(), number="A-7")
+
+    assert text_of(await call.message()) == "A-7"
+    await call.end()
 
 
 async def test_a_request_in_a_batch_cannot_ask(offer, party):
@@ -667,6 +685,27 @@ async def test_a_model_of_the_client_and_its_folders_are_asked(offer, party, rev
 
     assert (sampled["method"], listed["method"]) == ("sampling/createMessage", "roots/list")
     assert text_of(await call.message()) == "Roses ['file:///home']"
+    await call.end()
+
+
+async def test_the_first_revision_has_no_sounds_for_a_model(offer, party):
+    def listen(ctx: mcp.Context) -> str:
+        """Ask the model what it hears."""
+        sound = mcp.PromptMessage(content=mcp.Audio(data=b"x", mime_type="audio/wav"))
+        return ctx.sample("sound", [sound], max_tokens=5).text
+
+    offer(listen)
+    first, second = await party(Revision.V2024_11_05), await party(Revision.V2025_03_26)
+
+    silent = await first.call("listen").whole()
+    call = await second.called("listen")
+    asked = await call.message()
+    block = {"type": "text", "text": "A bell."}
+    await second.say(asked, role="assistant", content=block, model="m")
+
+    assert "speaks MCP 2025-03-26 or newer" in text_of(silent.json)
+    assert asked["params"]["messages"][0]["content"]["type"] == "audio"
+    assert text_of(await call.message()) == "A bell."
     await call.end()
 
 

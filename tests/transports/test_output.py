@@ -5,7 +5,7 @@ import pytest
 
 from mcp_django.protocol.notifications import log_message, progress
 from mcp_django.protocol.revisions import Revision
-from mcp_django.transports.output import Output
+from mcp_django.transports.output import PACE, Output
 from tests.spec import requirement
 
 
@@ -23,8 +23,14 @@ def clock():
 
 
 @pytest.fixture
-def output(clock):
-    return Output(lambda: None, clock=clock)
+def later():
+    """When the output asked to be looked at again."""
+    return []
+
+
+@pytest.fixture
+def output(clock, later):
+    return Output(lambda: None, wake_in=later.append, clock=clock)
 
 
 def taken(output, revision=Revision.V2025_11_25):
@@ -40,14 +46,48 @@ def test_of_unsent_values_of_progress_the_last_is_sent(output):
 
 
 @requirement("progress:token")
-def test_progress_rises_also_where_the_call_counts_again(output):
+def test_progress_rises_also_where_the_call_counts_again(output, clock):
     output.add(progress("t", 2))
     first = taken(output)
+    clock.now += PACE
 
     for value in (1, 2, 3):
         output.add(progress("t", value))
 
     assert [one["progress"] for one in (*first, *taken(output))] == [2, 3]
+
+
+def test_progress_is_sent_at_once_and_then_at_its_pace(output, clock, later):
+    output.add(progress("t", 1))
+    first = taken(output)
+    output.add(progress("t", 2))
+    too_soon = taken(output)
+    output.add(progress("t", 3))
+    clock.now += PACE
+
+    assert [one["progress"] for one in first] == [1]
+    assert too_soon == []
+    assert later == [PACE]
+    assert [one["progress"] for one in taken(output)] == [3]
+
+
+@pytest.mark.parametrize(
+    "push",
+    [
+        lambda output: output.close(),
+        lambda output: output.add(log_message("info", "x")),
+        lambda output: output.say(b'{"params": "question"}'),
+    ],
+    ids=["answer", "log message", "question"],
+)
+def test_progress_does_not_wait_where_anything_comes_behind_it(output, push):
+    output.add(progress("t", 1))
+    taken(output)
+    output.add(progress("t", 2))
+
+    push(output)
+
+    assert taken(output)[0] == {"progressToken": "t", "progress": 2}
 
 
 @requirement("progress:message")
