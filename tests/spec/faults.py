@@ -197,4 +197,40 @@ FAULTS: tuple[Fault, ...] = (
         old="if key(item) > last]",
         new="if key(item) >= last]",
     ),
+    Fault(
+        requirement="logging:levels",
+        file="methods.py",
+        old='"info", "notice", "warning"',
+        new='"info", "warning"',
+    ),
+    Fault(
+        requirement="resumption:event-ids",
+        file="sse.py",
+        old='return f"{stream}.{number}"',
+        new='return f"{stream}.{number // 2}"',
+    ),
+    Fault(
+        requirement="resumption:priming-event",
+        file="revisions.py",
+        old="priming_events=True,",
+        new="priming_events=False,",
+    ),
+    Fault(
+        requirement="resumption:retry",
+        file="sse.py",
+        old="str(milliseconds).encode()",
+        new="str(milliseconds // 1000).encode()",
+    ),
+    Fault(
+        requirement="subscriptions:acknowledged",
+        file="notifications.py",
+        old='{"notifications": honoured}',
+        new='{"notifications": {}}',
+    ),
+    Fault(
+        requirement="subscriptions:id",
+        file="notifications.py",
+        old="SUBSCRIPTION_KEY: subscription}",
+        new="SUBSCRIPTION_KEY: str(subscription)}",
+    ),
 )
