@@ -15,6 +15,8 @@ from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports import statements
 from mcp_django.transports.async_tools import async_calls
+from mcp_django.transports.calls import RunningCall
+from mcp_django.transports.endpoint import Exchange, Reply
 from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -232,6 +234,19 @@ async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(part
 
     assert [one["method"] for one in await again.rest()] == ["notifications/progress"]
     gate.open()
+
+
+async def test_what_is_over_cannot_be_taken_back():
+    """Its answer is there, and nobody has sent it yet."""
+    call = RunningCall(Exchange(), prepare=lambda call, sent: None)
+    hop = asyncio.get_running_loop().create_future()
+    hop.set_result(Reply(status=204))
+    call._worked(hop)
+
+    call.cancel()
+
+    assert not call.cancelled.is_set()
+    assert not call._is_cancelled
 
 
 # Ids
