@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from django.core.exceptions import PermissionDenied
+from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -24,6 +25,8 @@ class Page:
     name: str
     title: str
     permissions: tuple[str, ...]
+    #: False: never in a transaction of ATOMIC_REQUESTS, which stores refuse.
+    may_be_atomic: bool = True
 
     @property
     def template(self) -> str:
@@ -51,6 +54,12 @@ OVERVIEW = Page(
     title="Assistants",
     permissions=(),
 )
+LIVE = Page(
+    name="live",
+    title="Live",
+    permissions=("view_session", "view_livestream"),
+    may_be_atomic=False,
+)
 INSPECT = Page(
     name="inspect",
     title="What can it see?",
@@ -66,7 +75,7 @@ TRY_IT = Page(
     title="Try it",
     permissions=("try_tools",),
 )
-PAGES = (OVERVIEW, INSPECT, COST, TRY_IT)
+PAGES = (OVERVIEW, LIVE, INSPECT, COST, TRY_IT)
 
 
 def page_urls(model_admin: Any) -> list[URLPattern]:
@@ -74,11 +83,18 @@ def page_urls(model_admin: Any) -> list[URLPattern]:
     return [
         path(
             f"{page.name.replace('_', '-')}/",
-            model_admin.admin_site.admin_view(partial(opened, page, model_admin)),
+            view_of(page, model_admin),
             name=f"mcp_django_{page.name}",
         )
         for page in PAGES
     ]
+
+
+def view_of(page: Page, model_admin: Any) -> Callable[..., Any]:
+    view: Any = model_admin.admin_site.admin_view(partial(opened, page, model_admin))
+    for alias in () if page.may_be_atomic else connections:
+        view = transaction.non_atomic_requests(alias)(view)
+    return view  # type: ignore[no-any-return]  # Django's decorator says nothing
 
 
 def opened(page: Page, model_admin: Any, request: HttpRequest) -> HttpResponse:

@@ -14,6 +14,7 @@ from mcp_django.admin.looking import OVERVIEW, response
 from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.budget import lift_deadlines
+from mcp_django.exposure.decisions import decisions
 from mcp_django.models import CallRecord, PersonalToken
 from mcp_django.transports.addresses import endpoint_path, endpoint_url
 
@@ -23,7 +24,11 @@ MOST_TOKENS = 10
 
 def overview_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """Each block is there only for those whom its own pages would let in."""
-    context: dict[str, Any] = {"endpoint": endpoint_url(), "path": endpoint_path()}
+    context: dict[str, Any] = {
+        "endpoint": endpoint_url(),
+        "path": endpoint_path(),
+        "is_closed": decisions().closed,
+    }
     if context["endpoint"]:
         context["snippets"] = snippets(context["endpoint"])
     context |= own_tokens(model_admin, request) | calls(model_admin, request)

@@ -64,6 +64,10 @@ def sign_deletions(entries: Any, note: str) -> None:
 
 def client_name(context: CallContext) -> str:
     """The connected program, as it calls itself, or as its credential is called."""
-    given = context.client.get("name") or context.principal.client or "unknown"
-    printable = "".join(one if one.isprintable() else " " for one in str(given)[:LONGEST_NAME])
+    return one_line(context.client.get("name") or context.principal.client or "unknown")
+
+
+def one_line(given: object, *, most: int = LONGEST_NAME) -> str:
+    """What somebody wrote, without what would not be seen or change how the rest is read."""
+    printable = "".join(one if one.isprintable() else " " for one in str(given)[:most])
     return " ".join(printable.split())

@@ -223,7 +223,7 @@ def test_the_drawing_has_its_numbers_as_text(watcher, make_call):
     assert "2 in all, 1 of them not done, at most 2 in one hour" in page
 
 
-def test_many_calls_take_no_more_queries_than_few(watcher, make_call):
+def test_many_calls_take_no_more_queries_than_few(watcher, make_call, stopped_clock):
     def queries():
         browser = browser_of(watcher)
         with CaptureQueriesContext(connection) as captured:

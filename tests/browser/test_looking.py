@@ -9,12 +9,15 @@ from django.utils import timezone
 
 import mcp_django as mcp
 from mcp_django.models import CallRecord, ExposedModel, PersonalToken
+from mcp_django.stores.chosen import get_store
+from mcp_django.stores.interface import OpenStream, Session
 from tests.browser.looks import every_look
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Order
 
-INSPECT, COST, TRY_IT, OVERVIEW = (
-    reverse(f"admin:mcp_django_{name}") for name in ("inspect", "cost", "try_it", "overview")
+INSPECT, COST, TRY_IT, OVERVIEW, LIVE = (
+    reverse(f"admin:mcp_django_{name}")
+    for name in ("inspect", "cost", "try_it", "overview", "live")
 )
 
 
@@ -270,3 +273,82 @@ def test_one_question_has_a_button_for_each_way_to_answer(browse, boss, add_tool
     page.get_by_role("button", name="Decline").click()
 
     page.expect(page.get_by_text("The tool could not do it.")).to_be_visible()
+
+
+@pytest.fixture
+def connected(shop):
+    """Two clients: one with a session, one with a stream."""
+    now, store = timezone.now(), get_store()
+    facts = {"server": "default", "principal": "default/user/laptop", "user": str(shop.pk)}
+    session = Session(
+        key="s1",
+        transport="streamable_http",
+        revision="2025-11-25",
+        client={"name": "My editor", "version": "1.2"},
+        is_initialized=True,
+        created=now - timedelta(minutes=7),
+        seen=now,
+        **facts,
+    )
+    store.add_session(session)
+    for number in range(3):
+        store.subscribe("s1", f"django://objects/shop.order/{number}", most=10)
+    stream = OpenStream(
+        key="t1",
+        owner="hub",
+        client="My agent",
+        kind="listen",
+        revision="2026-07-28",
+        topics=("tools", "prompts", f"django://objects/shop.order?search={'x' * 150}"),
+        opened=now - timedelta(hours=3),
+        **facts,
+    )
+    store.show_stream(stream)
+
+
+@every_look
+def test_who_is_connected_is_for_everybody_to_look_at(browse, boss, connected):
+    page = browse(boss)
+    page.goto(LIVE)
+
+    page.expect(page.get_by_role("heading", name="Sessions: 1")).to_be_visible()
+    page.screenshot_to("live")
+    page.check_accessible()
+
+    page.get_by_role("button", name="End the session of bob, My editor 1.2").click()
+    page.expect(page.get_by_role("heading", name="Sessions: 0")).to_be_visible()
+    page.screenshot_to("live-ended")
+    page.check_accessible()
+
+
+def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connected):
+    page = browse(boss)
+    page.goto(OVERVIEW)
+
+    page.tab_to("link", "Live")
+    page.press("Enter")
+    page.expect(page.get_by_role("heading", name="Streams: 1")).to_be_visible()
+    page.tab_to("textbox", "User")
+    page.keyboard.type("bob")
+    page.press("Enter")
+    page.tab_to("button", "End the session of bob, My editor 1.2")
+    page.press("Enter")
+
+    page.expect(page.get_by_text("The session of bob, My editor 1.2 was ended.")).to_be_visible()
+    assert not get_store().sessions()
+
+
+@every_look
+def test_switches_are_for_everybody_to_throw(browse, boss):
+    page = browse(boss)
+    page.goto(reverse("admin:mcp_django_serversettings_change", args=["default"]))
+
+    page.get_by_role("checkbox", name="Closed").check()
+    page.screenshot_to("server-closed")
+    page.check_accessible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto(LIVE)
+
+    page.expect(page.get_by_text("Staff closed this server")).to_be_visible()
+    page.screenshot_to("live-closed")
+    page.check_accessible()

@@ -313,6 +313,19 @@ class ExampleTests(TestCase):
 
         assert "clerk tried to mark an order as paid" in logged.output[0]
 
+    # Switches
+
+    def test_a_closed_server_refuses_calls_until_it_is_opened(self):
+        close_server = import_module("shop.switches").close_server
+        client = Client(user=self.clerk)
+
+        close_server()
+        with pytest.raises(ProtocolFailure, match="This server is closed for now"):
+            client.list_tools()
+        close_server(is_closed=False)
+
+        assert client.list_tools()
+
     # Questions
 
     def test_what_nobody_can_be_asked_goes_by_post(self):

@@ -6,6 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
+from mcp_django.auth.stdio import NamedUser
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.models import ServerSettings, UserRestriction
@@ -13,8 +14,10 @@ from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.stores.chosen import get_store
 from mcp_django.transports import hub as hubs
 from mcp_django.transports.hub import get_hub
+from mcp_django.transports.stdio_callers import Caller
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.event_stream import EventStream
+from tests.transports.pipes import talking
 from tests.transports.session import Session, settled
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Connection, speaking
@@ -331,3 +334,26 @@ async def test_switches_cost_no_query_while_nothing_changes(
             assert staff.pk not in decisions().blocked_users
 
     await ask()
+
+
+# A pipe
+
+
+async def test_a_client_at_a_pipe_is_refused_and_its_subscription_is_over(staff):
+    caller = Caller(recognise=NamedUser(staff.get_username()).authenticate)
+    async with talking(caller) as peer:
+        subscription = peer.ask("subscriptions/listen", **WISHES)
+        await peer.message()
+
+        await set_closed(True)
+
+        last, farewell = await peer.answer(subscription), await peer.message()
+        refused = await peer.answer(peer.ask("tools/list"))
+        await set_closed(False)
+        await set_blocked(staff, True)
+        blocked = await peer.answer(peer.ask("tools/list"))
+    assert last["result"]
+    assert farewell["method"] == "notifications/cancelled"
+    assert refused["error"]["code"] == -32603
+    assert refused["error"]["message"] == "This server is closed for now."
+    assert blocked["error"]["message"] == "The credential is not valid."

@@ -1,0 +1,415 @@
+"""Live: who sees what of sessions and streams, and who ends them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import DELETION, LogEntry
+from django.urls import resolve, reverse
+from django.utils import timezone
+
+from mcp_django.exposure.generation import generations
+from mcp_django.models import ServerSettings, UserRestriction
+from mcp_django.stores.chosen import get_store
+from mcp_django.stores.interface import OpenStream, Session
+from mcp_django.subscriptions.events import control_topic
+from mcp_django.subscriptions.outbox import outbox
+from tests.admin.looking import allow, browser_of, queries_of, text_of, url
+
+pytestmark = pytest.mark.django_db
+LIVE = url("live")
+EVIL = "<script>alert(1)</script>\u202e\"'>"
+URI = "django://objects/shop.order/5"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered():
+    generations.forget()
+
+
+@pytest.fixture
+def ada(make_user):
+    return make_user("ada")
+
+
+@pytest.fixture
+def warden(make_user):
+    """Sees and ends everything."""
+    names = [f"{verb}_{name}" for verb in ("view", "delete") for name in ("session", "livestream")]
+    return make_user("warden", *names, is_staff=True)
+
+
+@pytest.fixture
+def browser(warden):
+    return browser_of(warden)
+
+
+@pytest.fixture
+def make_session(ada):
+    def make(key="s1", *, user=ada, uris=(), minutes=5, **facts):
+        now = timezone.now()
+        session = Session(
+            key=key,
+            server="default",
+            principal=f"default/user:{user and user.pk}/laptop",
+            user="" if user is None else str(user.pk),
+            transport="streamable_http",
+            revision="2025-11-25",
+            client={"name": "Editor", "version": "1.2"},
+            is_initialized=True,
+            created=now - timedelta(minutes=minutes),
+            seen=now,
+        )
+        get_store().add_session(replace(session, **facts))
+        for uri in uris:
+            get_store().subscribe(key, uri, most=300)
+        return key
+
+    return make
+
+
+@pytest.fixture
+def make_stream(ada):
+    def make(key="t1", *, user=ada, minutes=5, **facts):
+        stream = OpenStream(
+            key=key,
+            owner="hub",
+            server="default",
+            principal="default/user:1/laptop",
+            user="" if user is None else str(user.pk),
+            client="Assistant",
+            kind="listen",
+            revision="2026-07-28",
+            topics=("tools", URI),
+            opened=timezone.now() - timedelta(minutes=minutes),
+        )
+        get_store().show_stream(replace(stream, **facts))
+        return key
+
+    return make
+
+
+@pytest.fixture
+def heard():
+    """Topics that were published."""
+    batches = []
+    outbox.flush(5)
+    outbox.add_sink(batches.append)
+
+    def topics():
+        assert outbox.flush(5)
+        return {change.topic for batch in batches for change in batch}
+
+    yield topics
+    outbox.remove_sink(batches.append)
+
+
+def keys_on(page):
+    return re.findall(r'<button [^>]*value="([^"]+)"', page.content.decode())
+
+
+# What is shown
+
+
+def test_sessions_and_streams_are_shown_with_all_that_is_known(browser, make_session, make_stream):
+    make_session(uris=[URI])
+    make_stream()
+
+    text = text_of(browser.get(LIVE))
+
+    assert "Sessions: 1" in text
+    assert "ada End Editor 1.2 streamable_http 2025-11-25" in text
+    assert "Streams: 1" in text
+    assert "ada End Assistant listen 2026-07-28" in text
+    assert "(5 minutes)" in text
+    assert "0 minutes ago" in text
+    assert f"lists of tools {URI}" in text
+    assert text.count(URI) == 2
+
+
+def test_nothing_that_is_open_is_said(browser):
+    assert text_of(browser.get(LIVE)).count("There are none.") == 2
+
+
+def test_a_session_before_its_handshake_is_marked(browser, make_session):
+    make_session(is_initialized=False, client={})
+
+    assert "unnamed (handshake not complete)" in text_of(browser.get(LIVE))
+
+
+def test_the_anonymous_and_the_deleted_have_lines_as_well(browser, make_session, make_user):
+    make_session("s1", user=None)
+    gone = make_user("gone")
+    make_session("s2", user=gone, principal="default/user:77/x")
+    gone.delete()
+
+    text = text_of(browser.get(LIVE))
+
+    assert "anonymous End Editor" in text
+    assert "default/user:77/x End Editor" in text
+
+
+def test_the_newest_come_first_and_the_rest_on_other_pages(
+    browser, make_session, make_stream, monkeypatch
+):
+    monkeypatch.setattr("mcp_django.admin.live_lists.ON_PAGE", 2)
+    for number in range(5):
+        make_session(f"s{number}", minutes=number)
+        make_stream(f"t{number}", minutes=number)
+
+    first = browser.get(LIVE, {"user": "ada"})
+    second = browser.get(f"{LIVE}?{older(first)}")
+    beyond = browser.get(LIVE, {"sessions": "99", "streams": "x"})
+
+    assert keys_on(first) == ["s0", "s1", "t0", "t1"]
+    assert keys_on(second) == ["s2", "s3", "t0", "t1"]
+    assert keys_on(beyond) == ["s4", "t0", "t1"]
+    assert "user=ada" in older(first)
+    assert "Page 2 of 3 · Newer sessions · Older sessions" in text_of(second)
+
+
+def older(page):
+    return page.context["parts"][0]["older"].lstrip("?")
+
+
+def test_one_user_is_shown_alone(browser, make_session, make_stream, make_user):
+    make_session("hers")
+    make_stream("her-stream")
+    make_session("his", user=make_user("bob"))
+
+    assert keys_on(browser.get(LIVE, {"user": "ada"})) == ["hers", "her-stream"]
+    assert keys_on(browser.get(LIVE, {"user": "bob"})) == ["his"]
+    for nobody in ("ad", "\0", "x" * 300):
+        page = browser.get(LIVE, {"user": nobody})
+        assert "There is no user of this name." in text_of(page)
+        assert keys_on(page) == []
+
+
+def test_what_clients_say_is_text_and_never_markup(browser, make_session, make_stream, make_user):
+    evil = make_user(EVIL.replace("\u202e", ""))
+    make_session(client={"name": EVIL, "version": {"x": EVIL}}, user=evil, uris=[f"x://{EVIL}"])
+    make_stream(client=EVIL, topics=(f"x://{EVIL}",))
+
+    page = browser.get(LIVE)
+
+    assert "<script>alert" not in page.content.decode()
+    assert "\u202e" not in page.content.decode()
+    ended = browser.post(LIVE, {"sessions": "s1"}, follow=True)
+    assert "<script>alert" not in ended.content.decode()
+
+
+def test_a_client_with_many_long_subscriptions_does_not_fill_the_page(browser, make_session):
+    make_session(uris=[f"x://{number}/{'y' * 1500}" for number in range(25)])
+
+    page = browser.get(LIVE)
+
+    assert "and 5 more" in text_of(page)
+    assert len(page.content) < 40_000
+
+
+def test_what_is_on_another_server_is_not_of_this_page(browser, make_session, make_stream, heard):
+    make_session(server="other")
+    make_stream(server="other")
+
+    assert keys_on(browser.get(LIVE)) == []
+    browser.post(LIVE, {"sessions": "s1"})
+    browser.post(LIVE, {"streams": "t1"})
+
+    assert get_store().session("s1") is not None
+    assert heard() == set()
+    assert not LogEntry.objects.exists()
+
+
+def test_more_streams_cost_no_more_queries(browser, make_stream, make_user, stopped_clock):
+    make_stream("t0")
+    few = queries_of(lambda: browser.get(LIVE))
+    for number in range(1, 40):
+        make_stream(f"t{number}", user=make_user(f"user{number}"))
+
+    browser.get(LIVE)  # new users are new rights, which are read anew
+
+    assert queries_of(lambda: browser.get(LIVE)) == few
+
+
+def test_a_store_that_is_gone_is_said_and_no_page_of_errors(
+    browser, make_session, monkeypatch, caplog
+):
+    make_session()
+
+    def gone():
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr("mcp_django.admin.live_lists.get_store", gone)
+
+    assert "cannot be reached" in text_of(browser.get(LIVE))
+    ended = browser.post(LIVE, {"sessions": "s1"}, follow=True)
+    assert "cannot be reached" in ended.content.decode()
+    assert "ConnectionError: gone" in caplog.text
+
+
+def test_a_store_in_memory_knows_one_process_and_says_so(browser, settings):
+    assert "what the process knows" not in text_of(browser.get(LIVE))
+
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": "memory"}
+
+    assert "what the process knows" in text_of(browser.get(LIVE))
+
+
+@pytest.mark.parametrize("name", ["live", "overview"])
+def test_a_closed_server_is_said_to_be(browser, name):
+    assert "Staff closed this server" not in text_of(browser.get(url(name)))
+
+    ServerSettings.objects.create(closed=True)
+
+    assert "Staff closed this server" in text_of(browser.get(url(name)))
+
+
+def test_switches_are_named_to_those_who_may_see_them(browser, warden, monkeypatch):
+    assert "or have it switched off" in text_of(browser.get(LIVE))
+
+    allow(warden, "mcp_django.view_serversettings", "mcp_django.change_userrestriction")
+    text = text_of(browser.get(LIVE))
+    assert "use a switch: server settings , user restrictions" in text
+
+    monkeypatch.delitem(admin.site._registry, UserRestriction)
+    assert "user restrictions" not in text_of(browser.get(LIVE))
+
+
+# Who may see it
+
+
+def test_staff_without_a_permission_find_no_page(staff, make_session):
+    make_session()
+    browser = browser_of(allow(staff, "mcp_django.view_callrecord"))
+
+    assert browser.get(LIVE).status_code == 403
+    assert browser.post(LIVE, {"sessions": "s1"}).status_code == 403
+    assert LIVE not in browser.get(url("overview")).content.decode()
+    assert get_store().session("s1") is not None
+
+
+def test_people_who_are_no_staff_are_sent_to_the_login(make_user, make_session):
+    make_session()
+    names = ("view_session", "delete_session")
+    browser = browser_of(make_user("bob", *names))
+
+    assert browser.get(LIVE).status_code == 302
+    assert browser.post(LIVE, {"sessions": "s1"}).status_code == 302
+    assert get_store().session("s1") is not None
+
+
+@pytest.mark.parametrize(
+    ("codename", "seen", "hidden"),
+    [("view_session", "Sessions", "Streams"), ("view_livestream", "Streams", "Sessions")],
+)
+def test_each_list_is_for_those_with_the_permission_for_it(
+    make_user, make_session, make_stream, codename, seen, hidden
+):
+    make_session(uris=["x://of-session"])
+    make_stream(topics=("x://of-stream",))
+
+    page = browser_of(make_user("bob", codename, is_staff=True)).get(LIVE)
+
+    text = text_of(page)
+    assert f"{seen}: 1" in text
+    assert f"{hidden}: 1" not in text
+    assert text.count("x://of-") == 1
+    assert keys_on(page) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("view_session", "view_livestream"),
+        ("view_session", "delete_livestream"),
+        ("view_livestream", "delete_session"),
+    ],
+)
+def test_whoever_may_not_delete_ends_nothing(make_user, make_session, make_stream, names, heard):
+    make_session()
+    make_stream()
+    browser = browser_of(make_user("bob", *names, is_staff=True))
+
+    assert browser.post(LIVE, {"sessions": "s1"}).status_code == 403
+    assert browser.post(LIVE, {"streams": "t1"}).status_code == 403
+
+    assert get_store().session("s1") is not None
+    assert heard() == set()
+    assert not LogEntry.objects.exists()
+
+
+# Ending
+
+
+def test_a_session_is_ended_and_the_log_says_so(browser, warden, make_session, heard):
+    make_session("s1")
+    make_session("s2")
+
+    page = browser.post(f"{LIVE}?user=ada", {"sessions": "s1"}, follow=True)
+
+    assert page.redirect_chain == [(f"{LIVE}?user=ada", 302)]
+    assert "The session of ada, Editor 1.2 was ended." in page.content.decode()
+    assert keys_on(page) == ["s2"]
+    assert control_topic("session", "s1") in heard()
+    entry = LogEntry.objects.get()
+    assert (entry.user, entry.action_flag) == (warden, DELETION)
+    assert (entry.content_type.model, entry.object_id) == ("session", "s1")
+    assert entry.get_change_message() == "Ended the session of ada, Editor 1.2."
+    assert browser.get(reverse("admin:index")).status_code == 200
+
+
+def test_a_stream_is_told_to_close_and_the_log_says_so(browser, make_stream, heard):
+    make_stream()
+
+    page = browser.post(LIVE, {"streams": "t1"}, follow=True)
+
+    assert "The stream of ada, Assistant was ended." in page.content.decode()
+    assert heard() == {control_topic("close", "t1")}
+    assert LogEntry.objects.get().content_type.model == "livestream"
+
+
+@pytest.mark.parametrize("key", ["nothing", "", "server default", "user default 1", "\0", "t1"])
+def test_a_key_of_nothing_ends_nothing(browser, make_session, make_stream, heard, key):
+    make_session()
+    make_stream()
+
+    page = browser.post(LIVE, {"sessions": key}, follow=True)
+
+    assert "This session is over already." in page.content.decode()
+    assert keys_on(page) == ["s1", "t1"]
+    assert heard() == set()
+    assert not LogEntry.objects.exists()
+
+
+def test_looking_ends_nothing(browser, make_session, make_stream, heard):
+    make_session()
+    make_stream()
+
+    page = browser.get(LIVE, {"sessions": "s1", "streams": "t1"})
+
+    assert keys_on(page) == ["s1", "t1"]
+    assert heard() == set()
+
+
+def test_a_post_that_names_nothing_does_nothing(browser, make_session):
+    make_session()
+
+    assert browser.post(LIVE, {}).status_code == 302
+    assert get_store().session("s1") is not None
+
+
+def test_without_the_token_of_the_page_nothing_is_ended(warden, make_session):
+    make_session()
+    browser = browser_of(warden, enforce_csrf_checks=True)
+
+    assert browser.post(LIVE, {"sessions": "s1"}).status_code == 403
+    assert get_store().session("s1") is not None
+
+
+def test_the_page_stands_outside_of_the_transactions_of_requests():
+    assert resolve(LIVE).func._non_atomic_requests >= {"default"}
+    assert not hasattr(resolve(url("overview")).func, "_non_atomic_requests")
