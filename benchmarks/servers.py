@@ -126,9 +126,9 @@ def prepared() -> Iterator[tuple[dict[str, str], str]]:
         yield environment, run_module("benchmarks.prepare", environment)
 
 
-def run_module(name: str, environment: dict[str, str]) -> str:
+def run_module(name: str, environment: dict[str, str], *arguments: str) -> str:
     """What a module prints."""
     return subprocess.run(
-        [sys.executable, "-m", name],
+        [sys.executable, "-m", name, *arguments],
         env=environment, check=True, stdout=subprocess.PIPE, text=True,
     ).stdout.strip()  # fmt: skip

@@ -46,6 +46,8 @@ MCP_DJANGO = {
     "NAME": "Benchmark",
     "PUBLIC_URL": "http://127.0.0.1",
     "CALLS_PER_MINUTE": 10_000_000,
+    "MAX_STREAMS": 20_000,
+    "MAX_STREAMS_PER_PRINCIPAL": 20_000,
     "QUERY_THREADS": 1,
     "AUDIT": os.environ.get("BENCH_AUDIT") != "0",
     "MAX_PAGE_SIZE": 1000,
