@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 from django.apps import apps
 from django.db import router
@@ -15,6 +15,9 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.resources import key_of
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, SITE, object_uri, parse_uri
 from mcp_django.subscriptions.events import Topic
+
+#: URIs as a client wrote them, by what they are about.
+Uris: TypeAlias = Mapping[Topic, tuple[str, ...]]
 
 
 def topic_of(uri: str) -> Topic:
@@ -36,6 +39,15 @@ def topic_of(uri: str) -> Topic:
         case ("objects", (label, *key)) | ("files", (label, *key, _)) if key:
             return known_object_topic(label, key)
     return uri
+
+
+def by_topic(uris: Iterable[str]) -> Uris:
+    """The URIs by what they are about. Not on an event loop: databases say what a key can be."""
+    found: dict[Topic, tuple[str, ...]] = {}
+    for uri in dict.fromkeys(uris):
+        topic = topic_of(uri)
+        found[topic] = (*found.get(topic, ()), uri)
+    return found
 
 
 def known_object_topic(label: str, segments: list[str]) -> Topic:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,19 +28,22 @@ from mcp_django.exposure.tools import Lane
 from mcp_django.principal import Principal
 from mcp_django.subscriptions.admission import Existence, Verdict, admit_all
 from mcp_django.subscriptions.events import LISTS, Change, Topic
+from mcp_django.subscriptions.topics import Uris
 from mcp_django.transports.executor import lanes
-from mcp_django.transports.subscribers import Subscriber
+from mcp_django.transports.subscribers import Audience, Subscriber
 
 logger = logging.getLogger("mcp_django.streams")
 
 #: Principals that are looked at in one go. Calls get their turn in between.
 BATCH = 50
-#: Seconds after which a principal is identified anew, even if nothing says that rights changed.
-RENEW = 15.0
+#: Seconds after which the look at a stream, at its sign of life, identifies the reader anew, even
+#: if nothing says that rights changed. Other streams of the same reader are looked at in between.
+RENEW = 1.0
+#: Seconds after which a change does so as well. Signs of life come sooner, so that a change for a
+#: thousand readers finds all of them known.
+BELIEVED = 20.0
 
-#: What decides on the rights of a stream: streams alike in it share every answer.
-Kind: TypeAlias = tuple[object, ...]
-Retune: TypeAlias = Callable[[Subscriber, Iterable[str]], None]
+Retune: TypeAlias = Callable[[Subscriber, Uris], None]
 
 
 @dataclass
@@ -66,16 +68,15 @@ class News:
         )
 
 
-@dataclass
 class Group:
-    """Streams whose readers have the same rights."""
+    """Streams of one audience, and what is to be told to those of them that want to hear it."""
 
-    streams: dict[Subscriber, None] = field(default_factory=dict)
-    topics: dict[Topic, News] = field(default_factory=dict)
+    __slots__ = ("audience", "streams", "topics")
 
-    @property
-    def one(self) -> Subscriber:
-        return next(iter(self.streams))
+    def __init__(self, audience: Audience) -> None:
+        self.audience = audience
+        self.streams: dict[Subscriber, None] = {}
+        self.topics: dict[Topic, News] = {}
 
     def uris(self, rights: Rights) -> set[str]:
         """Those that the readers have subscribed to and may be told of, as far as models go."""
@@ -93,24 +94,47 @@ class Delivery:
 
     def __init__(self, *, retune: Retune) -> None:
         self._retune = retune
-        self._groups: defaultdict[Kind, Group] = defaultdict(Group)
+        self._groups: dict[Audience, Group] = {}
 
     @property
     def is_empty(self) -> bool:
         return not self._groups
 
-    def add(self, stream: Subscriber, change: Change, *, topic: Topic) -> None:
-        group = self._groups[stream.kind]
-        group.streams[stream] = None
+    def add(self, streams: Iterable[Subscriber], change: Change, *, topic: Topic) -> None:
+        """Tell these, as far as the change concerns them."""
+        known: dict[Audience, Group | None] = {}
+        for stream in streams:
+            audience = stream.audience
+            if audience not in known:
+                known[audience] = self._group_of(audience, change, topic=topic)
+            group = known[audience]
+            if group is not None:
+                group.streams[stream] = None
+
+    def _group_of(self, audience: Audience, change: Change, *, topic: Topic) -> Group | None:
+        if not change.concerns(server=audience.principal.server, user=audience.user):
+            return None
+        group = self._group(audience)
         group.topics.setdefault(topic, News()).add(change)
+        return group
+
+    def _group(self, audience: Audience) -> Group:
+        group = self._groups.get(audience)
+        if group is None:
+            group = self._groups[audience] = Group(audience)
+        return group
+
+    def tell_all(self, stream: Subscriber) -> None:
+        """Whatever it wants to hear of may have changed."""
+        for topic in stream.topics:
+            self.add([stream], Change(topic=topic), topic=topic)
 
     def look_at(self, stream: Subscriber) -> None:
         """Nothing changed that we know of, but is the reader still who it was?"""
         if stream.is_stale:
             stream.is_stale = False
-            for topic in stream.topics:
-                self.add(stream, Change(topic=topic), topic=topic)
-        self._groups[stream.kind].streams[stream] = None
+            self.tell_all(stream)
+        self._group(stream.audience).streams[stream] = None
 
     async def run(self) -> None:
         groups = list(self._groups.values())
@@ -156,9 +180,9 @@ class Delivery:
                 if verdict is Verdict.GONE or (verdict is Verdict.VISIBLE and not news.is_hidden):
                     names.append(uri)
         if names:
-            stream.mark(*names)
+            stream.mark(names)
         if gone:
-            self._retune(stream, [uri for uri in stream.uris if uri not in gone])
+            self._retune(stream, stream.uris_without(gone))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +200,9 @@ def judge(groups: list[Group], existence: Existence) -> list[Verdicts | None]:
 
 
 def judge_one(group: Group, existence: Existence) -> Verdicts | None:
-    stream = group.one
+    stream = next(iter(group.streams))
     try:
-        request, principal = current(stream)
+        request, principal = current(stream, believed=BELIEVED if group.topics else RENEW)
         rights = Rights(request, principal)
         uris = group.uris(rights)
         return Verdicts(by_uri=admit_all(rights, uris, existence=existence))
@@ -191,7 +215,7 @@ def judge_one(group: Group, existence: Existence) -> Verdicts | None:
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reader:
     """Who reads a stream, as was found out a moment ago."""
 
@@ -201,14 +225,15 @@ class Reader:
     at: float
 
 
-def current(stream: Subscriber) -> tuple[HttpRequest, Principal]:
-    """Who reads the stream now. Raises as `authenticate` and `check_switches` do."""
-    now, reader = mark(stream.principal.server), stream.reader
-    is_fresh = reader is not None and time.monotonic() - reader.at < RENEW
+def current(stream: Subscriber, *, believed: float) -> tuple[HttpRequest, Principal]:
+    """Who reads the stream, as found out so many seconds ago at most. Raises as `authenticate`."""
+    audience = stream.audience
+    now, reader = mark(audience.principal.server), audience.reader
+    is_fresh = reader is not None and time.monotonic() - reader.at < believed
     if reader is None or not is_fresh or reader.mark != now or is_over(reader.principal):
         request, principal = stream.renew()
-        if principal.key != stream.principal.key:
+        if principal.key != audience.principal.key:
             raise AuthenticationFailed
         check_switches(principal)
-        reader = stream.reader = Reader(request, principal, now, time.monotonic())
+        reader = audience.reader = Reader(request, principal, now, time.monotonic())
     return reader.request, reader.principal

@@ -40,8 +40,10 @@ from mcp_django.protocol.jsonrpc import (
     join_batch,
 )
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.results import InputRequired, Wishes
+from mcp_django.protocol.results import InputRequired
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Era, Revision
+from mcp_django.subscriptions.events import Topic
+from mcp_django.subscriptions.topics import Uris
 
 HeaderList: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -72,7 +74,7 @@ class Reply:
         return self.parts[0] if self.parts else b""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Opening:
     """A stream that is to be opened, after everything about it was looked at."""
 
@@ -81,7 +83,9 @@ class Opening:
     principal: Principal
     revision: Revision
     client: str = ""
-    wishes: Wishes = field(default_factory=Wishes)
+    #: What the client wants to be told of.
+    lists: frozenset[Topic] = frozenset()
+    uris: Uris = field(default_factory=dict)
     session: str = ""
     #: Where the client posts its messages, where that is not where it asked.
     endpoint: str = ""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from django.utils import timezone
 
 from mcp_django.protocol import sse
-from mcp_django.protocol.notifications import Notification, with_subscription
+from mcp_django.protocol.jsonrpc import encoder
+from mcp_django.protocol.notifications import list_changed, resource_updated, with_subscription
 from mcp_django.protocol.render import notification
+from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import OpenStream, Session
-from mcp_django.subscriptions.events import CLOSE, SESSION, control_topic
+from mcp_django.subscriptions.events import LISTS, SESSION, Topic, control_topic
 from mcp_django.transports import farewell
 from mcp_django.transports.endpoint import Opening
 from mcp_django.transports.hub import Hub, get_hub
-from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name
+from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name, subscribed_by
 from mcp_django.transports.store_calls import in_store, try_store
 from mcp_django.transports.streams import Receive, until_disconnected
 from mcp_django.transports.subscribers import Renew, Subscriber
@@ -45,6 +50,22 @@ class Outlet(Protocol):
 class EventStream:
     """One open stream. While nothing happens it is one waiting coroutine and no more."""
 
+    # Thousands of them wait: none has a dictionary, nor what only its beginning needs.
+    __slots__ = (
+        "_is_ended",
+        "_is_greeted",
+        "_number",
+        "_open",
+        "_opened",
+        "_sending",
+        "_subscription",
+        "_writer",
+        "hub",
+        "opening",
+        "response",
+        "subscriber",
+    )
+
     def __init__(self, opening: Opening, response: Outlet, *, renew: Renew) -> None:
         self.opening = opening
         self.response = response
@@ -52,11 +73,13 @@ class EventStream:
         self.subscriber = Subscriber(
             principal=opening.principal,
             renew=renew,
-            wishes=opening.wishes,
-            session=opening.session,
-            wake=self._wake,
-            end=self.end,
+            lists=opening.lists,
+            uris=opening.uris,
+            writer=self,
         )
+        self._subscription = b""
+        if opening.request_id is not None:
+            self._subscription = encoder.encode(opening.request_id)
         self._opened = timezone.now()
         self._number = opening.after
         self._sending = asyncio.Lock()
@@ -101,8 +124,9 @@ class EventStream:
             self._is_greeted = True
             if self.opening.after:
                 self.hub.dirty(self.subscriber)
+            self._forget_beginning()
             # What changed meanwhile has waited: the acknowledgment comes first.
-            self._wake()
+            self.wake()
             await self._wait(receive)
             await self._send(list(self.opening.last))
         finally:
@@ -116,6 +140,11 @@ class EventStream:
     async def _greet(self) -> None:
         await self.response.open()
         await self._send(list(self.opening.first))
+
+    def _forget_beginning(self) -> None:
+        # Those who have the same rights have one principal, too.
+        principal = self.subscriber.audience.principal
+        self.opening = replace(self.opening, principal=principal, uris={}, first=())
 
     async def _wait(self, receive: Receive) -> None:
         """Until the server ends the stream or the client has left: then nothing more is sent."""
@@ -140,32 +169,35 @@ class EventStream:
 
     # Writing. One task at a time does, so that what is made meanwhile waits and collapses.
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         if self._writer is None and self._is_greeted:
             self._writer = self.hub.loop.create_task(self._write())
-            self._writer.add_done_callback(self._written)
-
-    def _written(self, writer: asyncio.Task[None]) -> None:
-        self._writer = None
-        if not writer.cancelled() and (error := writer.exception()) is not None:
-            logger.error("A stream broke.", exc_info=error)
-            self.end()
 
     async def _write(self) -> None:
+        try:
+            await self._write_all()
+        except Exception:
+            logger.exception("A stream broke.")
+            self.end()
+        finally:
+            self._writer = None
+
+    async def _write_all(self) -> None:
         while True:
-            notifications = self.subscriber.take()
+            names = self.subscriber.take()
             is_due = self.subscriber.take_sign_of_life()
-            if notifications:
-                await self._send([self._encode(one) for one in notifications])
+            if names:
+                await self._send([self._encode(name) for name in names])
             elif is_due:
                 await self._keep_alive()
             else:
                 return
 
-    def _encode(self, one: Notification) -> bytes:
-        if self.opening.request_id is not None:
-            one = with_subscription(one, self.opening.request_id)
-        return notification(one, self.opening.revision)
+    def _encode(self, name: str) -> bytes:
+        if not self._subscription:
+            return changed(name, self.opening.revision)
+        before, after = changed_around(name, self.opening.revision)
+        return before + self._subscription + after
 
     async def _send(self, messages: Sequence[bytes]) -> None:
         if messages:
@@ -190,16 +222,10 @@ class EventStream:
 
     # What happens to it from elsewhere
 
-    def _watched(self) -> dict[str, Callable[[], None]]:
-        principal = self.opening.principal
-        found = {
-            control_topic(CLOSE, self.subscriber.key): self.end,
-            control_topic(CLOSE, "server", principal.server): self.end,
-            control_topic(CLOSE, "user", principal.server, self.subscriber.user): self.end,
-        }
-        if self.opening.session:
-            found[control_topic(SESSION, self.opening.session)] = self._session_changed
-        return found
+    def _watched(self) -> dict[Topic, Callable[[], None]]:
+        if not self.opening.session:
+            return {}
+        return {control_topic(SESSION, self.opening.session): self._session_changed}
 
     def _session_changed(self) -> None:
         self.hub.keep(self._reload())
@@ -213,8 +239,8 @@ class EventStream:
         await self._follow(session)
 
     async def _follow(self, session: Session) -> None:
-        uris = await in_store(lambda store: store.subscriptions(session.key))
-        self.hub.retune(self.subscriber, sorted(uris))
+        uris = await in_store(lambda store: subscribed_by(session.key, store=store))
+        self.hub.retune(self.subscriber, uris)
 
     def _shown(self) -> OpenStream:
         opening = self.opening
@@ -223,11 +249,34 @@ class EventStream:
             owner=self.hub.key,
             server=opening.principal.server,
             principal=opening.principal.key,
-            user=self.subscriber.user,
+            user=self.subscriber.audience.user,
             client=opening.client,
             kind=opening.kind,
             revision=opening.revision.value,
             session=opening.session,
-            topics=(*sorted(opening.wishes.lists), *opening.wishes.uris),
+            topics=(*sorted(opening.lists), *self.subscriber.uris),
             opened=self._opened,
         )
+
+
+# What is said is the same on every stream, but for the subscription that it names.
+
+#: Nothing that anybody could write.
+SOMEWHERE = secrets.token_hex()
+
+
+@lru_cache(maxsize=256)
+def changed(name: str, revision: Revision, *, subscription: str = "") -> bytes:
+    """The message that a list, or the resource of a URI, is to be read anew."""
+    one = list_changed(name) if name in LISTS else resource_updated(name)
+    if subscription:
+        one = with_subscription(one, subscription)
+    return notification(one, revision)
+
+
+@lru_cache(maxsize=256)
+def changed_around(name: str, revision: Revision) -> tuple[bytes, bytes]:
+    """The same, before and after the id of the subscription."""
+    message = changed(name, revision, subscription=SOMEWHERE)
+    before, _, after = message.partition(encoder.encode(SOMEWHERE))
+    return before, after

@@ -23,7 +23,6 @@ from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.jsonrpc import Batch, Request, decode
 from mcp_django.protocol.methods import served
 from mcp_django.protocol.questions import InputParams
-from mcp_django.protocol.results import Wishes
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.chosen import get_store
 from mcp_django.stores.interface import Log
@@ -184,7 +183,7 @@ class SessionService(Service):
             kind=HTTP_SSE,
             principal=principal,
             revision=FIRST,
-            wishes=Wishes(lists=LISTS),
+            lists=LISTS,
             session=session.key,
             endpoint=endpoint_of(self.request, session_id),
         )

@@ -11,19 +11,20 @@ import logging
 import secrets
 import threading
 import weakref
-from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from mcp_django.conf import get_config
 from mcp_django.subscriptions import outbox
-from mcp_django.subscriptions.events import Change, Topic, is_control
+from mcp_django.subscriptions.events import CLOSE, Change, Topic, control_topic, is_control
+from mcp_django.subscriptions.topics import Uris
 from mcp_django.transports.deliveries import Delivery
 from mcp_django.transports.layer import Link, links_processes
 from mcp_django.transports.store_calls import try_store
-from mcp_django.transports.subscribers import Subscriber
+from mcp_django.transports.subscribers import Audience, Subscriber
 
 logger = logging.getLogger("mcp_django.streams")
 
@@ -36,6 +37,10 @@ KEEP_ALIVE = 15
 
 #: Seconds between two signs of life of this process to others.
 RENEWED = 5
+
+
+#: How the topics begin that close streams.
+CLOSES = control_topic(CLOSE, "")
 
 
 class TooManyStreams(Exception):
@@ -52,7 +57,9 @@ class Hub:
         self.is_closing = False
         self._subscribers: dict[str, Subscriber] = {}
         self._by_topic: defaultdict[Topic, set[Subscriber]] = defaultdict(set)
-        self._by_principal: defaultdict[str, set[Subscriber]] = defaultdict(set)
+        self._audiences: dict[tuple[object, ...], Audience] = {}
+        #: Open streams of each principal.
+        self._counts: Counter[str] = Counter()
         self._callbacks: defaultdict[Topic, set[Callback]] = defaultdict(set)
         self._claims: dict[Topic, Callback] = {}
         self._lock = threading.Lock()
@@ -93,16 +100,18 @@ class Hub:
 
     def add(self, subscriber: Subscriber) -> None:
         """From now on the stream hears of changes. Raises TooManyStreams."""
-        config = get_config()
-        own = self._by_principal.get(subscriber.principal.key, ())
+        config, principal = get_config(), subscriber.audience.principal
         if (
             self.is_closing
             or len(self._subscribers) >= config.max_streams
-            or len(own) >= config.max_streams_per_principal
+            or self._counts[principal.key] >= config.max_streams_per_principal
         ):
             raise TooManyStreams
         self._subscribers[subscriber.key] = subscriber
-        self._by_principal[subscriber.principal.key].add(subscriber)
+        self._counts[principal.key] += 1
+        audience = self._audiences.setdefault(subscriber.kind, subscriber.audience)
+        audience.streams[subscriber] = None
+        subscriber.audience = audience
         for topic in subscriber.topics:
             self._by_topic[topic].add(subscriber)
         min(self._wheel, key=len).add(subscriber)
@@ -111,13 +120,22 @@ class Hub:
     def remove(self, subscriber: Subscriber) -> None:
         if self._subscribers.pop(subscriber.key, None) is None:
             return
-        discard(self._by_principal, subscriber.principal.key, subscriber)
+        self._leave(subscriber)
         for topic in subscriber.topics:
             discard(self._by_topic, topic, subscriber)
         for slot in self._wheel:
             slot.discard(subscriber)
 
-    def retune(self, subscriber: Subscriber, uris: Iterable[str]) -> None:
+    def _leave(self, subscriber: Subscriber) -> None:
+        audience = subscriber.audience
+        del audience.streams[subscriber]
+        if not audience.streams:
+            del self._audiences[subscriber.kind]
+        self._counts[audience.principal.key] -= 1
+        if not self._counts[audience.principal.key]:
+            del self._counts[audience.principal.key]
+
+    def retune(self, subscriber: Subscriber, uris: Uris) -> None:
         """The stream is about these URIs now."""
         before = subscriber.topics
         subscriber.set_uris(uris)
@@ -186,9 +204,7 @@ class Hub:
                 self._call_back(change.topic)
                 continue
             for topic in self._topics_of(change):
-                for subscriber in self._by_topic[topic]:
-                    if change.concerns(server=subscriber.principal.server, user=subscriber.user):
-                        delivery.add(subscriber, change, topic=topic)
+                delivery.add(self._by_topic[topic], change, topic=topic)
         self._start(delivery)
 
     def _topics_of(self, change: Change) -> list[Topic]:
@@ -200,12 +216,15 @@ class Hub:
         claimed = self._claims.get(topic)
         for callback in (*self._callbacks.get(topic, ()), *([claimed] if claimed else [])):
             callback()
+        if topic.startswith(CLOSES):
+            for subscriber in self.streams:
+                if subscriber.is_closed_by(topic):
+                    subscriber.end()
 
     def dirty(self, subscriber: Subscriber) -> None:
         """It may have missed anything: tell it of all that it asked for."""
         delivery = Delivery(retune=self.retune)
-        for topic in subscriber.topics:
-            delivery.add(subscriber, Change(topic=topic), topic=topic)
+        delivery.tell_all(subscriber)
         self._start(delivery)
 
     def dirty_all(self) -> None:

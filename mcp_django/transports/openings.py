@@ -8,12 +8,13 @@ from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.notifications import acknowledged, with_subscription
 from mcp_django.protocol.render import notification
-from mcp_django.protocol.results import ListenResult, Wishes
+from mcp_django.protocol.results import ListenResult
 from mcp_django.protocol.revisions import Revision
 from mcp_django.protocol.sse import parse_event_id
 from mcp_django.stores.chosen import get_store
-from mcp_django.stores.interface import Session
+from mcp_django.stores.interface import Session, Store
 from mcp_django.subscriptions.events import LISTS
+from mcp_django.subscriptions.topics import Uris, by_topic
 from mcp_django.transports.endpoint import Call, Opening
 
 LISTEN = "listen"
@@ -33,7 +34,8 @@ def open_listening(
         principal=principal,
         revision=revision,
         client=str(call.envelope.client.get("name", ""))[:200],
-        wishes=result.wishes,
+        lists=result.wishes.lists,
+        uris=by_topic(result.wishes.uris),
         request_id=result.subscription,
         first=(notification(hello, revision),),
         last=(ending,),
@@ -50,7 +52,9 @@ def open_standalone(session: Session, principal: Principal, last_event_id: str |
         principal=principal,
         revision=Revision(session.revision),
         client=str(session.client.get("name", ""))[:200],
-        wishes=wishes_of(session),
+        # A legacy client hears of every list, and of what it subscribed to.
+        lists=LISTS,
+        uris=subscribed_by(session.key, store=get_store()),
         session=session.key,
     )
     if last_event_id is None:
@@ -60,13 +64,11 @@ def open_standalone(session: Session, principal: Principal, last_event_id: str |
         return replace(opening, after=number)
     if get_store().read(stream, session=session.key, after=number) is None:
         raise ProtocolError(INVALID_REQUEST, "There is nothing to resume.", status=404)
-    return replace(opening, kind=RESUMED, log=stream, after=number, wishes=Wishes())
+    return replace(opening, kind=RESUMED, log=stream, after=number)
 
 
-def wishes_of(session: Session) -> Wishes:
-    """A legacy client hears of every list, and of what it subscribed to."""
-    uris = tuple(sorted(get_store().subscriptions(session.key)))
-    return Wishes(lists=LISTS, uris=uris)
+def subscribed_by(session: str, *, store: Store) -> Uris:
+    return by_topic(sorted(store.subscriptions(session)))
 
 
 def standalone_name(session: str) -> str:

@@ -21,11 +21,14 @@ from mcp_django.exceptions import Busy
 from mcp_django.exposure.decisions import Decisions, known_decisions
 from mcp_django.handlers.tools import kept_list
 from mcp_django.principal import Principal
+from mcp_django.protocol.envelope import Envelope
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
+from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.questions import InputParams
 from mcp_django.transports.calls import RunningCall
 from mcp_django.transports.endpoint import (
+    Call,
     Exchange,
     Opening,
     Reply,
@@ -42,11 +45,11 @@ from mcp_django.transports.requests import build_request
 from mcp_django.transports.resumed_streams import ResumedStream
 from mcp_django.transports.serving import Service, own_copy
 from mcp_django.transports.streams import Receive, ResponseStream, Send
-from mcp_django.transports.subscribers import Renew
 
 logger = logging.getLogger("mcp_django")
 
 Scope: TypeAlias = dict[str, Any]
+Opened: TypeAlias = EventStream | ResumedStream
 
 
 class MCPApplication:
@@ -74,7 +77,19 @@ class MCPApplication:
                 return
             body = await read_body(receive, headers, limit=get_config().max_body)
             exchange = self.understand(scope, headers, body)
-            await self.answer(scope, exchange, body or b"", headers, receive, stream)
+            opened = await self.answer(scope, exchange, body or b"", headers, receive, stream)
+            if opened is not None:
+                # It may stay open for days. What asked for it is of no use any more.
+                exchange = asked_for(opened.opening)
+                del headers, body
+                await opened.run(receive)
+        except TooManyStreams:
+            await stream.reply(busy(exchange))
+        except AlreadyOpen:
+            error = ProtocolError(
+                INVALID_REQUEST, "This session has its standalone stream already.", status=409
+            )
+            await stream.reply(refuse(error, id_optional=True))
         except Disconnected:
             return
         except Exception:
@@ -95,8 +110,18 @@ class MCPApplication:
         headers: Headers,
         receive: Receive,
         stream: ResponseStream,
-    ) -> None:
-        await answer(scope, exchange, body, headers, receive, stream)
+    ) -> Opened | None:
+        """Answer, or return the stream that is the answer: it runs until it is over."""
+        return await answer(scope, exchange, body, headers, receive, stream)
+
+
+def asked_for(opening: Opening) -> Exchange:
+    """What is left of an exchange that opened a stream: of whom errors speak, and how."""
+    if opening.request_id is None:
+        return Exchange(revision=opening.revision)
+    request = Request(id=opening.request_id, method="subscriptions/listen")
+    call = Call(request=request, envelope=Envelope(revision=opening.revision))
+    return Exchange(calls=(call,), revision=opening.revision)
 
 
 class Disconnected(Exception):
@@ -130,11 +155,11 @@ async def answer(
     headers: Headers,
     receive: Receive,
     stream: ResponseStream,
-) -> None:
+) -> Opened | None:
     reply = answer_at_once(exchange, headers)
     if reply is not None:
         await stream.reply(reply)
-        return
+        return None
 
     def prepare(call: RunningCall, sent_input: InputParams) -> Service:
         # Each run has a request of its own: what the one before made of it is over.
@@ -153,12 +178,14 @@ async def answer(
         call.start()
     except Busy:
         await stream.reply(busy(exchange))
-        return
+        return None
     reply = await call.follow(receive, stream)
-    if reply is not None and reply.opens is not None:
-        stream.headers = reply.headers
-        renew = partial(reader_of, scope)
-        await open_stream(reply.opens, exchange, receive, stream, renew=renew)
+    if reply is None or reply.opens is None:
+        return None
+    stream.headers = reply.headers
+    if reply.opens.kind == RESUMED:
+        return ResumedStream(reply.opens, stream)
+    return EventStream(reply.opens, stream, renew=partial(reader_of, scope))
 
 
 def reader_of(scope: Scope) -> tuple[HttpRequest, Principal]:
@@ -167,29 +194,6 @@ def reader_of(scope: Scope) -> tuple[HttpRequest, Principal]:
     principal = own_copy(authenticate(request))
     request.user = principal.user
     return request, principal
-
-
-async def open_stream(
-    opening: Opening,
-    exchange: Exchange,
-    receive: Receive,
-    stream: ResponseStream,
-    *,
-    renew: Renew,
-) -> None:
-    """Serve a stream until it is over, or refuse it as a call that finds nobody free."""
-    if opening.kind == RESUMED:
-        await ResumedStream(opening, stream).run(receive)
-        return
-    try:
-        await EventStream(opening, stream, renew=renew).run(receive)
-    except TooManyStreams:
-        await stream.reply(busy(exchange))
-    except AlreadyOpen:
-        error = ProtocolError(
-            INVALID_REQUEST, "This session has its standalone stream already.", status=409
-        )
-        await stream.reply(refuse(error, id_optional=True))
 
 
 def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:

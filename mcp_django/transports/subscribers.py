@@ -1,21 +1,39 @@
-"""One stream that hears of changes: what it wants, what it was not told yet, and who reads it."""
+"""Streams that hear of changes: what each wants, what it was not told yet, and who reads them."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 from django.http import HttpRequest
 
 from mcp_django.principal import Principal
-from mcp_django.protocol.notifications import Notification, list_changed, resource_updated
-from mcp_django.protocol.results import Wishes
-from mcp_django.subscriptions.events import LISTS, Topic
-from mcp_django.subscriptions.topics import topic_of
+from mcp_django.subscriptions.events import CLOSE, Topic, control_topic
+from mcp_django.subscriptions.topics import Uris
 
 #: Who reads the stream now, from the same credential, in a thread. Raises as `authenticate`.
 Renew: TypeAlias = Callable[[], tuple[HttpRequest, Principal]]
+
+
+class Writer(Protocol):
+    """Whoever writes a stream."""
+
+    def wake(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class Audience:
+    """Streams whose readers have the same rights: what is found out for one holds for all."""
+
+    __slots__ = ("principal", "reader", "streams", "user")
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.user = "" if principal.user.pk is None else str(principal.user.pk)
+        self.streams: dict[Subscriber, None] = {}
+        #: For deliveries: who the reader was found to be a moment ago.
+        self.reader: Any = None
 
 
 class Subscriber:
@@ -23,39 +41,46 @@ class Subscriber:
     entry costs nothing, so a reader that does not read costs no more than what it asked for.
     """
 
+    __slots__ = (
+        "_dirty",
+        "_is_due",
+        "_uris",
+        "_writer",
+        "audience",
+        "is_stale",
+        "key",
+        "lists",
+        "renew",
+    )
+
     def __init__(
         self,
         *,
         principal: Principal,
         renew: Renew,
-        wishes: Wishes,
-        wake: Callable[[], None],
-        end: Callable[[], None],
-        session: str = "",
+        lists: frozenset[Topic],
+        uris: Uris,
+        writer: Writer,
     ) -> None:
         self.key = secrets.token_urlsafe(16)
-        self.principal = principal
-        self.user = "" if principal.user.pk is None else str(principal.user.pk)
         self.renew = renew
-        self.session = session
-        #: What decides on the rights of its reader.
-        self.kind = (
-            principal.key,
-            principal.credential_id,
-            principal.scopes,
-            principal.restriction,
-        )
-        #: For deliveries: who the reader was found to be a moment ago.
-        self.reader: Any = None
-        self.lists = wishes.lists
-        self.end = end
+        self.lists = lists
         #: Changes could not be looked into: tell of everything as soon as that is possible.
         self.is_stale = False
-        self._wake = wake
-        self._uris: dict[Topic, tuple[str, ...]] = {}
+        #: Of its own, until a hub puts it with others.
+        self.audience = Audience(principal)
+        self._writer = writer
+        self._uris = uris
         self._dirty: dict[str, None] = {}
         self._is_due = False
-        self.set_uris(wishes.uris)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What decides on the rights of its reader."""
+        principal = self.audience.principal
+        # A credential that nobody can name may end without the next one's.
+        credential = principal.credential_id or self.key
+        return (principal.key, credential, principal.scopes, principal.restriction)
 
     @property
     def topics(self) -> frozenset[Topic]:
@@ -65,31 +90,47 @@ class Subscriber:
     def uris(self) -> tuple[str, ...]:
         return tuple(uri for uris in self._uris.values() for uri in uris)
 
-    def set_uris(self, uris: Iterable[str]) -> None:
-        found: dict[Topic, tuple[str, ...]] = {}
-        for uri in dict.fromkeys(uris):
-            topic = topic_of(uri)
-            found[topic] = (*found.get(topic, ()), uri)
-        self._uris = found
+    def set_uris(self, uris: Uris) -> None:
+        self._uris = uris
 
     def uris_of(self, topic: Topic) -> tuple[str, ...]:
         return self._uris.get(topic, ())
 
-    def mark(self, *names: str) -> None:
+    def uris_without(self, gone: set[str]) -> Uris:
+        left = {
+            topic: tuple(uri for uri in uris if uri not in gone)
+            for topic, uris in self._uris.items()
+        }
+        return {topic: uris for topic, uris in left.items() if uris}
+
+    def is_closed_by(self, topic: Topic) -> bool:
+        """Whether a control topic says that this stream is to be closed."""
+        server, user = self.audience.principal.server, self.audience.user
+        return topic in (
+            control_topic(CLOSE, self.key),
+            control_topic(CLOSE, "server", server),
+            control_topic(CLOSE, "user", server, user),
+        )
+
+    def mark(self, names: list[str]) -> None:
         """These lists and URIs are to be read anew."""
         self._dirty.update(dict.fromkeys(names))
-        self._wake()
+        self._writer.wake()
 
     def keep_alive(self) -> None:
         self._is_due = True
-        self._wake()
+        self._writer.wake()
+
+    def end(self) -> None:
+        self._writer.end()
 
     # For whoever writes the stream
 
-    def take(self) -> list[Notification]:
-        """What the client was not told yet."""
-        dirty, self._dirty = self._dirty, {}
-        return [list_changed(one) if one in LISTS else resource_updated(one) for one in dirty]
+    def take(self) -> tuple[str, ...]:
+        """The lists and URIs that the client was not told of yet."""
+        dirty = tuple(self._dirty)
+        self._dirty.clear()
+        return dirty
 
     def take_sign_of_life(self) -> bool:
         """Whether one is due."""
