@@ -54,6 +54,8 @@ class EventStream:
     __slots__ = (
         "_is_ended",
         "_is_greeted",
+        "_is_over",
+        "_is_waiting",
         "_number",
         "_open",
         "_opened",
@@ -85,7 +87,11 @@ class EventStream:
         self._sending = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
         self._is_greeted = False
+        #: Waits for its turn to be written.
+        self._is_waiting = False
+        #: The server wants it to end, and it has ended.
         self._is_ended = False
+        self._is_over = False
         self._open: asyncio.Timeout | None = None
 
     async def run(self, receive: Receive) -> None:
@@ -133,6 +139,7 @@ class EventStream:
             for topic, callback in watched.items():
                 self.hub.forget(topic, callback)
             self.hub.remove(self.subscriber)
+            self._is_over = True
             if self._writer is not None:
                 self._writer.cancel()
             self.hub.keep(try_store(lambda store: store.hide_stream(self.subscriber.key)))
@@ -170,19 +177,25 @@ class EventStream:
     # Writing. One task at a time does, so that what is made meanwhile waits and collapses.
 
     def wake(self) -> None:
-        if self._writer is None and self._is_greeted:
-            self._writer = self.hub.loop.create_task(self._write())
+        if not self._is_waiting and self._writer is None and self._is_greeted:
+            self._is_waiting = True
+            self.hub.writers.add(self)
 
-    async def _write(self) -> None:
+    async def write(self) -> None:
+        """For the writers of the hub."""
+        self._is_waiting = False
+        if self._is_over:
+            return
+        self._writer = asyncio.current_task()
         try:
-            await self._write_all()
+            await self._write()
         except Exception:
             logger.exception("A stream broke.")
             self.end()
         finally:
             self._writer = None
 
-    async def _write_all(self) -> None:
+    async def _write(self) -> None:
         while True:
             names = self.subscriber.take()
             is_due = self.subscriber.take_sign_of_life()

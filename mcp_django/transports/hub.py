@@ -25,6 +25,7 @@ from mcp_django.transports.deliveries import Delivery
 from mcp_django.transports.layer import Link, links_processes
 from mcp_django.transports.store_calls import try_store
 from mcp_django.transports.subscribers import Audience, Subscriber
+from mcp_django.transports.writers import Writers
 
 logger = logging.getLogger("mcp_django.streams")
 
@@ -68,6 +69,7 @@ class Hub:
         self._hand = 0
         self._tick: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.writers = Writers()
         take = partial(hand_over, weakref.ref(self))
         outbox.add_sink(take)
         weakref.finalize(self, outbox.remove_sink, take)

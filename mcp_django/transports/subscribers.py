@@ -114,7 +114,8 @@ class Subscriber:
 
     def mark(self, names: list[str]) -> None:
         """These lists and URIs are to be read anew."""
-        self._dirty.update(dict.fromkeys(names))
+        for name in names:
+            self._dirty[name] = None
         self._writer.wake()
 
     def keep_alive(self) -> None:
@@ -128,6 +129,8 @@ class Subscriber:
 
     def take(self) -> tuple[str, ...]:
         """The lists and URIs that the client was not told of yet."""
+        if not self._dirty:
+            return ()
         dirty = tuple(self._dirty)
         self._dirty.clear()
         return dirty
