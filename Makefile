@@ -33,6 +33,7 @@ $(BIN)/python:
 # make test -j2 -O      the same, two stages at a time
 # make lint             style, types, layers, migrations and the demo's deployment checks
 # make bench            what a call costs beside the same query without MCP
+# make bench-streams    what a thousand open streams cost, and a change that all of them hear of
 
 PYTEST := $(BIN)/python -W error::ResourceWarning -m coverage run -m pytest
 
@@ -72,6 +73,10 @@ lint: $(VENV)/dev.stamp
 .PHONY: bench
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.run
+
+.PHONY: bench-streams
+bench-streams: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.streams
 
 # make faults           thirty faults in the protocol layer, one at a time: do the tests notice?
 

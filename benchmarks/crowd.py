@@ -108,7 +108,7 @@ class Crowd:
         """Seconds from a save until the last has heard of it, and the server's CPU for it."""
         self._expect(self.listeners)
         cpu, start = self.server.cpu(), time.perf_counter()
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        _, writer = await asyncio.open_connection("127.0.0.1", self.server.port)
         writer.write(b"POST /save HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
         await self._heard()
         seconds, cpu = time.perf_counter() - start, self.server.cpu() - cpu

@@ -1,6 +1,6 @@
 """CPU of one change for ten thousand streams without sockets, in one process on one core.
 
-python -m benchmarks.hub_queues
+A part of `make bench-streams`, which prepares the site.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from functools import partial
 from typing import Any
 
-from benchmarks.servers import SERVER_CORE, prepared
+from benchmarks.servers import SERVER_CORE
 
 STREAMS, UPDATES = 10_000, 9
 
@@ -91,19 +91,17 @@ async def measure(user: Any, uri: str) -> list[float]:
 
 def main() -> None:
     os.sched_setaffinity(0, {SERVER_CORE})
-    with prepared() as (environment, _):
-        os.environ.update(environment)
-        import django
+    import django
 
-        django.setup()
-        from django.contrib.auth import get_user_model
+    django.setup()
+    from django.contrib.auth import get_user_model
 
-        from benchmarks.streaming import first_book
-        from mcp_django.exposure.uris import object_uri
+    from benchmarks.streaming import first_book
+    from mcp_django.exposure.uris import object_uri
 
-        user = get_user_model()._default_manager.get(username="reader")
-        uri = object_uri("library.book", str(first_book().pk))
-        found = asyncio.run(measure(user, uri))
+    user = get_user_model()._default_manager.get(username="reader")
+    uri = object_uri("library.book", str(first_book().pk))
+    found = asyncio.run(measure(user, uri))
     print(f"{STREAMS} streams without sockets: {statistics.median(found) * 1000:.1f} ms CPU")
 
 

@@ -1,4 +1,4 @@
-"""People who may view books, each with a token. Prints a book that they all see, and the tokens."""
+"""People who may view books, each with a token. Prints a book they all see, and the tokens."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import asyncio
 import os
 import resource
 import statistics
+import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -125,6 +126,10 @@ def main() -> int:
             missed = [one for one, most in LIMITS.items() if found[one] > most]
             print(f"  missed: {', '.join(missed)}" if missed else "  all within the limits")
             is_good = is_good and not (missed and name == "uvicorn")
+        print(run_module("benchmarks.hub_queues", environment), flush=True)
+    print("A save, without and with receivers")
+    saves = subprocess.run([sys.executable, "-m", "benchmarks.saves"], check=False)
+    is_good = is_good and saves.returncode == 0
     return 0 if is_good else 1
 
 

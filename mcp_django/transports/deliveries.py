@@ -231,6 +231,8 @@ def current(stream: Subscriber, *, believed: float) -> tuple[HttpRequest, Princi
     now, reader = mark(audience.principal.server), audience.reader
     is_fresh = reader is not None and time.monotonic() - reader.at < believed
     if reader is None or not is_fresh or reader.mark != now or is_over(reader.principal):
+        # Where it fails, nobody is to believe what was found out before.
+        audience.reader = None
         request, principal = stream.renew()
         if principal.key != audience.principal.key:
             raise AuthenticationFailed

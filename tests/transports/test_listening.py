@@ -16,6 +16,7 @@ from mcp_django.protocol.revisions import MODERN
 from mcp_django.subscriptions.events import CLOSE, EVERYTHING, Change, control_topic, list_changed
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.transports import hub as hubs
+from mcp_django.transports import writers
 from mcp_django.transports.hub import get_hub
 from tests.clients import CheckedClient
 from tests.shop.models import Order
@@ -478,6 +479,50 @@ async def test_a_reader_that_does_not_read_costs_no_more_than_what_it_asked_for(
     sent = sum(b"data: " in event.get("body", b"") for event in stuck.sent)
     assert sent <= 5
     await stuck.left()
+    await other.left()
+
+
+async def test_a_stream_that_ends_before_its_turn_is_written_no_more(client, monkeypatch):
+    stream = await listening(client, toolsListChanged=True)
+    other = await listening(client, toolsListChanged=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(writers, "GULP", 0)
+        get_hub().streams[0].keep_alive()
+        await stream.left()
+    sent = len(stream.sent)
+
+    changed("tools")
+
+    assert told(await other.message()) == "tools"
+    assert not any(event.get("body") for event in stream.sent[sent:])
+    await other.left()
+
+
+class Broken(EventStream):
+    """A connection on which the server itself fails."""
+
+    is_broken = False
+
+    async def send(self, event):
+        if self.is_broken:
+            raise RuntimeError("not today")
+        await super().send(event)
+
+
+async def test_a_stream_that_cannot_be_written_ends_and_the_others_hear(client, caplog):
+    wishes = {"notifications": {"toolsListChanged": True}}
+    broken = await Broken.asking(client, "subscriptions/listen", wishes).opened()
+    await broken.message()
+    other = await listening(client, toolsListChanged=True)
+    broken.is_broken = True
+
+    changed("tools")
+
+    assert told(await other.message()) == "tools"
+    async with asyncio.timeout(PATIENCE):
+        await broken.task
+    assert len(get_hub().streams) == 1
+    assert "A stream broke." in caplog.text
     await other.left()
 
 
