@@ -67,7 +67,8 @@ class Hub:
         #: One slot of streams for each second between two signs of life.
         self._wheel: list[set[Subscriber]] = [set() for _ in range(KEEP_ALIVE)]
         self._hand = 0
-        self._tick: asyncio.TimerHandle | None = None
+        # A timer holds its loop, too.
+        self._timer: weakref.ref[asyncio.TimerHandle] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.writers = Writers()
         take = partial(hand_over, weakref.ref(self))
@@ -240,9 +241,13 @@ class Hub:
 
     # Keeping alive
 
+    @property
+    def _tick(self) -> asyncio.TimerHandle | None:
+        return None if self._timer is None else self._timer()
+
     def _tick_on(self) -> None:
         if self._tick is None:
-            self._tick = self.loop.call_later(1, self._turn)
+            self._timer = weakref.ref(self.loop.call_later(1, self._turn))
 
     def _turn(self) -> None:
         """Once a second: a fifteenth of the streams gets a sign of life, and is looked at."""
@@ -255,7 +260,7 @@ class Hub:
         self._start(delivery)
         if self._hand % RENEWED == 0:
             self.keep(try_store(lambda store: store.renew(self.key)))
-        self._tick = None
+        self._timer = None
         if self._subscribers or self._callbacks:
             self._tick_on()
 

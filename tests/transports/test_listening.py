@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import msgspec
 import pytest
@@ -480,6 +482,19 @@ async def test_a_reader_that_does_not_read_costs_no_more_than_what_it_asked_for(
     assert sent <= 5
     await stuck.left()
     await other.left()
+
+
+async def test_a_loop_that_is_over_takes_its_hub_along(client):
+    async def listen_once():
+        stream = await listening(client, toolsListChanged=True)
+        await stream.left()
+        return weakref.ref(get_hub())
+
+    # asgiref remembers the last one.
+    first, _ = [await asyncio.to_thread(asyncio.run, listen_once()) for _ in range(2)]
+    gc.collect()
+
+    assert first() is None
 
 
 async def test_a_stream_that_ends_before_its_turn_is_written_no_more(client, monkeypatch):
