@@ -158,7 +158,6 @@ class Link:
     ) -> None:
         self._take = take
         self._lost = lost
-
         self._has_lost = False
         self._is_up = asyncio.Event()
 
@@ -177,7 +176,8 @@ class Link:
                 await self._hear()
             except Exception as error:
                 if not self._has_lost:
-                    logger.error("Changes of other processes are not heard: %s", error)
+                    reason = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+                    logger.error("Changes of other processes are not heard: %s", reason)
                 self._has_lost = True
                 await asyncio.sleep(PAUSE)
 
@@ -190,25 +190,23 @@ class Link:
             self._has_lost = False
             self._lost()
         self._is_up.set()
-        heart = asyncio.create_task(self._beat(layer, channel))
         try:
-            while not heart.done():
-                hear = asyncio.ensure_future(layer.receive(channel))
-                await asyncio.wait({hear, heart}, return_when=asyncio.FIRST_COMPLETED)
-                if not hear.done():
-                    hear.cancel()
-                    break
-                changes = decode(hear.result())
-                if any(map(is_decision, changes)):
-                    # Who is told asks at once, and must not get what was true a second ago.
-                    generations.forget()
-                self._take(changes)
-            await heart
+            # The first that fails ends the other, and the attempt.
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._beat(layer, channel))
+                both.create_task(self._receive(layer, channel))
         finally:
             self._is_up.clear()
-            heart.cancel()
             with suppress(Exception):
                 await layer.group_discard(GROUP, channel)
+
+    async def _receive(self, layer: Any, channel: str) -> None:
+        while True:
+            changes = decode(await layer.receive(channel))
+            if any(map(is_decision, changes)):
+                # Who is told asks at once, and must not get what was true a second ago.
+                generations.forget()
+            self._take(changes)
 
     async def _beat(self, layer: Any, channel: str) -> None:
         while True:

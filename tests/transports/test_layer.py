@@ -148,7 +148,9 @@ def test_a_layer_that_hangs_does_not_hold_up_the_next_change(fake, publisher, mo
 
 
 @pytest.mark.asyncio
-async def test_a_layer_that_comes_back_makes_everything_count_as_changed(fake, monkeypatch):
+async def test_a_layer_that_comes_back_makes_everything_count_as_changed(
+    fake, monkeypatch, caplog
+):
     monkeypatch.setattr(layer, "PAUSE", 0.001)
     heard, lost = asyncio.Queue(), asyncio.Event()
     link = asyncio.create_task(Link(heard.put_nowait, lost=lost.set).run())
@@ -164,6 +166,7 @@ async def test_a_layer_that_comes_back_makes_everything_count_as_changed(fake, m
         fake.waiting.put_nowait(from_another(encode(one)))
         assert await heard.get() == one
     assert fake.added.qsize() == 2
+    assert "Changes of other processes are not heard: cut" in caplog.text
     link.cancel()
 
 
@@ -218,6 +221,38 @@ async def test_a_layer_that_is_gone_in_silence_is_noticed_by_the_next_reminder(f
 
         await lost.wait()
     link.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_stream_that_opens_without_a_layer_is_told_of_everything_once_there_is_one(
+    fake, monkeypatch
+):
+    monkeypatch.setattr(layer, "PATIENCE", 0.01)
+    monkeypatch.setattr(layer, "PAUSE", 0.001)
+    fake.is_gone = True
+    lost = asyncio.Event()
+    link = Link(lambda changes: None, lost=lost.set)
+    running = asyncio.create_task(link.run())
+
+    await link.ready()
+    fake.is_gone = False
+
+    async with asyncio.timeout(PATIENCE):
+        await lost.wait()
+    running.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_link_that_is_up_is_waited_for_no_longer(fake):
+    lost = asyncio.Event()
+    link = Link(lambda changes: None, lost=lost.set)
+    running = asyncio.create_task(link.run())
+
+    async with asyncio.timeout(PATIENCE):
+        await link.ready()
+
+    assert not lost.is_set()
+    running.cancel()
 
 
 @pytest.mark.parametrize(
