@@ -48,8 +48,8 @@ test-sqlite: forget-coverage
 
 .PHONY: test-databases
 test-databases: forget-coverage
-	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
-	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/upgrade
+	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/stores tests/subscriptions tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
+	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/stores tests/upgrade
 
 .PHONY: test-sites
 test-sites: forget-coverage
