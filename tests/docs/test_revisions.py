@@ -1,150 +1,273 @@
-"""The table of the README: what works with each revision, over each transport."""
+"""The table of the README: what works with each revision, over each transport.
+
+Each test tries one word of the table in every cell. Where the word is missing, it must not work.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.forms import Form
 
 import mcp_django as mcp
-from mcp_django.protocol.revisions import Era, Revision
-from mcp_django.testing import Client, HTTPAnswer
+from mcp_django.protocol.envelope import LOG_LEVEL_KEY
+from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Revision
+from tests.clients import CheckedClient
+from tests.docs.drivers import HTTPSSE, WSGI, Refused, Stdio, StreamableHTTP
 from tests.docs.pages import ROOT, table
 from tests.shop.models import Order
+from tests.transports.conftest import gate
+from tests.transports.session import Session
 
-pytestmark = pytest.mark.django_db
+__all__ = ["gate"]
 
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+
+README = ROOT / "README.md"
 HEADING = "## What works today"
-ROWS = {row[0]: row[1:] for row in table(ROOT / "README.md", HEADING)}
+DRIVERS = {
+    "Streamable HTTP": StreamableHTTP,
+    "WSGI view": WSGI,
+    "HTTP+SSE": HTTPSSE,
+    "stdio": Stdio,
+}
+ROWS = {row[0]: row[1:] for row in table(README, HEADING)}
+WORDS = ["progress", "logs", "subscriptions", "questions", "resuming", "batches"]
+NOTHING_MORE, NOT_SERVED = "nothing more", "\u2014"
+
+CELLS = {
+    (name, revision): ROWS[revision.value][column]
+    for column, name in enumerate(DRIVERS)
+    for revision in Revision
+}
+SERVED = [cell for cell, text in CELLS.items() if text != NOT_SERVED]
 
 
-class WSGIClient(Client):
-    """The same client, through Django's own test client and the view."""
-
-    def http(self, verb, body=b"", *, headers=None):
-        from django.test import Client as DjangoClient
-
-        sent = {
-            "Host": "testserver",
-            "Accept": "application/json, text/event-stream",
-            "Authorization": f"Bearer {self.token}",
-            **(headers or {}),
-        }
-        answer = DjangoClient().generic(
-            verb, self.path, body, content_type="application/json", headers=sent
-        )
-        names = {name.lower(): value for name, value in answer.headers.items()}
-        return HTTPAnswer(status=answer.status_code, headers=names, body=answer.content)
+def words(text):
+    return [] if text == NOTHING_MORE else text.split(", ")
 
 
-CLIENTS = {"Streamable HTTP (ASGI)": Client, "WSGI view": WSGIClient}
+@pytest.fixture(params=SERVED, ids=lambda cell: f"{cell[0]} {cell[1].value}".replace(" ", "-"))
+def cell(request):
+    return request.param
 
 
-@pytest.fixture(params=CLIENTS.items(), ids=lambda item: item[0].split()[0])
-def asked(request, revision, staff):
-    """A client, and what the table says of it."""
-    name, kind = request.param
-    head = ["Streamable HTTP (ASGI)", "WSGI view", "HTTP+SSE", "stdio"]
-    cell = ROWS[revision.value][head.index(name)]
-    return kind(user=staff, revision=revision), cell.split(", ")
+@pytest.fixture
+def peer(cell, staff):
+    """A client of this transport and revision, not connected yet."""
+    name, revision = cell
+    return DRIVERS[name](CheckedClient(user=staff, revision=revision))
 
 
-def test_the_table_has_every_revision_and_is_honest_about_transports():
+@pytest.fixture
+def told(cell):
+    """What the table says."""
+    return words(CELLS[cell])
+
+
+# The table itself
+
+
+async def test_the_table_has_every_revision_and_transport_and_known_words_in_one_order():
+    head = re.search(r"^\| Revision \|.*$", README.read_text(), re.MULTILINE)[0]
+
+    assert [one.strip() for one in head.strip("|").split("|")] == ["Revision", *DRIVERS]
     assert list(ROWS) == [revision.value for revision in Revision]
-    assert [one for one in Revision if ROWS[one.value][2] != "none"] == [
-        one for one in Revision if one.era is Era.LEGACY
-    ]
+    for cell in SERVED:
+        assert words(CELLS[cell]) == [one for one in WORDS if one in words(CELLS[cell])], cell
 
 
-def test_stdio_has_what_each_revision_can_say(revision):
-    """That it works is shown in tests/transports/test_stdio.py, for each revision."""
-    features = revision.features
-    asks = features.elicitation or features.input_required
+@pytest.mark.parametrize("revision", list(Revision), ids=lambda one: one.value)
+async def test_where_there_is_a_dash_no_client_agrees_on_the_revision(client, revision):
+    session = await Session(client).begin(revision.value)
 
-    assert ROWS[revision.value][3].split(", ") == [
-        *("tools", "resources", "prompts", "completion", "progress"),
-        *(["batches"] if features.batches else []),
-        *(["questions"] if asks else []),
-        "subscriptions",
-    ]
+    agreed = session.hello["protocolVersion"]
 
-
-def test_what_is_announced_is_what_the_table_says(asked):
-    client, told = asked
-
-    hello = client.discover() if client.revision.era is Era.MODERN else client.initialize()
-
-    announced = {"tools", "resources", "prompts"}
-    if isinstance(client, WSGIClient):
-        assert "listChanged" not in hello["capabilities"]["tools"]
-    else:
-        announced.add("logging")
-        assert hello["capabilities"]["resources"] == {"listChanged": True, "subscribe": True}
-    if client.revision.features.completions_capability:
-        announced.add("completions")
-    assert told[:4] == ["tools", "resources", "prompts", "completion"]
-    assert set(hello["capabilities"]) - {"experimental"} == announced
+    is_served = CELLS["HTTP+SSE", revision] != NOT_SERVED
+    assert agreed == (revision if is_served else LATEST_LEGACY).value
+    assert is_served == (revision in LEGACY)
+    assert {one for one in CELLS if one not in SERVED} == {("HTTP+SSE", Revision.V2026_07_28)}
+    await session.leave()
 
 
-def test_tools_and_resources_work_where_the_table_says_so(asked):
-    client, told = asked
-    Order.objects.create(number="A1", total=5)
+async def test_what_is_announced_is_what_the_table_says(peer, told):
+    async with peer:
+        announced = peer.hello["capabilities"]
 
-    assert told[:2] == ["tools", "resources"]
-    assert "find_records" in {one["name"] for one in client.list_tools()}
-    found = client.call_tool("find_records", model="shop.order", fields=["number"])
-    assert json.loads(found.text)["records"] == [{"number": "A1"}]
-    assert client.call_tool("echo_later", text="x").text
+    expected = {"tools", "resources", "prompts"}
+    if peer.revision.features.completions_capability:
+        expected.add("completions")
+    if "logs" in told:
+        expected.add("logging")
+    assert set(announced) - {"experimental"} == expected
+    lives = {"listChanged": True, "subscribe": True} if "subscriptions" in told else {}
+    assert announced["resources"] == lives
+
+
+# Everywhere
+
+
+async def test_tools_work_everywhere(peer):
+    await sync_to_async(Order.objects.create)(number="A1", total=5)
+
+    async with peer:
+        listed = await peer.request("tools/list")
+        arguments = {"model": "shop.order", "fields": ["number"]}
+        found = await peer.request("tools/call", name="find_records", arguments=arguments)
+        later = await peer.request("tools/call", name="echo_later", arguments={"text": "x"})
+
+    assert "find_records" in {one["name"] for one in listed["tools"]}
+    assert json.loads(found["content"][0]["text"])["records"] == [{"number": "A1"}]
+    assert "staff" in later["content"][0]["text"]
+
+
+async def test_resources_work_everywhere(peer):
+    await sync_to_async(Order.objects.create)(number="A1", total=5)
     uri = "django://objects/shop.order"
-    assert uri in {one["uri"] for one in client.list_resources()}
-    assert client.read_resource(uri)["records"][0]["number"] == "A1"
+
+    async with peer:
+        listed = await peer.request("resources/list")
+        read = await peer.request("resources/read", uri=uri)
+
+    assert uri in {one["uri"] for one in listed["resources"]}
+    assert json.loads(read["contents"][0]["text"])["records"][0]["number"] == "A1"
 
 
-def test_prompts_and_completion_work_where_the_table_says_so(asked):
-    client, told = asked
-    model = {"type": "ref/resource", "uri": "django://models/{model}"}
-    argument = {"name": "model", "value": "shop.ord"}
+async def test_prompts_work_everywhere(peer, add_prompt):
+    def greeting(name: str) -> str:
+        """Greet somebody."""
+        return f"Say hello to {name}."
 
-    completed = client.request("completion/complete", {"ref": model, "argument": argument})
+    add_prompt(greeting)
+    async with peer:
+        listed = await peer.request("prompts/list")
+        got = await peer.request("prompts/get", name="greeting", arguments={"name": "Ada"})
 
-    assert told[2:4] == ["prompts", "completion"]
+    assert "greeting" in {one["name"] for one in listed["prompts"]}
+    assert got["messages"][0]["content"]["text"] == "Say hello to Ada."
+
+
+async def test_completion_works_everywhere(peer):
+    async with peer:
+        completed = await peer.request(
+            "completion/complete",
+            ref={"type": "ref/resource", "uri": "django://models/{model}"},
+            argument={"name": "model", "value": "shop.ord"},
+        )
+
     assert completed["completion"]["values"] == ["shop.order"]
-    assert "prompts" in client.request("prompts/list")
 
 
-def test_progress_streams_where_the_table_says_so(asked):
-    client, told = asked
-    params = {"name": "count_to", "arguments": {"number": 3}, "_meta": {"progressToken": "p"}}
+async def test_the_page_says_what_works_everywhere():
+    text = " ".join(README.read_text().partition(HEADING)[2].split())
 
-    *notifications, final = client.exchange("tools/call", params)
-
-    assert final["result"]["content"][0]["text"] == "Counted to 3."
-    assert bool(notifications) == ("progress" in told)
+    assert text.startswith("Tools, resources, prompts and completion work everywhere.")
 
 
-def test_batches_work_where_the_table_says_so(asked):
-    client, told = asked
-    message = client.message("tools/list")
-
-    answer = client.post([message], headers=client.routing_headers(message))
-
-    is_batch = answer.status == 200 and isinstance(json.loads(answer.body), list)
-    assert is_batch == ("batches" in told)
+# In some cells
 
 
-def decide(ctx: mcp.Context) -> str:
-    """Have a person decide."""
-    ctx.ask("decision", Form, "Well?")
-    return "Decided."
+async def test_progress_is_told_where_the_table_says_so(peer, told):
+    arguments, meta = {"number": 3}, {"progressToken": "p"}
+
+    async with peer:
+        *before, answer = await peer.exchange(
+            "tools/call", name="count_to", arguments=arguments, _meta=meta
+        )
+
+    assert answer["result"]["content"][0]["text"] == "Counted to 3."
+    methods = {one["method"] for one in before}
+    assert methods == ({"notifications/progress"} if "progress" in told else set())
 
 
-def test_questions_are_asked_where_the_table_says_so(asked, add_tool):
-    client, told = asked
-    client.answers, client.capabilities = {"decision": {}}, {"elicitation": {}}
+async def test_log_messages_arrive_where_the_table_says_so(peer, told, add_tool):
+    def chatter(ctx: mcp.Context) -> str:
+        """Say something for developers."""
+        ctx.log("debug", "details")
+        return "done"
+
+    add_tool(chatter)
+    async with peer:
+        if peer.is_legacy:
+            with suppress(Refused):
+                await peer.request("logging/setLevel", level="debug")
+        *before, answer = await peer.exchange(
+            "tools/call", name="chatter", arguments={}, _meta={LOG_LEVEL_KEY: "debug"}
+        )
+
+    assert answer["result"]["content"][0]["text"] == "done"
+    messages = [one["params"]["data"] for one in before]
+    assert messages == (["details"] if "logs" in told else [])
+
+
+async def test_a_subscribed_client_hears_of_a_save_where_the_table_says_so(peer, told):
+    order = await sync_to_async(Order.objects.create)(number="A1", total=5)
+    uri = f"django://objects/shop.order/{order.pk}"
+    order.number = "A2"
+
+    async with peer:
+        try:
+            await peer.subscribe(uri)
+            await sync_to_async(order.save)()
+            event = await peer.event()
+        except Refused:
+            event = None
+
+    if "subscriptions" in told:
+        assert event["method"] == "notifications/resources/updated"
+        assert event["params"]["uri"] == uri
+    else:
+        assert event is None
+
+
+async def test_a_person_is_asked_where_the_table_says_so(peer, told, add_tool):
+    def decide(ctx: mcp.Context) -> str:
+        """Have a person decide."""
+        ctx.ask("decision", Form, "Well?")
+        return "Decided."
+
     add_tool(decide, asks=True)
+    async with peer:
+        result = await peer.request("tools/call", name="decide", arguments={})
 
-    answer = client.call_tool("decide")
+    assert result.get("isError", False) == ("questions" not in told)
+    assert [one["params"]["message"] for one in peer.asked] == (
+        ["Well?"] if "questions" in told else []
+    )
 
-    assert answer.is_error == ("questions" not in told)
-    assert ("decision" in client.questions) == ("questions" in told)
+
+async def test_a_lost_call_is_answered_later_where_the_table_says_so(peer, told, add_tool, gate):
+    def work(ctx: mcp.Context) -> str:
+        """Begin, and end when the connection is lost."""
+        ctx.progress(1)
+        gate.wait()
+        return "done"
+
+    add_tool(work)
+    meta = {"progressToken": "p"}
+    async with peer:
+        await peer.lose("tools/call", name="work", arguments={}, _meta=meta)
+        gate.open()
+        try:
+            heard = await peer.come_back()
+        except Refused:
+            heard = []
+
+    answers = [one["result"].get("content") for one in heard if "result" in one]
+    assert any(answers) == ("resuming" in told)
+    assert not any(answers) or answers[0][0]["text"] == "done"
+
+
+async def test_batches_are_answered_where_the_table_says_so(peer, told):
+    async with peer:
+        try:
+            answers = await peer.batch("tools/list", "prompts/list")
+        except Refused:
+            answers = None
+
+    assert (answers is not None) == ("batches" in told)
+    assert answers is None or [list(one["result"]) for one in answers] == [["tools"], ["prompts"]]

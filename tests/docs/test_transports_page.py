@@ -1,0 +1,116 @@
+"""The page about transports, typed as a reader would while the site of the examples runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.pages import EXAMPLES, ROOT, blocks_of
+from tests.docs.test_tutorial import free_port
+
+PAGE = list(blocks_of(ROOT / "docs" / "transports.md"))
+SHOWN = [
+    (command, answer)
+    for command, answer in zip(PAGE, PAGE[1:], strict=False)
+    if command.language == "sh" and answer.language != "sh"
+]
+SETTINGS = """\
+from mysite.settings import *
+
+DATABASES["default"]["NAME"] = "db.sqlite3"
+"""
+MANAGE = "from django.core.management import execute_from_command_line as run\nimport sys\nrun(sys.argv)\n"
+PATIENCE = 60
+
+pytestmark = pytest.mark.needs("curl", "daphne")
+
+
+class Site:
+    """The site of the examples in a folder of its own, with a database and a user."""
+
+    def __init__(self, folder, port):
+        self.folder, self.port = folder, port
+        (folder / "settings_here.py").write_text(SETTINGS)
+        (folder / "manage.py").write_text(MANAGE)
+        paths = [str(folder), str(EXAMPLES), str(ROOT)]
+        self.environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "settings_here",
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
+            "DJANGO_SUPERUSER_PASSWORD": "not-a-secret",
+        }
+
+    def start(self, *command, **options):
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+
+    def run(self, *command):
+        with self.start(*command) as process:
+            printed, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, printed
+        return printed
+
+    def manage(self, *arguments):
+        return self.run(sys.executable, "manage.py", *arguments)
+
+    def type(self, text):
+        """What a command prints: all of it, or the first event where it goes on and on."""
+        text = text.replace("127.0.0.1:8000", f"127.0.0.1:{self.port}")
+        if "--no-buffer" not in text:
+            return self.run("bash", "-c", text)
+        with self.start("bash", "-c", text) as process:
+            event = []
+            for line in process.stdout:
+                if line == "\n" and event:
+                    break
+                event += [] if line.startswith(":") or line == "\n" else [line]
+            os.killpg(process.pid, signal.SIGKILL)
+        return "".join(event)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    site = Site(tmp_path_factory.mktemp("transports"), free_port())
+    site.manage("migrate", "--verbosity", "0")
+    site.manage("createsuperuser", "--noinput", "--username", "ada", "--email", "ada@example.com")
+    site.environment["TOKEN"] = site.manage("mcp_token", "create", "ada", "--name", "x").split()[0]
+    listen = ["-b", "127.0.0.1", "-p", str(site.port), "mysite.asgi:application"]
+    with site.start(sys.executable, "-m", "daphne", *listen, stderr=subprocess.STDOUT) as server:
+        while "Listening on TCP" not in (line := server.stdout.readline()):
+            assert line, "The server has ended."
+        yield site
+        server.terminate()
+        server.communicate(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[str(one) for one, _ in SHOWN])
+def test_every_command_answers_what_the_page_shows(site, command, shown):
+    printed = site.type(command.text)
+
+    if shown.language == "json":
+        data = printed.rpartition("data: ")[2]
+        assert json.loads(data) == json.loads(shown.text)
+    else:
+        known, _, _ = shown.text.partition("...")
+        assert printed.startswith(known)
+        assert len(printed) > len(shown.text)
+
+
+def test_every_transport_is_tried():
+    transports = {line for line in PAGE[0].page.read_text().splitlines() if line[:3] == "## "}
+
+    assert len(SHOWN) == 4
+    assert transports == {"## Streamable HTTP", "## WSGI view", "## HTTP+SSE", "## stdio"}
