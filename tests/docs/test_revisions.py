@@ -17,13 +17,13 @@ import mcp_django as mcp
 from mcp_django.protocol.envelope import LOG_LEVEL_KEY
 from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Revision
 from tests.clients import CheckedClient
-from tests.docs.drivers import HTTPSSE, WSGI, Refused, Stdio, StreamableHTTP
+from tests.docs.drivers import Refused
+from tests.docs.http_drivers import WSGI, StreamableHTTP
 from tests.docs.pages import ROOT, table
+from tests.docs.stream_drivers import HTTPSSE, Stdio
 from tests.shop.models import Order
-from tests.transports.conftest import gate
 from tests.transports.session import Session
-
-__all__ = ["gate"]
+from tests.transports.wire import Gate
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -67,6 +67,13 @@ def peer(cell, staff):
 def told(cell):
     """What the table says."""
     return words(CELLS[cell])
+
+
+@pytest.fixture
+def gate():
+    gate = Gate()
+    yield gate
+    gate.open()
 
 
 # The table itself

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -16,15 +18,24 @@ from tests.docs.test_tutorial import free_port
 PAGE = list(blocks_of(ROOT / "docs" / "transports.md"))
 SHOWN = [
     (command, answer)
-    for command, answer in zip(PAGE, PAGE[1:], strict=False)
+    for command, answer in pairwise(PAGE)
     if command.language == "sh" and answer.language != "sh"
 ]
 SETTINGS = """\
+from pathlib import Path
+
 from mysite.settings import *
 
-DATABASES["default"]["NAME"] = "db.sqlite3"
+DATABASES["default"]["NAME"] = Path(__file__).parent / "db.sqlite3"
 """
-MANAGE = "from django.core.management import execute_from_command_line as run\nimport sys\nrun(sys.argv)\n"
+MANAGE = """\
+import sys
+
+from django.core.management import execute_from_command_line
+
+execute_from_command_line(sys.argv)
+"""
+PING = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
 PATIENCE = 60
 
 pytestmark = pytest.mark.needs("curl", "daphne")
@@ -42,14 +53,14 @@ class Site:
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "settings_here",
             "PYTHONPATH": os.pathsep.join(paths),
-            "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "DJANGO_SUPERUSER_PASSWORD": "not-a-secret",
         }
 
-    def start(self, *command, **options):
+    def start(self, *command, cwd=None, **options):
         return subprocess.Popen(
             command,
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
             text=True,
@@ -107,6 +118,22 @@ def test_every_command_answers_what_the_page_shows(site, command, shown):
         known, _, _ = shown.text.partition("...")
         assert printed.startswith(known)
         assert len(printed) > len(shown.text)
+
+
+def test_what_the_page_about_stdio_tells_a_desktop_program_starts_the_site(site, tmp_path):
+    (block,) = [one for one in blocks_of(ROOT / "docs" / "stdio.md") if one.language == "json"]
+    told = json.loads(block.text)["mcpServers"]["my-shop"]
+    paths = {
+        "/path/to/shop/.venv/bin/python": sys.executable,
+        "/path/to/shop/manage.py": str(site.folder / "manage.py"),
+    }
+    command = [paths.get(part, part) for part in (told["command"], *told["args"])]
+
+    with site.start(*command, cwd=tmp_path, stdin=subprocess.PIPE) as process:
+        printed, _ = process.communicate(PING, timeout=PATIENCE)
+
+    assert json.loads(printed) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert process.returncode == 0
 
 
 def test_every_transport_is_tried():
