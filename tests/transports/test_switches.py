@@ -15,6 +15,7 @@ from mcp_django.stores.chosen import get_store
 from mcp_django.transports import hub as hubs
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.stdio_callers import Caller
+from tests.admin.looking import browser_of, url
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.event_stream import EventStream
 from tests.transports.pipes import talking
@@ -357,3 +358,52 @@ async def test_a_client_at_a_pipe_is_refused_and_its_subscription_is_over(staff)
     assert refused["error"]["code"] == -32603
     assert refused["error"]["message"] == "This server is closed for now."
     assert blocked["error"]["message"] == "The credential is not valid."
+
+
+# The page of the admin
+
+
+@pytest.mark.parametrize("what", ["listen", "standalone", "http_sse"])
+async def test_a_stream_that_is_ended_on_the_page_of_the_admin_is_over(
+    client, legacy, make_user, what
+):
+    boss = await sync_to_async(make_user)("boss", is_staff=True, is_superuser=True)
+    browser = await sync_to_async(browser_of)(boss)
+    if what == "listen":
+        stream = await listening(client)
+    elif what == "standalone":
+        session = await SessionClient.begin(legacy)
+        stream = await session.get()
+    else:
+        stream = (await Session(client).begin()).stream
+    [shown] = await sync_to_async(get_store().streams)()
+    assert shown.kind == what
+
+    await sync_to_async(browser.post)(url("live"), {"streams": shown.key})
+
+    await stream.rest()
+    await settled()
+    assert not await sync_to_async(get_store().streams)()
+    # A client of Streamable HTTP has its session still; one of HTTP+SSE has nothing.
+    sessions = await sync_to_async(get_store().sessions)()
+    assert len(sessions) == (what == "standalone")
+
+
+@pytest.mark.parametrize("kind", ["streamable_http", "http_sse"])
+async def test_a_session_that_is_ended_on_the_page_of_the_admin_ends_its_stream(
+    client, legacy, make_user, kind
+):
+    boss = await sync_to_async(make_user)("boss", is_staff=True, is_superuser=True)
+    browser = await sync_to_async(browser_of)(boss)
+    if kind == "streamable_http":
+        stream = await (await SessionClient.begin(legacy)).get()
+    else:
+        stream = (await Session(client).begin()).stream
+    [one] = await sync_to_async(get_store().sessions)()
+
+    await sync_to_async(browser.post)(url("live"), {"sessions": one.key})
+
+    await stream.rest()
+    await settled()
+    assert not get_hub().streams
+    assert not await sync_to_async(get_store().sessions)()
