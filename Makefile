@@ -84,7 +84,7 @@ bench-streams: $(VENV)/dev.stamp
 faults: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.spec.plant
 
-# make conformance              the official suite against a site of fixtures (needs npm)
+# make conformance              the official suite against a site of fixtures, over each transport (needs npm)
 # make conformance-site PORT=   only that site
 
 .PHONY: conformance

@@ -1,111 +1,113 @@
 """Run the official conformance suite against the fixture site.
 
-    python -m tests.conformance_site.run            all revisions that the suite can test
-    python -m tests.conformance_site.run 2026-07-28 -v
+    python -m tests.conformance_site.run            each revision over each transport
+    python -m tests.conformance_site.run 2026-07-28 stdio -v
 
-Node and the suite come from npm into `.conformance/`. `baselines/` names what this build does
-not serve yet; anything else that fails, and anything listed there that passes, is an error.
+Whatever fails, and whatever gives no verdict, is an error. `plan.py` names what says nothing
+about a revision or a transport, and why. The suite speaks Streamable HTTP, and wants its newest
+revision; for all else there is a bridge.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
 
-from tests.conformance_site.serve import serve
+from tests.conformance_site import suite
+from tests.conformance_site.bridge import Bridge
+from tests.conformance_site.fronts import Front, Negotiator
+from tests.conformance_site.plan import HTTP, HTTP_SSE, RUNS, Run
+from tests.conformance_site.serve import USER, Site, serve
+from tests.conformance_site.suite import Verdict
+from tests.conformance_site.upstreams import Children, EventSource
 
-HERE = Path(__file__).parent
-HOME = HERE.parent.parent / ".conformance"
-PACKAGES = {"node": "node@24", "suite": "@modelcontextprotocol/conformance@0.2.0-alpha.12"}
-SUITE = "suite/node_modules/@modelcontextprotocol/conformance/dist/index.js"
-REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
-
-
-def install() -> tuple[Path, Path]:
-    """The paths of Node and of the suite, installed where they are missing."""
-    for folder, package in PACKAGES.items():
-        target = HOME / folder
-        stamp = target / "stamp"
-        if stamp.exists() and stamp.read_text() == package:
-            continue
-        target.mkdir(parents=True, exist_ok=True)
-        (target / "package.json").write_text('{"name": "x", "version": "0.0.0", "private": true}')
-        subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", package],
-            cwd=target,
-            check=True,
-        )
-        stamp.write_text(package)
-    # The suite needs Node 22 or later and does not say so.
-    return HOME / "node" / "node_modules" / "node" / "bin" / "node", HOME / SUITE
+#: The suite waits for some messages for half a second: more at a time would be late.
+AT_A_TIME = 3
+#: The oldest that the suite has a schema for.
+OLDEST_SCHEMA = "2025-03-26"
 
 
-def run(revision: str, url: str, *, verbose: bool) -> bool:
-    """Whether a revision conforms, but for the baseline. Prints a line, and what failed."""
-    node, suite = install()
-    with tempfile.TemporaryDirectory() as output:
-        finished = subprocess.run(
-            [str(node), str(suite), "server", "--url", url, "--suite", "all",
-             "--spec-version", revision, "--expected-failures", str(baseline(revision)),
-             "--output-dir", output],
-            check=False, capture_output=True, text=True, timeout=600,
-            env={**os.environ, "NO_COLOR": "1"},
-        )  # fmt: skip
-        scenarios = read_scenarios(Path(output))
-    failed = {name: checks for name, checks in scenarios.items() if failures(checks)}
-    shown = {name for name, checks in scenarios.items() if is_shown(checks)}
-    is_good = finished.returncode == 0 and bool(shown)
-    print(
-        f"{revision}: {len(shown)} of {len(scenarios)} scenarios pass, "
-        f"{len(failed)} fail, {len(scenarios) - len(shown | failed.keys())} give no verdict; "
-        f"{'as the baseline says' if is_good else 'NOT as the baseline says'}"
-    )
-    if verbose or not is_good:
-        for name, checks in sorted(failed.items()):
-            for check in failures(checks):
-                print(f"  {name}: {check['id']}: {check.get('errorMessage', '')[:300]}")
-    if not is_good:
-        print("\n".join(finished.stdout.splitlines()[-30:]))
-    return is_good
+@contextmanager
+def front(run: Run, site: Site) -> Iterator[Front]:
+    """What the suite asks instead of the site."""
+    if run.transport == HTTP:
+        yield Negotiator(site.url, revision=run.revision)
+    elif run.transport == HTTP_SSE:
+        yield Bridge(partial(EventSource, site.url), site.url, revision=run.revision)
+    else:
+        with closing(Children(site.environment, user=USER)) as children:
+            yield Bridge(children.take, revision=run.revision)
 
 
-def baseline(revision: str) -> Path:
-    return HERE / "baselines" / f"{revision}.yml"
+def verdicts(run: Run, url: str) -> dict[str, Verdict]:
+    """By the names of all scenarios that count."""
+    left_out = run.left_out
+    wanted = [name for name in suite.names(run.scenarios_of) if name not in left_out]
+    if run.is_forced:
+        found: dict[str, Verdict] = {}
+        for name in wanted:
+            found |= suite.run_one(url, name, schema=OLDEST_SCHEMA)
+    else:
+        found = suite.run_all(url, revision=run.revision)
+    silent = Verdict(checks=[])
+    return {name: counted(found.get(name, silent), name, left_out=left_out) for name in wanted}
 
 
-def read_scenarios(output: Path) -> dict[str, list[dict[str, str]]]:
-    found = {}
-    for folder in sorted(output.glob("server-*")):
-        name = re.match(r"server-(.+)-\d{4}-\d\d-\d\dT", folder.name)
-        checks = folder / "checks.json"
-        if name is not None and checks.exists():
-            found[name[1]] = json.loads(checks.read_text())
-    return found
+def counted(verdict: Verdict, name: str, *, left_out: dict[str, str]) -> Verdict:
+    return Verdict(checks=[one for one in verdict.checks if f"{name}:{one['id']}" not in left_out])
 
 
-def failures(checks: list[dict[str, str]]) -> list[dict[str, str]]:
-    return [check for check in checks if check["status"] == "FAILURE"]
+def report(run: Run, *, site: Site) -> tuple[bool, list[str]]:
+    """Whether the site conforms, and what to print."""
+    began = time.monotonic()
+    if run.is_direct:
+        found, agreed = verdicts(run, site.url), {run.revision}
+    else:
+        with front(run, site) as between, between.serving() as url:
+            found, agreed = verdicts(run, url), between.agreed
+    lines = [line for name, verdict in found.items() for line in complaints(name, verdict)]
+    if run.has_handshake and agreed != {run.revision}:
+        lines.append(f"  other revisions were agreed to: {sorted(agreed)}")
+    shown = sum(verdict.is_shown for verdict in found.values())
+    took = time.monotonic() - began
+    headline = f"{run}: {shown} of {len(found)} scenarios pass ({took:.0f} s)"
+    return not lines and shown > 0, [headline, *lines]
 
 
-def is_shown(checks: list[dict[str, str]]) -> bool:
-    """Whether something passed, besides messages that were of the right shape."""
-    return not failures(checks) and any(
-        check["status"] == "SUCCESS" and not check["id"].startswith("wire-schema")
-        for check in checks
-    )
+def complaints(name: str, verdict: Verdict) -> Iterator[str]:
+    for check in verdict.failures:
+        yield f"  {name}: {check['id']}: {check.get('errorMessage', '')[:300]}"
+    if not verdict.failures and not verdict.is_shown:
+        yield f"  {name}: no verdict"
+
+
+def explanations(run: Run) -> list[str]:
+    names = suite.names(run.scenarios_of)
+    return [
+        f"  left out: {name}: {reason}"
+        for name, reason in run.left_out.items()
+        if name.partition(":")[0] in names
+    ]
 
 
 def main() -> int:
-    options = [one for one in sys.argv[1:] if one.startswith("-")]
-    revisions = [one for one in sys.argv[1:] if one not in options] or list(REVISIONS)
-    with serve() as url:
-        results = [run(one, url, verbose="-v" in options) for one in revisions]
-    return 0 if all(results) else 1
+    words = set(sys.argv[1:]) - {"-v"}
+    runs = [run for run in RUNS if words <= {run.revision, *run.transport.split()}]
+    suite.install()
+    is_good = bool(runs)
+    with serve() as site, ThreadPoolExecutor(AT_A_TIME) as pool:
+        # The longest first. What is printed has the order of the plan.
+        started = sorted(runs, key=lambda run: not run.is_slow)
+        results = {run: pool.submit(report, run, site=site) for run in started}
+        for run in runs:
+            conforms, lines = results[run].result()
+            is_good &= conforms
+            print("\n".join(lines + explanations(run) * ("-v" in sys.argv)), flush=True)
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

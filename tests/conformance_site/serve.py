@@ -10,7 +10,18 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+#: Who a process acts as that serves the fixtures over stdio.
+USER = "conformance"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    url: str
+    #: Of a process that shall find the same database.
+    environment: dict[str, str]
 
 
 def command(port: int) -> list[str]:
@@ -40,21 +51,23 @@ def is_listening(port: int) -> bool:
 
 
 @contextmanager
-def serve(port: int | None = None) -> Iterator[str]:
-    """The address of a running site. The suite accepts loopback addresses only."""
+def serve(port: int | None = None) -> Iterator[Site]:
+    """A running site. The suite accepts loopback addresses only."""
     port = port or free_port()
     with tempfile.TemporaryDirectory() as folder:
         env = environment(folder)
-        subprocess.run(
-            [sys.executable, "-m", "django", "migrate", "--verbosity=0"], env=env, check=True
-        )
+        for arguments in (
+            ["migrate", "--verbosity=0"],
+            ["createsuperuser", "--noinput", f"--username={USER}", "--email=", "--verbosity=0"],
+        ):
+            subprocess.run([sys.executable, "-m", "django", *arguments], env=env, check=True)
         process = subprocess.Popen(command(port), env=env)
         try:
             for _ in range(400):
                 if is_listening(port) or process.poll() is not None:
                     break
                 time.sleep(0.05)
-            yield f"http://localhost:{port}/mcp"
+            yield Site(url=f"http://localhost:{port}/mcp", environment=env)
             # The caller is done.
         finally:
             process.terminate()
@@ -62,8 +75,8 @@ def serve(port: int | None = None) -> Iterator[str]:
 
 
 def main() -> None:
-    with serve(int(sys.argv[1]) if sys.argv[1:] else 8001) as url:
-        print(f"Serving {url}. Press Ctrl-C to stop.")
+    with serve(int(sys.argv[1]) if sys.argv[1:] else 8001) as site:
+        print(f"Serving {site.url}. Press Ctrl-C to stop.")
         try:
             while True:
                 time.sleep(3600)

@@ -1,0 +1,97 @@
+"""The official suite: Node and the package come from npm into `.conformance/`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HOME = Path(__file__).parent.parent.parent / ".conformance"
+PACKAGES = {"node": "node@24", "suite": "@modelcontextprotocol/conformance@0.2.0-alpha.12"}
+SUITE = HOME / "suite/node_modules/@modelcontextprotocol/conformance/dist/index.js"
+#: The suite needs Node 22 or later and does not say so.
+NODE = HOME / "node/node_modules/node/bin/node"
+#: Seconds that all scenarios of a revision may take.
+PATIENCE = 600
+
+
+def install() -> None:
+    """Node and the suite, where they are missing."""
+    for folder, package in PACKAGES.items():
+        target = HOME / folder
+        stamp = target / "stamp"
+        if stamp.exists() and stamp.read_text() == package:
+            continue
+        target.mkdir(parents=True, exist_ok=True)
+        (target / "package.json").write_text('{"name": "x", "version": "0.0.0", "private": true}')
+        subprocess.run(
+            ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", package],
+            cwd=target,
+            check=True,
+        )
+        stamp.write_text(package)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a scenario, by its checks."""
+
+    checks: list[dict[str, str]]
+
+    @property
+    def failures(self) -> list[dict[str, str]]:
+        return [check for check in self.checks if check["status"] == "FAILURE"]
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether something passed, besides messages that were of the right shape."""
+        return not self.failures and any(
+            check["status"] == "SUCCESS" and not check["id"].startswith("wire-schema")
+            for check in self.checks
+        )
+
+
+@cache
+def names(revision: str) -> tuple[str, ...]:
+    """The scenarios that the suite has for a revision."""
+    listed = ask("list", "--server", "--spec-version", revision)
+    return tuple(re.findall(r"^  - (\S+)", listed, re.MULTILINE))
+
+
+def run(url: str, *options: str) -> dict[str, Verdict]:
+    """The verdicts by the names of scenarios. One that crashed has none, and is shown."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = ask("server", "--url", url, *options, "--output-dir", folder)
+        found = {}
+        for output in sorted(Path(folder).glob("server-*")):
+            name = re.match(r"server-(.+)-\d{4}-\d\d-\d\dT", output.name)
+            checks = output / "checks.json"
+            if name is not None and checks.exists():
+                found[name[1]] = Verdict(checks=json.loads(checks.read_text()))
+        if not found:
+            print("\n".join(said.splitlines()[-30:]), file=sys.stderr)
+        return found
+
+
+def run_all(url: str, *, revision: str) -> dict[str, Verdict]:
+    return run(url, "--suite", "all", "--spec-version", revision)
+
+
+def run_one(url: str, scenario: str, *, schema: str) -> dict[str, Verdict]:
+    """Run a scenario of another revision, with the messages held to the schema of this one."""
+    return run(url, "--scenario", scenario, "--spec-version", schema, "--force")
+
+
+def ask(*arguments: str) -> str:
+    finished = subprocess.run(
+        [NODE, SUITE, *arguments],
+        check=False, capture_output=True, text=True, timeout=PATIENCE,
+        env={**os.environ, "NO_COLOR": "1"},
+    )  # fmt: skip
+    return finished.stdout + finished.stderr
