@@ -43,6 +43,9 @@ RENEW = 1.0
 #: thousand readers finds all of them known.
 BELIEVED = 20.0
 
+#: What says that a credential is not good any more.
+REFUSALS = (AuthenticationFailed, Closed, TooManyRequests)
+
 Retune: TypeAlias = Callable[[Subscriber, Uris], None]
 
 
@@ -206,7 +209,7 @@ def judge_one(group: Group, existence: Existence) -> Verdicts | None:
         rights = Rights(request, principal)
         uris = group.uris(rights)
         return Verdicts(by_uri=admit_all(rights, uris, existence=existence))
-    except (AuthenticationFailed, Closed, TooManyRequests):
+    except REFUSALS:
         return Verdicts(is_known=False)
     except ServiceUnavailable:
         return None

@@ -183,9 +183,8 @@ async def answer(
     if reply is None or reply.opens is None:
         return None
     stream.headers = reply.headers
-    if reply.opens.kind == RESUMED:
-        return ResumedStream(reply.opens, stream)
-    return EventStream(reply.opens, stream, renew=partial(reader_of, scope))
+    kind = ResumedStream if reply.opens.kind == RESUMED else EventStream
+    return kind(reply.opens, stream, renew=partial(reader_of, scope))
 
 
 def reader_of(scope: Scope) -> tuple[HttpRequest, Principal]:
