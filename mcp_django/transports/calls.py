@@ -1,9 +1,9 @@
-"""What one HTTP request set going, from its thread to the last event of its answer."""
+"""What one HTTP request set going, step by step: a thread, an async tool, questions."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Event
@@ -12,10 +12,8 @@ from typing import TypeAlias
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.budget import lift_deadlines
-from mcp_django.exposure.tools import BUILT_IN, WRITES, Lane, code_uri
-from mcp_django.protocol import sse
+from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
-from mcp_django.protocol.jsonrpc import Response, encoder
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.results import InputRequired
@@ -24,9 +22,9 @@ from mcp_django.stores.interface import Session
 from mcp_django.subscriptions.events import Topic
 from mcp_django.transports.async_tools import Tool, begin, outcome_of
 from mcp_django.transports.bridge import respond_through
-from mcp_django.transports.call_logs import CallLog
+from mcp_django.transports.call_lanes import lane_of
 from mcp_django.transports.client_requests import UNHEARD, ClientRequests, NoAnswer
-from mcp_django.transports.endpoint import Exchange, Reply, tools_called, uris_named
+from mcp_django.transports.endpoint import Exchange, Reply
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.middleware import loaded
@@ -35,22 +33,12 @@ from mcp_django.transports.refusals import busy, crashed, gave_up, too_slow
 from mcp_django.transports.serving import NO_INPUT, Outcome, PendingReply, Service
 from mcp_django.transports.sessions import cancel_topic
 from mcp_django.transports.statements import Statements
-from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.threads import OutOfTime, discard
 from mcp_django.transports.wsgi import mcp_view
 
 Work: TypeAlias = "asyncio.Future[Outcome]"
+Say: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
 Prepare: TypeAlias = Callable[["RunningCall", InputParams], Service]
-
-#: Seconds without an answer after which the response becomes a stream, so that it can be kept
-#: alive.
-GRACE = 15.0
-#: Seconds between two signs of life. Proxies give up a quiet connection after 30 or 60.
-KEEP_ALIVE = 15.0
-#: Seconds that an answer may take before anybody looks whether the client is still there. Most
-#: answers are ready sooner, and watching a connection costs more than they do.
-QUICK = 0.05
-BUILT_IN_READS = BUILT_IN - WRITES
 
 
 class RunningCall:
@@ -62,13 +50,12 @@ class RunningCall:
         self.cancelled = Event()
         self.prepare = prepare
         self.session: Session | None = None
+        self.is_over = False
+        self.is_cancelled = False
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._is_over = False
-        self._is_cancelled = False
         self._hub: Hub | None = None
         self._topics: list[Topic] = []
-        self._log: CallLog | None = None
         self._asking: ClientRequests | None = None
         #: The client left before it was told how to come back.
         self._is_unheard = False
@@ -104,13 +91,22 @@ class RunningCall:
     def _wake_in(self, seconds: float) -> None:
         self._loop.call_later(seconds, self._wake.set)
 
+    def wake(self) -> None:
+        """Whoever waits for something to happen is to look again."""
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Until something happened."""
+        await self._wake.wait()
+        self._wake.clear()
+
     def cancel(self) -> None:
         """The client takes the request back: it gets no answer."""
-        if not self._is_over:
-            self._is_over = self._is_cancelled = True
+        if not self.is_over:
+            self.is_over = self.is_cancelled = True
             self.output.close()
             self._stop()
-            self._wake.set()
+            self.wake()
 
     def _stop(self) -> None:
         """Nobody wants what this call does."""
@@ -146,9 +142,9 @@ class RunningCall:
             if not self.cancelled.is_set() and self._goes_on(outcome):
                 return
             discard(outcome)
-        self._is_over = True
+        self.is_over = True
         self.output.close()
-        self._wake.set()
+        self.wake()
 
     def _goes_on(self, outcome: Outcome) -> bool:
         """Whether there is another step."""
@@ -184,7 +180,8 @@ class RunningCall:
         returned = await outcome_of(tool, seconds=self._seconds, cancelled=self.cancelled)
         return await self._hop(partial(pending.settle, returned), is_owed=True)
 
-    def _reply(self) -> Reply:
+    def result(self) -> Reply:
+        """The answer, once the call is over."""
         try:
             outcome = self._work.result()
         except Busy:
@@ -199,36 +196,24 @@ class RunningCall:
     async def reply(self) -> Reply:
         """The answer as a whole, for those who have no stream. What came before it is dropped."""
         try:
-            while not self._is_over:
-                await self._wake.wait()
-                self._wake.clear()
-            return self._reply()
+            while not self.is_over:
+                await self.wait()
+            return self.result()
         finally:
-            self._leave()
+            self.leave()
 
-    async def follow(self, receive: Receive, stream: ResponseStream) -> Reply | None:
-        """Send what comes until the answer is sent or the client is gone.
+    async def pass_on(self, say: Say) -> None:
+        """Say what comes before the answer, until that is there."""
+        while True:
+            await say(self.output.take(self.revision))
+            if self.is_done:
+                return
+            await self.wait()
 
-        Returns a reply that opens a stream of its own.
-        """
-        gone: asyncio.Task[None] | None = None
-        try:
-            await self._wait(QUICK)
-            while not (stream.has_ended or (gone is not None and gone.done())):
-                await self._say(stream, self.output.take(self.revision))
-                if self._is_over and self.output.is_empty:
-                    return await self._end(stream)
-                if self.output.released is not None and self.session is not None:
-                    await self._let_go(stream, self.session, self.output.released)
-                    return None
-                gone = gone or self._listen(receive)
-                if not await self._wait(KEEP_ALIVE if stream.has_started else GRACE):
-                    await self._keep_alive(stream)
-        finally:
-            if gone is not None:
-                gone.cancel()
-            self._leave()
-        return None
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left but the answer."""
+        return self.is_over and self.output.is_empty
 
     @property
     def revision(self) -> Revision:
@@ -236,131 +221,40 @@ class RunningCall:
             return self.exchange.revision
         return Revision(self.session.revision)
 
-    async def _end(self, stream: ResponseStream) -> Reply | None:
-        """The answer, or the end without one of a call that the client took back."""
-        if self._is_cancelled:
-            await stream.open()
-            if self._log is not None:
-                await self._log.frames((), is_final=True)
-            return None
-        reply = self._reply()
-        if reply.opens is not None:
-            return reply
-        if stream.is_streaming:
-            await self._say(stream, reply.parts, is_final=True)
-        else:
-            await stream.reply(reply)
-        return None
-
-    async def _say(
-        self, stream: ResponseStream | None, messages: Sequence[bytes], *, is_final: bool = False
-    ) -> None:
-        """Send messages as events: in a session, after its log has them."""
-        if not messages:
-            return
-        if self.session is None:
-            assert stream is not None  # noqa: S101  without a session there is no log instead
-            await stream.events(messages)
-            return
-        log, frames = await self._begin_log(self.session)
-        frames += await log.frames(messages, is_final=is_final)
-        if stream is not None:
-            await stream.frames(frames)
-        else:
-            log.tell()
-
-    async def _begin_log(self, session: Session) -> tuple[CallLog, bytes]:
-        """The log of a stream, with the first frame of one that begins."""
-        if self._log is not None:
-            return self._log, b""
-        ids = [call.request.id for call in self.exchange.requests]
-        request = encoder.encode(ids[0] if len(ids) == 1 else None).decode()
-        self._log = CallLog(session, owner=self.hub.key, request=request)
-        return self._log, await self._log.open()
-
     @property
     def hub(self) -> Hub:
         if self._hub is None:
             self._hub = get_hub(self._loop)
         return self._hub
 
-    async def _keep_alive(self, stream: ResponseStream) -> None:
-        if self.session is not None and not stream.has_started:
-            _, frame = await self._begin_log(self.session)
-            await stream.frames(frame or sse.OPEN)
-        else:
-            await stream.keep_alive()
-
-    async def _let_go(self, stream: ResponseStream, session: Session, milliseconds: int) -> None:
-        """Close the stream although the call runs on: the client comes back for the answer."""
-        self.output.released = None
-        _, frame = await self._begin_log(session)
-        await stream.frames(frame + sse.encode_retry(milliseconds))
-        await stream.end()
-
-    async def _go_on(self, log: CallLog) -> None:
-        """Nobody listens, but the client may come back: keep what it would have been sent."""
-        while not (self._is_over and self.output.is_empty):
-            await self._say(None, self.output.take(self.revision))
-            if not (self._is_over and self.output.is_empty):
-                await self._wake.wait()
-                self._wake.clear()
-        parts = () if self._is_cancelled else self._reply().parts
-        await log.frames(parts, is_final=True)
-        log.tell()
-
-    def _listen(self, receive: Receive) -> asyncio.Task[None]:
-        gone = asyncio.create_task(until_disconnected(receive))
-        gone.add_done_callback(lambda task: self._wake.set())
-        return gone
-
-    async def _wait(self, seconds: float) -> bool:
-        """Whether anything happened in that time."""
-        self._is_quiet = False
-        timer = self._loop.call_later(seconds, self._be_quiet)
-        try:
-            await self._wake.wait()
-        finally:
-            timer.cancel()
-        self._wake.clear()
-        return not self._is_quiet
-
-    def _be_quiet(self) -> None:
-        self._is_quiet = True
-        self._wake.set()
-
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """The client is answered, or gone: then what runs on has to end by itself."""
-        if self._is_over and (self._log is None or self.output.is_empty):
-            self._forget()
+        if self.is_over:
+            self.forget()
         elif self.exchange.disconnect_cancels:
             self._stop()
-            self._forget()
+            self.forget()
         else:
-            self.hub.keep(self._outlive())
-
-    async def _outlive(self) -> None:
-        try:
-            if self._log is not None:
-                await self._go_on(self._log)
-            else:
-                await self._go_on_unheard()
-        finally:
-            self._forget()
+            self.hub.keep(self._go_on_unheard())
 
     async def _go_on_unheard(self) -> None:
         """Without a log nobody can ever ask for the answer, or be asked anything."""
         self._is_unheard = True
         if self._asking is not None:
             self._asking.leave()
-        while not self._is_over:
-            self.output.take(self.revision)
-            await self._wake.wait()
-            self._wake.clear()
+        try:
+            await self.pass_on(drop)
+        finally:
+            self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Its ids are free again."""
         for topic in self._topics:
             self.hub.release(topic, self.cancel)
+
+
+async def drop(messages: Sequence[bytes]) -> None:
+    """Nobody hears them."""
 
 
 def given_up(pending: PendingReply, tool: Tool, ending: Work) -> None:
@@ -381,15 +275,3 @@ def respond(service: Service) -> Outcome:
         if lane_of(service.exchange) is Lane.WORK:
             # The next tool of the project has this connection, and its own idea of slow.
             lift_deadlines()
-
-
-def lane_of(exchange: Exchange) -> Lane:
-    """Code of the project may be slow. Everything of ours is quick, or told to stop, except that
-    an answer of the client is written down.
-    """
-    if any(isinstance(notice, Response) for notice in exchange.notices) and not exchange.calls:
-        return Lane.STORE
-    is_ours = all(name in BUILT_IN_READS for name in tools_called(exchange))
-    if is_ours and not any(code_uri(uri) for uri in uris_named(exchange)):
-        return Lane.QUERY
-    return Lane.WORK

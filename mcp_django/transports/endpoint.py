@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -309,16 +309,3 @@ def calls_of(batch: Batch, headers: Headers) -> tuple[Call | ProtocolError, ...]
         elif isinstance(message, Request):
             calls.append(Call(request=message, envelope=envelope))
     return tuple(calls)
-
-
-def tools_called(exchange: Exchange) -> list[str]:
-    """Names in tools/call, unchecked: they choose the lane."""
-    found = [call.request.params.get("name") for call in exchange.requests]
-    return [name for name in found if isinstance(name, str)]
-
-
-def uris_named(exchange: Exchange) -> list[Any]:
-    """URIs in resources/read, read_resource and completion/complete, unchecked as well."""
-    params = [call.request.params for call in exchange.requests]
-    parts = [part for one in params for part in (one, one.get("arguments"), one.get("ref"))]
-    return [part["uri"] for part in parts if isinstance(part, dict) and "uri" in part]

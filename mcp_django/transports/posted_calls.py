@@ -80,32 +80,26 @@ class PostedCall(RunningCall):
 
     async def _run(self) -> None:
         try:
-            while self._route is None and not self._is_over:
-                await self._wake.wait()
-                self._wake.clear()
+            while self._route is None and not self.is_over:
+                await self.wait()
             if not self._first.done():
                 self._first.set_result(self._outcome() if self._route is None else ACCEPTED)
             if self._route is not None:
                 await self._carry(self._route)
         finally:
-            self._forget()
+            self.forget()
 
     async def _carry(self, route: Route) -> None:
         topic = work_topic(self.required_session.key)
         self.hub.when(topic, self.cancel)
         try:
-            while True:
-                await route.say(self.output.take(self.revision))
-                if self._is_over and self.output.is_empty:
-                    break
-                await self._wake.wait()
-                self._wake.clear()
+            await self.pass_on(route.say)
             await route.end(self._outcome().parts)
         finally:
             self.hub.forget(topic, self.cancel)
 
     def _outcome(self) -> Reply:
-        return ACCEPTED if self._is_cancelled else self._reply()
+        return ACCEPTED if self.is_cancelled else self.result()
 
 
 ACCEPTED = Reply(status=202)

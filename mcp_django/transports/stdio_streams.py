@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,29 +21,25 @@ class LineCall(RunningCall):
 
     async def tell(self, writer: LineWriter) -> Reply | None:
         """Write what comes before the answer, and return that. None: the client took it back."""
+
+        async def say(messages: Sequence[bytes]) -> None:
+            await writer.write(lines_of(messages))
+
         try:
-            while not self._is_cancelled:
-                await writer.write(lines_of(self.output.take(self.revision)))
-                if self._is_over and self.output.is_empty:
-                    break
-                await self._wake.wait()
-                self._wake.clear()
-            if not self._is_cancelled:
-                return self._reply()
-            await self._take_back_questions(writer)
+            await self.pass_on(say)
+            if not self.is_cancelled:
+                return self.result()
+            # A person may still look at what the call asked, and that is over, too.
+            await asyncio.wait({self._work})
+            await self.pass_on(say)
             return None
         finally:
-            self._leave()
+            self.leave()
 
     def cancel(self) -> None:
         super().cancel()
         # What it has said until now is not wanted any more.
         self.output.take(self.revision)
-
-    async def _take_back_questions(self, writer: LineWriter) -> None:
-        """A person may still look at what the call asked, and that is over, too."""
-        await asyncio.wait({self._work})
-        await writer.write(lines_of(self.output.take(self.revision)))
 
 
 class LineOutlet:

@@ -26,6 +26,7 @@ from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.questions import InputParams
+from mcp_django.transports.call_streams import CallStream
 from mcp_django.transports.calls import RunningCall
 from mcp_django.transports.endpoint import (
     Call,
@@ -179,7 +180,7 @@ async def answer(
     except Busy:
         await stream.reply(busy(exchange))
         return None
-    reply = await call.follow(receive, stream)
+    reply = await CallStream(call, stream).follow(receive)
     if reply is None or reply.opens is None:
         return None
     stream.headers = reply.headers

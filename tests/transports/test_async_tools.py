@@ -275,4 +275,4 @@ async def test_an_async_tool_does_not_begin_when_its_client_left_in_the_same_mom
     call._worked(hop)
 
     assert async_tools.async_calls == set()
-    assert call._is_over
+    assert call.is_over

@@ -13,7 +13,7 @@ from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.envelope import LOG_LEVEL_KEY
 from mcp_django.protocol.methods import LOG_LEVELS
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.transports import calls
+from mcp_django.transports import call_streams
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.legacy import Party, text_of
@@ -201,7 +201,7 @@ async def test_a_call_that_has_nothing_to_say_for_long_opens_its_stream(
     party, add_tool, gate, monkeypatch, revision
 ):
     """What it says later is kept for a client that lost it, from the first event on."""
-    monkeypatch.setattr(calls, "GRACE", 0.01)
+    monkeypatch.setattr(call_streams, "GRACE", 0.01)
 
     def wait() -> str:
         """Wait."""

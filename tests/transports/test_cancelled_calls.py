@@ -246,7 +246,7 @@ async def test_what_is_over_cannot_be_taken_back():
     call.cancel()
 
     assert not call.cancelled.is_set()
-    assert not call._is_cancelled
+    assert not call.is_cancelled
 
 
 # Ids

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.revisions import Revision
+from mcp_django.transports.call_lanes import tools_called
 from mcp_django.transports.endpoint import (
     Call,
     Exchange,
     Reply,
     refuse,
     stranger,
-    tools_called,
     understand,
 )
 from tests.oracle import assert_valid_message

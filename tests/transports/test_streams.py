@@ -9,7 +9,7 @@ import pytest
 import mcp_django as mcp
 from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Revision
-from mcp_django.transports import calls
+from mcp_django.transports import call_streams
 from mcp_django.transports.endpoint import Reply
 from mcp_django.transports.streams import ResponseStream
 from tests.clients import CheckedClient
@@ -343,9 +343,9 @@ async def test_an_error_after_the_first_report_rides_in_the_stream(client, add_t
 async def test_a_slow_answer_becomes_a_stream_that_shows_signs_of_life(
     client, add_tool, gate, monkeypatch
 ):
-    monkeypatch.setattr(calls, "QUICK", 0.01)
-    monkeypatch.setattr(calls, "GRACE", 0.01)
-    monkeypatch.setattr(calls, "KEEP_ALIVE", 0.01)
+    monkeypatch.setattr(call_streams, "QUICK", 0.01)
+    monkeypatch.setattr(call_streams, "GRACE", 0.01)
+    monkeypatch.setattr(call_streams, "KEEP_ALIVE", 0.01)
 
     def block() -> str:
         """Wait."""
@@ -369,7 +369,7 @@ async def test_a_slow_answer_becomes_a_stream_that_shows_signs_of_life(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_before_the_grace_time_is_over_nothing_is_sent(client, add_tool, gate, monkeypatch):
-    monkeypatch.setattr(calls, "QUICK", 0.01)
+    monkeypatch.setattr(call_streams, "QUICK", 0.01)
 
     def block() -> str:
         """Wait."""
