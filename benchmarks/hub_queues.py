@@ -9,7 +9,6 @@ import asyncio
 import os
 import statistics
 import time
-from functools import partial
 from typing import Any
 
 from benchmarks.servers import SERVER_CORE
@@ -57,15 +56,22 @@ async def update(topic: str, board: Board) -> float:
     return time.process_time() - before
 
 
-def reader(user: Any) -> Any:
-    from django.test import RequestFactory
+class Named:
+    """Whoever opened a stream, without a credential."""
 
-    from mcp_django.principal import READ, Principal
+    def __init__(self, user: Any) -> None:
+        self.user = user
 
-    request = RequestFactory().get("/mcp")
-    request.user = user
-    scopes = frozenset({READ})
-    return request, Principal(user=user, scopes=scopes, method="bench", credential_id="1")
+    def request(self) -> Any:
+        from django.test import RequestFactory
+
+        return RequestFactory().get("/mcp")
+
+    def recognise(self, request: Any) -> Any:
+        from mcp_django.principal import READ, Principal
+
+        scopes = frozenset({READ})
+        return Principal(user=self.user, scopes=scopes, method="bench", credential_id="1")
 
 
 async def measure(user: Any, uri: str) -> list[float]:
@@ -75,7 +81,7 @@ async def measure(user: Any, uri: str) -> list[float]:
     from mcp_django.transports.hub import get_hub
     from mcp_django.transports.openings import LISTEN
 
-    board, principal = Board(), reader(user)[1]
+    board, principal = Board(), Named(user).recognise(None)
     for number in range(STREAMS):
         opening = Opening(
             kind=LISTEN,
@@ -84,7 +90,7 @@ async def measure(user: Any, uri: str) -> list[float]:
             uris={uri: (uri,)},
             request_id=number,
         )
-        stream = EventStream(opening, Nobody(board), renew=partial(reader, user))
+        stream = EventStream(opening, Nobody(board), source=Named(user))
         get_hub().add(stream.subscriber)
     return [await update(uri, board) for _ in range(UPDATES)]
 

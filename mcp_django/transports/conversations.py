@@ -169,7 +169,7 @@ class Conversation:
     async def _stream(self, opening: Opening, exchange: Exchange, pending: Pending) -> Reply:
         """Serve a stream to its end, whose answer it has written by then."""
         opened = self._listens.set if opening.session else bool
-        stream = LineStream(opening, self.writer, renew=self.caller.renew, opened=opened)
+        stream = LineStream(opening, self.writer, source=self.caller, opened=opened)
         self._standing = stream if opening.session else self._standing
         pending.cancel = stream.leave
         try:

@@ -25,7 +25,7 @@ from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name, subscribed_by
 from mcp_django.transports.store_calls import in_store, try_store
 from mcp_django.transports.streams import Receive, until_disconnected
-from mcp_django.transports.subscribers import Renew, Subscriber
+from mcp_django.transports.subscribers import Reader, Subscriber
 
 logger = logging.getLogger("mcp_django.streams")
 
@@ -68,13 +68,13 @@ class EventStream:
         "subscriber",
     )
 
-    def __init__(self, opening: Opening, response: Outlet, *, renew: Renew) -> None:
+    def __init__(self, opening: Opening, response: Outlet, *, source: Reader) -> None:
         self.opening = opening
         self.response = response
         self.hub: Hub = get_hub()
         self.subscriber = Subscriber(
             principal=opening.principal,
-            renew=renew,
+            source=source,
             lists=opening.lists,
             uris=opening.uris,
             writer=self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from urllib.parse import parse_qs, quote
 
 from django.http import HttpRequest
@@ -45,7 +44,7 @@ from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import Service, reply_of
 from mcp_django.transports.session_streams import SessionStream, index_of
 from mcp_django.transports.sessions import agree, new_id, new_session
-from mcp_django.transports.streamable_http import MCPApplication, Scope, reader_of
+from mcp_django.transports.streamable_http import HTTPReader, MCPApplication, Scope
 from mcp_django.transports.streams import Receive, ResponseStream
 
 #: What follows the path of the endpoint.
@@ -117,7 +116,7 @@ async def open_stream(
         return
     stream.headers = reply.headers
     try:
-        await SessionStream(reply.opens, stream, renew=partial(reader_of, scope)).run(receive)
+        await SessionStream(reply.opens, stream, source=HTTPReader(scope)).run(receive)
     except TooManyStreams:
         await stream.reply(busy(exchange))
 

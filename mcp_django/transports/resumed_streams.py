@@ -16,7 +16,7 @@ from mcp_django.transports.hub import get_hub
 from mcp_django.transports.sessions import session_topic
 from mcp_django.transports.store_calls import in_store
 from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
-from mcp_django.transports.subscribers import Renew, Subscriber
+from mcp_django.transports.subscribers import Reader, Subscriber
 
 #: Seconds between two looks into a log that nobody told of.
 LOOK = 5.0
@@ -26,12 +26,12 @@ LOST = "The server process that ran this call is gone. Whether it was done is no
 class ResumedStream:
     """It counts as any stream, and ends as any stream when its reader is not who it was."""
 
-    def __init__(self, opening: Opening, response: ResponseStream, *, renew: Renew) -> None:
+    def __init__(self, opening: Opening, response: ResponseStream, *, source: Reader) -> None:
         self.opening = opening
         self.response = response
         self.hub = get_hub()
         self.subscriber = Subscriber(
-            principal=opening.principal, renew=renew, lists=frozenset(), uris={}, writer=self
+            principal=opening.principal, source=source, lists=frozenset(), uris={}, writer=self
         )
         self._number = opening.after
         self._changed = asyncio.Event()

@@ -23,7 +23,7 @@ from mcp_django.transports.resumed_streams import LOST
 from mcp_django.transports.sessions import end_session, work_topic
 from mcp_django.transports.store_calls import in_store, try_store
 from mcp_django.transports.streams import Receive, ResponseStream
-from mcp_django.transports.subscribers import Renew
+from mcp_django.transports.subscribers import Reader
 
 #: By session, the streams of each hub of this process.
 _streams: weakref.WeakKeyDictionary[Hub, dict[str, SessionStream]] = weakref.WeakKeyDictionary()
@@ -40,8 +40,8 @@ def index_of(session: str) -> str:
 
 
 class SessionStream(EventStream):
-    def __init__(self, opening: Opening, response: ResponseStream, *, renew: Renew) -> None:
-        super().__init__(opening, response, renew=renew)
+    def __init__(self, opening: Opening, response: ResponseStream, *, source: Reader) -> None:
+        super().__init__(opening, response, source=source)
         self.inbox = Inbox(opening.session)
         #: What is answered here and was not yet.
         self.calls: set[object] = set()

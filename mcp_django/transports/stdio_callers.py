@@ -14,7 +14,6 @@ from mcp_django.principal import Principal
 from mcp_django.transports.addresses import endpoint_path
 from mcp_django.transports.endpoint import JSON
 from mcp_django.transports.requests import build_request
-from mcp_django.transports.serving import own_copy
 
 Recognise = Callable[[HttpRequest], Principal]
 
@@ -42,19 +41,12 @@ class Caller:
             "server": (origin.hostname, origin.port),
         }
 
-    def request(self, body: bytes) -> HttpRequest:
+    def request(self, body: bytes = b"") -> HttpRequest:
         return build_request(self._scope, body)
 
     def identify(self) -> Principal:
         """Who that is. Raises as `authenticate`."""
-        return self.recognise(self.request(b""))
-
-    def renew(self) -> tuple[HttpRequest, Principal]:
-        """The same with a request of their own, for looking at rights outside of a call."""
-        request = self.request(b"")
-        principal = own_copy(self.recognise(request))
-        request.user = principal.user
-        return request, principal
+        return self.recognise(self.request())
 
 
 def own_host() -> str:

@@ -13,7 +13,7 @@ from mcp_django.transports.calls import RunningCall
 from mcp_django.transports.endpoint import Opening, Reply
 from mcp_django.transports.event_streams import EventStream
 from mcp_django.transports.lines import LineWriter, lines_of
-from mcp_django.transports.subscribers import Renew
+from mcp_django.transports.subscribers import Reader
 
 
 class LineCall(RunningCall):
@@ -63,10 +63,10 @@ class LineStream(EventStream):
     """A subscription, or what a legacy session hears of."""
 
     def __init__(
-        self, opening: Opening, writer: LineWriter, *, renew: Renew, opened: Callable[[], object]
+        self, opening: Opening, writer: LineWriter, *, source: Reader, opened: Callable[[], object]
     ) -> None:
         """`opened` is called when it hears of every change from then on."""
-        super().__init__(with_farewell(opening), LineOutlet(writer), renew=renew)
+        super().__init__(with_farewell(opening), LineOutlet(writer), source=source)
         self._opened_to = opened
         self._left = asyncio.Event()
 

@@ -7,7 +7,7 @@ disconnect nor a message meanwhile, and costs several times as much on a small c
 from __future__ import annotations
 
 import logging
-from functools import cache, partial
+from functools import cache
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -44,7 +44,7 @@ from mcp_django.transports.openings import RESUMED
 from mcp_django.transports.refusals import busy, crashed
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.resumed_streams import ResumedStream
-from mcp_django.transports.serving import Service, own_copy
+from mcp_django.transports.serving import Service
 from mcp_django.transports.streams import Receive, ResponseStream, Send
 
 logger = logging.getLogger("mcp_django")
@@ -185,15 +185,22 @@ async def answer(
         return None
     stream.headers = reply.headers
     kind = ResumedStream if reply.opens.kind == RESUMED else EventStream
-    return kind(reply.opens, stream, renew=partial(reader_of, scope))
+    return kind(reply.opens, stream, source=HTTPReader(scope))
 
 
-def reader_of(scope: Scope) -> tuple[HttpRequest, Principal]:
-    """Who reads a stream now, by the credential that opened it. Raises as `authenticate`."""
-    request = build_request(scope, b"")
-    principal = own_copy(authenticate(request))
-    request.user = principal.user
-    return request, principal
+class HTTPReader:
+    """Who reads a stream, by the credential that came with its request."""
+
+    __slots__ = ("_scope",)
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def request(self) -> HttpRequest:
+        return build_request(self._scope, b"")
+
+    def recognise(self, request: HttpRequest) -> Principal:
+        return authenticate(request)
 
 
 def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:

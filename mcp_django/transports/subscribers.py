@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from django.http import HttpRequest
 
@@ -12,8 +11,17 @@ from mcp_django.principal import Principal
 from mcp_django.subscriptions.events import CLOSE, Topic, control_topic
 from mcp_django.subscriptions.topics import Uris
 
-#: Who reads the stream now, from the same credential, in a thread. Raises as `authenticate`.
-Renew: TypeAlias = Callable[[], tuple[HttpRequest, Principal]]
+
+class Reader(Protocol):
+    """Whoever opened a stream, with the credential that they opened it with. In threads."""
+
+    def request(self) -> HttpRequest:
+        """A new request of theirs, without a user."""
+        ...
+
+    def recognise(self, request: HttpRequest) -> Principal:
+        """Who that is now. Raises as `authenticate` does."""
+        ...
 
 
 class Writer(Protocol):
@@ -50,20 +58,21 @@ class Subscriber:
         "is_stale",
         "key",
         "lists",
-        "renew",
+        "source",
     )
 
     def __init__(
         self,
         *,
         principal: Principal,
-        renew: Renew,
+        source: Reader,
         lists: frozenset[Topic],
         uris: Uris,
         writer: Writer,
     ) -> None:
         self.key = secrets.token_urlsafe(16)
-        self.renew = renew
+        #: Who reads the stream.
+        self.source = source
         self.lists = lists
         #: Changes could not be looked into: tell of everything as soon as that is possible.
         self.is_stale = False

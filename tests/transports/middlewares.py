@@ -201,3 +201,10 @@ class Resolving(Plain):
         match = resolve(request.path_info)
         seen.append((match.view_name, request.resolver_match.view_name))
         return self.get_response(request)
+
+
+class Gatekeeper(Plain):
+    """Closed while `seen` says so."""
+
+    def __call__(self, request):
+        return HttpResponse(status=403) if "closed" in seen else self.get_response(request)
