@@ -92,6 +92,7 @@ async def measure(user: Any, uri: str) -> list[float]:
         )
         stream = EventStream(opening, Nobody(board), source=Named(user))
         get_hub().add(stream.subscriber)
+        stream._is_greeted = True
     return [await update(uri, board) for _ in range(UPDATES)]
 
 
