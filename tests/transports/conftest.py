@@ -3,8 +3,17 @@ from __future__ import annotations
 import pytest
 
 import mcp_django as mcp
+from mcp_django.transports import addresses
 from mcp_django.transports.executor import lanes
 from tests.transports.wire import Gate
+
+
+@pytest.fixture(autouse=True)
+def where_the_endpoint_was():
+    """An application that a test makes says where the endpoint of this process is."""
+    before = list(addresses._routed)
+    yield
+    addresses._routed[:] = before
 
 
 @pytest.fixture
