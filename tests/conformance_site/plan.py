@@ -10,6 +10,7 @@ HEADER_CHECK = "sep-2575-http-server-header-mismatch-400"
 #: About Streamable HTTP, which is the bridge's own where there is one.
 BRIDGED = {
     "server-session-lifecycle": "a bridge gives out its own sessions",
+    "server-initialize:server-session-id-visible-ascii": "a bridge gives out its own sessions",
     "server-sse-polling": "a bridge has no event ids",
     "server-sse-multiple-streams": "a bridge has its own streams",
     "http-header-validation": "a bridge reads no headers",

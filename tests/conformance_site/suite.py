@@ -92,6 +92,7 @@ def ask(*arguments: str) -> str:
     finished = subprocess.run(
         [NODE, SUITE, *arguments],
         check=False, capture_output=True, text=True, timeout=PATIENCE,
-        env={**os.environ, "NO_COLOR": "1"},
+        # A third of the time of one scenario is that of reading the suite.
+        env={**os.environ, "NO_COLOR": "1", "NODE_COMPILE_CACHE": str(HOME / "cache")},
     )  # fmt: skip
     return finished.stdout + finished.stderr

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mcp_django.protocol.revisions import LEGACY, Revision
 from tests.conformance_site.plan import BRIDGED, HTTP, HTTP_SSE, LATER, PIPED, RUNS, STDIO
+from tests.docs.pages import ROOT, table
 
 REVISIONS = list(Revision)
 
@@ -42,3 +45,15 @@ def test_a_bridge_is_no_excuse_for_scenarios_about_messages():
     about_messages = ("tools-", "prompts-", "resources-", "elicitation-", "input-", "logging-")
 
     assert not [name for name in {**BRIDGED, **PIPED} if name.startswith(about_messages)]
+
+
+def test_the_readme_tells_of_each_run_that_all_of_its_scenarios_pass():
+    planned = {(run.revision, run.transport) for run in RUNS}
+
+    told = table(ROOT / "README.md", "## Conformance")
+
+    assert [row[0] for row in told] == [revision.value for revision in REVISIONS]
+    for revision, *cells in told:
+        for transport, cell in zip((HTTP, HTTP_SSE, STDIO), cells, strict=True):
+            assert bool(re.fullmatch(r"(\d+) of \1", cell)) is ((revision, transport) in planned)
+            assert cell or (revision, transport) not in planned
