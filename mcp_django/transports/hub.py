@@ -13,7 +13,6 @@ import threading
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -71,9 +70,10 @@ class Hub:
         self._timer: weakref.ref[asyncio.TimerHandle] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.writers = Writers()
-        take = partial(hand_over, weakref.ref(self))
-        outbox.add_sink(take)
-        weakref.finalize(self, outbox.remove_sink, take)
+        #: What the outbox hands changes to.
+        self.sink = partial(hand_over, weakref.ref(self))
+        outbox.add_sink(self.sink)
+        weakref.finalize(self, outbox.remove_sink, self.sink)
         self._link: Link | None = None
         if links_processes():
             self._link = Link(self._take, lost=self.dirty_all)
@@ -195,10 +195,8 @@ class Hub:
     # Changes
 
     def take(self, changes: frozenset[Change]) -> None:
-        """From any thread: something changed."""
-        # Without its loop a hub has no streams.
-        with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self._take, changes)
+        """From any thread: something changed. Raises RuntimeError when the loop is over."""
+        self.loop.call_soon_threadsafe(self._take, changes)
 
     def _take(self, changes: frozenset[Change]) -> None:
         delivery = Delivery(retune=self.retune)
@@ -304,5 +302,10 @@ def all_hubs() -> tuple[Hub, ...]:
 
 def hand_over(hub: weakref.ref[Hub], changes: frozenset[Change]) -> None:
     found = hub()
-    if found is not None:
+    if found is None:
+        return
+    try:
         found.take(changes)
+    except RuntimeError:
+        # A loop that is over may be held on to, and its hub with it.
+        outbox.remove_sink(found.sink)

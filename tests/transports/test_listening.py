@@ -16,7 +16,7 @@ from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.subscriptions.events import CLOSE, EVERYTHING, Change, control_topic, list_changed
-from mcp_django.subscriptions.outbox import flush, publish
+from mcp_django.subscriptions.outbox import flush, outbox, publish
 from mcp_django.transports import hub as hubs
 from mcp_django.transports import writers
 from mcp_django.transports.hub import get_hub
@@ -575,3 +575,13 @@ async def test_a_stream_is_closed_when_its_switch_is_thrown(client, staff, their
         await stays.rest()
     else:
         await stays.left()
+
+
+async def test_a_hub_whose_loop_is_over_is_told_nothing_any_more():
+    loop = asyncio.new_event_loop()
+    hub = get_hub(loop)
+    loop.close()
+
+    hub.sink(frozenset({list_changed("tools")}))
+
+    assert hub.sink not in outbox._sinks
