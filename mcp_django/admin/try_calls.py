@@ -26,9 +26,11 @@ from mcp_django.protocol.param_headers import ParamHeaders, encode_params
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import Exchange, Reply, understand
+from mcp_django.transports.endpoint import understand
+from mcp_django.transports.exchanges import Exchange, Reply
+from mcp_django.transports.pending_replies import Outcome
 from mcp_django.transports.refusals import busy, failed
-from mcp_django.transports.serving import Outcome, Service
+from mcp_django.transports.serving import Service
 
 logger = logging.getLogger("mcp_django")
 

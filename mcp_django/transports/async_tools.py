@@ -13,7 +13,7 @@ from django.db import connections
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy
-from mcp_django.transports.serving import PendingReply
+from mcp_django.transports.pending_replies import PendingReply
 from mcp_django.transports.threads import OutOfTime, as_exception
 
 Tool: TypeAlias = "asyncio.Future[Callable[[], Any]]"

@@ -18,7 +18,7 @@ from django.utils.functional import SimpleLazyObject
 from mcp_django.exceptions import Cancelled
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
-from mcp_django.transports.endpoint import JSON, HeaderList, Reply
+from mcp_django.transports.exchanges import JSON, HeaderList, Reply
 from mcp_django.transports.middleware import Chain
 from mcp_django.transports.refusals import refuse_exchange
 from mcp_django.transports.serving import Service

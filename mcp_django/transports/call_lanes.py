@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_django.exposure.tools import BUILT_IN, WRITES, Lane, code_uri
 from mcp_django.protocol.jsonrpc import Response
-from mcp_django.transports.endpoint import Exchange
+from mcp_django.transports.exchanges import Exchange
 
 BUILT_IN_READS = BUILT_IN - WRITES
 

@@ -11,7 +11,7 @@ from mcp_django.protocol.jsonrpc import encoder
 from mcp_django.stores.interface import Session
 from mcp_django.transports.call_logs import CallLog
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import Reply
+from mcp_django.transports.exchanges import Reply
 from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
 
 #: Seconds without an answer after which the response becomes a stream, so that it can be kept

@@ -24,13 +24,14 @@ from mcp_django.transports.async_tools import Tool, begin, outcome_of
 from mcp_django.transports.bridge import respond_through
 from mcp_django.transports.call_lanes import lane_of
 from mcp_django.transports.client_requests import UNHEARD, ClientRequests, NoAnswer
-from mcp_django.transports.endpoint import Exchange, Reply
+from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.output import Output
+from mcp_django.transports.pending_replies import Outcome, PendingReply
 from mcp_django.transports.refusals import busy, crashed, gave_up, too_slow
-from mcp_django.transports.serving import NO_INPUT, Outcome, PendingReply, Service
+from mcp_django.transports.serving import NO_INPUT, Service
 from mcp_django.transports.sessions import cancel_topic
 from mcp_django.transports.statements import Statements
 from mcp_django.transports.threads import OutOfTime, discard

@@ -19,8 +19,9 @@ from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.revisions import ASSUMED
 from mcp_django.protocol.session import negotiate
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import Exchange, Opening, Reply, begins_session
+from mcp_django.transports.endpoint import begins_session
 from mcp_django.transports.event_streams import AlreadyOpen
+from mcp_django.transports.exchanges import Exchange, Opening, Reply
 from mcp_django.transports.hub import TooManyStreams, get_hub
 from mcp_django.transports.lines import Line, LineReader, LineWriter, lines_of
 from mcp_django.transports.refusals import busy, failed

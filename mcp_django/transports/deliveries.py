@@ -30,10 +30,11 @@ from mcp_django.subscriptions.admission import Existence, Verdict, admit_all
 from mcp_django.subscriptions.events import LISTS, Change, Topic
 from mcp_django.subscriptions.topics import Uris
 from mcp_django.transports.bridge import respond_through
-from mcp_django.transports.endpoint import Exchange, Reply
+from mcp_django.transports.callers import own_copy
+from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.middleware import Chain, loaded
-from mcp_django.transports.serving import Service, own_copy
+from mcp_django.transports.serving import Service
 from mcp_django.transports.subscribers import Audience, Subscriber
 from mcp_django.transports.wsgi import mcp_view
 

@@ -1,4 +1,4 @@
-"""From an HTTP request to what it asks for, and from there to the reply. Knows no server.
+"""From an HTTP request to what it asks for. Knows no server.
 
 Refusals come in the order of the specification's ladders: strangers (Host, Origin) at once, then
 whoever has no credential, and only then what is wrong with the request itself.
@@ -6,17 +6,9 @@ whoever has no credential, and only then what is wrong with the request itself.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import TypeAlias
-from urllib.parse import urlsplit
-
-from django.conf import settings
-from django.http.request import split_domain_port, validate_host
+from dataclasses import replace
 
 from mcp_django.conf import get_config
-from mcp_django.principal import Principal
 from mcp_django.protocol import headers as names
 from mcp_django.protocol.envelope import (
     Envelope,
@@ -29,161 +21,9 @@ from mcp_django.protocol.envelope import (
 )
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers, accepts, media_type
-from mcp_django.protocol.jsonrpc import (
-    Batch,
-    Notification,
-    Request,
-    RequestId,
-    Response,
-    decode,
-    encode_error,
-    join_batch,
-)
-from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.results import InputRequired
-from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Era, Revision
-from mcp_django.subscriptions.events import Topic
-from mcp_django.subscriptions.topics import Uris
-
-HeaderList: TypeAlias = tuple[tuple[str, str], ...]
-
-JSON = "application/json"
-EVENT_STREAM = "text/event-stream"
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
-NO_STORE: HeaderList = (("Cache-Control", "no-store"),)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """A whole HTTP response: no message, one, or those of a batch."""
-
-    status: int = 200
-    parts: tuple[bytes, ...] = ()
-    is_batch: bool = False
-    headers: HeaderList = ()
-    #: In place of a body: a stream that stays open, or questions that the client is to answer
-    #: first. Middleware sees an empty response, and its headers are those of the stream.
-    opens: Opening | None = None
-    asks: InputRequired | None = None
-
-    @property
-    def body(self) -> bytes:
-        if self.is_batch:
-            return join_batch(list(self.parts))
-        return self.parts[0] if self.parts else b""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Opening:
-    """A stream that is to be opened, after everything about it was looked at."""
-
-    #: listen, standalone, resumed or http_sse.
-    kind: str
-    principal: Principal
-    revision: Revision
-    client: str = ""
-    #: What the client wants to be told of.
-    lists: frozenset[Topic] = frozenset()
-    uris: Uris = field(default_factory=dict)
-    session: str = ""
-    #: Where the client posts its messages, where that is not where it asked.
-    endpoint: str = ""
-    #: The request that listens, and what it is told first.
-    request_id: RequestId | None = None
-    first: tuple[bytes, ...] = ()
-    #: Told last, where the server ends the stream.
-    last: tuple[bytes, ...] = ()
-    #: Where a client that comes back left off.
-    log: str = ""
-    after: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    request: Request
-    envelope: Envelope
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exchange:
-    """What an HTTP request asks for, before it is known who asks."""
-
-    #: In the order of the body. A message of a batch that is none stands there as its error.
-    calls: tuple[Call | ProtocolError, ...] = ()
-    is_batch: bool = False
-    verb: str = "POST"
-    #: What needs no answer: notifications, and answers to requests of ours.
-    notices: tuple[Notification | Response, ...] = ()
-    #: Of the legacy era. The modern one has neither.
-    session_id: str | None = None
-    last_event_id: str | None = None
-    #: What is wrong with the whole request. Told to callers with a credential only.
-    refusal: Reply | None = None
-    #: How errors about the request as a whole are written.
-    revision: Revision = LATEST_LEGACY
-
-    @cached_property
-    def requests(self) -> tuple[Call, ...]:
-        return tuple(call for call in self.calls if isinstance(call, Call))
-
-    @property
-    def disconnect_cancels(self) -> bool:
-        """2026-07-28: closing the stream cancels. Before, a lost connection says nothing."""
-        return any(call.envelope.revision.features.disconnect_cancels for call in self.requests)
-
-    @property
-    def is_constant(self) -> bool:
-        """The answer needs neither a thread nor the database."""
-        return all(
-            call.request.method in METHODS and METHODS[call.request.method].is_constant
-            for call in self.requests
-        )
-
-
-def refuse(error: ProtocolError, *, id_optional: bool, headers: HeaderList = ()) -> Reply:
-    body = encode_error(error, id_optional=id_optional)
-    return Reply(status=error.status, parts=(body,), headers=headers)
-
-
-def stranger(headers: Headers) -> Reply | None:
-    """The refusal of a Host or an Origin that is not ours: DNS rebinding ends here."""
-    host = headers.get("host") or ""
-    if settings.USE_X_FORWARDED_HOST and headers.get("x-forwarded-host"):
-        host = headers.get("x-forwarded-host") or ""
-    is_own = is_own_host(host, tuple(settings.ALLOWED_HOSTS), settings.DEBUG)
-    if not is_own or headers.count("host") > 1:
-        error = ProtocolError(INVALID_REQUEST, "This host is not served here.", status=400)
-        return refuse(error, id_optional=True)
-    origin = headers.get("origin")
-    # No browser sends two, and two readers need not look at the same one.
-    is_one = headers.count("origin") == 1
-    if origin is not None and not (is_one and is_own_origin(origin, host)):
-        error = ProtocolError(INVALID_REQUEST, "This origin is not allowed.", status=403)
-        return refuse(error, id_optional=True)
-    return None
-
-
-@lru_cache(maxsize=256)
-def is_own_host(host: str, allowed: tuple[str, ...], debug: bool) -> bool:  # noqa: FBT001
-    if debug and not allowed:
-        allowed = (".localhost", *LOOPBACK)
-    domain, _ = split_domain_port(host)
-    return bool(domain) and validate_host(domain, allowed)
-
-
-def is_own_origin(origin: str, host: str) -> bool:
-    """One of ours, or any port of this machine where the site itself is asked there."""
-    config = get_config()
-    if origin in {origin_of(url) for url in (config.public_url, *config.allowed_origins) if url}:
-        return True
-    is_local = split_domain_port(host)[0] in LOOPBACK
-    return is_local and LOOPBACK_ORIGIN.fullmatch(origin) is not None
-
-
-def origin_of(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.lower()}"
+from mcp_django.protocol.jsonrpc import Batch, Notification, Request, Response, decode
+from mcp_django.protocol.revisions import MODERN, Era, Revision
+from mcp_django.transports.exchanges import EVENT_STREAM, JSON, Call, Exchange, refuse
 
 
 def understand(

@@ -20,7 +20,7 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import OpenStream, Session
 from mcp_django.subscriptions.events import LISTS, SESSION, Topic, control_topic
 from mcp_django.transports import farewell
-from mcp_django.transports.endpoint import Opening
+from mcp_django.transports.exchanges import Opening
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.openings import LISTEN, STANDALONE, standalone_name, subscribed_by
 from mcp_django.transports.store_calls import in_store, try_store

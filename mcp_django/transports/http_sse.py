@@ -27,15 +27,8 @@ from mcp_django.stores.chosen import get_store
 from mcp_django.stores.interface import Log
 from mcp_django.subscriptions.events import LISTS
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import (
-    Call,
-    Exchange,
-    Opening,
-    Reply,
-    check_body,
-    check_verb,
-    refused,
-)
+from mcp_django.transports.endpoint import check_body, check_verb, refused
+from mcp_django.transports.exchanges import Call, Exchange, Opening, Reply
 from mcp_django.transports.hub import TooManyStreams, get_hub
 from mcp_django.transports.openings import HTTP_SSE
 from mcp_django.transports.posted_calls import PostedCall

@@ -15,7 +15,7 @@ from mcp_django.stores.chosen import get_store
 from mcp_django.stores.interface import Session, Store
 from mcp_django.subscriptions.events import LISTS
 from mcp_django.subscriptions.topics import Uris, by_topic
-from mcp_django.transports.endpoint import Call, Opening
+from mcp_django.transports.exchanges import Call, Opening
 
 LISTEN = "listen"
 STANDALONE = "standalone"

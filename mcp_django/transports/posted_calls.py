@@ -16,7 +16,7 @@ from mcp_django.subscriptions.events import Change
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.transports.call_logs import log_topic
 from mcp_django.transports.calls import Prepare, RunningCall
-from mcp_django.transports.endpoint import Exchange, Reply
+from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.session_streams import SessionStream, index_of, stream_here
 from mcp_django.transports.sessions import end_session, not_found, work_topic
 from mcp_django.transports.store_calls import in_store

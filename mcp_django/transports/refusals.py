@@ -11,7 +11,7 @@ from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolE
 from mcp_django.protocol.jsonrpc import encode_error, encode_result
 from mcp_django.protocol.render import render
 from mcp_django.protocol.results import ToolResult
-from mcp_django.transports.endpoint import NO_STORE, Exchange, HeaderList, Reply
+from mcp_django.transports.exchanges import NO_STORE, Exchange, HeaderList, Reply
 
 logger = logging.getLogger("mcp_django")
 

@@ -11,7 +11,7 @@ from mcp_django.protocol.jsonrpc import decoder, encode_error
 from mcp_django.stores.interface import Page, Store
 from mcp_django.transports.call_logs import log_topic
 from mcp_django.transports.deliveries import BELIEVED, REFUSALS, current
-from mcp_django.transports.endpoint import Opening
+from mcp_django.transports.exchanges import Opening
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.sessions import session_topic
 from mcp_django.transports.store_calls import in_store

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
-from typing import Any, TypeAlias
 
-from asgiref.sync import async_to_sync
 from django.http import HttpRequest
 
 from mcp_django.audit.told import told
@@ -31,24 +28,15 @@ from mcp_django.handlers.dispatch import Answer, PendingAnswer, answer, server_i
 from mcp_django.handlers.recording import record_limited
 from mcp_django.principal import Principal
 from mcp_django.protocol.envelope import meta_of
-from mcp_django.protocol.errors import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    ProtocolError,
-)
+from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import encode_error, is_id
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.results import Result
 from mcp_django.stores.interface import Session
-from mcp_django.transports.endpoint import (
-    NO_STORE,
-    Call,
-    Exchange,
-    HeaderList,
-    Opening,
-    Reply,
-)
+from mcp_django.transports.callers import forget_credential, known, own_copy
+from mcp_django.transports.exchanges import NO_STORE, Call, Exchange, HeaderList, Opening, Reply
 from mcp_django.transports.openings import open_listening, open_standalone
+from mcp_django.transports.pending_replies import Outcome, PendingReply, run_async
 from mcp_django.transports.refusals import closed, refuse_exchange
 from mcp_django.transports.sessions import HEADER as SESSION_HEADER
 from mcp_django.transports.sessions import (
@@ -63,40 +51,14 @@ from mcp_django.transports.sessions import (
 logger = logging.getLogger("mcp_django")
 
 STREAMABLE_HTTP = "streamable_http"
-#: Seconds between two looks whether an async tool inside middleware is still wanted.
-LOOK = 0.1
-#: Marks a user whose permissions were asked for.
-PRIMED = "_mcp_django_primed"
 #: Characters of a progress token, which every progress event repeats.
 LONGEST_TOKEN = 256
-
 
 NO_INPUT = InputParams()
 
 
 def nobody(session: Session) -> None:
     """For transports that keep nothing of a session beyond the answer."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PendingReply:
-    """An async tool: the loop awaits it, and `settle` makes the reply in a second hop."""
-
-    awaitable: Awaitable[Any]
-    settle: Callable[[Callable[[], Any]], Reply]
-    give_up: Callable[[], None]
-
-    def close(self) -> None:
-        """Nobody will await it, or settle it."""
-        self.release()
-        self.give_up()
-
-    def release(self) -> None:
-        """A coroutine that never ran complains, unless it is closed."""
-        getattr(self.awaitable, "close", bool)()
-
-
-Outcome: TypeAlias = Reply | PendingReply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,54 +288,3 @@ def reply_of(answered: Answer) -> Reply:
     if answered.asks is not None:
         return Reply(asks=answered.asks)
     return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
-
-
-def own_copy(principal: Principal) -> Principal:
-    """A principal may be a cached one: what a tool writes on its user ends with the call."""
-    user = principal.user
-    known = user.__dict__
-    if PRIMED not in known:
-        # All copies share the permissions that Django keeps on a user once it was asked.
-        user.has_perm("")
-        known[PRIMED] = True
-    # Not `copy.copy`: a model instance goes through pickling there, for several times the cost.
-    own = object.__new__(type(user))
-    own.__dict__.update(known)
-    if "_state" in known:
-        state = own.__dict__["_state"] = object.__new__(type(known["_state"]))
-        state.__dict__.update(known["_state"].__dict__)
-    # Nor `replace`: a frozen dataclass takes its fields one by one. What was found out about the
-    # principal goes along.
-    caller = object.__new__(type(principal))
-    caller.__dict__.update(principal.__dict__, user=own)
-    return caller
-
-
-def forget_credential(request: HttpRequest) -> None:
-    """Who calls is known. Nothing that runs from here on needs the credential itself."""
-    request.META.pop("HTTP_AUTHORIZATION", None)
-    request.__dict__.pop("headers", None)  # a cached property, made of META
-    scope = getattr(request, "scope", None)
-    if scope is not None:
-        pairs = [pair for pair in scope["headers"] if pair[0].lower() != b"authorization"]
-        request.scope = {**scope, "headers": pairs}  # type: ignore[attr-defined]  # ASGI's
-
-
-async def known(user: Any) -> Any:
-    return user
-
-
-def run_async(awaitable: Awaitable[Any], cancelled: Event) -> Any:
-    """What an async tool returns. Raises Cancelled when nobody waits for it any more."""
-
-    async def run() -> Any:
-        task = asyncio.ensure_future(awaitable)
-        while not task.done():
-            await asyncio.wait({task}, timeout=LOOK)
-            if cancelled.is_set():
-                task.cancel()
-        if task.cancelled() and cancelled.is_set():
-            raise Cancelled
-        return task.result()
-
-    return async_to_sync(run)()

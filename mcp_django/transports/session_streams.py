@@ -16,8 +16,8 @@ from mcp_django.stores.interface import Page, Session, Store
 from mcp_django.subscriptions.events import Change, Topic
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.transports.call_logs import log_topic
-from mcp_django.transports.endpoint import Opening
 from mcp_django.transports.event_streams import EventStream
+from mcp_django.transports.exchanges import Opening
 from mcp_django.transports.hub import Hub
 from mcp_django.transports.resumed_streams import LOST
 from mcp_django.transports.sessions import end_session, work_topic

@@ -28,7 +28,7 @@ from mcp_django.subscriptions.events import (
     control_topic,
 )
 from mcp_django.subscriptions.outbox import publish
-from mcp_django.transports.endpoint import Call, Exchange
+from mcp_django.transports.exchanges import Call, Exchange
 
 HEADER = "Mcp-Session-Id"
 #: Characters of an id. Ours have 43.

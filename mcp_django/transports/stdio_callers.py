@@ -12,7 +12,7 @@ from mcp_django.auth.authenticate import authenticate
 from mcp_django.conf import get_config
 from mcp_django.principal import Principal
 from mcp_django.transports.addresses import endpoint_path
-from mcp_django.transports.endpoint import JSON
+from mcp_django.transports.exchanges import JSON
 from mcp_django.transports.requests import build_request
 
 Recognise = Callable[[HttpRequest], Principal]

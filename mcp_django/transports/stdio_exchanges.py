@@ -27,7 +27,8 @@ from mcp_django.protocol.jsonrpc import (
     requests_of,
 )
 from mcp_django.protocol.revisions import ASSUMED, Revision
-from mcp_django.transports.endpoint import Call, Exchange, calls_of
+from mcp_django.transports.endpoint import calls_of
+from mcp_django.transports.exchanges import Call, Exchange
 from mcp_django.transports.lines import Line
 from mcp_django.transports.sessions import CANCELLATIONS
 

@@ -10,8 +10,8 @@ from typing import Any
 from mcp_django.protocol.notifications import cancelled
 from mcp_django.protocol.render import notification
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import Opening, Reply
 from mcp_django.transports.event_streams import EventStream
+from mcp_django.transports.exchanges import Opening, Reply
 from mcp_django.transports.lines import LineWriter, lines_of
 from mcp_django.transports.subscribers import Reader
 

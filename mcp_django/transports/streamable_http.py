@@ -28,16 +28,9 @@ from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.questions import InputParams
 from mcp_django.transports.call_streams import CallStream
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import (
-    Call,
-    Exchange,
-    Opening,
-    Reply,
-    refuse,
-    stranger,
-    understand,
-)
+from mcp_django.transports.endpoint import understand
 from mcp_django.transports.event_streams import AlreadyOpen, EventStream
+from mcp_django.transports.exchanges import Call, Exchange, Opening, Reply, refuse
 from mcp_django.transports.hub import TooManyStreams
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.openings import RESUMED
@@ -45,6 +38,7 @@ from mcp_django.transports.refusals import busy, crashed
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.resumed_streams import ResumedStream
 from mcp_django.transports.serving import Service
+from mcp_django.transports.strangers import stranger
 from mcp_django.transports.streams import Receive, ResponseStream, Send
 
 logger = logging.getLogger("mcp_django")

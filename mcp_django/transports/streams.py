@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from mcp_django.protocol import sse
-from mcp_django.transports.endpoint import EVENT_STREAM, JSON, HeaderList, Reply
+from mcp_django.transports.exchanges import EVENT_STREAM, JSON, HeaderList, Reply
 
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]

@@ -13,10 +13,11 @@ from mcp_django.conf import get_config
 from mcp_django.exposure.budget import lift_deadlines
 from mcp_django.protocol.headers import Headers
 from mcp_django.transports.bridge import response_of
-from mcp_django.transports.endpoint import stranger, understand
+from mcp_django.transports.endpoint import understand
 from mcp_django.transports.refusals import crashed
 from mcp_django.transports.requests import FURNITURE, furnish
 from mcp_django.transports.serving import Service
+from mcp_django.transports.strangers import stranger
 
 
 def headers_of(request: HttpRequest) -> Headers:

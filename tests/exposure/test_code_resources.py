@@ -24,7 +24,7 @@ from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.transports.call_lanes import lane_of
-from mcp_django.transports.endpoint import Call, Exchange
+from mcp_django.transports.exchanges import Call, Exchange
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement

@@ -10,8 +10,8 @@ import mcp_django as mcp
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports import async_tools
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import Exchange
-from mcp_django.transports.serving import PendingReply
+from mcp_django.transports.exchanges import Exchange
+from mcp_django.transports.pending_replies import PendingReply
 from tests.shop.models import Order
 from tests.transports.wire import PATIENCE, Connection, speaking
 

@@ -12,7 +12,7 @@ import mcp_django as mcp
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.bridge import match_of, response_of
-from mcp_django.transports.endpoint import Reply
+from mcp_django.transports.exchanges import Reply
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement

@@ -16,7 +16,7 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports import statements
 from mcp_django.transports.async_tools import async_calls
 from mcp_django.transports.calls import RunningCall
-from mcp_django.transports.endpoint import Exchange, Reply
+from mcp_django.transports.exchanges import Exchange, Reply
 from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement

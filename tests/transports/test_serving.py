@@ -9,8 +9,8 @@ from mcp_django.exceptions import Cancelled
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.endpoint import understand
+from mcp_django.transports.pending_replies import PendingReply, run_async
 from mcp_django.transports.refusals import failed, too_slow
-from mcp_django.transports.serving import PendingReply, run_async
 from tests.clients import CheckedClient
 from tests.spec import requirement
 

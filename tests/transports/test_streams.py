@@ -10,7 +10,7 @@ import mcp_django as mcp
 from mcp_django.exposure.tools import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Revision
 from mcp_django.transports import call_streams
-from mcp_django.transports.endpoint import Reply
+from mcp_django.transports.exchanges import Reply
 from mcp_django.transports.streams import ResponseStream
 from tests.clients import CheckedClient
 from tests.spec import requirement
