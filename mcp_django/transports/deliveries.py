@@ -42,6 +42,8 @@ logger = logging.getLogger("mcp_django.streams")
 
 #: Principals that are looked at in one go. Calls get their turn in between.
 BATCH = 50
+#: Seconds after which they do so in any case: a rule of the site may take its time for each.
+SLICE = 0.2
 #: Seconds after which the look at a stream, at its sign of life, identifies the reader anew, even
 #: if nothing says that rights changed. Other streams of the same reader are looked at in between.
 RENEW = 1.0
@@ -101,8 +103,7 @@ class Group:
 class Delivery:
     """What one batch of changes means for the streams of this process."""
 
-    def __init__(self, *, retune: Retune) -> None:
-        self._retune = retune
+    def __init__(self) -> None:
         self._groups: dict[Audience, Group] = {}
 
     @property
@@ -140,16 +141,13 @@ class Delivery:
 
     def look_at(self, stream: Subscriber) -> None:
         """Nothing changed that we know of, but is the reader still who it was?"""
-        if stream.is_stale:
-            stream.is_stale = False
-            self.tell_all(stream)
         self._group(stream.audience).streams[stream] = None
 
-    async def run(self) -> None:
+    async def run(self, *, retune: Retune) -> None:
         groups = list(self._groups.values())
         existence = Existence()
-        for start in range(0, len(groups), BATCH):
-            some = groups[start : start + BATCH]
+        done = 0
+        while some := groups[done : done + BATCH]:
             try:
                 found = await lanes[Lane.QUERY].start(
                     partial(judge, some, existence),
@@ -161,10 +159,11 @@ class Delivery:
                 # Told too much costs a read that is refused. Told nothing costs a stale client.
                 logger.exception("Whom to tell of changes cannot be found out.")
                 found = [None] * len(some)
-            for group, verdicts in zip(some, found, strict=True):
-                self._tell(group, verdicts)
+            for group, verdicts in zip(some, found, strict=False):
+                self._tell(group, verdicts, retune=retune)
+            done += len(found)
 
-    def _tell(self, group: Group, verdicts: Verdicts | None) -> None:
+    def _tell(self, group: Group, verdicts: Verdicts | None, *, retune: Retune) -> None:
         for stream in group.streams:
             if verdicts is None:
                 # At the next look it is told of everything instead.
@@ -173,9 +172,11 @@ class Delivery:
             if not verdicts.is_known:
                 stream.end()
                 continue
-            self._tell_one(stream, group, verdicts)
+            self._tell_one(stream, group, verdicts, retune=retune)
 
-    def _tell_one(self, stream: Subscriber, group: Group, verdicts: Verdicts) -> None:
+    def _tell_one(
+        self, stream: Subscriber, group: Group, verdicts: Verdicts, *, retune: Retune
+    ) -> None:
         names: list[str] = []
         gone: set[str] = set()
         for topic, news in group.topics.items():
@@ -191,7 +192,30 @@ class Delivery:
         if names:
             stream.mark(names)
         if gone:
-            self._retune(stream, stream.uris_without(gone))
+            retune(stream, stream.uris_without(gone))
+
+
+class Deliveries:
+    """One delivery after the other: what changes meanwhile waits together. So rules of the site
+    that are slow hold up news, one thread at most, and no calls.
+    """
+
+    def __init__(self) -> None:
+        self.is_running = False
+        #: The next one. Whoever adds to it sees that it runs.
+        self.waiting = Delivery()
+
+    async def run(self, *, retune: Retune) -> None:
+        """Until none waits. Nothing happens where this runs already."""
+        if self.is_running:
+            return
+        self.is_running = True
+        try:
+            while not self.waiting.is_empty:
+                delivery, self.waiting = self.waiting, Delivery()
+                await delivery.run(retune=retune)
+        finally:
+            self.is_running = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +229,14 @@ class Verdicts:
 
 
 def judge(groups: list[Group], existence: Existence) -> list[Verdicts | None]:
-    return [judge_one(group, existence) for group in groups]
+    """The verdicts on as many of them as there is time for, at least one."""
+    found: list[Verdicts | None] = []
+    end = time.monotonic() + SLICE
+    for group in groups:
+        found.append(judge_one(group, existence))
+        if time.monotonic() >= end:
+            break
+    return found
 
 
 def judge_one(group: Group, existence: Existence) -> Verdicts | None:

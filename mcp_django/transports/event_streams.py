@@ -59,6 +59,7 @@ class EventStream:
         "_number",
         "_open",
         "_opened",
+        "_reloading",
         "_sending",
         "_subscription",
         "_writer",
@@ -85,6 +86,8 @@ class EventStream:
         self._opened = timezone.now()
         self._number = opening.after
         self._sending = asyncio.Lock()
+        # What was read first must not be taken for the news.
+        self._reloading = asyncio.Lock() if opening.session else None
         self._writer: asyncio.Task[None] | None = None
         self._is_greeted = False
         #: Waits for its turn to be written.
@@ -126,6 +129,9 @@ class EventStream:
             self.hub.when(topic, callback)
         try:
             await try_store(lambda store: store.show_stream(self._shown()))
+            if self.opening.kind == STANDALONE:
+                # The session may have changed, or have ended, before anybody here was told.
+                await self._reload(since=self.opening.at)
             await self._greet()
             self._is_greeted = True
             if self.opening.after:
@@ -241,19 +247,21 @@ class EventStream:
         return {control_topic(SESSION, self.opening.session): self._session_changed}
 
     def _session_changed(self) -> None:
-        self.hub.keep(self._reload())
+        self.hub.keep(self._reload(since=self.hub.loop.time()))
 
-    async def _reload(self) -> None:
-        """The session is over, or subscribes to something else."""
-        session = await in_store(lambda store: store.session(self.opening.session))
-        if session is None:
-            self.end()
-            return
-        await self._follow(session)
+    async def _reload(self, *, since: float = float("-inf")) -> None:
+        """The session is over, or subscribes to something else since some time of the loop."""
+        assert self._reloading is not None  # noqa: S101  only sessions change
+        async with self._reloading:
+            session = await in_store(lambda store: store.session(self.opening.session))
+            if session is None:
+                self.end()
+                return
+            await self._follow(session, since=since)
 
-    async def _follow(self, session: Session) -> None:
+    async def _follow(self, session: Session, *, since: float) -> None:
         uris = await in_store(lambda store: subscribed_by(session.key, store=store))
-        self.hub.retune(self.subscriber, uris)
+        self.hub.retune(self.subscriber, uris, since=since)
 
     def _shown(self) -> OpenStream:
         opening = self.opening

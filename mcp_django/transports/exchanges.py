@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -59,6 +60,8 @@ class Opening:
     principal: Principal
     revision: Revision
     client: str = ""
+    #: When that was, as loops count.
+    at: float = field(default_factory=time.monotonic)
     #: What the client wants to be told of.
     lists: frozenset[Topic] = frozenset()
     uris: Uris = field(default_factory=dict)

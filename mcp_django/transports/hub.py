@@ -20,8 +20,9 @@ from mcp_django.conf import get_config
 from mcp_django.subscriptions import outbox
 from mcp_django.subscriptions.events import CLOSE, Change, Topic, control_topic, is_control
 from mcp_django.subscriptions.topics import Uris
-from mcp_django.transports.deliveries import Delivery
+from mcp_django.transports.deliveries import Deliveries
 from mcp_django.transports.layer import Link, links_processes
+from mcp_django.transports.recent import Recent
 from mcp_django.transports.store_calls import try_store
 from mcp_django.transports.subscribers import Audience, Subscriber
 from mcp_django.transports.writers import Writers
@@ -70,6 +71,10 @@ class Hub:
         self._timer: weakref.ref[asyncio.TimerHandle] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.writers = Writers()
+        self.news = Deliveries()
+        # Apart from news, which slow rules may hold up: whose token was revoked is to be noticed.
+        self.looks = Deliveries()
+        self.recent = Recent()
         #: What the outbox hands changes to.
         self.sink = partial(hand_over, weakref.ref(self))
         outbox.add_sink(self.sink)
@@ -138,8 +143,10 @@ class Hub:
         if not self._counts[audience.principal.key]:
             del self._counts[audience.principal.key]
 
-    def retune(self, subscriber: Subscriber, uris: Uris) -> None:
-        """The stream is about these URIs now."""
+    def retune(self, subscriber: Subscriber, uris: Uris, *, since: float = float("inf")) -> None:
+        """The stream is about these URIs now. Of those that are new to it, it is told as well what
+        changed since that time of the loop, if that is not long ago.
+        """
         before = subscriber.topics
         subscriber.set_uris(uris)
         for topic in before - subscriber.topics:
@@ -147,6 +154,9 @@ class Hub:
         if subscriber.key in self._subscribers:
             for topic in subscriber.topics - before:
                 self._by_topic[topic].add(subscriber)
+                for change in self.recent.of(topic, since=since):
+                    self.news.waiting.add([subscriber], change, topic=topic)
+            self._start(self.news)
 
     def keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run it to its end. asyncio itself keeps no reference to what runs."""
@@ -199,14 +209,14 @@ class Hub:
         self.loop.call_soon_threadsafe(self._take, changes)
 
     def _take(self, changes: frozenset[Change]) -> None:
-        delivery = Delivery(retune=self.retune)
         for change in changes:
             if is_control(change.topic):
                 self._call_back(change.topic)
                 continue
+            self.recent.add(change, at=self.loop.time())
             for topic in self._topics_of(change):
-                delivery.add(self._by_topic[topic], change, topic=topic)
-        self._start(delivery)
+                self.news.waiting.add(self._by_topic[topic], change, topic=topic)
+        self._start(self.news)
 
     def _topics_of(self, change: Change) -> list[Topic]:
         if change.is_whole:
@@ -224,18 +234,17 @@ class Hub:
 
     def dirty(self, subscriber: Subscriber) -> None:
         """It may have missed anything: tell it of all that it asked for."""
-        delivery = Delivery(retune=self.retune)
-        delivery.tell_all(subscriber)
-        self._start(delivery)
+        self.news.waiting.tell_all(subscriber)
+        self._start(self.news)
 
     def dirty_all(self) -> None:
         """Changes were lost on their way here."""
         for subscriber in self.streams:
             self.dirty(subscriber)
 
-    def _start(self, delivery: Delivery) -> None:
-        if not delivery.is_empty:
-            self.keep(delivery.run())
+    def _start(self, deliveries: Deliveries) -> None:
+        if not (deliveries.is_running or deliveries.waiting.is_empty):
+            self.keep(deliveries.run(retune=self.retune))
 
     # Keeping alive
 
@@ -251,11 +260,13 @@ class Hub:
         """Once a second: a fifteenth of the streams gets a sign of life, and is looked at."""
         self._hand = (self._hand + 1) % KEEP_ALIVE
         due = tuple(self._wheel[self._hand])
-        delivery = Delivery(retune=self.retune)
         for subscriber in due:
             subscriber.keep_alive()
-            delivery.look_at(subscriber)
-        self._start(delivery)
+            self.looks.waiting.look_at(subscriber)
+            if subscriber.is_stale:
+                subscriber.is_stale = False
+                self.dirty(subscriber)
+        self._start(self.looks)
         if self._hand % RENEWED == 0:
             self.keep(try_store(lambda store: store.renew(self.key)))
         self._timer = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from mcp_django.principal import Principal
@@ -50,6 +51,8 @@ def open_standalone(session: Session, principal: Principal, last_event_id: str |
     opening = Opening(
         kind=STANDALONE,
         principal=principal,
+        # Before the subscriptions are read.
+        at=time.monotonic(),
         revision=Revision(session.revision),
         client=str(session.client.get("name", ""))[:200],
         # A legacy client hears of every list, and of what it subscribed to.

@@ -80,7 +80,7 @@ class LineStream(EventStream):
 
     async def reload(self) -> None:
         """Return when it hears of what its session subscribes to now."""
-        await self._reload()
+        await self._reload(since=self.hub.loop.time())
 
     def leave(self) -> None:
         """The client takes it back: from here on nothing is written."""
