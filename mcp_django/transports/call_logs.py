@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Sequence
 
+from mcp_django.principal import Principal
 from mcp_django.protocol import sse
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import Log, Session
+from mcp_django.stores.interface import Log, Session, Store
 from mcp_django.subscriptions.events import LOG, Change, Topic, control_topic
 from mcp_django.subscriptions.outbox import publish
+from mcp_django.transports.log_keys import new_key
 from mcp_django.transports.store_calls import in_store
 
 logger = logging.getLogger("mcp_django.streams")
@@ -23,18 +24,20 @@ def log_topic(key: str) -> Topic:
 class CallLog:
     """Each event is kept before it is sent. Where that fails the call goes on without."""
 
-    def __init__(self, session: Session, *, owner: str, request: str) -> None:
-        self.key = secrets.token_urlsafe(18)
+    def __init__(
+        self, session: Session, *, principal: Principal, owner: str, request: str
+    ) -> None:
+        self.key = ""
         self.session = session
+        self.principal = principal
         self.owner = owner
         self.request = request
         self.is_kept = True
 
     async def open(self) -> bytes:
         """The frame that tells a client how to come back, where its revision has one."""
-        log = Log(key=self.key, session=self.session.key, owner=self.owner, request=self.request)
         try:
-            await in_store(lambda store: store.open_log(log))
+            await in_store(self._open)
         except Exception:
             logger.exception("A stream cannot be resumed.")
             self.is_kept = False
@@ -43,9 +46,18 @@ class CallLog:
             return b""
         return sse.encode_priming(sse.event_id(self.key, 0))
 
+    def _open(self, store: Store) -> None:
+        """In the thread."""
+        self.key = new_key(self.principal)
+        session = self.session.key
+        store.open_log(Log(key=self.key, session=session, owner=self.owner, request=self.request))
+
     async def frames(self, messages: Sequence[bytes], *, is_final: bool) -> bytes:
         """The messages as frames, which can be resumed from."""
-        first = await self._append(messages, is_final=is_final) - len(messages) + 1
+        last = await self._append(messages, is_final=is_final)
+        # With its session a log is gone, and nobody can come back.
+        self.is_kept = self.is_kept and last >= len(messages)
+        first = last - len(messages) + 1
         return b"".join(
             sse.encode_event(
                 message, event_id=sse.event_id(self.key, first + index) if self.is_kept else ""

@@ -95,7 +95,9 @@ class CallStream:
             return self._log, b""
         ids = [call.request.id for call in self.call.exchange.requests]
         request = encoder.encode(ids[0] if len(ids) == 1 else None).decode()
-        self._log = CallLog(session, owner=self.call.hub.key, request=request)
+        self._log = CallLog(
+            session, principal=self.call.principal, owner=self.call.hub.key, request=request
+        )
         return self._log, await self._log.open()
 
     async def _keep_alive(self) -> None:

@@ -13,6 +13,7 @@ from mcp_django.conf import get_config
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.budget import lift_deadlines
 from mcp_django.exposure.tools import Lane
+from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.notifications import Notification
 from mcp_django.protocol.questions import InputParams
@@ -51,6 +52,8 @@ class RunningCall:
         self.cancelled = Event()
         self.prepare = prepare
         self.session: Session | None = None
+        #: Who calls in that session.
+        self.principal: Principal
         self.is_over = False
         self.is_cancelled = False
         self._loop = asyncio.get_running_loop()
@@ -69,11 +72,15 @@ class RunningCall:
         """Send this before the answer. Of several unsent values of progress the last counts."""
         self.output.add(notification)
 
-    def tell_session(self, session: Session) -> None:
-        """In which session this is. Raises ProtocolError for an id whose request still runs."""
+    def tell_session(self, session: Session, principal: Principal) -> None:
+        """In which session this is, and whose.
+
+        Raises ProtocolError for an id whose request still runs.
+        """
         if self.session is not None:
             return
         self.session, self._hub = session, get_hub(self._loop)
+        self.principal = principal
         for call in () if self.exchange.is_batch else self.exchange.requests:
             topic = cancel_topic(session.key, call.request.id)
             if not self._hub.claim(topic, self.cancel):

@@ -17,6 +17,7 @@ from mcp_django.stores.interface import Session, Store
 from mcp_django.subscriptions.events import LISTS
 from mcp_django.subscriptions.topics import Uris, by_topic
 from mcp_django.transports.exchanges import Call, Opening
+from mcp_django.transports.log_keys import may_read
 
 LISTEN = "listen"
 STANDALONE = "standalone"
@@ -65,7 +66,8 @@ def open_standalone(session: Session, principal: Principal, last_event_id: str |
     stream, number = parse_event_id(last_event_id)
     if stream == standalone_name(session.key):
         return replace(opening, after=number)
-    if get_store().read(stream, session=session.key, after=number) is None:
+    page = get_store().read(stream, session=session.key, after=number)
+    if page is None or not may_read(stream, principal):
         raise ProtocolError(INVALID_REQUEST, "There is nothing to resume.", status=404)
     return replace(opening, kind=RESUMED, log=stream, after=number)
 

@@ -13,6 +13,7 @@ from mcp_django.transports.call_logs import log_topic
 from mcp_django.transports.deliveries import BELIEVED, REFUSALS, current
 from mcp_django.transports.exchanges import Opening
 from mcp_django.transports.hub import get_hub
+from mcp_django.transports.log_keys import may_read
 from mcp_django.transports.sessions import session_topic
 from mcp_django.transports.store_calls import in_store
 from mcp_django.transports.streams import Receive, ResponseStream, until_disconnected
@@ -98,12 +99,12 @@ class ResumedStream:
         return store.read(opening.log, session=opening.session, after=self._number)
 
     def _may_read(self) -> bool:
-        """Whether the reader is still who it was. What a call said waits for minutes."""
+        """Whether the reader is still who it was, with the same rights."""
         try:
-            current(self.subscriber, believed=BELIEVED)
+            _, principal = current(self.subscriber, believed=BELIEVED)
         except REFUSALS:
             return False
-        return True
+        return may_read(self.opening.log, principal)
 
     def _close(self, store: Store, page: Page) -> None:
         error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))

@@ -57,7 +57,7 @@ LONGEST_TOKEN = 256
 NO_INPUT = InputParams()
 
 
-def nobody(session: Session) -> None:
+def nobody(session: Session, principal: Principal) -> None:
     """For transports that keep nothing of a session beyond the answer."""
 
 
@@ -76,8 +76,8 @@ class Service:
     recognise: Callable[[HttpRequest], Principal] = authenticate
     #: The session that the request came in, once it was found.
     session: Session | None = None
-    #: Told in the thread which one that is.
-    tell_session: Callable[[Session], None] = nobody
+    #: Told in the thread which one that is, and who came.
+    tell_session: Callable[[Session, Principal], None] = nobody
     #: Lets the call close its stream and be resumed.
     release_stream: Callable[[int], None] = stay_open
     #: Answers of the client to what this call asked, when it runs again with them.
@@ -126,7 +126,7 @@ class Service:
         if session_id is None:
             return self
         session = find_session(session_id, principal, transport=self.transport)
-        self.tell_session(session)
+        self.tell_session(session, principal)
         return replace(self, session=session, exchange=as_agreed(self.exchange, session))
 
     def reply_in_session(self, principal: Principal) -> Outcome:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import AnonymousUser, Group, Permission
 
 import mcp_django as mcp
-from mcp_django.models import PersonalToken
+from mcp_django.exposure.generation import generations
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel, ExposedTool, PersonalToken
+from mcp_django.principal import Principal, Restriction
 from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.transports import hub as hubs
 from mcp_django.transports.hub import get_hub
+from mcp_django.transports.log_keys import may_read, new_key
+from tests.clients import CheckedClient
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Gate, speaking
 
@@ -103,3 +109,120 @@ async def test_the_next_look_ends_a_resumed_stream_of_a_revoked_token(client):
 
     assert await stream.rest() == []
     assert not get_hub().streams
+
+
+def take_permission(staff):
+    staff.user_permissions.remove(
+        Permission.objects.get(codename="view_order", content_type__app_label="shop")
+    )
+
+
+def join_group(staff):
+    staff.groups.add(Group.objects.create(name="others"))
+
+
+def narrow_token(staff):
+    # Behind everybody's back: no signal is sent, as in another process.
+    PersonalToken.objects.update(models=["shop.memo"])
+    generations.forget()
+
+
+def make_read_only(staff):
+    PersonalToken.objects.update(scopes=["mcp:read"])
+    generations.forget()
+
+
+def close_model(staff):
+    ExposedModel.objects.create(label="shop.order", level=Level.HIDDEN)
+
+
+def close_tool(staff):
+    ExposedTool.objects.create(name="work", enabled=False)
+
+
+LOSSES = [take_permission, join_group, narrow_token, make_read_only, close_model, close_tool]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_who_has_other_rights_than_the_call_had_finds_nothing_to_resume(
+    client, staff, gate, lose
+):
+    session, last = await lost(client)
+    gate.open()
+
+    await sync_to_async(lose)(staff)
+    refused, unknown = await session.get(last), await session.get(f"{'a' * 48}.1")
+
+    assert refused.status == unknown.status == 404
+    assert refused.body == unknown.body
+
+
+async def test_a_right_that_is_lost_ends_a_stream_that_was_resumed_before(client, staff, gate):
+    session, last = await lost(client)
+    stream = await session.get(last)
+    await sync_to_async(take_permission)(staff)
+
+    gate.open()
+
+    assert await stream.rest() == []
+
+
+async def test_another_token_of_the_same_name_may_not_read_what_a_stronger_one_was_told(
+    client, staff, gate
+):
+    session, last = await lost(client)
+    gate.open()
+    name = (await PersonalToken.objects.aget()).name
+    _, token = await sync_to_async(PersonalToken.create)(
+        user=staff, name=name, models=["shop.memo"]
+    )
+    weak = CheckedClient(token=token)
+    thief = SessionClient(speaking(weak, LATEST_LEGACY), session.headers["Mcp-Session-Id"])
+
+    assert (await thief.get(last)).status == 404
+    assert (await session.get(last)).status == 200
+
+
+async def test_a_seal_of_another_log_opens_nothing(client, gate):
+    session, last = await lost(client)
+    _, other = await lost(client)
+    mixed = last[:24] + other[24:]
+
+    assert (await session.get(mixed)).status == 404
+
+
+async def test_rights_have_one_spelling_however_their_sets_are_ordered(staff):
+    scopes = ["mcp:read", "mcp:write"]
+    principals = [
+        Principal(
+            user=staff,
+            scopes=frozenset(order),
+            method="x",
+            restriction=Restriction(models=frozenset(order)),
+        )
+        for order in (scopes, scopes[::-1])
+    ]
+    nobody = Principal(user=AnonymousUser(), scopes=frozenset(), method="x")
+
+    key = await sync_to_async(new_key)(principals[0])
+
+    assert await sync_to_async(may_read)(key, principals[1])
+    assert not await sync_to_async(may_read)(key, nobody)
+    assert not may_read("short", principals[0])
+
+
+async def test_what_is_said_after_the_end_of_a_session_has_no_ids(client, gate):
+    session = await SessionClient.begin(client)
+    call = await session.calling("work").opened()
+    event = await call.event()
+    while not event.data:
+        event = await call.event()
+    assert event.id is not None
+
+    await session.end()
+    gate.open()
+
+    answer = await call.event()
+    assert answer.message["result"]["content"]
+    assert answer.id is None
+    await call.end()
