@@ -8,15 +8,15 @@ from typing import Any
 from mcp_django.auth.stdio import NamedUser
 from mcp_django.transports.stdio_callers import Caller
 from tests.docs.drivers import CAPABILITIES, Driver, Refused, batched
+from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
-from tests.transports.session import Session, settled
 
 UPDATED = "notifications/resources/updated"
 
 
 class HTTPSSE(Driver):
     async def begin(self) -> None:
-        self.session = await Session(self.client).begin(self.revision.value, **CAPABILITIES)
+        self.session = await HTTPSSEClient(self.client).begin(self.revision.value, **CAPABILITIES)
         self.hello = self.session.hello
 
     async def leave(self) -> None:
@@ -46,7 +46,7 @@ class HTTPSSE(Driver):
         await self.leave()
 
     async def come_back(self) -> list[Any]:
-        session = self.session = Session(self.client)
+        session = self.session = HTTPSSEClient(self.client)
         await session.open(**{"Last-Event-ID": "1"})
         await session.ask("ping")
         return session.told

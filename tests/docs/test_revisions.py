@@ -22,7 +22,7 @@ from tests.docs.http_drivers import WSGI, StreamableHTTP
 from tests.docs.pages import ROOT, table
 from tests.docs.stream_drivers import HTTPSSE, Stdio
 from tests.shop.models import Order
-from tests.transports.session import Session
+from tests.transports.http_sse_client import HTTPSSEClient
 from tests.transports.wire import Gate
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -90,7 +90,7 @@ async def test_the_table_has_every_revision_and_transport_and_known_words_in_one
 
 @pytest.mark.parametrize("revision", list(Revision), ids=lambda one: one.value)
 async def test_where_there_is_a_dash_no_client_agrees_on_the_revision(client, revision):
-    session = await Session(client).begin(revision.value)
+    session = await HTTPSSEClient(client).begin(revision.value)
 
     agreed = session.hello["protocolVersion"]
 

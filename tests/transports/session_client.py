@@ -1,4 +1,4 @@
-"""A legacy client with a session, for tests."""
+"""A client of Streamable HTTP in its session: it calls, is asked, answers, takes back, resumes."""
 
 from __future__ import annotations
 
@@ -8,53 +8,93 @@ import msgspec
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
+from mcp_django.transports.sessions import key_of
 from tests.transports.event_stream import EventStream
-from tests.transports.wire import Connection
+from tests.transports.wire import Connection, speaking
+
+#: Everything that a client may declare.
+ANYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 
 class SessionClient:
-    """One session of a client. `await SessionClient.begin(client)` makes it."""
+    """One session. `await SessionClient.begin(client)` makes it."""
 
-    def __init__(self, client: Client, session_id: str) -> None:
+    def __init__(self, client: Client, session_id: str = "") -> None:
         self.client = client
-        self.headers = {"Mcp-Session-Id": session_id}
+        self.id = session_id
+        self.headers = {"Mcp-Session-Id": session_id} if session_id else {}
 
     @classmethod
-    async def begin(cls, client: Client, **capabilities: Any) -> SessionClient:
+    async def begin(
+        cls,
+        client: Client,
+        revision: Revision | None = None,
+        capabilities: dict[str, Any] | None = None,
+        *,
+        is_ready: bool = True,
+    ) -> SessionClient:
+        """In the revision of the client, unless another is named."""
+        client = client if revision is None else speaking(client, revision)
         params = {
             "protocolVersion": client.revision.value,
-            "capabilities": capabilities,
+            "capabilities": ANYTHING if capabilities is None else capabilities,
             "clientInfo": {"name": "x", "version": "1"},
         }
         call = await Connection.asking(client, "initialize", params).whole()
-        return cls(client, call.headers["mcp-session-id"])
+        session = cls(client, call.headers["mcp-session-id"])
+        if is_ready:
+            await session.notify("notifications/initialized")
+        return session
 
     @property
-    def revision(self) -> Revision:
-        return self.client.revision
+    def key(self) -> str:
+        """What stores know it by."""
+        return key_of(self.id)
 
-    async def request(self, method: str, params: Any = None) -> Connection:
-        return await Connection.asking(self.client, method, params, **self.headers).whole()
+    def ask(self, method: str, **params: Any) -> EventStream:
+        """A request that is not sent yet. What comes back is checked by the oracle at its end."""
+        call = EventStream.asking(self.client, method, params, **self.headers)
+        assert isinstance(call, EventStream)
+        return call
 
-    def calling(self, tool: str, **arguments: Any) -> EventStream:
-        """A call that reports progress, not yet started."""
-        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
-        return EventStream.asking(self.client, "tools/call", params, **self.headers)
+    async def answer_to(self, method: str, **params: Any) -> Any:
+        return (await self.ask(method, **params).whole()).json
 
-    async def post(self, message: Any) -> Connection:
-        headers = {"MCP-Protocol-Version": self.revision.value, **self.headers}
-        body = msgspec.json.encode(message)
+    def call(self, tool: str, *, token: Any = None, **arguments: Any) -> EventStream:
+        meta = {} if token is None else {"_meta": {"progressToken": token}}
+        return self.ask("tools/call", name=tool, arguments=arguments, **meta)
+
+    async def called(self, tool: str, **arguments: Any) -> EventStream:
+        """One whose response has begun."""
+        return await self.call(tool, **arguments).opened()
+
+    async def post(self, **message: Any) -> Connection:
+        headers = {"MCP-Protocol-Version": self.client.revision.value, **self.headers}
+        body = msgspec.json.encode({"jsonrpc": "2.0", **message})
         return await Connection(self.client, body, headers=headers).whole()
 
     async def notify(self, method: str, **params: Any) -> Connection:
-        return await self.post({"jsonrpc": "2.0", "method": method, "params": params})
+        return await self.post(method=method, params=params)
 
-    async def answer(self, request_id: Any, **said: Any) -> Connection:
-        return await self.post({"jsonrpc": "2.0", "id": request_id, **said})
+    async def accept(self, question: dict[str, Any], **content: Any) -> Connection:
+        return await self.say(question, action="accept", content=content)
+
+    async def say(self, question: dict[str, Any], **result: Any) -> Connection:
+        return await self.post(id=question["id"], result=result)
 
     async def get(self, last_event_id: str | None = None) -> EventStream:
+        """Its standalone stream, or the rest of the one with that event."""
         resumed = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
         return await EventStream.get(self.client, **self.headers, **resumed).opened()
 
     async def end(self) -> Connection:
         return await Connection(self.client, b"", verb="DELETE", headers=self.headers).whole()
+
+
+def id_of(call: Connection) -> Any:
+    """The id of the request that was sent."""
+    return msgspec.json.decode(call.chunks[0])["id"]
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    return str(answer["result"]["content"][0]["text"])

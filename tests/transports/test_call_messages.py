@@ -16,7 +16,7 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports import call_streams
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.legacy import Party, text_of
+from tests.transports.session_client import SessionClient, text_of
 from tests.transports.wire import Connection, finished, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -31,7 +31,7 @@ class NumberForm(forms.Form):
 
 @pytest.fixture
 def party(client):
-    return partial(Party.begin, client)
+    return partial(SessionClient.begin, client)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from mcp_django.transports.exchanges import Exchange, Reply
 from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.legacy import Party, id_of, text_of
+from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.test_statements import Connections
 from tests.transports.wire import PATIENCE, Connection, finished, speaking
 
@@ -38,7 +38,7 @@ class NumberForm(forms.Form):
 
 @pytest.fixture
 def party(client):
-    return partial(Party.begin, client)
+    return partial(SessionClient.begin, client)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
 
     assert (told.status, told.body) == (202, b"")
     assert work == {"cancelled": True}
-    assert call.messages == []
+    assert (call.status, call.body) == (200, b": open\n\n")
     assert ends(gathered) == ["cancelled"]
 
 
@@ -142,9 +142,8 @@ async def test_what_takes_no_request_of_this_session_back_is_ignored(party, work
     statuses.append((await person.notify("notifications/cancelled")).status)
     statuses.append((await person.notify("$/cancelRequest", requestId=own)).status)
     statuses.append((await other.notify("notifications/cancelled", requestId=own)).status)
-    statuses.append(
-        (await Party(person.client, {}).notify("notifications/cancelled", requestId=own)).status
-    )
+    nobody = SessionClient(person.client)
+    statuses.append((await nobody.notify("notifications/cancelled", requestId=own)).status)
     gate.open()
     await call.end()
 
@@ -190,7 +189,7 @@ async def test_an_async_tool_that_is_taken_back_is_cancelled(party, add_tool, ga
     await asyncio.gather(*async_calls, return_exceptions=True)
     await asyncio.to_thread(int)
 
-    assert call.messages == []
+    assert (call.status, call.body) == (200, b": open\n\n")
     assert ends(gathered) == ["cancelled"]
 
 
@@ -230,7 +229,7 @@ async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(part
     await call.left()
 
     await person.notify("notifications/cancelled", requestId=id_of(call))
-    again = await person.resume(priming.id)
+    again = await person.get(priming.id)
 
     assert [one["method"] for one in await again.rest()] == ["notifications/progress"]
     gate.open()
@@ -356,7 +355,7 @@ async def test_a_statement_of_a_call_that_is_taken_back_is_stopped(party, query,
     await call.end()
     await finished(Lane.WORK)
 
-    assert call.messages == []
+    assert (call.status, call.body) == (200, b": open\n\n")
     assert ends(gathered) == ["cancelled"]
     assert not await asyncio.to_thread(is_asleep)
 

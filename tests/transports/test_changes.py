@@ -14,6 +14,7 @@ from tests.oracle import assert_valid_message
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.event_stream import EventStream
+from tests.transports.session_client import SessionClient
 from tests.transports.wire import Connection, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -53,21 +54,6 @@ def uri_of(order):
     return f"{COLLECTION}/{order.pk}"
 
 
-async def begin(client):
-    """The header of a new session."""
-    params = {
-        "protocolVersion": client.revision.value,
-        "capabilities": {},
-        "clientInfo": {"name": "x", "version": "1"},
-    }
-    call = await Connection.asking(client, "initialize", params).whole()
-    return {"Mcp-Session-Id": call.headers["mcp-session-id"]}
-
-
-async def ask(client, session, method, **params):
-    return (await Connection.asking(client, method, params, **session).whole()).json
-
-
 async def listening(client, *uris):
     """A stream that is told of all lists and of these resources, from now on."""
     await sync_to_async(flush)()
@@ -78,10 +64,10 @@ async def listening(client, *uris):
         await stream.opened()
         await stream.message()
         return stream
-    session = await begin(client)
+    session = await SessionClient.begin(client)
     for uri in uris:
-        assert (await ask(client, session, "resources/subscribe", uri=uri))["result"] == {}
-    stream = await EventStream.get(client, **session).opened()
+        assert (await session.answer_to("resources/subscribe", uri=uri))["result"] == {}
+    stream = await session.get()
     stream.session = session
     await stream.frame()
     return stream
@@ -144,7 +130,7 @@ async def test_who_may_not_see_a_record_hears_nothing_of_it(client, eve, speaks,
     stream = await listening(client, uri)
     theirs = await listening(eve, *([uri] if is_modern else []))
     if not is_modern:
-        refused = await ask(eve, theirs.session, "resources/subscribe", uri=uri)
+        refused = await theirs.session.answer_to("resources/subscribe", uri=uri)
         assert refused["error"]["code"] == -32002
 
     changed(uri)
@@ -202,7 +188,7 @@ async def test_the_number_of_streams_has_an_end(client, configure):
         params = {"notifications": {"toolsListChanged": True}}
         refused = await Connection.asking(client, "subscriptions/listen", params).whole()
     else:
-        refused = await EventStream.get(client, **await begin(client)).whole()
+        refused = await (await SessionClient.begin(client)).get()
 
     assert refused.status == 503
     assert refused.headers["retry-after"]
@@ -234,7 +220,7 @@ async def test_a_resource_that_was_unsubscribed_from_is_told_no_more(client, ord
     stream = await listening(client, mine, other)
 
     for _ in range(2):
-        done = await ask(client, stream.session, "resources/unsubscribe", uri=mine)
+        done = await stream.session.answer_to("resources/unsubscribe", uri=mine)
         assert done["result"] == {}
     changed(mine)
     changed(other)
@@ -248,7 +234,7 @@ async def test_a_resource_that_was_unsubscribed_from_is_told_no_more(client, ord
 async def test_the_stream_of_a_session_carries_no_answers(client):
     stream = await listening(client)
 
-    answer = await ask(client, stream.session, "tools/list")
+    answer = await stream.session.answer_to("tools/list")
     publish({list_changed("tools")})
 
     assert answer["result"]["tools"]

@@ -19,11 +19,11 @@ from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.events import Change
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.transports import client_requests
-from mcp_django.transports.sessions import LONGEST_ANSWER, key_of, session_topic
+from mcp_django.transports.sessions import LONGEST_ANSWER, session_topic
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.legacy import Party, id_of, text_of
+from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import PATIENCE, Connection, Gate, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -85,7 +85,7 @@ def offer(add_tool):
 
 @pytest.fixture
 def party(client):
-    return partial(Party.begin, client)
+    return partial(SessionClient.begin, client)
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ async def test_another_user_answers_nothing(offer, party, eve):
     call = await person.called("create")
     question = await call.message()
 
-    foreign = await Party(speaking(eve, LATEST), person.session).accept(question, number="eve")
+    foreign = await SessionClient(speaking(eve, LATEST), person.id).accept(question, number="eve")
     await person.accept(question, number="A-7")
 
     assert foreign.status == 404
@@ -331,7 +331,7 @@ async def test_a_client_that_comes_back_is_asked_and_answered(offer, party):
     await call.message()
     await call.left()
 
-    again = await person.resume(priming.id)
+    again = await person.get(priming.id)
     question = await again.message()
     await person.accept(question, number="A-7")
 
@@ -347,7 +347,7 @@ async def test_an_answer_may_come_while_nobody_listens(offer, party):
     await call.left()
     await person.accept(asked.message, number="A-7")
 
-    again = await person.resume(asked.id)
+    again = await person.get(asked.id)
 
     assert text_of(await again.message()) == "A-7"
     await again.end()
@@ -386,9 +386,7 @@ async def test_an_answer_that_nobody_told_of_is_found(offer, party, monkeypatch)
     question = await call.message()
     data = b'{"result": {"action": "accept", "content": {"number": "A-7"}}}'
 
-    kept = await sync_to_async(get_store().answer)(
-        key_of(person.session["Mcp-Session-Id"]), question["id"], data
-    )
+    kept = await sync_to_async(get_store().answer)(person.key, question["id"], data)
 
     assert kept
     assert text_of(await call.message()) == "A-7"
@@ -401,7 +399,7 @@ async def test_a_session_that_ends_asks_no_more(offer, party):
     call = await person.called("create")
     await call.message()
 
-    await Connection(person.client, b"", verb="DELETE", headers=person.session).whole()
+    await person.end()
     *_, answer = await call.rest()
 
     assert text_of(answer) == client_requests.ENDED
@@ -479,9 +477,9 @@ async def test_a_call_whose_store_is_gone_fails_for_a_client_that_comes_back_too
     await second.left()
 
     await person.say(question, action="decline")
-    publish({Change(topic=session_topic(key_of(person.session["Mcp-Session-Id"])))})
+    publish({Change(topic=session_topic(person.key))})
     answers = [(await first.rest())[-1]]
-    answers.append((await (await person.resume(priming.id)).rest())[-1])
+    answers.append((await (await person.get(priming.id)).rest())[-1])
 
     for answer in answers:
         assert answer["error"]["code"] == -32603
@@ -518,7 +516,7 @@ async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
 async def test_more_questions_than_a_session_may_have_are_a_tool_error(offer, party):
     offer(create)
     person = await party(LATEST)
-    key = key_of(person.session["Mcp-Session-Id"])
+    key = person.key
 
     def fill():
         for number in range(MOST_QUESTIONS):
@@ -541,7 +539,7 @@ async def test_of_questions_of_which_one_is_too_many_none_is_asked(offer, party)
 
     offer(both)
     person = await party(LATEST)
-    key = key_of(person.session["Mcp-Session-Id"])
+    key = person.key
 
     def fill():
         for number in range(MOST_QUESTIONS - 1):
@@ -656,7 +654,7 @@ async def test_a_request_in_a_batch_cannot_ask(offer, party):
     offer(pick)
     person = await party(Revision.V2025_03_26)
     body = b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pick"}}]'
-    headers = {"MCP-Protocol-Version": "2025-03-26", **person.session}
+    headers = {"MCP-Protocol-Version": "2025-03-26", **person.headers}
 
     call = await Connection(person.client, body, headers=headers).whole()
 

@@ -26,8 +26,8 @@ from tests.clients import CheckedClient, WSGIClient
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
 from tests.spec import requirement
+from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.middlewares import seen
-from tests.transports.session import Session, settled
 from tests.transports.wire import PATIENT, finished
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -52,8 +52,8 @@ def turn_the_wheel():
 
 @requirement("http-sse:event-stream", "http-sse:endpoint-unguessable")
 async def test_the_first_event_names_an_unguessable_address_of_the_same_origin(client):
-    one = await Session(client).open()
-    two = await Session(client).open()
+    one = await HTTPSSEClient(client).open()
+    two = await HTTPSSEClient(client).open()
 
     assert one.stream.status == 200
     assert one.stream.headers["content-type"] == "text/event-stream"
@@ -78,7 +78,7 @@ async def test_the_first_event_names_an_unguessable_address_of_the_same_origin(c
 async def test_the_address_has_the_prefix_that_the_site_is_mounted_at(
     client, root_path, path, base
 ):
-    session = Session(client, application=get_mcp_application(), path=path)
+    session = HTTPSSEClient(client, application=get_mcp_application(), path=path)
 
     await session.open(root_path=root_path)
 
@@ -89,7 +89,7 @@ async def test_the_address_has_the_prefix_that_the_site_is_mounted_at(
 @requirement("http-sse:endpoint-event")
 async def test_a_forced_script_name_is_part_of_the_address(client, settings):
     settings.FORCE_SCRIPT_NAME = "/forced"
-    session = Session(client, application=get_mcp_application(), path="/forced/mcp")
+    session = HTTPSSEClient(client, application=get_mcp_application(), path="/forced/mcp")
 
     await session.open()
 
@@ -98,7 +98,7 @@ async def test_a_forced_script_name_is_part_of_the_address(client, settings):
 
 
 async def test_the_endpoint_may_stand_at_the_root(client):
-    session = await Session(client, application=get_mcp_application(path=""), path="").open()
+    session = await HTTPSSEClient(client, application=get_mcp_application(path=""), path="").open()
 
     assert session.endpoint.startswith("/messages?")
     assert (await session.post(PING)).status == 202
@@ -111,7 +111,7 @@ async def test_the_endpoint_may_stand_at_the_root(client):
 @requirement("http-sse:accepted", "http-sse:message-event")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 async def test_any_revision_with_a_handshake_is_spoken(client, revision):
-    session = await Session(client).begin(revision.value)
+    session = await HTTPSSEClient(client).begin(revision.value)
 
     listed = await session.ask("tools/list")
     text = await session.call("list_models")
@@ -123,14 +123,14 @@ async def test_any_revision_with_a_handshake_is_spoken(client, revision):
 
 
 async def test_a_revision_without_a_handshake_is_answered_with_the_newest_that_has_one(client):
-    session = await Session(client).begin("2026-07-28")
+    session = await HTTPSSEClient(client).begin("2026-07-28")
 
     assert session.hello["protocolVersion"] == LEGACY[-1].value
     await session.leave()
 
 
 async def test_headers_and_meta_of_other_revisions_say_nothing(client):
-    session = await Session(client).begin("2025-06-18")
+    session = await HTTPSSEClient(client).begin("2025-06-18")
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
     number = await session.send(
@@ -142,7 +142,7 @@ async def test_headers_and_meta_of_other_revisions_say_nothing(client):
 
 
 async def test_before_the_handshake_there_are_only_it_and_pings(client):
-    session = await Session(client).open()
+    session = await HTTPSSEClient(client).open()
 
     assert (await session.ask("ping"))["result"] == {}
     assert (await session.ask("tools/list"))["error"]["code"] == -32600
@@ -152,7 +152,7 @@ async def test_before_the_handshake_there_are_only_it_and_pings(client):
 
 
 async def test_there_is_one_handshake(client):
-    session = await Session(client).begin("2024-11-05")
+    session = await HTTPSSEClient(client).begin("2024-11-05")
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -168,7 +168,7 @@ async def test_there_is_one_handshake(client):
 
 
 async def test_a_post_is_answered_before_its_tool_is_done(client, patient, gate):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
@@ -180,7 +180,7 @@ async def test_a_post_is_answered_before_its_tool_is_done(client, patient, gate)
 
 
 async def test_a_client_that_does_not_wait_for_202_has_its_answer_all_the_same(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     post = session.posting({**PING, "id": 99, "method": "tools/list"})
 
     post.hang_up()
@@ -192,7 +192,7 @@ async def test_a_client_that_does_not_wait_for_202_has_its_answer_all_the_same(c
 
 
 async def test_a_post_whose_connection_is_given_up_runs_on(client, patient, gate):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     many = [session.posting({**PING, "id": f"p{n}", "method": "tools/list"}) for n in range(3)]
 
     tasks = [post.start() for post in many]
@@ -215,7 +215,7 @@ async def test_progress_and_the_answer_come_in_order(client, add_tool, gate):
         return "done"
 
     add_tool(work)
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "t"}}
 
     number = await session.send("tools/call", params)
@@ -235,7 +235,7 @@ async def test_an_async_tool_answers_on_the_stream(client, add_tool):
         return "later"
 
     add_tool(later)
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     assert await session.call("later") == "later"
     await session.leave()
@@ -250,7 +250,7 @@ async def test_a_question_is_asked_on_the_stream_and_answered_by_a_post(client, 
         return f"Hello {ctx.ask('who', Name, 'Who are you?')['name']}"
 
     add_tool(greet, asks=True)
-    session = await Session(client).begin("2025-06-18", elicitation={})
+    session = await HTTPSSEClient(client).begin("2025-06-18", elicitation={})
 
     number = await session.send("tools/call", {"name": "greet", "arguments": {}})
     question = await session.message("elicitation/create")
@@ -264,7 +264,7 @@ async def test_a_question_is_asked_on_the_stream_and_answered_by_a_post(client, 
 
 
 async def test_a_call_that_the_client_takes_back_is_not_answered(client, patient, gate):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
 
@@ -280,7 +280,7 @@ async def test_a_call_that_the_client_takes_back_is_not_answered(client, patient
 
 
 async def test_an_id_whose_request_still_runs_is_refused(client, patient, gate):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
 
@@ -298,7 +298,7 @@ async def test_a_bug_of_ours_is_answered_on_the_stream(client, add_tool):
         raise ValueError("secret")
 
     add_tool(broken)
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     answer = await session.ask("tools/call", {"name": "broken", "arguments": {}})
 
@@ -313,7 +313,7 @@ async def test_a_bug_of_ours_is_answered_on_the_stream(client, add_tool):
 async def test_a_subscribed_client_hears_of_a_change_on_the_same_stream(client):
     order = await sync_to_async(Order.objects.create)(number="1")
     uri = f"django://objects/shop.order/{order.pk}"
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     assert (await session.ask("resources/subscribe", {"uri": uri}))["result"] == {}
     await settled()
 
@@ -326,7 +326,7 @@ async def test_a_subscribed_client_hears_of_a_change_on_the_same_stream(client):
 
 
 async def test_changes_of_lists_are_told(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     publish({list_changed(TOOLS)})
 
@@ -335,7 +335,7 @@ async def test_changes_of_lists_are_told(client):
 
 
 async def test_the_level_of_log_messages_is_kept(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     assert (await session.ask("logging/setLevel", {"level": "error"}))["result"] == {}
 
@@ -347,7 +347,7 @@ async def test_the_level_of_log_messages_is_kept(client):
 async def test_an_open_stream_keeps_its_session_alive(client, configure):
     configure(STORE="memory")
     store, now = get_store(), timezone.now()
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     for minutes in (20, 40):
         store.clock = partial(now.__add__, timedelta(minutes=minutes))
@@ -365,7 +365,7 @@ async def test_an_open_stream_keeps_its_session_alive(client, configure):
 
 @requirement("http-sse:close")
 async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(client, patient, gate):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     await session.send("tools/call", PATIENT)
     await gate.until_reached()
     assert len(await sync_to_async(get_store().streams)()) == 1
@@ -382,7 +382,7 @@ async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(client
 
 
 async def test_the_admin_sees_the_stream_and_what_was_agreed(client):
-    session = await Session(client).begin("2025-06-18")
+    session = await HTTPSSEClient(client).begin("2025-06-18")
     await settled()
 
     (shown,) = await sync_to_async(get_store().streams)()
@@ -393,7 +393,7 @@ async def test_the_admin_sees_the_stream_and_what_was_agreed(client):
 
 
 async def test_a_stream_that_is_over_is_not_shown_again(client):
-    session = await Session(client).open()
+    session = await HTTPSSEClient(client).open()
     stream = stream_here(get_hub(), key_of(session.id))
     kept = await sync_to_async(get_store().session)(key_of(session.id))
     await session.leave()
@@ -405,7 +405,7 @@ async def test_a_stream_that_is_over_is_not_shown_again(client):
 
 
 async def test_a_session_that_is_ended_elsewhere_ends_its_stream(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     await sync_to_async(end_session)(key_of(session.id))
 
@@ -415,7 +415,7 @@ async def test_a_session_that_is_ended_elsewhere_ends_its_stream(client):
 
 
 async def test_the_admin_closes_streams_of_a_user(client, staff):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     publish({Change(topic=control_topic(CLOSE, "user", "default", str(staff.pk)))})
 
@@ -425,7 +425,7 @@ async def test_the_admin_closes_streams_of_a_user(client, staff):
 
 
 async def test_the_end_of_the_server_ends_streams_in_good_order(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     get_hub().close()
 
@@ -435,7 +435,7 @@ async def test_the_end_of_the_server_ends_streams_in_good_order(client):
 
 
 async def test_a_credential_that_is_revoked_ends_the_stream(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     await sync_to_async(PersonalToken.objects.all().delete)()
     turn_the_wheel()
@@ -468,7 +468,7 @@ async def test_a_credential_that_is_revoked_ends_the_stream(client):
     ],
 )
 async def test_a_session_id_is_malformed_or_unknown(client, query, status):
-    session = await Session(client).open()
+    session = await HTTPSSEClient(client).open()
 
     posted = await session.post(PING, endpoint=f"/mcp/messages?{query}")
 
@@ -503,7 +503,7 @@ async def test_a_post_that_cannot_be_accepted_is_told_why(
     client, configure, body, options, status, code
 ):
     configure(MAX_BODY=5_000)
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     posted = await session.post(body, **options)
 
@@ -528,7 +528,7 @@ async def test_a_post_that_cannot_be_accepted_is_told_why(
     ],
 )
 async def test_a_stream_that_is_not_opened_leaves_no_session(client, verb, headers, status):
-    session = Session(client)
+    session = HTTPSSEClient(client)
 
     refused = await session.post(b"", verb=verb, endpoint="/mcp/sse", **headers)
 
@@ -539,7 +539,7 @@ async def test_a_stream_that_is_not_opened_leaves_no_session(client, verb, heade
 
 @requirement("http-sse:origin")
 async def test_an_origin_of_ours_opens_a_stream(client):
-    session = await Session(client).open(Origin="http://testserver")
+    session = await HTTPSSEClient(client).open(Origin="http://testserver")
 
     assert session.stream.status == 200
     assert (await session.post(PING, Origin="http://testserver")).status == 202
@@ -548,7 +548,7 @@ async def test_an_origin_of_ours_opens_a_stream(client):
 
 @requirement("http-sse:foreign")
 async def test_a_session_of_somebody_else_does_not_exist(client, other):
-    own, foreign = await Session(client).begin(), await Session(other).begin()
+    own, foreign = await HTTPSSEClient(client).begin(), await HTTPSSEClient(other).begin()
     stranger = {"Authorization": f"Bearer {other.token}"}
 
     at_foreign = await own.post(PING, endpoint=own.endpoint, **stranger)
@@ -562,7 +562,7 @@ async def test_a_session_of_somebody_else_does_not_exist(client, other):
 
 
 async def test_sessions_of_the_two_http_transports_do_not_mix(client):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     headers = {"Mcp-Session-Id": session.id, "MCP-Protocol-Version": "2025-11-25"}
 
     reply = await sync_to_async(client.post)(PING, headers=headers)
@@ -575,7 +575,7 @@ async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
     client, configure, monkeypatch, caplog
 ):
     configure(STORE="memory")
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
 
     def fail(key):
         raise OSError("gone")
@@ -592,11 +592,11 @@ async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
 
 @pytest.mark.parametrize(("name", "status"), [("Page", 503), ("Forbidding", 403), ("Login", 403)])
 async def test_middleware_may_refuse_both(client, settings, name, status):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.{name}"]
 
     posted = await session.post(PING)
-    opened = await Session(client).open()
+    opened = await HTTPSSEClient(client).open()
 
     assert posted.status == opened.stream.status
     assert 400 <= posted.status < 600
@@ -606,10 +606,10 @@ async def test_middleware_may_refuse_both(client, settings, name, status):
 async def test_middleware_runs_round_both_and_its_late_failure_is_told_on_the_stream(
     client, settings, caplog
 ):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.function"]
     seen.clear()
-    other = await Session(client).begin()
+    other = await HTTPSSEClient(client).begin()
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.RaisingAfterwards"]
 
     answer = await session.ask("ping")
@@ -629,9 +629,9 @@ async def test_a_wsgi_site_does_not_serve_it(client, verb, path):
 
 async def test_a_principal_has_only_so_many_streams(client, configure):
     configure(MAX_STREAMS_PER_PRINCIPAL=1)
-    one = await Session(client).open()
+    one = await HTTPSSEClient(client).open()
 
-    two = await Session(client).open()
+    two = await HTTPSSEClient(client).open()
 
     assert (two.stream.status, two.stream.headers["retry-after"]) == (503, "1")
     await two.stream.end()
@@ -644,7 +644,7 @@ async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
     client, patient, gate, monkeypatch
 ):
     monkeypatch.setattr(posted_calls, "MOST_CALLS", 2)
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     numbers = [await session.send("tools/call", PATIENT) for _ in range(2)]
 
     refused = await session.post({**PING, "id": "more"})
@@ -657,7 +657,7 @@ async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
 
 
 async def test_too_many_calls_are_refused_by_the_post(client, configure):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     configure(CALLS_PER_MINUTE=1)
 
     statuses = [(await session.post({**PING, "id": f"x{n}"})).status for n in range(3)]
@@ -667,12 +667,12 @@ async def test_too_many_calls_are_refused_by_the_post(client, configure):
 
 
 async def test_a_server_without_a_free_thread_refuses_either(client, configure, fresh_lanes):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     configure(MAX_WAITING=0)
     await asyncio.to_thread(fresh_lanes.close)
 
     posted = await session.post(PING)
-    opened = await Session(client).open()
+    opened = await HTTPSSEClient(client).open()
 
     assert (posted.status, opened.stream.status) == (503, 503)
     configure(MAX_WAITING=200)

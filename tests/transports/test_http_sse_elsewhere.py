@@ -26,7 +26,7 @@ from mcp_django.transports.sessions import key_of
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.elsewhere import Elsewhere
-from tests.transports.session import Session, settled
+from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.wire import PATIENT
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -82,7 +82,7 @@ def divided(client, elsewhere):
     """A session whose messages are all posted elsewhere."""
 
     async def begin(**capabilities):
-        session = Session(client)
+        session = HTTPSSEClient(client)
         session.posts = elsewhere
         return await session.begin(**capabilities)
 
@@ -208,7 +208,7 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
 async def test_a_session_whose_process_was_killed_is_not_found(
     in_memory, client, elsewhere, monkeypatch
 ):
-    session = await Session(client).begin()
+    session = await HTTPSSEClient(client).begin()
     monkeypatch.setattr(in_memory, "renew", bool)
     in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
     session.posts = elsewhere

@@ -21,10 +21,10 @@ from mcp_django.subscriptions.outbox import publish
 from mcp_django.transports import hub as hubs
 from mcp_django.transports import resumed_streams
 from mcp_django.transports.hub import get_hub
-from mcp_django.transports.sessions import key_of, session_topic
+from mcp_django.transports.sessions import session_topic
 from tests.clients import CheckedClient
 from tests.shop.models import Order
-from tests.transports.session_client import SessionClient
+from tests.transports.session_client import SessionClient, text_of
 from tests.transports.wire import PATIENCE, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -67,15 +67,11 @@ def work(add_tool, gate):
 
 async def begun(session, **arguments):
     """A call that has said something, with the event that said it."""
-    call = await session.calling("work", **arguments).opened()
+    call = await session.called("work", token="t", **arguments)
     event = await call.event()
     while not event.data:
         event = await call.event()
     return call, event
-
-
-def text_of(message):
-    return message["result"]["content"][0]["text"]
 
 
 async def test_a_lost_stream_goes_on_where_it_was_lost(each, work):
@@ -119,7 +115,7 @@ async def test_what_arrived_already_is_not_sent_again_and_numbers_only_rise(newe
 
 async def test_only_the_newest_handshake_primes_a_stream(each, work):
     session = await SessionClient.begin(each)
-    call = await session.calling("work").opened()
+    call = await session.called("work", token="t")
 
     first = await call.event()
 
@@ -145,7 +141,7 @@ async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_b
 
     add_tool(slow)
     session = await SessionClient.begin(newest)
-    call = await session.calling("slow").opened()
+    call = await session.called("slow", token="t")
     primed, asked = await call.event(), await call.event()
     await call.end()
     gate.open()
@@ -166,7 +162,7 @@ async def test_a_stream_is_not_closed_where_the_client_could_not_come_back(clien
     add_tool(hasty)
     session = await SessionClient.begin(speaking(client, Revision.V2025_06_18))
 
-    answer = await session.request("tools/call", {"name": "hasty", "arguments": {}})
+    answer = await session.call("hasty").whole()
 
     assert text_of(answer.json) == "done"
 
@@ -179,7 +175,7 @@ async def test_an_answer_that_needs_no_stream_has_no_event_ids(newest, add_tool)
     add_tool(quick)
     session = await SessionClient.begin(newest)
 
-    answer = await session.request("tools/call", {"name": "quick", "arguments": {}})
+    answer = await session.call("quick").whole()
 
     assert answer.headers["content-type"] == "application/json"
 
@@ -217,7 +213,7 @@ async def test_a_session_of_another_user_is_not_there(newest, work, make_user):
     session = await SessionClient.begin(newest)
     call, last = await begun(session)
     eve = await sync_to_async(lambda: CheckedClient(user=make_user("eve", is_staff=True)))()
-    thief = SessionClient(speaking(eve, NEWEST), session.headers["Mcp-Session-Id"])
+    thief = SessionClient(speaking(eve, NEWEST), session.id)
 
     stolen, unknown = await thief.get(last.id), await thief.get()
 
@@ -324,7 +320,7 @@ async def test_a_standalone_stream_that_was_lost_tells_of_everything_once(each):
     order = await sync_to_async(Order.objects.create)(number="1")
     uri = f"django://objects/shop.order/{order.pk}"
     session = await SessionClient.begin(each)
-    await session.request("resources/subscribe", {"uri": uri})
+    await session.answer_to("resources/subscribe", uri=uri)
     stream = await session.get()
     publish({Change(topic=uri)})
     last = await stream.event()
@@ -363,12 +359,12 @@ async def test_a_standalone_stream_follows_what_the_session_subscribes_to(each):
     session = await SessionClient.begin(each)
     stream = await session.get()
     async with heeded(session):
-        await session.request("resources/subscribe", {"uri": uri})
+        await session.answer_to("resources/subscribe", uri=uri)
     publish({Change(topic=uri)})
     heard = await stream.message()
 
     async with heeded(session):
-        await session.request("resources/unsubscribe", {"uri": uri})
+        await session.answer_to("resources/unsubscribe", uri=uri)
 
     assert heard["params"]["uri"] == uri
     assert get_hub().streams[0].uris == ()
@@ -379,7 +375,7 @@ async def test_a_standalone_stream_follows_what_the_session_subscribes_to(each):
 async def heeded(session):
     """Until the streams of this process know that the session has changed."""
     hub, told = get_hub(), asyncio.Event()
-    topic = session_topic(key_of(session.headers["Mcp-Session-Id"]))
+    topic = session_topic(session.key)
     hub.when(topic, told.set)
     yield
     async with asyncio.timeout(PATIENCE):
@@ -399,7 +395,7 @@ def turn_the_wheel():
 async def test_a_session_lives_for_as_long_as_its_stream(newest, store):
     session = await SessionClient.begin(newest)
     stream = await session.get()
-    key = key_of(session.headers["Mcp-Session-Id"])
+    key = session.key
     begun = store.session(key).seen
     await stream.frame()
     store.now += timedelta(minutes=20)
@@ -416,7 +412,7 @@ async def test_a_session_lives_for_as_long_as_its_stream(newest, store):
 async def test_a_session_that_ended_without_a_word_ends_its_stream(newest, store):
     session = await SessionClient.begin(newest)
     stream = await session.get()
-    store.end_session(key_of(session.headers["Mcp-Session-Id"]))
+    store.end_session(session.key)
 
     turn_the_wheel()
 

@@ -18,8 +18,8 @@ from mcp_django.transports.stdio_callers import Caller
 from tests.admin.looking import browser_of, url
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.event_stream import EventStream
+from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
-from tests.transports.session import Session, settled
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Connection, speaking
 
@@ -131,14 +131,14 @@ async def test_a_closed_server_opens_no_stream(client, legacy):
     assert_closed(await asking(client, "subscriptions/listen", WISHES).whole())
     assert_closed(await EventStream.get(legacy, **session.headers).whole())
     assert_closed(await asking(legacy, "initialize", HELLO).whole())
-    assert_closed((await Session(client).open()).stream)
+    assert_closed((await HTTPSSEClient(client).open()).stream)
     assert not get_hub().streams
     assert not await sync_to_async(get_store().sessions)()
 
 
 async def test_sessions_of_a_closed_server_are_over_for_good(client, legacy):
     session = await SessionClient.begin(legacy)
-    old = await Session(client).begin()
+    old = await HTTPSSEClient(client).begin()
 
     await set_closed(True)
     await old.stream.rest()
@@ -260,7 +260,7 @@ async def test_a_blocked_user_is_refused_as_with_a_credential_that_is_not_good(
     for _ in range(2):
         assert_blocked(await asking(client, method).whole())
     assert_blocked(await asking(client, "subscriptions/listen", WISHES).whole())
-    assert_blocked((await Session(client).open()).stream)
+    assert_blocked((await HTTPSSEClient(client).open()).stream)
     assert (await asking(their_client, method).whole()).status == 200
 
     await set_blocked(staff, False)
@@ -375,7 +375,7 @@ async def test_a_stream_that_is_ended_on_the_page_of_the_admin_is_over(
         session = await SessionClient.begin(legacy)
         stream = await session.get()
     else:
-        stream = (await Session(client).begin()).stream
+        stream = (await HTTPSSEClient(client).begin()).stream
     [shown] = await sync_to_async(get_store().streams)()
     assert shown.kind == what
 
@@ -398,7 +398,7 @@ async def test_a_session_that_is_ended_on_the_page_of_the_admin_ends_its_stream(
     if kind == "streamable_http":
         stream = await (await SessionClient.begin(legacy)).get()
     else:
-        stream = (await Session(client).begin()).stream
+        stream = (await HTTPSSEClient(client).begin()).stream
     [one] = await sync_to_async(get_store().sessions)()
 
     await sync_to_async(browser.post)(url("live"), {"sessions": one.key})

@@ -19,7 +19,7 @@ from tests.transports.wire import PATIENCE, Connection
 NEWEST = "2025-11-25"
 
 
-class Session:
+class HTTPSSEClient:
     """Messages that came and were not asked for are in `told`, in order."""
 
     def __init__(self, client: Client, *, application: Any = None, path: str = "/mcp") -> None:
@@ -33,7 +33,7 @@ class Session:
         self.told: list[Any] = []
         self._ids = count(1)
 
-    async def open(self, root_path: str = "", **headers: str) -> Session:
+    async def open(self, root_path: str = "", **headers: str) -> HTTPSSEClient:
         self.stream = EventStream.get(self.client, **headers)
         self.stream.scope["root_path"] = root_path
         await self.stream.opened()
@@ -43,7 +43,7 @@ class Session:
             self.endpoint = first.data
         return self
 
-    async def begin(self, revision: str = NEWEST, **capabilities: Any) -> Session:
+    async def begin(self, revision: str = NEWEST, **capabilities: Any) -> HTTPSSEClient:
         """With a handshake."""
         await self.open()
         hello = {"name": "old", "version": "1"}
