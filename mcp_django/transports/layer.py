@@ -12,18 +12,19 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
+import msgspec
 from channels import DEFAULT_CHANNEL_LAYER
 from channels.layers import channel_layers
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from mcp_django.exposure.generation import generations
 from mcp_django.subscriptions.events import CLOSE, EVERYTHING, LISTS, Change
 
 logger = logging.getLogger("mcp_django.streams")
 
-GROUP = "mcp_django"
 #: Of the messages, for Channels' consumers that listen to the group by mistake.
 TYPE = "mcp.changes"
 #: Changes in one message: some layers take no more than 8 kB.
@@ -57,6 +58,11 @@ def links_processes() -> bool:
     configured = getattr(settings, "CHANNEL_LAYERS", {}).get(DEFAULT_CHANNEL_LAYER, {})
     backend = configured.get("BACKEND", "")
     return bool(backend) and not backend.endswith(".InMemoryChannelLayer")
+
+
+def group() -> str:
+    """The group of the site. Another site, or another app, on the same layer does not know it."""
+    return f"mcp_django.{salted_hmac(TYPE, 'group', algorithm='sha256').hexdigest()[:32]}"
 
 
 def get_layer() -> Any:
@@ -103,7 +109,7 @@ class Publisher:
         async with asyncio.timeout(PATIENCE):
             waiting = list(changes)
             for start in range(0, len(waiting), MOST):
-                await layer.group_send(GROUP, encode(waiting[start : start + MOST]))
+                await layer.group_send(group(), encode(waiting[start : start + MOST]))
 
 
 def make_publisher() -> Publisher | None:
@@ -128,10 +134,21 @@ def encode(changes: Iterable[Change]) -> dict[str, Any]:
     }
 
 
+#: A change, as `encode` writes it.
+Wire: TypeAlias = tuple[str, str | None, list[str] | None, bool, bool, str]
+
+
 def decode(message: Any) -> frozenset[Change]:
-    """The changes of a message, none where it is ours or no message of this kind."""
+    """The changes of a message, none where it is ours or no message of this kind.
+
+    One that another release wrote in its own way says that something changed.
+    """
     if message.get("type") != TYPE or message.get("from") == process.name:
         return frozenset()
+    try:
+        found = msgspec.convert(message.get("changes"), list[Wire])
+    except msgspec.ValidationError:
+        return frozenset({EVERYTHING})
     return frozenset(
         Change(
             topic=topic,
@@ -141,7 +158,7 @@ def decode(message: Any) -> frozenset[Change]:
             is_whole=is_whole,
             model=model,
         )
-        for topic, server, users, is_hidden, is_whole, model in message["changes"]
+        for topic, server, users, is_hidden, is_whole, model in found
     )
 
 
@@ -184,7 +201,7 @@ class Link:
     async def _hear(self) -> None:
         layer = get_layer()
         channel = await layer.new_channel()
-        await layer.group_add(GROUP, channel)
+        await layer.group_add(group(), channel)
         if self._has_lost:
             logger.info("Changes of other processes are heard again.")
             self._has_lost = False
@@ -198,7 +215,7 @@ class Link:
         finally:
             self._is_up.clear()
             with suppress(Exception):
-                await layer.group_discard(GROUP, channel)
+                await layer.group_discard(group(), channel)
 
     async def _receive(self, layer: Any, channel: str) -> None:
         while True:
@@ -212,4 +229,4 @@ class Link:
         while True:
             await asyncio.sleep(HEARTBEAT)
             async with asyncio.timeout(PATIENCE):
-                await layer.group_add(GROUP, channel)
+                await layer.group_add(group(), channel)

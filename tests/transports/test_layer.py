@@ -106,6 +106,26 @@ def test_messages_of_others_in_the_group_are_not_ours():
     assert decode({"type": "chat.message", "from": "x", "text": "hello"}) == frozenset()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [None, "x", [1], [["a"]], [["a", None, None, False, False, "", "new"]], [[1, 2, 3, 4, 5, 6]]],
+    ids=repr,
+)
+def test_changes_that_another_release_wrote_are_any_change(changes):
+    message = {"type": layer.TYPE, "from": "another", "changes": changes}
+
+    assert decode(message) == {EVERYTHING}
+
+
+def test_another_site_on_the_same_layer_has_a_group_of_its_own(settings):
+    ours = layer.group()
+    settings.SECRET_KEY = "that of another site"
+
+    assert layer.group() != ours
+    assert len(ours) < 100
+    assert ours == ours.encode("ascii", "ignore").decode()
+
+
 def test_a_message_stays_small_however_many_changes_there_are(fake, publisher):
     many = frozenset(Change(topic=f"django://objects/shop.order/{n}") for n in range(120))
 
