@@ -24,6 +24,11 @@ MOST_BYTES = 1024 * 1024
 #: A client that lost its stream comes back within this time of the stream's end.
 KEPT = timedelta(seconds=300)
 
+#: Sessions of one principal. With one more, that which was not heard of for longest ends.
+MOST_SESSIONS = 256
+#: All anonymous callers are one principal.
+MOST_ANONYMOUS = 4096
+
 #: Logs of one session. As many as a principal may have streams.
 MOST_LOGS = 64
 #: Questions that one session may have open.
@@ -37,6 +42,10 @@ PRUNE_SHARE = 0.01
 
 def idle_limit() -> timedelta:
     return timedelta(seconds=get_config().session_idle)
+
+
+def most_sessions(user: str) -> int:
+    return MOST_SESSIONS if user else MOST_ANONYMOUS
 
 
 def digest_of(text: str) -> str:

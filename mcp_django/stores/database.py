@@ -22,6 +22,7 @@ from mcp_django.stores.bounds import (
     Dice,
     digest_of,
     idle_limit,
+    most_sessions,
 )
 from mcp_django.stores.database_logs import holds, live_sessions, lock_session
 from mcp_django.stores.database_upkeep import prune_all
@@ -57,6 +58,10 @@ class DatabaseStore:
 
     @written
     def _insert(self, session: Session) -> None:
+        theirs = live_sessions(self.clock()).filter(principal=session.principal)
+        newest = theirs.order_by("-seen", "key").values_list("key", flat=True)
+        if surplus := list(newest[most_sessions(session.user) - 1 :]):
+            logs.drop_sessions(surplus)
         rows(SessionRow).bulk_create([SessionRow(**columns(session, SESSION_FIELDS))])
 
     @looked_up

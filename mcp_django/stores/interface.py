@@ -120,7 +120,9 @@ class Store(Protocol):
 
     # Sessions
 
-    def add_session(self, session: Session) -> None: ...
+    def add_session(self, session: Session) -> None:
+        """Keep it. Of a principal with too many the one goes that was not heard of for longest."""
+        ...
 
     def session(self, key: str) -> Session | None:
         """None for one that never was, was ended, or has been idle for too long: all alike."""

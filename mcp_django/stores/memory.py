@@ -22,6 +22,7 @@ from mcp_django.stores.bounds import (
     Clock,
     Dice,
     idle_limit,
+    most_sessions,
 )
 from mcp_django.stores.interface import (
     Log,
@@ -54,7 +55,19 @@ class MemoryStore:
         if self.dice() < PRUNE_SHARE:
             self.prune()
         with self._lock:
+            self._make_room(session)
             self._sessions[session.key] = KeptSession(session)
+
+    def _make_room(self, session: Session) -> None:
+        seen = {
+            key: kept.session.seen
+            for key, kept in self._sessions.items()
+            if kept.session.principal == session.principal
+        }
+        while len(seen) >= most_sessions(session.user):
+            oldest = min(seen, key=seen.__getitem__)
+            del seen[oldest]
+            self._forget_session(oldest)
 
     def session(self, key: str) -> Session | None:
         with self._lock:

@@ -22,7 +22,15 @@ from redis.retry import Retry
 
 from mcp_django.conf import get_config
 from mcp_django.stores import redis_scripts as scripts
-from mcp_django.stores.bounds import PRUNE_SHARE, SEEN_EVERY, Clock, Dice, digest_of, idle_limit
+from mcp_django.stores.bounds import (
+    PRUNE_SHARE,
+    SEEN_EVERY,
+    Clock,
+    Dice,
+    digest_of,
+    idle_limit,
+    most_sessions,
+)
 from mcp_django.stores.interface import (
     Event,
     Log,
@@ -101,7 +109,8 @@ class RedisStore:
         created, seen = encoded_time(said.pop("created")), encoded_time(said.pop("seen"))
         fields = {"said": json.dumps(said), "created": created, "seen": seen}
         flat = [part for field in fields.items() for part in field]
-        self._run(scripts.ADD_SESSION, session.key, created, *flat)
+        principal, most = digest_of(session.principal), most_sessions(session.user)
+        self._run(scripts.ADD_SESSION, session.key, created, principal, most, *flat)
         self._last_seen.note(session.key, session.seen)
 
     def session(self, key: str) -> Session | None:

@@ -3,7 +3,8 @@
 Keys, each behind the prefix:
 
     session:KEY        a hash: said and agreed (JSON), created, seen, is_initialized, log_level,
-                       standalone
+                       standalone, theirs
+    principal:DIGEST   a set: the keys of its sessions
     sessions           a sorted set: the keys of sessions by the time when they were made
     subscriptions:KEY  a set of URIs, of one session
     logs:KEY           a list of the keys of its logs, oldest first
@@ -101,6 +102,8 @@ end
 
 local function drop_session(session)
   local gone = 0
+  local theirs = call('HGET', P .. 'session:' .. session, 'theirs')
+  if theirs then call('SREM', P .. theirs, session) end
   for _, key in ipairs(call('LRANGE', P .. 'logs:' .. session, 0, -1)) do
     gone = gone + drop_log(session, key)
   end
@@ -115,8 +118,19 @@ end
 )
 
 ADD_SESSION = """
-local session, created = ARGV[3], ARGV[4]
-call('HSET', P .. 'session:' .. session, unpack(ARGV, 5))
+local session, created, theirs, most = ARGV[3], ARGV[4], 'principal:' .. ARGV[5], tonumber(ARGV[6])
+while call('SCARD', P .. theirs) >= most do
+  local oldest, least = nil, nil
+  for _, other in ipairs(call('SMEMBERS', P .. theirs)) do
+    local seen = live(other) and tonumber(call('HGET', P .. 'session:' .. other, 'seen')) or 0
+    if not least or seen < least then oldest, least = other, seen end
+  end
+  drop_session(oldest)
+  call('SREM', P .. theirs, oldest)
+end
+call('SADD', P .. theirs, session)
+expire(theirs, idle)
+call('HSET', P .. 'session:' .. session, 'theirs', theirs, unpack(ARGV, 7))
 call('ZADD', P .. 'sessions', created, session)
 expire('session:' .. session, idle)
 """
@@ -130,6 +144,7 @@ call('HSET', P .. 'session:' .. session, 'seen', now)
 for _, kind in ipairs({'session:', 'subscriptions:', 'logs:', 'questions:'}) do
   expire(kind .. session, idle)
 end
+expire(call('HGET', P .. 'session:' .. session, 'theirs'), idle)
 for _, key in ipairs(call('LRANGE', P .. 'logs:' .. session, 0, -1)) do
   if not call('HGET', P .. 'log:' .. key, 'final') then
     expire('log:' .. key, idle)

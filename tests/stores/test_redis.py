@@ -12,6 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
+from mcp_django.stores.bounds import digest_of
 from mcp_django.stores.interface import Question
 
 pytestmark = pytest.mark.needs("redis", "channels_redis")
@@ -41,6 +42,10 @@ def seconds_left(store):
     return {key.removeprefix(store.prefix): store.client.ttl(key) for key in keys}
 
 
+#: Sessions of the principal whose they all are.
+THEIRS = f"principal:{digest_of('default/user:1/')}"
+
+
 def fill(store, add_session, open_log):
     add_session()
     open_log("l1")
@@ -63,7 +68,8 @@ def test_all_that_is_kept_for_a_session_expires_with_it(store, add_session, open
         "log:l2",
         "events:l2",
     }
-    assert len(left) == 9
+    assert THEIRS in left
+    assert len(left) == 10
     assert all(0 < seconds <= 3601 for seconds in left.values())
 
 
@@ -84,6 +90,7 @@ def test_use_puts_the_end_off_but_for_streams_that_ended(store, clock, add_sessi
         "questions:s1",
         "log:l1",
         "events:l1",
+        THEIRS,
     }
 
 
@@ -110,7 +117,8 @@ def test_pruning_clears_up_after_what_has_expired(store, add_session, open_log):
 
     store.prune()
 
-    assert seconds_left(store).keys() == {"lease:hub"}
+    # Both go by themselves.
+    assert seconds_left(store).keys() == {"lease:hub", THEIRS}
 
 
 def test_a_site_without_time_zones_gets_times_without(store, clock, add_session, settings):

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from mcp_django.stores import bounds
+
 HOSTILE = {
     "name": "\x00' OR 1=1 \ud800 \U0001f600",
     "version": "x" * 5000,
@@ -233,3 +235,46 @@ def test_a_process_that_renews_its_lease_keeps_the_stream(store, clock, add_sess
 def test_there_is_no_stream_without_a_session(store):
     assert not store.hold_standalone("s1", owner="a")
     store.free_standalone("s1", owner="a")
+
+
+# Too many of one principal
+
+
+def keys(store):
+    return {session.key for session in store.sessions()}
+
+
+@pytest.mark.parametrize(
+    ("user", "most"), [("1", "MOST_SESSIONS"), ("", "MOST_ANONYMOUS")], ids=["user", "anonymous"]
+)
+def test_with_one_session_too_many_the_one_goes_that_was_not_heard_of_for_longest(
+    store, clock, add_session, monkeypatch, user, most
+):
+    monkeypatch.setattr(bounds, most, 3)
+    for key in ("a", "b", "c"):
+        add_session(key, user=user)
+        clock.pass_by(minutes=2)
+    store.see("a")
+    store.subscribe("b", "test://b", most=9)
+
+    add_session("d", user=user)
+
+    assert keys(store) == {"a", "c", "d"}
+    assert store.session("b") is None
+    assert store.subscriptions("b") == frozenset()
+
+
+def test_sessions_of_others_and_those_that_are_over_do_not_count(
+    store, clock, add_session, monkeypatch
+):
+    monkeypatch.setattr(bounds, "MOST_SESSIONS", 3)
+    add_session("old", user="1")
+    clock.pass_by(minutes=31)
+    add_session("other", user="2", principal="default/user:2/")
+    add_session("ended", user="1")
+    store.end_session("ended")
+
+    for key in ("a", "b", "c"):
+        add_session(key, user="1")
+
+    assert keys(store) == {"other", "a", "b", "c"}
