@@ -12,7 +12,7 @@ import pytest
 
 from tests.demo.conftest import ROOT
 from tests.services import path_of
-from tests.transports.test_servers import free_port
+from tests.transports.live_servers import free_port
 
 PATIENCE = 30
 

@@ -4,10 +4,8 @@ import asyncio
 import os
 import secrets
 import signal
-import subprocess
-import sys
+from contextlib import ExitStack
 from http.client import HTTPConnection
-from tempfile import TemporaryFile
 
 import msgspec
 import pytest
@@ -22,7 +20,7 @@ from mcp_django.transports import layer
 from mcp_django.transports.layer import Link, Publisher, decode, encode, links_processes
 from tests.spec import requirement
 from tests.transports.event_stream import Event
-from tests.transports.test_servers import free_port
+from tests.transports.live_servers import live_server
 
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
@@ -325,25 +323,6 @@ class Reader:
                 return event.message
 
 
-def serve(server, **environ):
-    port = free_port()
-    with TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.transports.live", server, str(port)],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env={**os.environ, **environ},
-        )
-        try:
-            assert process.stdout.readline() == "ready\n"
-            yield process, port
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
-
-
 @pytest.fixture
 def listen():
     readers = []
@@ -360,15 +339,8 @@ def listen():
 
 @pytest.fixture
 def start():
-    running = []
-
-    def start(server, **environ):
-        running.append(serve(server, **environ))
-        return next(running[-1])
-
-    yield start
-    for one in running:
-        one.close()
+    with ExitStack() as running:
+        yield lambda server, **environ: running.enter_context(live_server(server, **environ))
 
 
 @pytest.mark.needs("daphne")

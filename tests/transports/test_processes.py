@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from tempfile import TemporaryFile
 
@@ -20,7 +20,7 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from tests.services import path_of
 from tests.transports.event_stream import Event
-from tests.transports.test_servers import free_port
+from tests.transports.live_servers import free_port, live_server
 
 pytestmark = pytest.mark.needs("redis", "channels_redis")
 REVISION = Revision.V2025_11_25
@@ -84,10 +84,11 @@ class Site:
         }
         self.client = Client(revision=REVISION)
         self.answers = []
+        self.running = ExitStack()
         self.processes = []
         self.ports = []
 
-    def start(self, log):
+    def start(self):
         django = [
             sys.executable,
             "-m",
@@ -100,23 +101,14 @@ class Site:
         settings = {"DJANGO_SETTINGS_MODULE": "tests.transports.live_settings"}
         subprocess.run(django, env={**self.environ, **settings}, check=True)
         for server in ("uvicorn", "daphne"):
-            self.ports.append(free_port())
-            command = [sys.executable, "-m", "tests.transports.live", server, str(self.ports[-1])]
-            self.processes.append(
-                subprocess.Popen(
-                    command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environ
-                )
-            )
-        for process in self.processes:
-            assert process.stdout.readline() == "ready\n"
+            process, port = self.running.enter_context(live_server(server, **self.environ))
+            self.processes.append(process)
+            self.ports.append(port)
 
     def stop(self):
         for answer in self.answers:
             answer.close()
-        for process in self.processes:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+        self.running.close()
 
     def send(self, index, verb, message=None, **headers):
         self.answers.append(Answer(self.ports[index], verb, message, **headers))
@@ -157,12 +149,11 @@ def site(request, tmp_path_factory):
 @contextmanager
 def started(folder, backend):
     site = Site(folder, backend)
-    with TemporaryFile("w+") as log:
-        try:
-            site.start(log)
-            yield site
-        finally:
-            site.stop()
+    try:
+        site.start()
+        yield site
+    finally:
+        site.stop()
 
 
 def test_a_session_that_began_in_one_process_goes_on_in_the_other(site):

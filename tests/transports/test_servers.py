@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
-from tempfile import TemporaryFile
 
 import msgspec
 import pytest
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client, HTTPAnswer
+from tests.transports.live_servers import live_server
 
 PATIENCE = 10
 
@@ -67,30 +65,9 @@ def calling(tool: str, revision: Revision = Revision.V2026_07_28, **arguments: o
     return raw(msgspec.json.encode(message), **client.routing_headers(message))
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 def serve(server: str):
-    port = free_port()
-    # A pipe that nobody reads would stop the server when its log has filled it.
-    with TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.transports.live", server, str(port)],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        try:
-            if process.stdout.readline() != "ready\n":
-                log.seek(0)
-                pytest.fail(log.read())
-            yield Live(port)
-        finally:
-            process.terminate()
-            process.communicate(timeout=PATIENCE)
+    with live_server(server) as (_, port):
+        yield Live(port)
 
 
 @pytest.fixture(scope="module")
