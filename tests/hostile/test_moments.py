@@ -17,7 +17,6 @@ from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.transports import deliveries
 from mcp_django.transports.executor import lanes
 from mcp_django.transports.hub import get_hub
-from mcp_django.transports.sessions import key_of
 from tests.clients import CheckedClient
 from tests.shop.admin import OrderAdmin
 from tests.shop.models import Order
@@ -74,8 +73,8 @@ def uri():
 
 
 async def subscribe(session, uri):
-    answer = await session.request("resources/subscribe", {"uri": uri})
-    assert answer.json["result"] == {}
+    answer = await session.answer_to("resources/subscribe", uri=uri)
+    assert answer["result"] == {}
 
 
 async def test_a_subscription_made_while_the_stream_opens_is_heard(client, store, uri):
@@ -97,7 +96,7 @@ async def test_a_subscription_made_while_the_stream_opens_is_heard(client, store
 
 
 def subscribe_in(store, session, uri):
-    store.subscribe(key_of(session.headers["Mcp-Session-Id"]), uri, most=9)
+    store.subscribe(session.key, uri, most=9)
 
 
 async def test_what_changes_before_the_stream_knows_of_a_subscription_is_told(client, store, uri):

@@ -48,7 +48,7 @@ def client(client):
 async def lost(client):
     """A session, and the id of the last event of a call whose stream was lost."""
     session = await SessionClient.begin(client)
-    call = await session.calling("work").opened()
+    call = await session.called("work", token="t")
     event = await call.event()
     while not event.data:
         event = await call.event()
@@ -177,7 +177,7 @@ async def test_another_token_of_the_same_name_may_not_read_what_a_stronger_one_w
         user=staff, name=name, models=["shop.memo"]
     )
     weak = CheckedClient(token=token)
-    thief = SessionClient(speaking(weak, LATEST_LEGACY), session.headers["Mcp-Session-Id"])
+    thief = SessionClient(speaking(weak, LATEST_LEGACY), session.id)
 
     assert (await thief.get(last)).status == 404
     assert (await session.get(last)).status == 200
@@ -213,7 +213,7 @@ async def test_rights_have_one_spelling_however_their_sets_are_ordered(staff):
 
 async def test_what_is_said_after_the_end_of_a_session_has_no_ids(client, gate):
     session = await SessionClient.begin(client)
-    call = await session.calling("work").opened()
+    call = await session.called("work", token="t")
     event = await call.event()
     while not event.data:
         event = await call.event()
