@@ -226,3 +226,13 @@ async def test_what_is_said_after_the_end_of_a_session_has_no_ids(client, gate):
     assert answer.message["result"]["content"]
     assert answer.id is None
     await call.end()
+
+
+async def test_the_end_of_a_process_ends_resumed_streams_in_good_order(client):
+    session, last = await lost(client)
+    stream = await session.get(last)
+
+    get_hub().close()
+
+    assert await stream.rest() == []
+    assert not get_hub().streams
