@@ -17,8 +17,9 @@ from mcp_django.protocol.jsonrpc import encoder
 from mcp_django.protocol.notifications import list_changed, resource_updated, with_subscription
 from mcp_django.protocol.render import notification
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import OpenStream, Session
+from mcp_django.stores.interface import OpenStream, Session, Store
 from mcp_django.subscriptions.events import LISTS, SESSION, Topic, control_topic
+from mcp_django.subscriptions.topics import Uris
 from mcp_django.transports import farewell
 from mcp_django.transports.exchanges import Opening
 from mcp_django.transports.hub import Hub, get_hub
@@ -253,15 +254,20 @@ class EventStream:
         """The session is over, or subscribes to something else since some time of the loop."""
         assert self._reloading is not None  # noqa: S101  only sessions change
         async with self._reloading:
-            session = await in_store(lambda store: store.session(self.opening.session))
+            session, uris = await in_store(self._look)
             if session is None:
                 self.end()
                 return
-            await self._follow(session, since=since)
+            self.hub.retune(self.subscriber, uris, since=since)
+            await self._follow(session)
 
-    async def _follow(self, session: Session, *, since: float) -> None:
-        uris = await in_store(lambda store: subscribed_by(session.key, store=store))
-        self.hub.retune(self.subscriber, uris, since=since)
+    def _look(self, store: Store) -> tuple[Session | None, Uris]:
+        """In the thread."""
+        key = self.opening.session
+        return store.session(key), subscribed_by(key, store=store)
+
+    async def _follow(self, session: Session) -> None:
+        """Whatever else may be new about it."""
 
     def _shown(self) -> OpenStream:
         opening = self.opening

@@ -81,8 +81,7 @@ class SessionStream(EventStream):
     def _watched(self) -> dict[Topic, Callable[[], None]]:
         return {**super()._watched(), log_topic(self.inbox.index): self._nudged}
 
-    async def _follow(self, session: Session, *, since: float) -> None:
-        await super()._follow(session, since=since)
+    async def _follow(self, session: Session) -> None:
         if session.revision != self.opening.revision.value or not self.opening.client:
             self.opening = replace(
                 self.opening,

@@ -399,7 +399,7 @@ async def test_a_stream_that_is_over_is_not_shown_again(client):
     await session.leave()
 
     # As if the handshake was heard of at the last moment.
-    await stream._follow(kept, since=0)
+    await stream._follow(kept)
 
     assert await sync_to_async(get_store().streams)() == []
 
