@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
@@ -204,7 +205,9 @@ class EventStream:
 
     async def _write(self) -> None:
         while True:
-            names = self.subscriber.take()
+            # What the session does not subscribe to any more must not be told meanwhile.
+            async with self._reloading or nullcontext():
+                names = self.subscriber.take()
             is_due = self.subscriber.take_sign_of_life()
             if names:
                 await self._send([self._encode(name) for name in names])
@@ -258,7 +261,9 @@ class EventStream:
             if session is None:
                 self.end()
                 return
+            before = set(self.subscriber.uris)
             self.hub.retune(self.subscriber, uris, since=since)
+            self.subscriber.drop(before.difference(self.subscriber.uris))
             await self._follow(session)
 
     def _look(self, store: Store) -> tuple[Session | None, Uris]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from django.http import HttpRequest
@@ -126,6 +127,11 @@ class Subscriber:
         for name in names:
             self._dirty[name] = None
         self._writer.wake()
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Nobody wants to be told of these any more."""
+        for name in names:
+            self._dirty.pop(name, None)
 
     def keep_alive(self) -> None:
         self._is_due = True
