@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -29,7 +28,7 @@ from mcp_django.transports.calls import RunningCall
 from mcp_django.transports.endpoint import understand
 from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.pending_replies import Outcome
-from mcp_django.transports.refusals import busy, failed
+from mcp_django.transports.refusals import busy
 from mcp_django.transports.serving import Service
 
 logger = logging.getLogger("mcp_django")
@@ -141,10 +140,6 @@ async def replied(
         return await call.reply()
     except Busy:
         return busy(exchange)
-    except Exception:
-        correlation_id = secrets.token_hex(8)
-        logger.exception("A call of the admin failed [%s]", correlation_id)
-        return failed(exchange, correlation_id)
 
 
 @contextmanager

@@ -511,3 +511,30 @@ def test_every_field_of_a_model_has_a_schema_that_is_valid(flat):
     jsonschema_rs.meta.validate(schema)
     assert schema["required"] == (["title", "author"])
     assert ("scan" in schema["properties"]) is not flat
+
+
+class PlainChoices(forms.Form):
+    one = forms.ChoiceField(choices=[("red", "red"), ("blue", "blue")])
+    many = forms.MultipleChoiceField(choices=[("red", "red"), ("blue", "blue")])
+    titled = forms.ChoiceField(choices=[("red", "Red"), ("blue", "blue")])
+
+
+def test_choices_whose_titles_say_nothing_more_are_a_plain_list():
+    found = form_schema(PlainChoices(), flat=True)["properties"]
+
+    assert found["one"]["enum"] == ["red", "blue"]
+    assert found["many"]["items"]["enum"] == ["red", "blue"]
+    assert [one["title"] for one in found["titled"]["oneOf"]] == ["Red", "blue"]
+
+
+class OwnSchema(forms.CharField):
+    mcp_schema = {"type": "string", "pattern": "^[0-9]{4}$"}
+
+
+def test_a_field_may_say_what_it_takes():
+    class Year(forms.Form):
+        year = OwnSchema()
+
+    found = form_schema(Year(), flat=True)["properties"]["year"]
+
+    assert (found["type"], found["pattern"]) == ("string", "^[0-9]{4}$")

@@ -7,6 +7,8 @@ import asyncio
 import pytest
 from asgiref.sync import sync_to_async
 
+from mcp_django.auth.authenticate import cache
+from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.subscriptions.events import Change, list_changed
 from mcp_django.subscriptions.outbox import outbox, publish
@@ -103,6 +105,20 @@ async def test_a_credential_that_is_not_good_any_more_ends_the_stream_inside_of_
     stream = await listening(client, uri, **{"X-Tenant": "north"})
     staff.is_active = False
     await staff.asave()
+
+    publish({Change(topic=uri)})
+
+    assert [one.get("id") for one in await stream.rest()] == [1]
+
+
+async def test_a_credential_that_is_somebody_elses_now_ends_the_stream_inside_of_middleware(
+    client, uri, run, make_user
+):
+    run("Tenant")
+    stream = await listening(client, uri, **{"X-Tenant": "north"})
+    eve = await sync_to_async(make_user)("eve", is_staff=True)
+    await PersonalToken.objects.aupdate(user=eve)
+    cache.clear()
 
     publish({Change(topic=uri)})
 
