@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -30,8 +29,6 @@ from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.pending_replies import Outcome
 from mcp_django.transports.refusals import busy
 from mcp_django.transports.serving import Service
-
-logger = logging.getLogger("mcp_django")
 
 CLIENT = {"name": "Django admin", "version": "1"}
 #: The person at the page answers forms. There is no model and no folder behind it.
