@@ -73,8 +73,9 @@ class LineReader:
                 if self._is_closed:
                     return
                 self._tell(partial(self._lines.put_nowait, line))
-        self._tell(partial(self._lines.put_nowait, EOFError()))
+        # Whoever reads the end finds it said.
         self.has_ended = True
+        self._tell(partial(self._lines.put_nowait, EOFError()))
         self._tell(self._ended)
 
     def _split(self) -> Iterator[Line]:
