@@ -120,8 +120,13 @@ class EventStream:
                 raise AlreadyOpen
             await self._run(receive)
         finally:
-            if self.hub.release(topic, self.end):
-                self.hub.keep(try_store(lambda store: store.free_standalone(session, owner=owner)))
+            self._give_back(topic)
+
+    def _give_back(self, topic: Topic) -> None:
+        """The session may have its standalone stream anew, unless it has already."""
+        if self.hub.release(topic, self.end):
+            session, owner = self.opening.session, self.hub.key
+            self.hub.keep(try_store(lambda store: store.free_standalone(session, owner=owner)))
 
     async def _run(self, receive: Receive) -> None:
         self.hub.add(self.subscriber)

@@ -217,6 +217,8 @@ def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
     page.tab_to("button", "Confirm")
     page.press("Enter")
 
+    # The page before says in the same words what would be deleted.
+    page.expect(page.get_by_text("Nothing was done yet.")).to_be_hidden()
     page.expect(page.get_by_label("Structured content")).to_contain_text("deleted")
     assert not Order.objects.exists()
 

@@ -10,8 +10,9 @@ from tests.transports.wire import Gate
 
 @pytest.fixture(autouse=True)
 def where_the_endpoint_was():
-    """An application that a test makes says where the endpoint of this process is."""
+    """An application that somebody makes says where the endpoint of this process is."""
     before = list(addresses._routed)
+    addresses.routed_to("/mcp")
     yield
     addresses._routed[:] = before
 

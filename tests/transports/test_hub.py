@@ -31,13 +31,16 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 
 class Trouble(PersonalTokens):
-    """Authenticates until the database that it asks is gone."""
+    """Authenticates until the directory that it asks is gone, or slow."""
 
     is_gone = False
+    gate = None
 
     def authenticate(self, request):
         if Trouble.is_gone:
             raise RuntimeError("The directory of users does not answer.")
+        if Trouble.gate is not None:
+            Trouble.gate.wait()
         return super().authenticate(request)
 
 
@@ -45,7 +48,7 @@ class Trouble(PersonalTokens):
 def trouble(configure):
     configure(AUTHENTICATORS=[f"{__name__}.Trouble"])
     yield Trouble
-    Trouble.is_gone = False
+    Trouble.is_gone, Trouble.gate = False, None
 
 
 @pytest.fixture
@@ -99,6 +102,29 @@ async def test_what_could_not_be_looked_into_is_told_at_the_next_look(
     assert "cannot be found out" in caplog.text
 
     trouble.is_gone = False
+    turn_the_wheel()
+
+    told = {(await stream.message())["method"].split("/")[1] for _ in range(2)}
+    assert told == {"resources", "tools"}
+    await stream.left()
+
+
+async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
+    client, uri, trouble, configure, gate, caplog, monkeypatch, fresh_lanes
+):
+    monkeypatch.setattr("mcp_django.transports.deliveries.BELIEVED", 0)
+    stream = await listening(client, uri)
+    configure(AUTHENTICATORS=[f"{__name__}.Trouble"], TOOL_TIMEOUT=0.05)
+    trouble.gate = gate
+    cache.clear()
+    publish({Change(topic=uri)})
+    await settled()
+    assert "Whom to tell of changes cannot be found out." in caplog.text
+
+    trouble.gate = None
+    gate.open()
+    configure(TOOL_TIMEOUT=60)
+    await asyncio.to_thread(fresh_lanes.close)
     turn_the_wheel()
 
     told = {(await stream.message())["method"].split("/")[1] for _ in range(2)}
