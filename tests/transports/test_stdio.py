@@ -55,6 +55,8 @@ def caller(staff):
 
 async def make_order(number="1"):
     order = await sync_to_async(Order.objects.create)(number=number)
+    # That it is new is news to nobody who subscribes later.
+    await sync_to_async(flush)()
     return f"django://objects/shop.order/{order.pk}"
 
 
