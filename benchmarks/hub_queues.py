@@ -76,8 +76,8 @@ class Named:
 
 async def measure(user: Any, uri: str) -> list[float]:
     from mcp_django.protocol.revisions import MODERN
-    from mcp_django.transports.endpoint import Opening
     from mcp_django.transports.event_streams import EventStream
+    from mcp_django.transports.exchanges import Opening
     from mcp_django.transports.hub import get_hub
     from mcp_django.transports.openings import LISTEN
 
