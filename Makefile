@@ -14,10 +14,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(VENV)/demo.stamp
 	@$(BIN)/python manage.py demo --port $(PORT)
 
-# A stamp says that an extra was installed from the pyproject.toml of its time.
+# A stamp says that a dependency group was installed from the pyproject.toml of its time.
+# The pip of Debian 12 does not know groups, and is replaced in the virtual environment only.
+$(VENV)/dev.stamp: EXTRAS := [all]
 $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
 	@echo "Installing the packages of \"$*\" into $(VENV)"
-	@$(PIP) install --editable ".[$*]"
+	@$(PIP) install "pip>=25.1,<27"
+	@$(PIP) install --group $* --editable ".$(EXTRAS)"
 	@touch $@
 
 $(BIN)/python:
@@ -29,35 +32,57 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 
-# make test             the suite on SQLite, what asks databases on two more, other kinds of sites
-# make test -j2 -O      the same, two stages at a time
-# make lint             style, types, layers, migrations and the demo's deployment checks
+# make test             the suite on SQLite; what needs a service that is not there is named at the end
+# make test-all         the same on three databases and on other kinds of sites, with coverage
+# make test WORKERS=8   with as many workers; as many as there are cores otherwise
+# make lint             style, types, layers, words, migrations and the demo's deployment checks
 # make bench            what a call costs beside the same query without MCP
 # make bench-streams    what a thousand open streams cost, and a change that all of them hear of
 
-PYTEST := $(BIN)/python -W error::ResourceWarning -m coverage run -m pytest
+# The suite starts two hundred processes, and each would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
+WORKERS ?= auto
+# The order is that of tests/workers.py: what takes longest comes first.
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+MEASURED := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m coverage run $(PYTEST)
 
 .PHONY: test
-test: test-sqlite test-databases test-sites
-	@$(BIN)/python -m coverage combine --quiet
-	@$(BIN)/python -m coverage report
+test: $(VENV)/dev.stamp
+	@PYTHONWARNINGS=error::ResourceWarning $(BIN)/python $(PYTEST) --quiet --durations 10 --durations-min 1
+
+.PHONY: test-all
+test-all: test-sqlite test-databases test-sites
+	@$(MAKE) --no-print-directory coverage
 
 .PHONY: test-sqlite
 test-sqlite: forget-coverage
-	$(PYTEST)
+	$(MEASURED) --quiet
 
 .PHONY: test-databases
-test-databases: forget-coverage
-	MCP_TEST_DB=postgresql $(PYTEST) tests/exposure tests/auth tests/stores tests/subscriptions tests/transports tests/handlers tests/upgrade tests/test_checks_environment.py
-	MCP_TEST_DB=mariadb $(PYTEST) tests/exposure tests/stores tests/upgrade
+test-databases: test-postgresql test-mariadb
+
+.PHONY: test-postgresql
+test-postgresql: forget-coverage
+	MCP_TEST_DB=postgresql $(MEASURED) --quiet tests/exposure tests/auth tests/stores tests/subscriptions tests/transports tests/handlers tests/writes tests/hostile tests/upgrade tests/test_checks_environment.py tests/test_emptying.py
+
+.PHONY: test-mariadb
+test-mariadb: forget-coverage
+	MCP_TEST_DB=mariadb $(MEASURED) --quiet tests/exposure tests/stores tests/writes tests/upgrade tests/test_emptying.py
 
 .PHONY: test-sites
 test-sites: forget-coverage
-	COVERAGE=1 $(BIN)/python -W error::ResourceWarning -m tests.sites
+	COVERAGE=1 PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m tests.sites
 
+.PHONY: coverage
+coverage: $(VENV)/dev.stamp
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report
+
+# KEEP_COVERAGE=1 adds to what earlier runs have measured.
 .PHONY: forget-coverage
 forget-coverage: $(VENV)/dev.stamp
-	@$(BIN)/python -m coverage erase
+	@$(if $(KEEP_COVERAGE),,$(BIN)/python -m coverage erase)
 
 .PHONY: lint
 lint: $(VENV)/dev.stamp
@@ -66,6 +91,8 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy mcp_django tests/typing
 	$(BIN)/mypy --config-file demo_project/mypy.ini demo_project manage.py
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
+	$(BIN)/python -m pytest -q tests/docs/test_words.py
 	$(BIN)/python -m django makemigrations --check --dry-run --settings tests.settings mcp_django
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	DEMO_DEBUG=0 $(BIN)/python manage.py check --deploy --fail-level WARNING
@@ -84,6 +111,19 @@ bench-streams: $(VENV)/dev.stamp
 faults: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.spec.plant
 
+# make fuzz             malformed messages, and pairs of databases that differ in what is hidden
+# make fuzz SEED=2      with another seed; MESSAGES=, PAIRS= and JOBS= as well
+
+SEED ?= 1
+MESSAGES ?= 500000
+PAIRS ?= 20000
+JOBS ?= 2
+
+.PHONY: fuzz
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz.pairs --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
+
 # make conformance              the official suite against a site of fixtures, over each transport (needs npm)
 # make conformance-site PORT=   only that site
 
@@ -94,6 +134,12 @@ conformance: $(VENV)/dev.stamp
 .PHONY: conformance-site
 conformance-site: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.conformance_site.serve $(PORT)
+
+# make stacks                   the demo through the stacks of real agents, each in an environment of its own in .stacks
+
+.PHONY: stacks
+stacks: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.stacks.run
 
 # make docs             the pages of docs/ as HTML, in docs/_build
 

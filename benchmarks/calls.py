@@ -15,6 +15,8 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 TITLE = b'"title":"Book '
+#: What the functions return that are called: see benchmarks/library/functions.py.
+RESULTS = ("dict", "struct")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,20 @@ def page_of(limit: int) -> Callable[[random.Random], dict[str, Any]]:
     return page
 
 
+def call_for_one(name: str) -> Callable[[random.Random], dict[str, Any]]:
+    def call(chance: random.Random) -> dict[str, Any]:
+        return {"name": name, "arguments": {"pk": chance.randint(1, ROWS)}}
+
+    return call
+
+
+def call_for_many(name: str, limit: int) -> Callable[[random.Random], dict[str, Any]]:
+    def call(chance: random.Random) -> dict[str, Any]:
+        return {"name": name, "arguments": {"since": chance.randint(1900, 2010), "limit": limit}}
+
+    return call
+
+
 def read_one(chance: random.Random) -> dict[str, Any]:
     return {"uri": f"django://objects/library.book/{chance.randint(1, ROWS)}"}
 
@@ -65,7 +81,7 @@ KINDS = {
     "discover": Kind(
         method="server/discover", params=nothing, proof=b'"supportedVersions"', wanted=2.5
     ),
-    "50 tools": Kind(method="tools/list", params=nothing, proof=b'"measured_49"', wanted=2.5),
+    "50 tools": Kind(method="tools/list", params=nothing, proof=b'"measured_0"', wanted=2.5),
     "get one": Kind(
         method="tools/call", params=get_one, proof=TITLE, wanted=1.15, allowed=1.3
     ),
@@ -79,6 +95,26 @@ KINDS = {
     "1,000 rows": Kind(
         method="tools/call", params=page_of(1000), proof=TITLE, times=1000, per=20, wanted=1.2
     ),
+    **{
+        f"function, {result}": Kind(
+            method="tools/call", params=call_for_one(f"book_{result}"), proof=TITLE, wanted=1.3
+        )
+        for result in RESULTS
+    },
+    **{
+        f"50, {result}": Kind(
+            method="tools/call", params=call_for_many(f"books_{result}", 50), proof=TITLE,
+            times=50, per=2, wanted=1.2,
+        )
+        for result in RESULTS
+    },
+    **{
+        f"1,000, {result}": Kind(
+            method="tools/call", params=call_for_many(f"books_{result}", 1000), proof=TITLE,
+            times=1000, per=20, wanted=1.2,
+        )
+        for result in RESULTS
+    },
     "cold connect": Kind(
         method="server/discover", params=nothing, proof=b'"supportedVersions"', per=2,
         is_cold=True,

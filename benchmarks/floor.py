@@ -1,7 +1,7 @@
 """The floor: the same query and the same JSON in bare ASGI. No rights, no checks, no protocol.
 
 Frozen: what is measured against it would mean nothing if it moved. Lists are constants, of the
-bytes that the endpoint answers with.
+bytes that the endpoint answers with. A function is called as it is, and its value encoded once.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import msgspec
 
 django.setup()
 
+from benchmarks.library.functions import COLUMNS, FUNCTIONS  # noqa: E402
 from benchmarks.library.models import Book  # noqa: E402
 from benchmarks.settings import STATE  # noqa: E402
 
-COLUMNS = ("id", "title", "author_id", "author__name", "year", "pages", "price", "added")
 encode = msgspec.json.Encoder(enc_hook=str, decimal_format="string").encode
 lists = msgspec.json.decode((STATE / "lists.json").read_bytes(), type=dict[str, msgspec.Raw])
 pool = ThreadPoolExecutor(max_workers=1)
@@ -30,6 +30,8 @@ def answer(call: dict[str, Any]) -> bytes:
         text = encode(get_record(params["uri"].rpartition("/")[2])).decode()
         contents = {"uri": params["uri"], "mimeType": "application/json", "text": text}
         result = {"contents": [contents]}
+    elif call["method"] == "tools/call" and params["name"] in FUNCTIONS:
+        result = FUNCTIONS[params["name"]](**params["arguments"])
     elif call["method"] == "tools/call" and params["name"] == "get_record":
         result = get_record(params["arguments"]["pk"])
     elif call["method"] == "tools/call":

@@ -45,8 +45,8 @@ class Board:
 
 async def update(topic: str, board: Board) -> float:
     """CPU seconds of one change, until the last stream has written it."""
-    from mcp_django.subscriptions.events import Change
-    from mcp_django.transports.hub import get_hub
+    from mcp_django.subscriptions.topics import Change
+    from mcp_django.transports.streams.hub import get_hub
 
     board.count = 0
     board.is_full.clear()
@@ -67,7 +67,7 @@ class Named:
 
         return RequestFactory().get("/mcp")
 
-    def recognise(self, request: Any) -> Any:
+    def recognize(self, request: Any) -> Any:
         from mcp_django.principal import READ, Principal
 
         scopes = frozenset({READ})
@@ -76,14 +76,14 @@ class Named:
 
 async def measure(user: Any, uri: str) -> list[float]:
     from mcp_django.protocol.revisions import MODERN
-    from mcp_django.transports.event_streams import EventStream
-    from mcp_django.transports.exchanges import Opening
-    from mcp_django.transports.hub import get_hub
-    from mcp_django.transports.openings import LISTEN
+    from mcp_django.transports.exchanges import StreamSpec
+    from mcp_django.transports.serving import LISTEN
+    from mcp_django.transports.streams.event_stream import EventStream
+    from mcp_django.transports.streams.hub import get_hub
 
-    board, principal = Board(), Named(user).recognise(None)
+    board, principal = Board(), Named(user).recognize(None)
     for number in range(STREAMS):
-        opening = Opening(
+        opening = StreamSpec(
             kind=LISTEN,
             principal=principal,
             revision=MODERN[-1],
@@ -91,7 +91,7 @@ async def measure(user: Any, uri: str) -> list[float]:
             request_id=number,
         )
         stream = EventStream(opening, Nobody(board), source=Named(user))
-        get_hub().add(stream.subscriber)
+        get_hub().add(stream)
         stream._is_greeted = True
     return [await update(uri, board) for _ in range(UPDATES)]
 

@@ -24,9 +24,9 @@ from django.db import connection  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from django.test.utils import setup_databases, teardown_databases  # noqa: E402
 
-from mcp_django.exposure.find import find_records, get_record  # noqa: E402
 from mcp_django.exposure.options import ModelExposure  # noqa: E402
 from mcp_django.exposure.permissions import Rights  # noqa: E402
+from mcp_django.exposure.query.find import find_records, get_record  # noqa: E402
 from mcp_django.exposure.registry import Registry  # noqa: E402
 from mcp_django.principal import READ, Principal  # noqa: E402
 from tests.shop.models import Customer, Order  # noqa: E402

@@ -15,7 +15,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
-    "channels",
     "mcp_django",
     "benchmarks.library",
 ]

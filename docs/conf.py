@@ -10,5 +10,3 @@ html_theme = "furo"
 html_title = "django-mcp-orm"
 # Headings that other pages link to with `page.md#heading`, as code hosts do.
 myst_heading_anchors = 3
-# Links to files beside the pages are for readers of the repository.
-suppress_warnings = ["myst.xref_missing"]

@@ -8,20 +8,17 @@ from pathlib import Path
 from mcp_django.protocol.methods import METHODS
 from mcp_django.protocol.revisions import Era, Features, Revision
 
-PAGE = Path(__file__).parent / "revisions.md"
+PAGE = Path(__file__).parent / "reference" / "revisions.md"
 WORDS = {
     "batches": "Several messages in one request",
     "tool_annotations": "Hints on tools: read-only, destructive, idempotent, open world",
     "audio": "Sound as content; before, it travels as an embedded resource",
-    "progress_message": "A message beside the numbers of progress",
+    "progress_message": "A message with the numbers of progress",
     "completions_capability": "Completion is announced; before, it only answers",
     "titles": "Titles of tools, resources and prompts",
     "structured_content": "Structured results and output schemas",
     "resource_links": "Links to resources in results; before, a line of text",
     "last_modified": "When content was last modified",
-    "meta": "`_meta` on definitions and content",
-    "implementation_details": "More about the server than name and version",
-    "argument_errors_in_band": "Bad arguments are results that a model reads",
     "error_id_optional": "An error may leave out an id that could not be read",
     "elicitation": "A person can be asked with a form",
     "rich_elicitation": "Questions to a person have titled choices, several choices and defaults",

@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mcp_django.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from mcp_django.context import CallContext as Context
     from mcp_django.exceptions import (
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
         NotRegistered,
         ToolError,
     )
-    from mcp_django.exposure.code_prompts import prompt
-    from mcp_django.exposure.code_resources import resource
-    from mcp_django.exposure.functions import tool
     from mcp_django.exposure.options import ModelExposure
+    from mcp_django.exposure.prompts.functions import prompt
     from mcp_django.exposure.registry import is_registered, register, unregister
+    from mcp_django.exposure.resources.functions import resource
+    from mcp_django.exposure.tools.functions import tool
     from mcp_django.levels import Level
     from mcp_django.protocol.content import (
         Annotations,
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
     from mcp_django.protocol.content import TextContent as Text
     from mcp_django.protocol.questions import Root, SampledMessage
     from mcp_django.protocol.results import PromptMessage, ToolResult
-    from mcp_django.subscriptions.touch import touch
+    from mcp_django.subscriptions.outbox import flush
+    from mcp_django.subscriptions.receivers import touch
 
 __all__ = [
     "AlreadyRegistered",
@@ -62,6 +65,7 @@ __all__ = [
     "Text",
     "ToolError",
     "ToolResult",
+    "flush",
     "is_registered",
     "prompt",
     "register",
@@ -91,12 +95,13 @@ HOMES = {
     "Text": ("protocol.content", "TextContent"),
     "ToolError": ("exceptions", "ToolError"),
     "ToolResult": ("protocol.results", "ToolResult"),
+    "flush": ("subscriptions.outbox", "flush"),
     "is_registered": ("exposure.registry", "is_registered"),
-    "prompt": ("exposure.code_prompts", "prompt"),
+    "prompt": ("exposure.prompts.functions", "prompt"),
     "register": ("exposure.registry", "register"),
-    "resource": ("exposure.code_resources", "resource"),
-    "tool": ("exposure.functions", "tool"),
-    "touch": ("subscriptions.touch", "touch"),
+    "resource": ("exposure.resources.functions", "resource"),
+    "tool": ("exposure.tools.functions", "tool"),
+    "touch": ("subscriptions.receivers", "touch"),
     "unregister": ("exposure.registry", "unregister"),
 }
 
@@ -107,3 +112,7 @@ def __getattr__(name: str) -> Any:
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     return getattr(import_module(f"{__name__}.{module}"), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

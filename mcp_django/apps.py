@@ -11,18 +11,19 @@ class MCPDjangoConfig(AppConfig):
 
     def ready(self) -> None:
         # Models cannot be imported before this point.
-        from mcp_django import checks
+        from mcp_django import checks  # noqa: F401  registers them
         from mcp_django.auth import redaction
-        from mcp_django.exposure import prompt_signals, rights_signals
-        from mcp_django.subscriptions import closings, list_receivers, outbox, receivers
-        from mcp_django.transports.layer import make_publisher
+        from mcp_django.exposure import decisions, generation
+        from mcp_django.exposure.prompts.files import PromptFiles
+        from mcp_django.exposure.registry import registry
+        from mcp_django.subscriptions import outbox, receivers
+        from mcp_django.transports.streams.layer import make_publisher
 
         redaction.install()
         outbox.register_default_sink(make_publisher)
-        rights_signals.connect()
-        prompt_signals.connect()
+        generation.connect()
+        decisions.connect()
         receivers.connect()
-        list_receivers.connect()
-        closings.connect()
-        checks.connect()
+        receivers.connect_lists()
+        registry.prompt_files = PromptFiles()
         autodiscover_modules("mcp")

@@ -1,10 +1,11 @@
-"""Mistakes in settings and declarations, told before the first call."""
+"""The system checks: mistakes in settings, exposures and prompts, before the first call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, fields
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import wraps
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -13,24 +14,36 @@ from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
+from django.db import Error as DatabaseFailure
+from django.db import connections, router
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import Promise
+from django.utils.module_loading import import_string
 
-from mcp_django.auth.authenticators import prepared
-from mcp_django.auth.local import Anonymous, DevUser
-from mcp_django.auth.site_throttles import throttle_class
-from mcp_django.checks_environment import (
-    check_databases,
-    check_layer,
-    check_middleware,
-    check_store,
-    check_time_zones,
-)
-from mcp_django.checks_prompts import check_prompts, check_stored_prompts
+from mcp_django.auth.authenticators import Anonymous, DevUser, prepared
+from mcp_django.auth.throttles import throttle_class
 from mcp_django.conf import Config, get_config
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.fields import knows_zones
+from mcp_django.exposure.options import ModelExposure, looks_secret
+from mcp_django.exposure.paths import Declaration
+from mcp_django.exposure.permissions import object_backends
 from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
+from mcp_django.models import PromptTemplate
+from mcp_django.stores.interface import make_store
+from mcp_django.transports.http.middleware import (
+    AUTHENTICATION,
+    CALLER,
+    advice,
+    chosen,
+    middleware_before_caller,
+)
+from mcp_django.transports.streams.layer import links_processes
 
 Check: TypeAlias = Callable[..., list[CheckMessage]]
 
+#: Backends that grant nothing to the bare name of a permission.
+ONLY_OBJECTS = frozenset({"guardian.backends.ObjectPermissionBackend"})
 #: In place of a type's name.
 WORDS = {
     str: "a string",
@@ -41,16 +54,22 @@ WORDS = {
 }
 
 
-def a_check(find: Callable[..., Iterator[CheckMessage]]) -> Check:
-    """A check that holds its tongue while the setting itself is wrong: E003 says where."""
+def a_check(
+    *tags: str, **options: Any
+) -> Callable[[Callable[..., Iterator[CheckMessage]]], Check]:
+    """Register a check that finds nothing while the settings themselves are wrong: see E003."""
 
-    @wraps(find)
-    def check(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-        return [] if check_settings() else list(find(**kwargs))
+    def decorate(find: Callable[..., Iterator[CheckMessage]]) -> Check:
+        @wraps(find)
+        def check(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+            return [] if check_settings() else list(find(**kwargs))
 
-    return check
+        return register(check, "mcp_django", *tags, **options)
+
+    return decorate
 
 
+@register("mcp_django")
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """E003: keys that do not exist, values that cannot be."""
     given = getattr(settings, "MCP_DJANGO", {})
@@ -114,7 +133,7 @@ def is_positive(value: object, kind: type) -> bool:
     return value > 0 and (kind is float or isinstance(value, int))
 
 
-@a_check
+@a_check()
 def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
     """E001, E002, W001, I002."""
     configured = get_config().authenticators
@@ -148,7 +167,7 @@ def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
             )
 
 
-@a_check
+@a_check()
 def check_throttles(**kwargs: Any) -> Iterator[CheckMessage]:
     """E010."""
     for path in get_config().throttles:
@@ -162,7 +181,7 @@ def check_throttles(**kwargs: Any) -> Iterator[CheckMessage]:
             )
 
 
-@a_check
+@a_check()
 def check_public_url(**kwargs: Any) -> Iterator[CheckMessage]:
     """E004: addresses that clients get are never taken from a request."""
     url = get_config().public_url
@@ -189,7 +208,7 @@ def is_origin(url: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(host) and origin == url.lower()
 
 
-@a_check
+@a_check()
 def check_admin_sites(**kwargs: Any) -> Iterator[CheckMessage]:
     """E007: a name that no admin site has."""
     if not apps.is_installed("django.contrib.admin"):
@@ -205,25 +224,62 @@ def check_admin_sites(**kwargs: Any) -> Iterator[CheckMessage]:
         )
 
 
-@a_check
+@a_check()
 def check_exposures(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E005: paths and actions that exposures name and nobody has."""
-    # Late: it brings the query compiler along, which most starts do not need.
-    from mcp_django.exposure.reach import problems
-
+    """E005, W010: paths and actions that exposures name and nobody has, misspelt attributes."""
     try:
         exposures = list(registry.exposures.values())
     except ImproperlyConfigured as error:
         yield Error(str(error), id="mcp_django.E005")
         return
+    yield from check_attribute_names(exposures)
     for exposure in exposures:
-        for sentence in [*problems(exposure), *unknown_actions(exposure)]:
+        if texts := list(check_lists(exposure)):
+            # Each letter of a text would be one more path that leads nowhere.
+            yield from texts
+            continue
+        for sentence in [*Declaration(exposure).problems, *unknown_actions(exposure)]:
             yield Error(sentence, obj=type(exposure), id="mcp_django.E005")
     if apps.is_installed("django.contrib.admin"):
-        from mcp_django.exposure.action_names import unfit_names
+        from mcp_django.exposure.tools.actions import unfit_names
 
         for sentence in dict.fromkeys(unfit_names(registry)):
             yield Error(sentence, id="mcp_django.E005")
+
+
+@a_check()
+def check_object_permissions(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W009: models whose rows only a backend of the site could tell."""
+    backends = [path for path in object_backends() if path not in ONLY_OBJECTS]
+    if not backends:
+        return
+    try:
+        exposures = list(registry.exposures.values())
+    except ImproperlyConfigured:  # E005 says so
+        return
+    for exposure in exposures:
+        decides = exposure.decides_itself or exposure.queryset_enforces_view_permission
+        if decides or admins_of(exposure):
+            continue
+        yield Warning(
+            f"{exposure.label} has no ModelAdmin, and {backends[0]} may grant permissions that "
+            "hold for some objects only. Whoever gets the permission to view it from there sees "
+            "none of its rows.",
+            hint="Say which rows there are, with def get_queryset(self, request) in its exposure, "
+            "or that the permission on the model is enough: "
+            "queryset_enforces_view_permission = True.",
+            obj=type(exposure),
+            id="mcp_django.W009",
+        )
+
+
+def admins_of(exposure: ModelExposure) -> list[Any]:
+    """The ModelAdmins of the model. None without the admin."""
+    if not apps.is_installed("django.contrib.admin"):
+        return []
+    from mcp_django.exposure.admin_sites import model_admins
+
+    return model_admins(exposure.model)
 
 
 def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
@@ -232,10 +288,10 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
     if not apps.is_installed("django.contrib.admin"):
         yield "actions: they belong to the admin, and django.contrib.admin is not installed."
         return
-    from mcp_django.exposure.admin_sites import model_admins, overrides
-    from mcp_django.exposure.compat import known_actions
+    from mcp_django.exposure.admin_bridge.compat import known_actions
+    from mcp_django.exposure.admin_sites import overrides
 
-    admins = model_admins(exposure.model)
+    admins = admins_of(exposure)
     if any(overrides(one, "get_actions") for one in admins):
         # What it offers depends on the request.
         return
@@ -248,32 +304,350 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
             )
 
 
-CHECKS = (
-    check_settings,
-    check_authenticators,
-    check_throttles,
-    check_public_url,
-    check_admin_sites,
-    check_exposures,
-    a_check(check_databases),
-    a_check(check_middleware),
-    a_check(check_store),
-    a_check(check_time_zones),
-    a_check(check_prompts),
+# Databases, middleware and the store.
+
+WAL = "PRAGMA journal_mode=WAL;"
+
+
+@a_check()
+def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W003, W004."""
+    for alias in connections:
+        database = connections.settings[alias]
+        options = database.get("OPTIONS", {})
+        if connections[alias].vendor == "sqlite":
+            yield from check_sqlite(alias, options)
+        age = database["CONN_MAX_AGE"]
+        if age != 0 and serves_asgi():
+            yield Warning(
+                f"Views keep connections to the database {alias!r}: CONN_MAX_AGE = {age}. Under "
+                "ASGI each request has a thread of its own, and leaves a connection open there "
+                "that nobody uses again. Threads of this package keep theirs without it.",
+                hint=connection_hint(alias, connections[alias].vendor),
+                id="mcp_django.W004",
+            )
+
+
+def serves_asgi() -> bool:
+    """Whether ASGI may serve views. A site whose endpoint is a view, and that has no ASGI
+    application, is served by WSGI.
+    """
+    if getattr(settings, "ASGI_APPLICATION", None) or apps.is_installed("daphne"):
+        return True
+    return not has_view()
+
+
+def has_view() -> bool:
+    """Whether the endpoint is a view in the URLconf of the site."""
+    if not getattr(settings, "ROOT_URLCONF", None):
+        return False
+    try:
+        reverse("mcp_django:endpoint")
+    except (NoReverseMatch, ImportError):
+        return False
+    return True
+
+
+def connection_hint(alias: str, vendor: str) -> str:
+    hint = f'DATABASES[{alias!r}]["CONN_MAX_AGE"] = 0.'
+    if vendor == "postgresql":
+        pool = '{"min_size": 2, "max_size": 10}'
+        hint += (
+            ' A pool keeps connections for views: ["OPTIONS"]["pool"] = '
+            f'{pool}, with pip install "psycopg[pool]".'
+        )
+    return f"{hint} Where only WSGI serves the site, silence this."
+
+
+def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
+    missing: dict[str, object] = {}
+    if options.get("transaction_mode", "").upper() != "IMMEDIATE":
+        missing["transaction_mode"] = "IMMEDIATE"
+    if "wal" not in options.get("init_command", "").lower():
+        missing["init_command"] = f"{WAL} {options.get('init_command', '')}".strip()
+    if options.get("timeout", 5) < 20:
+        missing["timeout"] = 20
+    if missing:
+        yield Warning(
+            f"The SQLite database {alias!r} will answer 'database is locked' when assistants "
+            "and people write at the same time.",
+            hint=f'DATABASES[{alias!r}]["OPTIONS"] = {options | missing!r}',
+            id="mcp_django.W003",
+        )
+
+
+@a_check()
+def check_time_zones(
+    *, databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterator[Warning]:
+    """W006. Asks the databases, so it runs on migrate and on check --database only."""
+    for alias in databases or ():
+        if not knows_zones(alias):
+            yield Warning(
+                f"The database {alias!r} has no time zone tables, so assistants cannot filter or "
+                "group by parts of points in time.",
+                hint="mariadb-tzinfo-to-sql /usr/share/zoneinfo | mariadb -u root mysql",
+                id="mcp_django.W006",
+            )
+
+
+@a_check(deploy=True)
+def check_layer(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W002, when a site is checked for deployment."""
+    if not links_processes():
+        yield Warning(
+            "No channel layer links the processes of this site: changes that one of them makes do "
+            "not reach clients that are connected to another.",
+            hint="Set CHANNEL_LAYERS to channels_redis, or silence this check if the site is one "
+            "process.",
+            id="mcp_django.W002",
+        )
+
+
+@a_check(deploy=True)
+def check_bodies(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W008, when a site is checked for deployment."""
+    if apps.is_installed("daphne"):
+        yield Warning(
+            "Daphne takes the body of a request whole, however long it is, before the site can "
+            "refuse it.",
+            hint=f"client_max_body_size {get_config().max_body}; in nginx, or the same in another "
+            "proxy. Silence this check then.",
+            id="mcp_django.W008",
+        )
+
+
+@a_check()
+def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E006, I001: what runs round a call is never a surprise."""
+    choice = get_config().run_middleware
+    if isinstance(choice, str) and choice not in ("auto", "project", "none"):
+        yield Error(
+            f"MCP_DJANGO['RUN_MIDDLEWARE'] is {choice!r}.",
+            hint='"RUN_MIDDLEWARE": "auto", "project", "none", or a list of dotted paths',
+            id="mcp_django.E006",
+        )
+        return
+    try:
+        paths = chosen()
+        for path in paths:
+            import_string(path)
+    except ImportError as error:
+        yield Error(f"Middleware cannot be imported: {error}.", id="mcp_django.E006")
+        return
+    if paths:
+        yield Info(
+            f"This middleware runs round every call of an assistant: {', '.join(paths)}.",
+            hint='To choose yourself, set "RUN_MIDDLEWARE" to a list of dotted paths.',
+            id="mcp_django.I001",
+        )
+
+
+@a_check()
+def check_view(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W007: what chooses a tenant for the view must see who calls."""
+    if not has_view():
+        return
+    try:
+        early = middleware_before_caller()
+    except ImportError:
+        # E006 says what cannot be imported.
+        return
+    if early:
+        yield Warning(
+            f"{advice(early)} Every call is refused there meanwhile.",
+            hint=f"MIDDLEWARE = {[AUTHENTICATION, CALLER, *early]}, with the others around them.",
+            id="mcp_django.W007",
+        )
+
+
+@a_check()
+def check_store(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E011. Asks nothing of the store."""
+    try:
+        make_store()
+    except ImproperlyConfigured as error:
+        yield Error(
+            str(error),
+            hint='"STORE": "database", or "redis" with "STORE_URL": "redis://127.0.0.1:6379/1"',
+            id="mcp_django.E011",
+        )
+
+
+# Attributes of exposures, which Python takes and nothing reads.
+
+#: The attributes that list names.
+LISTS = tuple(
+    name for name, kind in ModelExposure.__annotations__.items() if kind.startswith("Sequence")
 )
+#: The same of a ModelAdmin.
+ADMIN_LISTS = ("mcp_fields", "mcp_exclude_fields", "mcp_actions")
+#: The methods that a site overrides.
+METHODS = ("get_queryset", "has_view_permission", "get_fields")
+#: How similar a name is to the one that was meant. At 0.83 "table_fields" would be a misspelt
+#: "label_fields".
+SIMILAR = 0.85
+
+WRITING = "Write it in the ModelAdmin of the model, which decides who may write."
+#: What is called otherwise in an exposure than in ModelAdmin, in Django REST framework, and in
+#: the attributes of this package for a ModelAdmin.
+HINTS = {
+    "list_display": "Write fields.",
+    "fieldsets": "Write fields.",
+    "list_filter": "Write filter_fields.",
+    "date_hierarchy": "Write filter_fields.",
+    "sortable_by": "Write order_fields.",
+    "list_editable": "Write write_fields.",
+    "readonly_fields": "Write write_fields, and list in it the fields that may be set.",
+    "get_list_display": "Write get_fields.",
+    "get_fieldsets": "Write get_fields.",
+    "get_exclude": "Write get_fields.",
+    "get_readonly_fields": WRITING,
+    "has_add_permission": WRITING,
+    "has_change_permission": WRITING,
+    "has_delete_permission": WRITING,
+    "filterset_fields": "Write filter_fields.",
+    "ordering_fields": "Write order_fields.",
+    "read_only_fields": "Write write_fields, and list in it the fields that may be set.",
+    "queryset": "Write get_queryset, a method.",
+    "permission_classes": "Write has_view_permission, a method.",
+    "mcp_fields": "Write fields.",
+    "mcp_exclude_fields": "Write exclude.",
+    "mcp_actions": "Write actions.",
+}
 
 
-#: Those that ask the database. Django runs them where somebody names it.
-DATABASE_CHECKS = (a_check(check_stored_prompts),)
-#: Those about the site where it will run, for `check --deploy`.
-DEPLOYMENT_CHECKS = (a_check(check_layer),)
+def check_attribute_names(exposures: Iterable[ModelExposure]) -> Iterator[CheckMessage]:
+    """W010: attributes that nothing reads, and that were surely meant for an exposure."""
+    mistakes = (mistake for exposure in exposures for mistake in misnamed(type(exposure)))
+    # Classes that inherit from one of the site have its mistakes, too.
+    for name, hint, owner in dict.fromkeys(mistakes):
+        yield Warning(
+            f"{owner.__name__} has the attribute {name}, which no exposure has. Nothing reads it.",
+            hint=hint,
+            obj=owner,
+            id="mcp_django.W010",
+        )
 
 
-def connect() -> None:
-    """Register the checks. May be called again."""
-    for check in CHECKS:
-        register(check, "mcp_django")
-    for check in DATABASE_CHECKS:
-        register(check, "mcp_django", Tags.database)
-    for check in DEPLOYMENT_CHECKS:
-        register(check, "mcp_django", deploy=True)
+def misnamed(exposure_class: type[ModelExposure]) -> Iterator[tuple[str, str, type]]:
+    """Names of attributes, what to write instead, and the class that has them.
+
+    Other base classes than exposures are left alone: they may serve a ModelAdmin as well.
+    """
+    for owner in exposure_class.__mro__:
+        if not issubclass(owner, ModelExposure) or owner is ModelExposure:
+            continue
+        for name, value in vars(owner).items():
+            if name.startswith("_") or hasattr(ModelExposure, name):
+                continue
+            if hint := HINTS.get(name) or hint_for(name, value):
+                yield name, hint, owner
+
+
+def hint_for(name: str, value: Any) -> str:
+    """What to write instead of a name that is close to one of ours. Else empty: a site may have
+    attributes and methods of its own.
+    """
+    known = METHODS if inspect.isfunction(value) else tuple(ModelExposure.__annotations__)
+    for meant in known:
+        if is_similar(name, meant) and takes(meant, value):
+            return f"Write {meant}. A name of your own may begin with an underscore."
+    return ""
+
+
+def is_similar(name: str, meant: str) -> bool:
+    # Of a short name, two letters that changed places are a third.
+    swapped = name != meant and sorted(name) == sorted(meant)
+    return swapped or SequenceMatcher(None, name, meant).ratio() >= SIMILAR
+
+
+def takes(meant: str, value: Any) -> bool:
+    """Whether the attribute or method that is called `meant` could have this value."""
+    default = getattr(ModelExposure, meant)
+    if inspect.isfunction(value):
+        return parameters(value) in (parameters(default), parameters(default)[:2])
+    if meant in LISTS:
+        return isinstance(value, list | tuple | set | frozenset | str)
+    if meant == "level":
+        return isinstance(value, Level)
+    if isinstance(default, str):
+        return isinstance(value, str | Promise)
+    return type(value) is type(default)
+
+
+def parameters(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def check_lists(exposure: ModelExposure) -> Iterator[CheckMessage]:
+    """E005: a text where a list of names belongs, which Python takes for a list of letters."""
+    for name in LISTS:
+        if isinstance(text := getattr(exposure, name), str):
+            yield text_error(exposure, name, text, obj=type(exposure))
+    for model_admin in admins_of(exposure):
+        for name in ADMIN_LISTS:
+            if isinstance(text := getattr(model_admin, name, None), str):
+                yield text_error(exposure, name, text, obj=type(model_admin))
+
+
+def text_error(exposure: ModelExposure, name: str, text: str, *, obj: type) -> CheckMessage:
+    names = [text]
+    if text == "__all__":
+        columns = (field.name for field in exposure.model._meta.concrete_fields)
+        names = [column for column in columns if not looks_secret(exposure.model, column)]
+    listed = ", ".join(f'"{column}"' for column in names)
+    no_all = ' There is no "all": name each.' if text == "__all__" else ""
+    return Error(
+        f"{exposure.label}: {name} is the text {text!r}, and must be a list of names.{no_all}",
+        hint=f"{name} = [{listed}]",
+        obj=obj,
+        id="mcp_django.E005",
+    )
+
+
+# Prompts.
+
+
+@a_check()
+def check_prompts(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E008, W005."""
+    if registry.prompt_files is None:
+        return
+    found = registry.prompt_files.read()
+    for path, sentence in found.problems.items():
+        yield Error(
+            f"The prompt {path} cannot be read: {sentence.rstrip('.')}.",
+            hint="Correct the file, or give it another ending than .md. Nobody gets it meanwhile.",
+            id="mcp_django.E008",
+        )
+    for name in sorted(found.prompts.keys() & registry.code_prompts.keys()):
+        yield Warning(
+            f"There is a prompt called {name!r} in code and another in a file. "
+            "The one in code is used.",
+            hint=f'Rename the file, or the function: @mcp.prompt(name="my_{name}").',
+            id="mcp_django.W005",
+        )
+
+
+@a_check(Tags.database)
+def check_stored_prompts(
+    *, databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterator[CheckMessage]:
+    """W005. Asks the database, so it runs on migrate and on check --database only."""
+    using = router.db_for_write(PromptTemplate)
+    try:
+        stored = PromptTemplate.objects.using(using).values_list("name", flat=True)
+        names = list(stored) if using in (databases or ()) else []
+    except DatabaseFailure:  # no table yet: migrate checks before it migrates
+        return
+    for name in names:
+        if name in registry.prompts:
+            kind = "code" if name in registry.code_prompts else "a file"
+            yield Warning(
+                f"There is a prompt called {name!r} in {kind} and another in the database. "
+                f"The one in {kind} is used.",
+                hint="Rename the one in the database: it is listed in the admin under Prompt "
+                "templates.",
+                id="mcp_django.W005",
+            )

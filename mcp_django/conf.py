@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.conf import settings
@@ -13,12 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-
-def package_version() -> str:
-    try:
-        return version("django-mcp-orm")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0"
+from mcp_django.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +22,7 @@ class Config:
     #: What clients show as the server's name.
     name: str = "Django"
     #: What clients show as the server's version.
-    version: str = field(default_factory=package_version)
+    version: str = __version__
     #: Told to every client on connecting: what the site is about and how to start.
     instructions: str = ""
     #: Origin of public addresses, such as "https://shop.example.com". Never the request's Host.
@@ -38,7 +32,8 @@ class Config:
     authenticators: Sequence[Any] = ("mcp_django.auth.PersonalTokens",)
     #: Names of the admin sites whose rules apply, in order.
     admin_sites: Sequence[str] = ("admin",)
-    #: Values of Origin that browsers may send, besides PUBLIC_URL and, on loopback, loopback.
+    #: Values of Origin that browsers may send, besides PUBLIC_URL and, on loopback, loopback. Only
+    #: pages of these may read the answers.
     allowed_origins: Sequence[str] = ()
     #: Which of MIDDLEWARE runs round a call: "auto", "project", "none" or a list of dotted paths.
     run_middleware: str | Sequence[str] = "auto"
@@ -63,6 +58,8 @@ class Config:
     list_page_size: int = 100
     #: Calls that one principal may make in a minute.
     calls_per_minute: int = 600
+    #: Dry runs that one principal may ask for in a minute.
+    dry_runs_per_minute: int = 60
     #: Completions that one principal may ask for in a minute.
     completions_per_minute: int = 300
     #: Calls of one method that may fail in a minute, for each principal.
@@ -78,7 +75,8 @@ class Config:
     query_threads: int | None = None
     #: Threads for tools of the project.
     work_threads: int = 4
-    #: Calls that may wait for a thread, in each lane. More are told that the server is busy.
+    #: Calls that may wait for a thread, in each lane, a quarter of them of one user. More are told
+    #: that the server is busy.
     max_waiting: int = 200
 
     #: Where the legacy era's sessions and streams are remembered: "database", "memory", "redis",
@@ -106,7 +104,7 @@ class Config:
     audit_arguments: bool = False
     #: Days that `manage.py mcp_prune` leaves records of calls.
     audit_days: int = 30
-    #: Strip credentials from log records.
+    #: Strip credentials from the records of the loggers of this package.
     redact_logs: bool = True
 
 

@@ -9,7 +9,7 @@ from mcp_django.protocol.results import InputRequired
 
 
 class ToolError(Exception):
-    """The tool ran and could not do it. A model reads the sentence, so say what to do next."""
+    """The tool ran and failed. A model reads the sentence, so say what to do next."""
 
 
 class QueryError(ToolError):
@@ -21,7 +21,7 @@ class NotFound(ToolError):
 
 
 class Limited(ToolError):
-    """More often than is allowed. The sentence says when to come back."""
+    """Too many calls. The sentence says when to come back."""
 
 
 class NotAskable(Exception):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 DEFAULT_SERVER = "default"
 
@@ -24,6 +27,17 @@ def satisfies(granted: frozenset[str], needed: frozenset[str]) -> bool:
     """Whether the granted scopes cover every needed one, what they imply included."""
     held = granted.union(*(IMPLIED.get(scope, frozenset()) for scope in granted))
     return needed <= held
+
+
+class CachePerPrincipal(Generic[Key, Value]):
+    """What was found out about each principal, of one kind, by key. It holds for as long as the
+    principal does: a second at most, where that is kept between calls.
+    """
+
+    def of(self, principal: Principal) -> dict[Key, Value]:
+        found = principal.caches.get(self)
+        # Of two threads that come at once, both get the same.
+        return principal.caches.setdefault(self, {}) if found is None else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +59,7 @@ class Principal:
 
     user: Any
     scopes: frozenset[str]
-    #: How the credential was recognised: personal_token, drf, anonymous, dev_user, stdio.
+    #: How the credential was recognized: personal_token, drf, anonymous, dev_user, stdio.
     method: str
     server: str = DEFAULT_SERVER
     #: The connected program as the credential names it, for records and binding.
@@ -54,15 +68,16 @@ class Principal:
     credential_id: str = ""
     restriction: Restriction = field(default_factory=Restriction)
     expires_at: datetime | None = None
-    #: What was found out about this user's rights, and holds for as long as the principal does:
-    #: a second at most, where it is kept between calls.
-    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    #: See CachePerPrincipal, which reads and writes them.
+    caches: dict[Any, dict[Any, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:
         """Binds cursors and counters. Not the credential: a renewed token keeps its cursors."""
         user = "anonymous" if self.user.pk is None else f"user:{self.user.pk}"
-        return f"{self.server}/{user}/{self.client}"
+        # Users and tokens of a site have any names, so the slash that joins parts is escaped.
+        parts = (self.server, user, self.client)
+        return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
     def has_scopes(self, needed: frozenset[str]) -> bool:
         return satisfies(self.scopes, needed)

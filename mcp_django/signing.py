@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+from typing import Any
 
+from django.conf import settings
 from django.core import signing
+from django.utils.crypto import salted_hmac
 
 LONGEST = 4096
 
@@ -38,5 +42,22 @@ def unseal(
         return None
 
 
+def keyed_digests(value: str, *, purpose: str, bound_to: str) -> list[bytes]:
+    """For tokens that have to be short: by the secret key, and by those that it was before."""
+    salt = salt_of(purpose, bound_to)
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [salted_hmac(salt, value, secret=key, algorithm="sha256").digest() for key in keys]
+
+
+def digest_of(text: str) -> str:
+    """What stands for a text of any characters and any length."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of_json(*parts: Any) -> str:
+    """The same of data: equal for equal members in any order."""
+    return digest_of(json.dumps(parts, sort_keys=True, default=str))
+
+
 def salt_of(purpose: str, bound_to: str) -> str:
-    return f"mcp_django.{purpose}:{hashlib.sha256(bound_to.encode()).hexdigest()}"
+    return f"mcp_django.{purpose}:{digest_of(bound_to)}"

@@ -1,12 +1,11 @@
 """The shape of personal tokens: `mcp_`, 43 random characters and a checksum, all base62.
 
-The prefix and the checksum let secret scanners recognise a leaked token without false alarms.
+The prefix and the checksum let secret scanners recognize a leaked token without false alarms.
 There is no separator inside, so that a double click selects it whole.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import string
@@ -44,11 +43,6 @@ def is_well_formed(text: str) -> bool:
         return False
     body, check = text[:-CHECKSUM_LENGTH], text[-CHECKSUM_LENGTH:]
     return secrets.compare_digest(checksum(body), check)
-
-
-def digest_of(secret: str) -> str:
-    """What is stored. 256 random bits need no slow hash."""
-    return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
 def hint_of(secret: str) -> str:

@@ -12,6 +12,13 @@ from mcp_django.testing import Client, HTTPAnswer
 from tests.oracle import assert_valid_message
 
 
+def browser_of(user: Any, **options: Any) -> WebClient:
+    """The browser of somebody who has logged in."""
+    browser = WebClient(**options)
+    browser.force_login(user)
+    return browser
+
+
 class CheckedClient(Client):
     """The public test client, over ASGI."""
 

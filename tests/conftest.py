@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
+import re
 import time
 
 import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import Permission
 from django.db import connections
+from django.test import TransactionTestCase
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 import mcp_django as mcp
 from mcp_django.exposure.decisions import decisions
@@ -13,13 +18,38 @@ from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import Revision
 from mcp_django.subscriptions.outbox import outbox
-from mcp_django.transports.executor import lanes
+from mcp_django.transports.calls.lanes import lanes
+from tests import workers
 from tests.clients import CheckedClient
+from tests.demo.state import Demo
+from tests.emptying import empty_databases
 from tests.services import Services
+
+TOKEN = re.compile(r"mcp_[A-Za-z0-9]{40,}")
+
+
+# How long examples take says how busy the machine is.
+hypothesis_settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("tests")
 
 
 def pytest_configure(config):
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses"):
+        # This process is measured and strict. What its tests start is neither.
+        for name in ("COVERAGE_PROCESS_CONFIG", "PYTHONWARNINGS"):
+            os.environ.pop(name, None)
+    TransactionTestCase._fixture_teardown = empty_databases
     config.pluginmanager.register(Services(), "mcp-services")
+    config.pluginmanager.register(workers, "mcp-workers")
+
+
+def pytest_make_parametrize_id(config, val, argname):
+    """The same ids in each process: no token of this run."""
+    if isinstance(val, str) and TOKEN.search(val):
+        return TOKEN.sub("mcp_token", val).encode("unicode_escape").decode()
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,6 +65,14 @@ def django_db_setup(django_db_setup):
     lanes.close()
     # Where asgiref runs the ORM of async tests.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(scope="session")
+def fresh_demo(tmp_path_factory):
+    """For copies: the flight desk after its first run."""
+    demo = Demo(tmp_path_factory.mktemp("demo") / "state")
+    demo.first_run = demo.manage("demo", "--no-serve").stdout
+    return demo
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ VENDOR = os.environ.get("MCP_TEST_DB", "sqlite")
 def database(name: str = "mcp_django") -> dict[str, Any]:
     """An entry of DATABASES, whose test database is this process's own."""
     own = f"test_{name}_{os.getpid()}"
-    return {"CONN_MAX_AGE": 60, **KINDS[VENDOR](name, own)}
+    return KINDS[VENDOR](name, own)
 
 
 def sqlite(name: str, own: str) -> dict[str, Any]:

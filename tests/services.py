@@ -65,9 +65,11 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "oauth": partial(is_installed, "oauth2_provider"),
     "channels_redis": partial(is_installed, "channels_redis"),
     "demo": partial(is_installed, "daphne", "airportsdata"),
-    # Of the extra `test`.
+    # Of the group `test`.
     "playwright": partial(is_installed, "playwright", "axe_playwright_python"),
     "jazzmin": partial(is_installed, "jazzmin"),
+    # Of the group `sites`, since it does not know every Django that we do.
+    "django_prometheus": partial(is_installed, "django_prometheus"),
 }
 #: What stands behind a fixture that many tests share.
 FIXTURES = {
@@ -77,6 +79,10 @@ FIXTURES = {
     "chromium": "chromium",
     "playwright": "playwright",
 }
+
+
+#: The property of a skipped test that names the service.
+MISSING = "missing service"
 
 
 @cache
@@ -99,13 +105,19 @@ class Services:
             needed.add(VENDOR)
         for service in sorted(needed):
             if not is_there(service):
-                self.missing[service] += 1
                 if REQUIRED:
                     pytest.fail(f"{service} is missing, and MCP_TEST_SERVICES=1 asks for it.")
+                # Workers report to the process that sums up.
+                item.user_properties.append((MISSING, service))
                 pytest.skip(f"{service} is missing")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "setup":
+            self.missing.update(value for name, value in report.user_properties if name == MISSING)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
-        for service, count in sorted(self.missing.items()):
-            terminalreporter.write_line(f"Not run, because {service} is missing: {count} tests")
+        counts = ", ".join(f"{name} ({count} tests)" for name, count in self.missing.most_common())
+        if counts:
+            terminalreporter.write_line(f"Not run, because it is missing: {counts}")

@@ -18,7 +18,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
-    "channels",
     "mcp_django",
     "tests.shop",
     "tests.nasty",

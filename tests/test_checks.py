@@ -3,14 +3,17 @@ from __future__ import annotations
 import pytest
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy
 
 from mcp_django import checks
 from mcp_django.auth import DRF, DevUser
+from mcp_django.checks import HINTS, WRITING
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import Registry
+from mcp_django.levels import Level
 
 GOOD = {"PUBLIC_URL": "https://shop.example.com"}
 
@@ -35,13 +38,22 @@ def configure(settings):
 def expose(monkeypatch):
     """A registry with this exposure and nothing else."""
 
-    def apply(**attributes):
+    def apply(bases=(ModelExposure,), **attributes):
         found = Registry()
-        found.register(Group, type("GroupExposure", (ModelExposure,), attributes))
+        found.register(Group, type("GroupExposure", bases, attributes))
         monkeypatch.setattr(found, "_candidates", {Group: found._classes[Group](Group)})
         monkeypatch.setattr(checks, "registry", found)
 
     return apply
+
+
+@pytest.fixture
+def no_admin(monkeypatch):
+    """As on a site that has not installed it."""
+    installed = apps.is_installed
+    monkeypatch.setattr(
+        apps, "is_installed", lambda name: name != "django.contrib.admin" and installed(name)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -268,13 +280,150 @@ def test_actions_that_depend_on_the_request_are_not_judged(configure, expose, mo
     assert ids() == []
 
 
-def test_actions_without_the_admin_are_an_error(configure, expose, monkeypatch):
+@pytest.mark.parametrize(
+    ("attribute", "text", "hint"),
+    [
+        ("fields", "__all__", 'fields = ["id", "name"]'),
+        ("search_fields", "name", 'search_fields = ["name"]'),
+        ("actions", "delete_selected", 'actions = ["delete_selected"]'),
+    ],
+)
+def test_a_text_in_place_of_a_list_is_one_error_that_says_what_to_write(
+    configure, expose, attribute, text, hint
+):
+    configure()
+    expose(**{"fields": ["name"], attribute: text})
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.E005"
+    assert f"{attribute} is the text {text!r}, and must be a list of names." in message.msg
+    assert message.hint == hint
+
+
+def test_a_text_in_place_of_a_list_of_an_admin_is_one_error(configure, expose, monkeypatch):
+    configure()
+    expose(fields=["name"])
+    monkeypatch.setattr(admin.site._registry[Group], "mcp_fields", "__all__", raising=False)
+
+    [message] = ours()
+
+    assert (message.id, message.hint) == ("mcp_django.E005", 'mcp_fields = ["id", "name"]')
+    assert message.obj is type(admin.site._registry[Group])
+
+
+def test_a_text_in_place_of_a_list_is_an_error_without_the_admin(configure, expose, no_admin):
+    configure()
+    expose(fields="__all__")
+
+    assert ids() == ["E005"]
+
+
+def a_method(self, request, obj=None): ...
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("search_feilds", ["name"], "search_fields"),
+        ("serch_fields", "name", "search_fields"),
+        ("fileds", ("name",), "fields"),
+        ("exlude", ["name"], "exclude"),
+        ("agregates_only", True, "aggregates_only"),
+        ("smalest_group", 5, "smallest_group"),
+        ("desciption", gettext_lazy("Groups"), "description"),
+        ("levl", Level.READ, "level"),
+        ("get_querset", lambda self, request: None, "get_queryset"),
+        ("has_veiw_permission", a_method, "has_view_permission"),
+        ("list_filter", ["name"], "filter_fields"),
+        ("list_display", ["name"], "fields"),
+        ("readonly_fields", ["name"], "write_fields"),
+        ("queryset", Group.objects.all(), "get_queryset"),
+        ("has_change_permission", a_method, "ModelAdmin"),
+        ("mcp_actions", ["shout"], "actions"),
+    ],
+)
+def test_an_attribute_that_was_meant_for_an_exposure_is_named_with_what_to_write(
+    configure, expose, name, value, meant
+):
+    configure()
+    expose(fields=["name"], **{name: value})
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.W010"
+    assert message.msg.startswith(f"GroupExposure has the attribute {name}, ")
+    assert meant in message.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_search_feilds", ["name"]),
+        ("get_field", lambda self, name: None),
+        ("get_queryset_of", lambda self, request, tenant: None),
+        ("search", lambda self, text: None),
+        ("fieldset", lambda self, request: None),
+        ("table_fields", ["name"]),
+        ("levels", {"a": 1}),
+        ("labels", {"name": "Name"}),
+        ("describe", staticmethod(str)),
+        ("descriptions", property(str)),
+        ("orders", [1, 2]),
+        ("exclude_test_rows", True),
+        ("tenant_field", "tenant"),
+        ("model", Group),
+        ("Meta", type("Meta", (), {})),
+    ],
+)
+def test_what_a_site_adds_to_an_exposure_for_itself_is_its_own_business(
+    configure, expose, name, value
+):
+    configure()
+    expose(fields=["name"], **{name: value})
+
+    assert ours() == []
+
+
+def test_a_mixin_that_serves_an_admin_as_well_may_have_attributes_of_both(configure, expose):
+    class Both:
+        list_filter = ("name",)
+        has_change_permission = a_method
+
+    configure()
+    expose((Both, ModelExposure), fields=["name"])
+
+    assert ours() == []
+
+
+def test_a_misspelt_attribute_of_a_base_class_is_one_warning(configure, monkeypatch):
+    class Base(ModelExposure):
+        fields = ("id",)
+        serach_fields = ("name",)
+
+    classes = {model: type(f"{model.__name__}Exposure", (Base,), {}) for model in (Group, User)}
+    found = Registry()
+    exposures = {model: exposure(model) for model, exposure in classes.items()}
+    monkeypatch.setattr(found, "_candidates", exposures)
+    monkeypatch.setattr(checks, "registry", found)
+    configure()
+
+    [message] = ours()
+
+    assert message.obj is Base
+    assert message.hint.startswith("Write search_fields.")
+
+
+def test_every_name_that_a_hint_speaks_of_is_one_of_an_exposure():
+    for name, hint in HINTS.items():
+        assert not hasattr(ModelExposure, name)
+        if hint != WRITING:
+            assert hasattr(ModelExposure, hint.removeprefix("Write ").split(".")[0].split(",")[0])
+
+
+def test_actions_without_the_admin_are_an_error(configure, expose, no_admin):
     configure()
     expose(fields=["name"], actions=["shout"])
-    installed = apps.is_installed
-    monkeypatch.setattr(
-        apps, "is_installed", lambda name: name != "django.contrib.admin" and installed(name)
-    )
 
     [message] = ours()
 
@@ -282,6 +431,23 @@ def test_actions_without_the_admin_are_an_error(configure, expose, monkeypatch):
 
 
 def test_declarations_that_cannot_be_resolved_are_an_error(configure, monkeypatch):
+    class Broken(Registry):
+        def _resolve(self):
+            raise ImproperlyConfigured("GroupExposure lists no fields.")
+
+    configure()
+    monkeypatch.setattr(checks, "registry", Broken())
+
+    assert [(one.id, one.msg) for one in ours()] == [
+        ("mcp_django.E005", "GroupExposure lists no fields.")
+    ]
+
+
+def test_declarations_that_cannot_be_resolved_are_one_error_whatever_the_backends(
+    configure, settings, monkeypatch
+):
+    settings.AUTHENTICATION_BACKENDS = ["tests.sites.restricted.ObjectPermissionBackend"]
+
     class Broken(Registry):
         def _resolve(self):
             raise ImproperlyConfigured("GroupExposure lists no fields.")

@@ -3,14 +3,18 @@ from __future__ import annotations
 from ast import literal_eval
 
 import pytest
+from django.apps import AppConfig
+from django.core.checks import WARNING, run_checks
 from django.core.management import call_command
 from django.db import connection, connections
 
-from mcp_django.checks_environment import (
+from mcp_django.checks import (
+    check_bodies,
     check_databases,
     check_middleware,
     check_store,
     check_time_zones,
+    check_view,
 )
 
 GOOD = {
@@ -27,7 +31,7 @@ def configure(monkeypatch):
     def set_database(**database):
         settings = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:", **database}
         fresh = type(connections)({"default": settings})
-        monkeypatch.setattr("mcp_django.checks_environment.connections", fresh)
+        monkeypatch.setattr("mcp_django.checks.connections", fresh)
 
     return set_database
 
@@ -37,30 +41,63 @@ def ids(messages):
 
 
 def test_a_database_that_is_set_up_well_gives_no_message(configure):
-    configure(OPTIONS=GOOD, CONN_MAX_AGE=60)
+    configure(OPTIONS=GOOD)
 
     assert list(check_databases()) == []
 
 
 @pytest.mark.parametrize("left_out", list(GOOD))
 def test_the_hint_for_a_missing_option_of_sqlite_mends_it(configure, left_out):
-    configure(OPTIONS={name: GOOD[name] for name in GOOD if name != left_out}, CONN_MAX_AGE=60)
+    configure(OPTIONS={name: GOOD[name] for name in GOOD if name != left_out})
 
     (warning,) = list(check_databases())
 
     assert warning.id == "mcp_django.W003"
     _, _, options = warning.hint.partition(" = ")
-    configure(OPTIONS=literal_eval(options), CONN_MAX_AGE=60)
+    configure(OPTIONS=literal_eval(options))
     assert list(check_databases()) == []
 
 
-def test_connections_that_are_not_kept_are_told_unless_there_is_a_pool(configure):
-    configure(OPTIONS=GOOD, CONN_MAX_AGE=0)
-    without = ids(check_databases())
-    configure(OPTIONS={**GOOD, "pool": True}, CONN_MAX_AGE=0)
+@pytest.mark.parametrize("age", [60, None])
+def test_connections_that_views_keep_under_asgi_are_told(configure, age):
+    configure(OPTIONS=GOOD, CONN_MAX_AGE=age)
 
-    assert without == ["mcp_django.W004"]
+    [warning] = check_databases()
+
+    assert warning.id == "mcp_django.W004"
+    assert f"CONN_MAX_AGE = {age}" in warning.msg
+    assert warning.hint.startswith("DATABASES['default'][\"CONN_MAX_AGE\"] = 0.")
+
+
+def test_a_pool_is_what_the_hint_recommends_on_postgresql(configure):
+    configure(ENGINE="django.db.backends.postgresql", CONN_MAX_AGE=60)
+
+    [warning] = check_databases()
+
+    assert '["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 10}' in warning.hint
+
+
+@pytest.mark.parametrize("options", [{}, {"pool": True}])
+def test_connections_that_nobody_but_a_pool_keeps_give_no_message(configure, options):
+    configure(OPTIONS={**GOOD, **options}, CONN_MAX_AGE=0)
+
     assert list(check_databases()) == []
+
+
+@pytest.mark.parametrize(
+    ("urlconf", "application", "count"),
+    [
+        ("tests.urls", None, 0),
+        ("tests.urls", "tests.asgi.application", 1),
+        ("django.contrib.auth.urls", None, 1),
+        (None, None, 1),
+    ],
+)
+def test_a_site_under_wsgi_may_keep_connections(configure, settings, urlconf, application, count):
+    settings.ROOT_URLCONF, settings.ASGI_APPLICATION = urlconf, application
+    configure(OPTIONS=GOOD, CONN_MAX_AGE=60)
+
+    assert len(list(check_databases())) == count
 
 
 def test_no_message_where_only_browser_middleware_is_configured():
@@ -77,6 +114,40 @@ def test_what_runs_round_a_call_is_listed(settings):
     assert "Csrf" not in message.msg
 
 
+TENANT = "tests.transports.middlewares.UserTenant"
+
+
+def test_middleware_that_does_not_see_the_caller_of_the_view_is_named_and_the_hint_mends_it(
+    settings,
+):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, TENANT]
+
+    (warning,) = list(check_view())
+
+    assert warning.id == "mcp_django.W007"
+    assert TENANT in warning.msg
+    assert "Csrf" not in warning.msg
+    between, _, _ = warning.hint.removeprefix("MIDDLEWARE = ").partition("]")
+    settings.MIDDLEWARE = literal_eval(f"{between}]")
+    assert list(check_view()) == []
+
+
+def test_a_site_without_the_view_needs_nothing_in_front_of_it(settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, TENANT]
+    settings.ROOT_URLCONF = "django.contrib.auth.urls"
+
+    assert list(check_view()) == []
+    del settings.ROOT_URLCONF
+    assert list(check_view()) == []
+
+
+def test_middleware_that_cannot_be_imported_is_told_once(settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "nowhere.Middleware"]
+
+    assert list(check_view()) == []
+    assert ids(check_middleware()) == ["mcp_django.E006"]
+
+
 @pytest.mark.parametrize("choice", ["always", "Auto", ["nowhere.Middleware"]])
 def test_a_choice_that_cannot_run_is_an_error(settings, choice):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "RUN_MIDDLEWARE": choice}
@@ -88,6 +159,28 @@ def test_middleware_that_does_not_import_is_an_error_and_no_crash(settings):
     settings.MIDDLEWARE = ["nowhere.Middleware"]
 
     assert ids(check_middleware()) == ["mcp_django.E006"]
+
+
+class Daphne(AppConfig):
+    """The app without what its own configuration does: install a reactor with a loop for good."""
+
+    name = "daphne"
+
+
+@pytest.mark.django_db
+@pytest.mark.needs("daphne")
+def test_where_daphne_serves_the_proxy_has_to_limit_bodies(settings):
+    without = ids(check_bodies())
+    settings.INSTALLED_APPS = [f"{__name__}.Daphne", *settings.INSTALLED_APPS]
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_BODY": 12345}
+
+    (warning,) = check_bodies()
+
+    assert without == []
+    assert (warning.id, warning.level) == ("mcp_django.W008", WARNING)
+    assert "client_max_body_size 12345;" in warning.hint
+    assert "mcp_django.W008" in ids(run_checks(include_deployment_checks=True))
+    assert "mcp_django.W008" not in ids(run_checks())
 
 
 @pytest.mark.django_db

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_django import conf
+import mcp_django
 from mcp_django.conf import Config, get_config
 
 
@@ -24,14 +24,5 @@ def test_an_unknown_key_is_an_error_that_names_it(settings):
 def test_the_version_of_the_site_is_that_of_the_package_unless_it_says(settings):
     settings.MCP_DJANGO = {}
 
-    assert get_config().version == conf.package_version()
+    assert get_config().version == mcp_django.__version__
     assert Config(version="2").version == "2"
-
-
-def test_a_source_tree_that_was_never_installed_has_a_version(monkeypatch):
-    def missing(name):
-        raise conf.PackageNotFoundError
-
-    monkeypatch.setattr(conf, "version", missing)
-
-    assert conf.package_version() == "0"

@@ -1,10 +1,12 @@
-"""The wheel holds what an installed site needs, and nothing of the tests or the demo."""
+"""The wheel holds what an installed site needs and no more, the sdist all that git keeps."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -12,64 +14,212 @@ from pathlib import Path
 
 import pytest
 
+import mcp_django
+
 ROOT = Path(__file__).parent.parent
+NAME = f"django_mcp_orm-{mcp_django.__version__}"
+#: What builds, tests and editors leave in a checkout, and people forget there.
+LEFTOVERS = (
+    ".env",
+    ".tox/py311/lib/other.py",
+    "build/lib/mcp_django/deleted.py",
+    "django_mcp_orm.egg-info/SOURCES.txt",
+    "dist/django_mcp_orm-0.0.1.tar.gz",
+    "docs/_build/index.html",
+    "mcp_django/__pycache__/deleted.cpython-311.pyc",
+    "notes.txt",
+    "tests/site.sqlite3",
+)
+
+
+def committed_files():
+    """The files that a clone of the repository has, by their paths."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("This is no clone of the repository.")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split("\0")
+    return {name for name in listed if name and (ROOT / name).exists()}
+
+
+def clone(folder):
+    """A copy of what git keeps. The editable install of the tests stays out of the build."""
+    for name in committed_files():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def build(source, *targets, into):
+    names = [argument for target in targets for argument in ("--target", target)]
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(into), *names]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+
+
+def install(source, *, into):
+    """What `pip install` of a checkout unpacks."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--wheel-dir", str(into), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = into.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    # A build leaves its own folders behind, so it gets a copy of what git would clone.
-    files = subprocess.run(
-        ["git", "ls-files", "-z", "mcp_django", "pyproject.toml", "README.md", "LICENSE"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.split("\0")  # fmt: skip
-    for name in filter(None, files):
+def built(tmp_path_factory):
+    """The folder of an sdist and a wheel, from a checkout in which somebody has worked."""
+    folder = tmp_path_factory.mktemp("built")
+    source = clone(folder / "source")
+    for name in LEFTOVERS:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes((ROOT / name).read_bytes())
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-         "--wheel-dir", str(folder), str(source)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (built,) = folder.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
+        (source / name).write_text("left over")
+    build(source, "sdist", "wheel", into=folder)
+    return folder
+
+
+@pytest.fixture
+def wheel(built):
+    with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as archive:
         yield archive
 
 
+@pytest.fixture
+def metadata(wheel):
+    return Parser().parsestr(wheel.read(f"{NAME}.dist-info/METADATA").decode())
+
+
 @pytest.mark.needs("git")
-def test_templates_migrations_commands_and_types_are_in_the_wheel(wheel):
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = set(wheel.namelist())
 
-    shipped = {
-        str(path.relative_to(ROOT))
-        for pattern in ("*.py", "*.html", "py.typed")
-        for path in (ROOT / "mcp_django").rglob(pattern)
-    }
-    assert shipped <= names
+    package = {name for name in names if name.startswith("mcp_django/")}
+    assert package == {name for name in committed_files() if name.startswith("mcp_django/")}
+    assert {name.split("/")[0] for name in names - package} == {f"{NAME}.dist-info"}
+    assert "mcp_django/py.typed" in names
     assert "mcp_django/migrations/0001_initial.py" in names
+    assert any(name.startswith("mcp_django/static/") for name in names)
+    assert any(name.startswith("mcp_django/templates/") for name in names)
 
 
 @pytest.mark.needs("git")
-def test_nothing_else_is_in_the_wheel(wheel):
-    folders = {name.split("/")[0] for name in wheel.namelist()}
+def test_the_sdist_holds_what_git_keeps_and_nothing_else(built):
+    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
+        names = {member.name.removeprefix(f"{NAME}/") for member in archive if member.isfile()}
 
-    assert folders == {"mcp_django", "django_mcp_orm-0.1.0.dist-info"}
+    assert names == committed_files() | {"PKG-INFO"}
 
 
 @pytest.mark.needs("git")
-def test_every_dependency_has_an_upper_bound(wheel):
-    text = wheel.read("django_mcp_orm-0.1.0.dist-info/METADATA").decode()
-    required = Parser().parsestr(text).get_all("Requires-Dist") or []
+def test_the_wheel_of_the_sdist_is_the_wheel_of_the_checkout(built, tmp_path):
+    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
+        # The Python of Debian 12 is 3.11.2, whose extractall() takes no filter.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
+
+    build(tmp_path / NAME, "wheel", into=tmp_path)
+
+    name = f"{NAME}-py3-none-any.whl"
+    assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
+
+
+@pytest.mark.needs("git")
+def test_an_install_leaves_nothing_in_the_checkout(tmp_path):
+    source = clone(tmp_path / "source")
+
+    install(source, into=tmp_path)
+
+    files = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
+    assert files == committed_files()
+
+
+@pytest.mark.needs("git")
+def test_a_second_install_ships_no_module_that_was_deleted_since(tmp_path):
+    source = clone(tmp_path / "source")
+    first = install(source, into=tmp_path / "first")
+    (source / "mcp_django/middleware.py").unlink()
+
+    second = install(source, into=tmp_path / "second")
+
+    assert first - second == {"mcp_django/middleware.py"}
+
+
+@pytest.mark.needs("git")
+def test_sites_are_offered_extras_for_what_they_run_and_none_for_our_tests(metadata):
+    assert set(metadata.get_all("Provides-Extra")) == {"all", "daphne", "drf", "oauth", "redis"}
+
+
+def is_bounded(requirement):
+    return "<" in requirement or "==" in requirement.split(";")[0]
+
+
+@pytest.mark.needs("git")
+def test_every_dependency_has_an_upper_bound(metadata):
+    required = metadata.get_all("Requires-Dist") or []
 
     third_party = [one for one in required if not one.startswith("django-mcp-orm")]
     assert third_party
-    for one in third_party:
-        assert "<" in one or "==" in one.split(";")[0], one
+    assert [one for one in third_party if not is_bounded(one)] == []
+
+
+def configuration():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def requirements(group):
+    return [one for one in configuration()["dependency-groups"][group] if isinstance(one, str)]
+
+
+@pytest.mark.parametrize("group", ["demo", "dev", "docs", "sites", "test"])
+def test_every_requirement_of_a_group_has_an_upper_bound(group):
+    assert requirements(group)
+    assert [one for one in requirements(group) if not is_bounded(one)] == []
+
+
+def test_contributors_get_every_group():
+    groups = configuration()["dependency-groups"]
+
+    included = {one["include-group"] for one in groups["dev"] if isinstance(one, dict)}
+
+    assert included == set(groups) - {"dev"}
+
+
+def test_the_demo_runs_on_the_daphne_that_sites_are_offered():
+    offered = configuration()["project"]["optional-dependencies"]["daphne"]
+
+    assert set(offered) < set(requirements("demo"))
+
+
+def test_the_build_of_the_tests_is_the_build_of_everybody():
+    assert set(configuration()["build-system"]["requires"]) < set(requirements("test"))
+
+
+@pytest.mark.needs("make")
+@pytest.mark.parametrize(("target", "package"), [("demo", "."), ("lint", ".[all]")])
+def test_make_brings_a_pip_that_knows_groups_first(tmp_path, target, package):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+
+    said = subprocess.run(
+        ["make", "--dry-run", target], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
+
+    installs = [line.partition(" install ")[2] for line in said.splitlines() if "-m pip" in line]
+    group = "demo" if target == "demo" else "dev"
+    assert installs == ['"pip>=25.1,<27"', f'--group {group} --editable "{package}"']
+
+
+@pytest.mark.needs("git")
+def test_the_metadata_says_what_by_whom_and_where(metadata):
+    assert metadata["Version"] == mcp_django.__version__
+    assert metadata["Author"]
+    assert metadata.get_all("Project-URL")
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert metadata["Requires-Python"] == ">=3.11"
 
 
 def test_the_lowest_releases_that_are_tested_are_the_lower_bounds():
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    config = configuration()
     project = config["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"]]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_django.principal import ACTION, DELETE, READ, WRITE, Principal, Restriction, satisfies
 from tests.spec import requirement
@@ -24,6 +26,32 @@ from tests.spec import requirement
 )
 def test_scopes_imply_what_they_cannot_do_without(granted, needed, enough):
     assert satisfies(frozenset(granted), frozenset(needed)) is enough
+
+
+#: Texts that would run into each other if they were only joined.
+parts = st.text("a/:%25F 2")
+
+
+@given(*[st.tuples(parts, parts, parts)] * 2)
+def test_two_principals_have_two_keys_whatever_they_are_called(one, other):
+    """The keys of a site's users may be texts, and a token has any name."""
+    key, other_key = (
+        Principal(
+            user=User(pk=user), client=client, server=server, scopes=frozenset(), method="test"
+        ).key
+        for server, user, client in (one, other)
+    )
+
+    assert (key == other_key) is (one == other)
+
+
+def test_a_slash_in_a_name_makes_nobody_somebody_else():
+    def key(user, client):
+        user = User(pk=user)
+        return Principal(user=user, client=client, scopes=frozenset(), method="test").key
+
+    assert key("acme", "alice/laptop") != key("acme/alice", "laptop")
+    assert key("acme", "alice%2Flaptop") != key("acme", "alice/laptop")
 
 
 def test_the_key_names_the_user_and_the_client_and_not_the_credential():

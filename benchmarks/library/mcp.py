@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import mcp_django as mcp
+from benchmarks.library.functions import FUNCTIONS
 from benchmarks.library.models import Author, Book
 
-TOOLS = 50
+#: Together with the functions that are called, fifty.
+TOOLS = 50 - len(FUNCTIONS)
 
 mcp.register(Author, fields=["id", "name"])
 
@@ -29,3 +31,6 @@ for number in range(TOOLS):
     mcp.tool(name=f"measured_{number}", read_only=True, permission="library.view_book")(
         count_pages
     )
+
+for function in FUNCTIONS.values():
+    mcp.tool(read_only=True, permission="library.view_book")(function)

@@ -194,11 +194,13 @@ def shift_handover(request: HttpRequest, airport: str, day: date) -> list[mcp.Pr
         f"{one.gate or 'open'}: {one.get_status_display()}, {one.delay_minutes} minutes late"
         for one in flights
     ]
-    task = f"Write the handover for {found.name} on {day}. Begin with what needs a decision."
+    task = (
+        f"Write the handover for {found.name} on {day}, by urgency. "
+        "Begin with what needs a decision."
+    )
     return [
         mcp.PromptMessage(content=mcp.Text(task)),
         mcp.PromptMessage(content=mcp.Text("\n".join(lines) or "There are no departures.")),
-        mcp.PromptMessage(role="assistant", content=mcp.Text("Here is the handover, by urgency:")),
     ]
 
 

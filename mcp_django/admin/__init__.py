@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import Model
 
 from mcp_django.admin.calls import CallRecordAdmin
-from mcp_django.admin.exposed_prompts import ExposedPromptAdmin
-from mcp_django.admin.exposure import ExposedModelAdmin
-from mcp_django.admin.prompts import PromptTemplateAdmin
-from mcp_django.admin.server import ServerSettingsAdmin, UserRestrictionAdmin
+from mcp_django.admin.decisions.exposed_models import ExposedModelAdmin
+from mcp_django.admin.decisions.exposed_prompts import ExposedPromptAdmin
+from mcp_django.admin.decisions.exposed_tools import ExposedToolAdmin
+from mcp_django.admin.decisions.server import ServerSettingsAdmin, UserRestrictionAdmin
+from mcp_django.admin.prompts.templates import PromptTemplateAdmin
 from mcp_django.admin.tokens import PersonalTokenAdmin
-from mcp_django.admin.tools import ExposedToolAdmin
 from mcp_django.models import (
     CallRecord,
     ExposedModel,
@@ -35,16 +38,25 @@ __all__ = [
 ]
 
 
+ADMINS: dict[type[Model], type[admin.ModelAdmin[Any]]] = {
+    CallRecord: CallRecordAdmin,
+    ExposedModel: ExposedModelAdmin,
+    ExposedPrompt: ExposedPromptAdmin,
+    ExposedTool: ExposedToolAdmin,
+    PersonalToken: PersonalTokenAdmin,
+    PromptTemplate: PromptTemplateAdmin,
+    ServerSettings: ServerSettingsAdmin,
+    UserRestriction: UserRestrictionAdmin,
+}
+
+
 def register(site: admin.AdminSite) -> None:
     """Put all of these pages on another admin site, as `urls.py` does with the site's own.
 
     The default site has them already. Raises AlreadyRegistered where a site has one of them.
     """
-    site.register(CallRecord, CallRecordAdmin)
-    site.register(ExposedModel, ExposedModelAdmin)
-    site.register(ExposedPrompt, ExposedPromptAdmin)
-    site.register(ExposedTool, ExposedToolAdmin)
-    site.register(PersonalToken, PersonalTokenAdmin)
-    site.register(PromptTemplate, PromptTemplateAdmin)
-    site.register(ServerSettings, ServerSettingsAdmin)
-    site.register(UserRestriction, UserRestrictionAdmin)
+    for model, model_admin in ADMINS.items():
+        site.register(model, model_admin)
+
+
+register(admin.site)

@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
+from mcp_django.admin.pages import AnyModelAdmin
 from mcp_django.models import CallRecord
 
 #: Newest records that tell which values a filter offers. All of them would take long to ask.
@@ -26,10 +27,9 @@ MOST_VALUES = 30
 MOST_COUNTED = 10_000
 
 if TYPE_CHECKING:
-    CallModelAdmin = admin.ModelAdmin[CallRecord]
     CallPaginator = Paginator[CallRecord]
 else:
-    CallModelAdmin, CallPaginator = admin.ModelAdmin, Paginator  # without subscripts at run time
+    CallPaginator = Paginator  # without subscripts at run time
 
 
 class CappedPaginator(CallPaginator):
@@ -38,8 +38,7 @@ class CappedPaginator(CallPaginator):
     @cached_property
     def count(self) -> int:
         rows: Any = self.object_list
-        found: int = rows[:MOST_COUNTED].count()
-        return found
+        return int(rows[:MOST_COUNTED].count())
 
 
 class RecentFilter(admin.SimpleListFilter):
@@ -98,17 +97,14 @@ def recent(request: HttpRequest) -> list[tuple[Any, ...]]:
     if known is None:
         name = f"user__{get_user_model().USERNAME_FIELD}"
         rows = CallRecord.objects.values_list("user_id", name, "client", "target")[:LOOKED_AT]
-        known = [(user, text, client, tool_of(target)) for user, text, client, target in rows]
+        known = [
+            (user, text, client, target.partition(" ")[0]) for user, text, client, target in rows
+        ]
         request._mcp_recent = known  # type: ignore[attr-defined]  # ours
     return known
 
 
-def tool_of(target: str) -> str:
-    return target.partition(" ")[0]
-
-
-@admin.register(CallRecord)
-class CallRecordAdmin(CallModelAdmin):
+class CallRecordAdmin(AnyModelAdmin):
     """For those with the permission `view_callrecord`, who see the calls of everybody."""
 
     list_display = (

@@ -3,20 +3,159 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeAlias
 
 from django.contrib import messages
 from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from mcp_django.admin.live_lists import PARTS, Line, Part, key_of_user, lines, listed
-from mcp_django.admin.looking import LIVE, response
-from mcp_django.admin.overview import url_of
+from mcp_django.admin.pages import LIVE, url_of
 from mcp_django.conf import get_config
+from mcp_django.exposure.admin_bridge.requests import one_line
 from mcp_django.exposure.decisions import decisions
-from mcp_django.models import ServerSettings, UserRestriction
+from mcp_django.models import LiveStream, ServerSettings, UserRestriction
+from mcp_django.models import Session as SessionRow
+from mcp_django.principal import DEFAULT_SERVER
+from mcp_django.stores.interface import OpenStream, Session, get_store
+from mcp_django.stores.transactions import after_transaction
+from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, control_topic
+from mcp_django.transports.sessions import end_session
+
+# Sessions and streams as staff read them: newest first, a page at a time.
+
+ON_PAGE = 50
+#: URIs of one line, and characters of each. A client may subscribe to many long ones.
+MOST_URIS, LONGEST_URI = 20, 200
+LONGEST_CLIENT = 100
+
+One: TypeAlias = Session | OpenStream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    key: str
+    who: str
+    #: Whether `who` is the name of a user.
+    is_user: bool
+    client: str
+    #: transport of a session, kind of a stream.
+    kind: str
+    revision: str
+    began: datetime
+    #: When a session was last heard of.
+    seen: datetime | None
+    is_ready: bool
+    lists: Sequence[str]
+    uris: Sequence[str]
+    #: URIs that are not shown.
+    more: int
+
+    @property
+    def title(self) -> str:
+        return ", ".join(filter(None, (self.who, self.client)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One of the two lists: whose it is to see, and to end what is in it."""
+
+    #: Also of the field that ends one of them, and of the parameter with the number of its page.
+    name: str
+    title: str
+    noun: str
+    model: type[Model]
+    find: Callable[[], Sequence[One]]
+    end: Callable[[str], object]
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"mcp_django.view_{self.model._meta.model_name}")
+
+    def may_end(self, request: HttpRequest) -> bool:
+        may_delete = request.user.has_perm(f"mcp_django.delete_{self.model._meta.model_name}")
+        return self.may_view(request) and may_delete
+
+    def all(self) -> list[One]:
+        """Those of this server. Raises what the store raises."""
+        return [one for one in self.find() if one.server == DEFAULT_SERVER]
+
+
+def close_stream(key: str) -> None:
+    """In whatever process it is."""
+    publish({Change(topic=control_topic(CLOSE, key))})
+
+
+SESSIONS = Part(
+    name="sessions",
+    title="Sessions",
+    noun="session",
+    model=SessionRow,
+    find=lambda: get_store().sessions(),
+    end=end_session,
+)
+STREAMS = Part(
+    name="streams",
+    title="Streams",
+    noun="stream",
+    model=LiveStream,
+    find=lambda: get_store().streams(),
+    end=close_stream,
+)
+PARTS = (SESSIONS, STREAMS)
+
+
+def lines(found: Sequence[One]) -> list[Line]:
+    users = get_user_model()
+    rows = users._default_manager.filter(pk__in={one.user for one in found if one.user})
+    names = {str(pk): str(name) for pk, name in rows.values_list("pk", users.USERNAME_FIELD)}
+    return [line(one, names.get(one.user)) for one in found]
+
+
+def line(one: One, name: str | None) -> Line:
+    if isinstance(one, Session):
+        topics: Iterable[str] = sorted(get_store().subscriptions(one.key))
+        given = f"{one.client.get('name', '')} {one.client.get('version', '')}"
+        kind, began, seen, is_ready = one.transport, one.created, one.seen, one.is_initialized
+    else:
+        topics, given = one.topics, one.client
+        kind, began, seen, is_ready = one.kind, one.opened, None, True
+    uris = [topic for topic in topics if topic not in LISTS]
+    return Line(
+        key=one.key,
+        # The user may have been deleted since.
+        who=name or ("anonymous" if not one.user else one_line(one.principal)),
+        is_user=name is not None,
+        client=one_line(given, most=LONGEST_CLIENT),
+        kind=kind,
+        revision=one.revision,
+        began=began,
+        seen=seen,
+        is_ready=is_ready,
+        lists=[topic for topic in topics if topic in LISTS],
+        uris=[
+            one_line(uri, most=LONGEST_URI) + ("…" if len(uri) > LONGEST_URI else "")
+            for uri in uris[:MOST_URIS]
+        ],
+        more=max(0, len(uris) - MOST_URIS),
+    )
+
+
+def key_of_user(username: str) -> str | None:
+    """The key as text of a user by name, or None."""
+    users: Any = get_user_model()
+    found = users._default_manager.filter(**{users.USERNAME_FIELD: username.replace("\0", "")})
+    key = found.values_list("pk", flat=True).first()
+    return None if key is None else str(key)
+
 
 logger = logging.getLogger("mcp_django")
 
@@ -26,7 +165,7 @@ GONE = "The store of sessions and streams cannot be reached. The log of the site
 def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """Ends what was named on POST, and nothing on GET."""
     if request.method == "POST":
-        end_named(request)
+        end_posted(request)
         return HttpResponseRedirect(request.get_full_path())
     username = request.GET.get("user", "")[:254]
     context: dict[str, Any] = {
@@ -37,25 +176,28 @@ def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     }
     user = key_of_user(username) if username else None
     if username and user is None:
-        return response(LIVE, model_admin, request, **context, is_nobody=True)
+        return LIVE.render(model_admin, request, **context, is_nobody=True)
     try:
         context["parts"] = [
-            shown(part, request, user=user) for part in PARTS if part.may_view(request)
+            part_context(part, request, user=user) for part in PARTS if part.may_view(request)
         ]
     except Exception:
         logger.exception("Sessions and streams cannot be shown.")
         context["problem"] = GONE
-    return response(LIVE, model_admin, request, **context)
+    return LIVE.render(model_admin, request, **context)
 
 
-def shown(part: Part, request: HttpRequest, *, user: str | None) -> dict[str, Any]:
-    page = listed(part, user=user, page=request.GET.get(part.name))
-    found = {"part": part, "page": page, "may_end": part.may_end(request)}
+def part_context(part: Part, request: HttpRequest, *, user: str | None) -> dict[str, Any]:
+    """A page of lines, of one user if `user` is a key. Raises what the store raises."""
+    found = [one for one in part.all() if user in (None, one.user)]
+    page: Any = Paginator(found, ON_PAGE).get_page(request.GET.get(part.name))
+    page.object_list = lines(page.object_list)
+    context = {"part": part, "page": page, "may_end": part.may_end(request)}
     if page.has_previous():
-        found["newer"] = page_url(request, part, page.previous_page_number())
+        context["newer"] = page_url(request, part, page.previous_page_number())
     if page.has_next():
-        found["older"] = page_url(request, part, page.next_page_number())
-    return found
+        context["older"] = page_url(request, part, page.next_page_number())
+    return context
 
 
 def page_url(request: HttpRequest, part: Part, number: int) -> str:
@@ -68,13 +210,16 @@ def switches(model_admin: Any, request: HttpRequest) -> list[dict[str, str]]:
     """The pages that keep clients out, of those that this person may open."""
     registered = model_admin.admin_site._registry
     return [
-        {"title": str(model._meta.verbose_name_plural), "url": url_of(model_admin, model)}
+        {
+            "title": str(model._meta.verbose_name_plural),
+            "url": url_of(model_admin, "changelist", model=model),
+        }
         for model in (ServerSettings, UserRestriction)
         if model in registered and registered[model].has_view_or_change_permission(request)
     ]
 
 
-def end_named(request: HttpRequest) -> None:
+def end_posted(request: HttpRequest) -> None:
     """End what the button stands for. Raises PermissionDenied."""
     for part in PARTS:
         key = request.POST.get(part.name)
@@ -95,12 +240,7 @@ def end(request: HttpRequest, part: Part, key: str) -> None:
         return
     # Before the end: a session takes its subscriptions along.
     [line] = lines(found)
-    part.end(key)
-    record_end(request, part, line)
-    messages.success(request, f"The {part.noun} of {line.title} was ended.")
-
-
-def record_end(request: HttpRequest, part: Part, line: Line) -> None:
+    after_transaction(partial(part.end, key))
     LogEntry.objects.create(
         user_id=request.user.pk,  # type: ignore[misc]  # nobody anonymous comes here
         content_type_id=ContentType.objects.get_for_model(part.model).pk,
@@ -109,3 +249,4 @@ def record_end(request: HttpRequest, part: Part, line: Line) -> None:
         action_flag=DELETION,
         change_message=f"Ended the {part.noun} of {line.title}.",
     )
+    messages.success(request, f"The {part.noun} of {line.title} was ended.")

@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
-from django.forms import ModelForm
+from django.forms import CheckboxSelectMultiple, ModelForm, MultipleChoiceField, SelectMultiple
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from mcp_django.admin.token_forms import TokenForm
+from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, render_page
+from mcp_django.exposure.decisions import exposed_by
+from mcp_django.exposure.registry import registry
 from mcp_django.models import PersonalToken
+from mcp_django.principal import ACTION, DEFAULT_SERVER, DELETE, READ, SCOPES, WRITE
+
+# The form that makes a personal token.
+
+WORDS = {
+    READ: "Read records",
+    WRITE: "Create and change records",
+    DELETE: "Delete records",
+    ACTION: "Run admin actions and other tools",
+}
+
+
+def exposed_models() -> list[tuple[str, str]]:
+    return [
+        (exposure.label, f"{exposure.model._meta.verbose_name_plural} ({exposure.label})")
+        for exposure in exposed_by(registry, DEFAULT_SERVER).exposures.values()
+    ]
+
+
+class TokenForm(AnyModelForm):
+    scopes = MultipleChoiceField(
+        choices=[(scope, f"{WORDS[scope]} ({scope})") for scope in SCOPES],
+        initial=[READ],
+        widget=CheckboxSelectMultiple,
+        help_text="What the token is good for, within the rights of its user.",
+    )
+    models = MultipleChoiceField(
+        choices=exposed_models,
+        required=False,
+        widget=SelectMultiple,
+        label="Only these models",
+        help_text="None chosen: every model that its user may see.",
+    )
+
+    class Meta:
+        model = PersonalToken
+        fields = ("user", "name", "scopes", "read_only", "models", "expires_at")
+
+    def clean_models(self) -> Any:
+        return self.cleaned_data["models"] or None
+
 
 MANAGE_ALL = "mcp_django.manage_all_tokens"
 
@@ -43,14 +84,7 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(conditions.get(self.value() or "", Q()))
 
 
-if TYPE_CHECKING:
-    TokenModelAdmin = admin.ModelAdmin[PersonalToken]
-else:
-    TokenModelAdmin = admin.ModelAdmin  # it takes no subscript when it runs
-
-
-@admin.register(PersonalToken)
-class PersonalTokenAdmin(TokenModelAdmin):
+class PersonalTokenAdmin(AnyModelAdmin):
     """People see their own tokens; those of others need the permission `manage_all_tokens`."""
 
     list_display = (
@@ -178,22 +212,13 @@ class PersonalTokenAdmin(TokenModelAdmin):
         self, request: HttpRequest, obj: PersonalToken, post_url_continue: str | None = None
     ) -> HttpResponse:
         """The page with the secret: the answer to the form itself, so that there is no second."""
-        opts = self.model._meta
-        request.current_app = self.admin_site.name  # for {% url %}
-        response = TemplateResponse(
+        response = render_page(
+            self,
             request,
-            "admin/mcp_django/personaltoken/secret.html",
-            {
-                **self.admin_site.each_context(request),
-                "title": "Copy the token now",
-                "opts": opts,
-                "token": obj,
-                "secret": request.mcp_secret,  # type: ignore[attr-defined]  # set by save_model
-                "list_url": reverse(
-                    f"admin:{opts.app_label}_{opts.model_name}_changelist",
-                    current_app=self.admin_site.name,
-                ),
-            },
+            "secret.html",
+            title="Copy the token now",
+            token=obj,
+            secret=request.mcp_secret,  # type: ignore[attr-defined]  # set by save_model
         )
         add_never_cache_headers(response)
         return response

@@ -1,60 +1,88 @@
-"""What will stand in one row of the records, made while the call is still hot."""
+"""The end of a call, and what may be kept and logged of it: short texts, no credentials."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from django.conf import settings
+
 from mcp_django.auth.redaction import REDACTED, names_credential, redact
-from mcp_django.exposure.confirmations import ARGUMENT
 from mcp_django.exposure.options import SECRET_WORDS
+from mcp_django.exposure.questions.confirmations import ARGUMENT
 from mcp_django.models import CallRecord
 
 LONGEST_PRINCIPAL = 200
 LONGEST_CLIENT = 100
+#: Characters of the name of a client, without its version.
+LONGEST_NAME = 80
 LONGEST_METHOD = 60
 LONGEST_TARGET = 300
-#: Characters of one text among the arguments.
-LONGEST_TEXT = 200
-#: Items of one container among the arguments, and containers within containers.
-MOST_ITEMS, DEEPEST = 20, 4
-#: Characters of all arguments together, as JSON.
-LONGEST_ARGUMENTS = 4000
 CUT = "…"
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+KINDS = {
+    "tools/call": CallRecord.Kind.TOOL.value,
+    "resources/read": CallRecord.Kind.RESOURCE.value,
+    "prompts/get": CallRecord.Kind.PROMPT.value,
+}
+OTHER = CallRecord.Kind.OTHER.value
 
 
-class Entry(NamedTuple):
-    """The columns of a `CallRecord`, in the order in which they are written."""
+class CallEnd(NamedTuple):
+    """How a call ended. Its own thread makes this: little work, and nothing that still changes.
+
+    Texts that peers choose are short here, but may have characters that no record may have.
+    """
 
     server: str
-    at: datetime
-    kind: str
-    principal: str
+    #: Seconds since 1970.
+    at: float
+    #: The principal's.
+    key: str
     user_id: Any
-    client: str
+    #: The client, as it calls itself or its credential does.
+    name: str
+    version: str | None
     method: str
     target: str
-    outcome: str
-    milliseconds: int
+    outcome: CallRecord.Outcome
+    seconds: float
     rows: int | None
     bytes: int
     correlation_id: str
+    #: Redacted.
     arguments: Any
 
-    def record(self) -> CallRecord:
-        """The same as a model instance that is not saved."""
-        return CallRecord(**self._asdict())
+    def columns(self) -> dict[str, Any]:
+        """The values of a `CallRecord` by column. The thread that writes makes them."""
+        return {
+            "server": self.server,
+            "at": datetime.fromtimestamp(self.at, UTC if settings.USE_TZ else None),
+            "kind": KINDS.get(self.method, OTHER),
+            "principal": known_principal(self.key),
+            "user_id": self.user_id,
+            "client": client_line(self.name, self.version),
+            "method": self.method,
+            "target": self.target,
+            "outcome": self.outcome.value,
+            "milliseconds": round(self.seconds * 1000),
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "correlation_id": self.correlation_id,
+            "arguments": self.arguments,
+        }
 
 
 def line(text: str, most: int) -> str:
     """One printable line of so many characters: peers choose these texts.
 
-    No text ends a line of a log with it, and none holds what a database refuses, such as NUL.
+    Nobody ends a line of a log with it, and it has nothing that a database refuses, such as NUL.
     """
     if len(text) > most:
         text = text[: most - 1] + CUT
@@ -62,7 +90,7 @@ def line(text: str, most: int) -> str:
 
 
 def printable(text: str) -> str:
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def principal_line(key: str) -> str:
@@ -73,36 +101,101 @@ def principal_line(key: str) -> str:
     return line(key, LONGEST_PRINCIPAL - 17) + f" {digest}"
 
 
+# Few principals and clients make many calls, so what peers choose is looked through once.
+known_principal = lru_cache(maxsize=256)(principal_line)
+
+
+@lru_cache(maxsize=256)
+def client_line(name: str, version: str | None) -> str:
+    if version is None:
+        return line(name, LONGEST_CLIENT)
+    return line(f"{line(name, LONGEST_NAME)} {version}", LONGEST_CLIENT)
+
+
+class DataLimits(NamedTuple):
+    """How much of some data is kept."""
+
+    #: Characters of one text.
+    text: int
+    #: Items of one container.
+    items: int
+    #: Containers within containers.
+    depth: int
+    #: The largest integer that stays a number.
+    integer: int
+    #: Characters of all of it as JSON.
+    whole: int
+    #: Takes out of a short text what must not be in it.
+    clean: Callable[[str], str]
+
+
+def as_utf8(text: str) -> str:
+    # UTF-8 has no place for half a character.
+    return text.encode("utf-8", "replace").decode()
+
+
+#: There may be a million rows.
+OF_RECORDS = DataLimits(200, 20, 4, 2**63 - 1, 4000, printable)
+#: A model reads them. Beyond 2**53 an integer is another one for some readers of JSON.
+OF_LOGS = DataLimits(2000, 50, 6, 2**53, 8000, as_utf8)
+
+
 def redacted(arguments: Mapping[str, Any]) -> Any:
-    """Arguments without credentials, cut to a size that a million rows can bear."""
-    found = cut(arguments, DEEPEST)
+    """The arguments of a call for its record: JSON without credentials, cut. Never raises."""
+    return shortened(arguments, OF_RECORDS)
+
+
+def log_data(data: Any) -> Any:
+    """What code of the site logs for the client: JSON without credentials, cut. Never raises."""
+    return shortened(data, OF_LOGS)
+
+
+def shortened(data: Any, limits: DataLimits) -> Any:
+    found = cut_value(data, limits, limits.depth)
     text = json.dumps(found, ensure_ascii=False)
-    return found if len(text) <= LONGEST_ARGUMENTS else text[:LONGEST_ARGUMENTS] + CUT
+    return found if len(text) <= limits.whole else text[: limits.whole] + CUT
 
 
-def cut(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        # Redacted first: half a credential has no shape to know it by.
-        return line(redact(value[: LONGEST_TEXT * 10]), LONGEST_TEXT)
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return CUT
-    if not isinstance(value, Mapping | list | tuple):
+def cut_value(value: Any, limits: DataLimits, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int) and abs(value) <= limits.integer:
+        # A plain int: enumerations have rules of their own for JSON.
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if not isinstance(value, Mapping | list | tuple | set | frozenset):
+        return cut_text(value, limits)
     if not depth:
         return CUT
-    rest = {CUT: len(value) - MOST_ITEMS} if len(value) > MOST_ITEMS else {}
-    if isinstance(value, Mapping):
-        shown = list(value.items())[:MOST_ITEMS]
-        return {line(str(key), 80): inner_of(key, inner, depth - 1) for key, inner in shown} | rest
-    return [cut(one, depth - 1) for one in value[:MOST_ITEMS]] + ([rest] if rest else [])
+    rest = {CUT: len(value) - limits.items} if len(value) > limits.items else {}
+    if not isinstance(value, Mapping):
+        listed = [cut_value(item, limits, depth - 1) for item in list(value)[: limits.items]]
+        return [*listed, rest] if rest else listed
+    named = {
+        cut_text(key, limits): REDACTED
+        if names_secret(key)
+        else cut_value(item, limits, depth - 1)
+        for key, item in list(value.items())[: limits.items]
+    }
+    return named | rest
 
 
-def inner_of(key: Any, value: Any, depth: int) -> Any:
-    return REDACTED if names_secret(key) else cut(value, depth)
+def cut_text(value: Any, limits: DataLimits) -> str:
+    # Redact before the cut: half a credential has no recognizable shape.
+    text = redact(readable_text(value)[: limits.text * 10])
+    return limits.clean(text if len(text) <= limits.text else text[: limits.text - 1] + CUT)
+
+
+def readable_text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # whatever a __str__ of the site raises
+        return type(value).__name__
 
 
 def names_secret(key: Any) -> bool:
-    """Whether what stands under this name is kept from whoever reads."""
+    """Whether the value of this name is hidden from whoever reads."""
     # apiKey and api-key are api_key.
-    name = HUMP.sub("_", str(key)[:LONGEST_TEXT]).replace("-", "_")
+    name = HUMP.sub("_", readable_text(key)[: OF_RECORDS.text]).replace("-", "_")
     return bool(names_credential(name) or name == ARGUMENT or SECRET_WORDS.search(name))

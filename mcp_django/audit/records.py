@@ -1,42 +1,361 @@
-"""Where the records of this process go, which tests may change."""
+"""Records of calls on their way to the table: a bounded queue and one thread.
+
+A call only puts its end into the queue. The thread writes what has gathered, many rows at a time,
+over a connection of its own, so a record stays when the transaction of the tool rolls back.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
+from itertools import chain
+from threading import Event
+from typing import Any, TypeAlias
 
 from django.core import mail
+from django.db import (
+    Error,
+    InterfaceError,
+    OperationalError,
+    connections,
+    router,
+    transaction,
+)
 
-from mcp_django.audit.ends import End
-from mcp_django.audit.entries import Entry
-from mcp_django.audit.rows import write_rows
-from mcp_django.audit.writer import Writer
+from mcp_django.audit.entries import CallEnd
+from mcp_django.connections import keep_connections
+from mcp_django.models import CallRecord
+from mcp_django.stores.transactions import turns
+
+logger = logging.getLogger("mcp_django")
+
+#: Rows in one statement.
+BATCH = 200
+#: Ends that may wait. The newest are lost first: what led up to a flood is worth more.
+ROOM = 10_000
+#: Seconds that an end waits for others.
+GATHER = 0.5
+#: Seconds without a call after which the connection is closed.
+QUIET = 10.0
+#: Seconds between attempts while the database is locked or gone. The last one repeats.
+PAUSES = (0.1, 0.5, 2.0, 5.0)
+#: Seconds that a call waits for its record at most.
+PATIENCE = 2.0
+#: Seconds for what is left when the process ends.
+FAREWELL = 5.0
 
 
-class Sink(Protocol):
-    def put(self, entry: Entry, *, wait: bool = False) -> None: ...
+# What the thread writes: one statement for many rows.
 
-    def close(self) -> None: ...
+FIELDS: dict[str, Any] = {field.attname: field for field in CallRecord._meta.concrete_fields}
+
+#: Parameters of one statement where a database has no limit of its own.
+MOST_PARAMS = 10_000
+
+
+def write_rows(ends: Sequence[CallEnd]) -> None:
+    """Insert the records of these ends together, or none. Raises what the database raises.
+
+    Not `bulk_create`: that takes four times as long, on a core that calls need.
+    """
+    alias = router.db_for_write(CallRecord)
+    connection = connections[alias]
+    records = [end.columns() for end in ends]
+    # A batch has few users. Asking a field is as dear as the insertion itself.
+    users = {end.user_id for end in ends if end.user_id is not None}
+    keys = {user: FIELDS["user_id"].get_db_prep_save(user, connection) for user in users}
+    for record in records:
+        record["at"] = database_time(record["at"], connection)
+        record["user_id"] = keys.get(record["user_id"])
+        if record["arguments"] is not None:
+            column = FIELDS["arguments"]
+            record["arguments"] = column.get_db_prep_save(record["arguments"], connection)
+    most = (connection.features.max_query_params or MOST_PARAMS) // len(records[0])
+    together = transaction.atomic(using=alias) if len(records) > most else nullcontext()
+    with together, connection.cursor() as cursor:
+        for start in range(0, len(records), most):
+            part = records[start : start + most]
+            # One statement, not many: SQLite gives the interpreter's lock away for each.
+            values = list(chain.from_iterable(record.values() for record in part))
+            cursor.execute(insert_statement(connection, list(part[0]), len(part)), values)
+
+
+def write_ends(ends: Sequence[CallEnd]) -> None:
+    """The same, in a moment in which no call of this process is about to write."""
+    with turns.alone(router.db_for_write(CallRecord)):
+        write_rows(ends)
+
+
+def insert_statement(connection: Any, names: Sequence[str], count: int) -> str:
+    """The statement for so many rows. Nothing in it comes from a caller."""
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(FIELDS[name].column) for name in names)
+    row = f"({', '.join(['%s'] * len(names))})"
+    values = ", ".join([row] * count)
+    return f"INSERT INTO {quote(CallRecord._meta.db_table)} ({columns}) VALUES {values}"  # noqa: S608
+
+
+def database_time(at: datetime, connection: Any) -> Any:
+    """The time as this database wants it."""
+    if at.tzinfo is connection.timezone and not connection.features.supports_timezones:
+        # What it would do first, at three times the cost of all the rest.
+        at = at.replace(tzinfo=None)
+    return connection.ops.adapt_datetimefield_value(at)
+
+
+#: The end of a call, and the event to set once it is written.
+Waiting: TypeAlias = tuple[CallEnd, Event | None]
+
+
+class Writer:
+    """Any thread may put, event loops as well. The writing thread starts at the first put."""
+
+    def __init__(
+        self,
+        *,
+        write: Callable[[Sequence[CallEnd]], None] = write_ends,
+        room: int = ROOM,
+        gather: float = GATHER,
+        quiet: float = QUIET,
+        pauses: Sequence[float] = PAUSES,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.write = write
+        self.room = room
+        self.gather = gather
+        self.quiet = quiet
+        self.pauses = pauses
+        self.patience = patience
+        self.forget()
+
+    def forget(self) -> None:
+        """Start again. After a fork the queue belongs to the parent, and the thread is gone."""
+        self._waiting: deque[Waiting] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._stop = Event()
+        self._is_urgent = False
+        #: From this length of the queue on, `put` looks after the thread, which may be missing,
+        #: asleep or too slow. Set under the lock, read without.
+        self._enough = 0
+        #: While the database makes trouble no call waits for it.
+        self._is_troubled = False
+        self._told = 0
+        #: Ends that were never written, since this process started.
+        self.lost = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def put(self, end: CallEnd, *, wait: bool = False) -> None:
+        """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""
+        if wait and not self._is_troubled and may_wait():
+            self._put_and_wait(end)
+            return
+        # In this order: whoever lowers the number later also looks into the queue later.
+        self._waiting.append((end, None))
+        if len(self._waiting) >= self._enough:
+            with self._changed:
+                self._look_after()
+
+    def _put_and_wait(self, end: CallEnd) -> None:
+        written = Event()
+        with self._changed:
+            if len(self._waiting) >= self.room:
+                self.lost += 1
+                return
+            self._waiting.append((end, written))
+            self._is_urgent = True
+            if not self._look_after():
+                return
+        with turns.paused():
+            if not written.wait(self.patience):
+                self._is_troubled = True
+
+    def _look_after(self) -> bool:
+        """Drop what has no room, and start the thread if needed. Return whether it runs."""
+        is_running = self._is_running()
+        room = self.room if is_running else len(self._waiting) - 1
+        while len(self._waiting) > room:
+            self._waiting.pop()
+            self.lost += 1
+        self._enough = self.room + 1 if is_running else 0
+        self._changed.notify()
+        return is_running
+
+    def close(self, seconds: float = FAREWELL) -> None:
+        """Write what is left and end the thread. The next `put` starts another."""
+        with self._changed:
+            thread, self._thread = self._thread, None
+            self._enough = 0
+            self._stop.set()
+            self._changed.notify_all()
+        if thread is None:
+            return
+        thread.join(seconds)
+        if thread.is_alive():
+            with self._changed:
+                self.lost += len(self._waiting)
+                self._waiting.clear()
+        self._tell()
+
+    def _is_running(self) -> bool:
+        is_ending = self._stop.is_set()
+        if self._thread is not None and self._thread.is_alive() and not is_ending:
+            return True
+        self._stop = Event()
+        thread = threading.Thread(
+            target=self._run, args=(self._stop,), name="mcp-calls", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            # Late at the end of a process there are no new threads.
+            return False
+        self._thread = thread
+        atexit.unregister(self.close)
+        atexit.register(self.close)
+        return True
+
+    # In the thread.
+
+    def _run(self, stop: Event) -> None:
+        keep_connections()
+        quiet: float | None = self.quiet
+        try:
+            while (batch := self._take(quiet, stop)) is not None:
+                if batch:
+                    self._write(batch, stop)
+                else:
+                    close_connections()
+                quiet = self.quiet if batch else None
+            close_connections()
+        finally:
+            with self._changed:
+                # Whatever ended it: who puts the next one starts another.
+                stop.set()
+                if stop is self._stop:
+                    self._enough = 0
+
+    def _take(self, quiet: float | None, stop: Event) -> list[Waiting] | None:
+        """What to write next; nothing after a quiet spell, None at the end."""
+
+        def is_due() -> bool:
+            return self._is_urgent or len(self._waiting) >= BATCH or stop.is_set()
+
+        def expect(enough: int) -> None:
+            # Another thread may have taken over from one that is to stop.
+            self._enough = 0 if stop.is_set() else min(enough, self.room + 1)
+
+        with self._changed:
+            expect(1)
+            if not self._changed.wait_for(lambda: self._waiting or stop.is_set(), quiet):
+                return []
+            expect(BATCH)
+            self._changed.wait_for(is_due, self.gather)
+            expect(self.room + 1)
+            if not self._waiting:
+                return None
+            self._is_urgent = len(self._waiting) > BATCH and self._is_urgent
+            return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+
+    def _write(self, batch: list[Waiting], stop: Event) -> None:
+        attempts = 0
+        while True:
+            try:
+                close_obsolete()
+                self.write([end for end, _ in batch])
+                self._is_troubled = False
+                break
+            except (OperationalError, InterfaceError) as error:
+                if self._is_over(error, attempts, stop):
+                    self.lost += len(batch)
+                    break
+            except Exception as error:
+                self._write_singly(batch, error, stop)
+                break
+            attempts += 1
+        for _, written in batch:
+            if written is not None:
+                written.set()
+        self._tell()
+
+    def _is_over(self, error: Error, attempts: int, stop: Event) -> bool:
+        """Wait for the next attempt. Return whether there is none."""
+        if not attempts:
+            logger.warning("Records of calls have to wait for the database: %s", error)
+        self._is_troubled = True
+        close_connections()
+        self._tell()
+        with self._changed:
+            pause = self.pauses[min(attempts, len(self.pauses) - 1)]
+            is_stopped = self._changed.wait_for(stop.is_set, pause)
+        # At the end there is one more: the connection may just have been an old one.
+        return is_stopped and attempts > 0
+
+    def _write_singly(self, batch: list[Waiting], error: Exception, stop: Event) -> None:
+        """Write one by one, so that a row that the database refuses loses no other."""
+        if len(batch) == 1:
+            self.lost += 1
+            logger.error("A record of a call cannot be written: %s", error)
+            return
+        for one in batch:
+            self._write([one], stop)
+
+    def _tell(self) -> None:
+        lost, self._told = self.lost - self._told, self.lost
+        if lost:
+            logger.error("%d records of calls were lost, %d in all.", lost, self.lost)
+
+
+def may_wait() -> bool:
+    """Whether this thread may wait for the writer: not one that may hold what that waits for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return not any(one.in_atomic_block for one in connections.all(initialized_only=True))
+    return False
+
+
+def close_obsolete() -> None:
+    for connection in connections.all(initialized_only=True):
+        connection.close_if_unusable_or_obsolete()
+
+
+def close_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        # One that cannot even be closed is dropped by Django all the same.
+        with suppress(Error):
+            connection.close()
+
+
+# Where the records of this process go. Tests may change that.
 
 
 class Gathered:
-    """Keeps the entries, until a test writes them in its own thread and transaction."""
+    """Keeps the ends of calls, until a test writes them in its own thread and transaction."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.ends: list[CallEnd] = []
 
-    def put(self, entry: Entry, *, wait: bool = False) -> None:
-        self.entries.append(entry)
+    def put(self, end: CallEnd, *, wait: bool = False) -> None:
+        self.ends.append(end)
 
     def close(self) -> None:
         """Nothing of its own runs."""
 
     def write(self) -> None:
-        entries, self.entries = self.entries, []
-        if entries:
-            write_rows(entries)
+        ends, self.ends = self.ends, []
+        if ends:
+            write_rows(ends)
 
 
 class Records:
@@ -45,25 +364,25 @@ class Records:
     def __init__(self) -> None:
         self.writer = Writer()
         #: In place of the writer.
-        self.sink: Sink | None = None
+        self.gathered: Gathered | None = None
 
-    def put(self, end: End, *, wait: bool = False) -> None:
-        if self.sink is not None:
-            self.sink.put(end.entry(), wait=wait)
+    def put(self, end: CallEnd, *, wait: bool = False) -> None:
+        if self.gathered is not None:
+            self.gathered.put(end, wait=wait)
         # Only test runners make an outbox. They drop the database while the thread still has it.
         elif "outbox" not in vars(mail):
             self.writer.put(end, wait=wait)
 
     @contextmanager
-    def using(self, sink: Sink) -> Iterator[None]:
-        kept, self.sink = self.sink, sink
+    def using(self, gathered: Gathered) -> Iterator[None]:
+        before, self.gathered = self.gathered, gathered
         try:
             yield
         finally:
-            self.sink = kept
+            self.gathered = before
 
     def close(self) -> None:
-        (self.sink or self.writer).close()
+        (self.gathered or self.writer).close()
 
 
 records = Records()

@@ -1,32 +1,30 @@
-"""Credentials are taken out of log records before any handler, file or log service sees them.
+"""Credentials are taken out of the records of our own loggers, before any handler gets them.
 
-A filter on a logger never sees the records of its children, and handlers come and go whenever
-logging is configured again. So the work is done where records are born, in the record factory; and
-since `extra` is added to a record after its birth, the factory sees to it that every handler which
-will get the record carries the filter, too.
+A filter on a logger does not see the records of its children, so each of our loggers has it. For
+the records of others, a site puts the same filter on its handlers.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote_plus
 
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.conf import get_config
 from mcp_django.token_secrets import PATTERN
 
-#: With everything below them.
+#: All that this package writes to.
 LOGGERS = (
     "mcp_django",
+    "mcp_django.auth",
     "mcp_django.calls",
-    "django.request",
-    "django.server",
-    "daphne",
-    "oauth2_provider",
-    "oauthlib",
+    "mcp_django.generation",
+    "mcp_django.streams",
+    "mcp_django.subscriptions",
 )
 REDACTED = "[redacted]"
 #: Containers within containers that are looked into.
@@ -37,6 +35,8 @@ _token = re.compile(PATTERN)
 # list of pairs of bytes. It ends with the line or the quotation mark.
 _header = re.compile(r"(?i)(authorization['\"]?\s*[:=,]\s*\(?(?:b?['\"])?)([^'\"\r\n]+)")
 _bearer = re.compile(r"(?i)\b(bearer\s+)[\w\-.~+/]+=*", re.ASCII)
+# RFC 6750, 2.3: where a token must not stand, and does in some access log.
+_parameter = re.compile(r"(?i)\b(access_token=)[^&\s'\"]+")
 
 #: What every record has; the rest came as `extra`.
 _own = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -45,7 +45,14 @@ _own = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "t
 def redact(text: str) -> str:
     text = _token.sub(REDACTED, text)
     text = _header.sub(rf"\g<1>{REDACTED}", text)
-    return _bearer.sub(rf"\g<1>{REDACTED}", text)
+    text = _bearer.sub(rf"\g<1>{REDACTED}", text)
+    return _parameter.sub(rf"\g<1>{REDACTED}", text)
+
+
+def holds_credential(query: str) -> bool:
+    """Whether a query string has what a log must not have."""
+    plain = unquote_plus(query)
+    return redact(plain) != plain
 
 
 def cleaned(value: Any, *, depth: int = DEEPEST) -> Any:
@@ -77,7 +84,10 @@ def names_credential(key: Any) -> bool:
 
 
 class RedactSecrets(logging.Filter):
-    """Lets every record through, without its credentials. May be named in LOGGING, too."""
+    """Lets every record through, without its credentials.
+
+    Ours have it on their loggers. In LOGGING, a site names it as a filter of its handlers.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         if is_on():
@@ -86,13 +96,6 @@ class RedactSecrets(logging.Filter):
                 value = getattr(record, name)
                 record.__dict__[name] = REDACTED if names_credential(name) else cleaned(value)
         return True
-
-
-class WatchedOnly(RedactSecrets):
-    """For handlers that also serve the site's own loggers, which are none of our business."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return super().filter(record) if is_watched(record.name) else True
 
 
 def redact_record(record: logging.LogRecord) -> None:
@@ -120,12 +123,6 @@ def message_of(record: logging.LogRecord) -> str:
         return ""
 
 
-def is_watched(name: object) -> bool:
-    return isinstance(name, str) and any(
-        name == logger or name.startswith(f"{logger}.") for logger in LOGGERS
-    )
-
-
 def is_on() -> bool:
     try:
         return get_config().redact_logs
@@ -133,45 +130,10 @@ def is_on() -> bool:
         return True
 
 
-class RedactingFactory:
-    """Django and logging call it for each new record."""
-
-    def __init__(self, wrapped: Any) -> None:
-        self.wrapped = wrapped
-
-    def __call__(self, name: Any, *args: Any, **kwargs: Any) -> logging.LogRecord:
-        record: logging.LogRecord = self.wrapped(name, *args, **kwargs)
-        if is_watched(name):
-            for handler in handlers_of(name):
-                guard(handler)
-            if is_on():
-                redact_record(record)
-        return record
-
-
-def handlers_of(name: str) -> Iterator[logging.Handler]:
-    """Every handler that gets a record of this logger."""
-    logger: logging.Logger | None = logging.getLogger(name)
-    while logger is not None:
-        yield from logger.handlers
-        logger = logger.parent if logger.propagate else None
-    if logging.lastResort is not None:
-        yield logging.lastResort
-
-
-def guard(handler: logging.Handler) -> None:
-    if not any(isinstance(one, RedactSecrets) for one in handler.filters):
-        handler.addFilter(_watched_only)
-
-
-_watched_only = WatchedOnly()
-
-
 def install() -> None:
     """Redact from now on, while REDACT_LOGS is on. Calling it again changes nothing."""
-    factory = logging.getLogRecordFactory()
-    if not isinstance(factory, RedactingFactory):
-        logging.setLogRecordFactory(RedactingFactory(factory))
     for name in LOGGERS:
-        for handler in handlers_of(name):
-            guard(handler)
+        logging.getLogger(name).addFilter(_filter)
+
+
+_filter = RedactSecrets()

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin, sites
 from django.contrib.admin.sites import all_sites
-from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.utils import flatten, flatten_fieldsets
+from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.permissions import has_plain_manager
+from mcp_django.exposure.options import (
+    ModelExposure,
+    WaitingExposure,
+    has_plain_manager,
+    looks_at_object,
+    looks_secret,
+)
 
 #: A ModelAdmin that replaces one of these may show different fields to different people.
 FIELD_METHODS = (
@@ -21,11 +30,9 @@ FIELD_METHODS = (
     "get_readonly_fields",
     "get_list_display",
 )
-OBJECT_METHODS = (
-    "has_view_permission",
-    "has_change_permission",
-    "has_view_or_change_permission",
-)
+#: What the admin asks before it shows a list or a record. `has_change_permission` alone takes
+#: nothing away: whoever may view sees the record, read-only.
+VIEW_METHODS = ("has_view_permission", "has_view_or_change_permission")
 
 
 def admin_sites() -> list[AdminSite]:
@@ -49,15 +56,20 @@ def model_admins(model: type[Model]) -> list[ModelAdmin[Any]]:
 
 
 #: A ModelAdmin that replaces none of these asks nothing but the permissions of the user.
-OWN_METHODS = (*FIELD_METHODS, *OBJECT_METHODS, "get_queryset")
+OWN_METHODS = (*FIELD_METHODS, *VIEW_METHODS, "get_queryset")
 
 
 class AdminSource:
     def __init__(self, model_admin: ModelAdmin[Any]) -> None:
         self.admin = model_admin
 
+    def _rules(self) -> list[Any]:
+        # Django's own second method asks the first, and is content with it.
+        names = VIEW_METHODS if overrides(self.admin, VIEW_METHODS[1]) else VIEW_METHODS[:1]
+        return [getattr(self.admin, name) for name in names]
+
     def may_view(self, request: HttpRequest) -> bool:
-        return self.admin.has_view_permission(request)
+        return all(rule(request) for rule in self._rules())
 
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         return self.admin.get_queryset(request)
@@ -75,11 +87,15 @@ class AdminSource:
         key = self.admin.model._meta.pk
         return frozenset(str(name) for name in names if not callable(name)) | {key.name}
 
-    def judges_objects(self) -> bool:
-        return any(overrides(self.admin, name) for name in OBJECT_METHODS)
+    def checks_rows_one_by_one(self, request: HttpRequest) -> bool:
+        return any(
+            looks_at_object(partial(getattr(self.admin, name), request), self.admin.model)
+            for name in VIEW_METHODS
+            if overrides(self.admin, name)
+        )
 
     def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
-        return self.admin.has_view_permission(request, obj)
+        return all(rule(request, obj) for rule in self._rules())
 
     def is_constant(self) -> bool:
         site = self.admin.admin_site
@@ -126,3 +142,110 @@ class Gates:
         if site not in self._is_open:
             self._is_open[site] = site.has_permission(self.request)
         return self._is_open[site]
+
+
+# Exposures on a ModelAdmin: `mcp_expose mcp_fields mcp_exclude_fields mcp_actions`.
+
+
+def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
+    """An exposure for each ModelAdmin. The first site with `mcp_expose = True` wins, else the
+    first that has the model; it waits for staff then."""
+    found: dict[type[Model], type[ModelExposure]] = {}
+    for site in admin_sites():
+        for model, model_admin in site._registry.items():
+            is_offered = bool(getattr(model_admin, "mcp_expose", False))
+            is_better = model not in found or (
+                is_offered and issubclass(found[model], WaitingExposure)
+            )
+            # Some packages register classes that are no models.
+            if is_better and issubclass(model, Model):
+                base = ModelExposure if is_offered else WaitingExposure
+                made = exposure_of(model_admin, base=base)
+                if made.fields:
+                    found[model] = made
+    return found
+
+
+def exposure_of(
+    model_admin: ModelAdmin[Any], *, base: type[ModelExposure] = ModelExposure
+) -> type[ModelExposure]:
+    model = model_admin.model
+    named = getattr(model_admin, "mcp_fields", None)
+    hidden = set(getattr(model_admin, "mcp_exclude_fields", ()))
+    if named is not None:
+        fields = [name for name in named if name not in hidden]
+    else:
+        fields = [name for name in readable_fields(model_admin) if name not in hidden]
+        fields += currencies(model, fields)
+    listed = (one[0] if isinstance(one, list | tuple) else one for one in model_admin.list_filter)
+    filters = [path for path in listed if isinstance(path, str) and is_open(model, path)]
+    search = [path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"))]
+    attributes = {
+        "fields": tuple(fields),
+        # It takes every spelling of a path out of each use, and what lies behind it.
+        "exclude": tuple(hidden),
+        "filter_fields": tuple(dict.fromkeys([*fields, *filters])),
+        "search_fields": tuple(search),
+        "ordering": tuple(name for name in model_admin.ordering or () if isinstance(name, str)),
+        "actions": tuple(getattr(model_admin, "mcp_actions", ())),
+        "__module__": type(model_admin).__module__,
+    }
+    return type(f"{type(model_admin).__name__}Exposure", (base,), attributes)
+
+
+def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
+    """The key and the columns that the admin's list and form show, but none that looks secret."""
+    model = model_admin.model
+    names: Iterable[Any] = (
+        *(part.name for part in model._meta.pk_fields),
+        *model_admin.list_display,
+        *form_fields(model_admin),
+        *model_admin.readonly_fields,
+    )
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+        try:
+            field = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            continue
+        if field.concrete and not field.many_to_many and not looks_secret(model, name):
+            yield name
+
+
+def currencies(model: type[Model], names: Iterable[str]) -> list[str]:
+    """Columns of django-money that no form shows, and without which an amount cannot be read."""
+    amounts = set(names)
+    return [
+        field.name
+        for field in model._meta.concrete_fields
+        if getattr(getattr(field, "price_field", None), "name", None) in amounts
+        and field.name not in amounts
+    ]
+
+
+def form_fields(model_admin: ModelAdmin[Any]) -> list[Any]:
+    if model_admin.fieldsets:
+        return list(flatten_fieldsets(model_admin.fieldsets))
+    if model_admin.fields:
+        return list(flatten(model_admin.fields))
+    left_out = set(model_admin.exclude or ())
+    return [
+        field.name
+        for field in model_admin.model._meta.concrete_fields
+        if field.editable and field.name not in left_out
+    ]
+
+
+def is_open(model: type[Model], path: str) -> bool:
+    """Whether a path exists and no part of it looks secret."""
+    current: Any = model
+    for name in path.split("__"):
+        if current is None:
+            return False
+        try:
+            field = current._meta.get_field(current._meta.pk.name if name == "pk" else name)
+        except FieldDoesNotExist:
+            return False
+        if looks_secret(current, field.name):
+            return False
+        current = field.related_model if field.is_relation else None
+    return True

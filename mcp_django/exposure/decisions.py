@@ -1,30 +1,87 @@
-"""What staff decided, as one process knows it: read when the generation says that it changed."""
+"""What staff decided, as this process knows it, and the exposures that are in force by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from django.db import Error, connections, router, transaction
+import msgspec
+from django.contrib.auth.models import Group
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, Error, connections, router, transaction
+from django.db.models import Model
+from django.db.models.signals import post_delete, post_save, pre_delete
 
-from mcp_django.exposure.generation import Mark, known_mark, mark
+from mcp_django import models
+from mcp_django.cached import Cached
+from mcp_django.connections import apart
+from mcp_django.exposure.fields import log_once
+from mcp_django.exposure.generation import cache_version, invalidate, known_cache_version, watch
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import FILTER, GROUP, ORDER, Declaration, resolve
+from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.models import (
-    ExposedModel,
-    ExposedPrompt,
-    ExposedTool,
-    ServerSettings,
-    UserRestriction,
-)
-from mcp_django.principal import DEFAULT_SERVER
+from mcp_django.principal import DEFAULT_SERVER, CachePerPrincipal, Principal
+from mcp_django.protocol.results import ToolDefinition
+from mcp_django.signing import digest_of
+
+if TYPE_CHECKING:
+    from mcp_django.exposure.registry import Registry
+
+
+# What must follow when prompts get another version, and when a group is deleted.
+
+logger = logging.getLogger("mcp_django")
+
+#: How a row is closed that was for some groups only. Without groups it would be for everybody.
+CLOSED: dict[Any, dict[str, Any]] = {
+    models.ExposedModel: {"level": Level.HIDDEN},
+    models.ExposedPrompt: {"enabled": False},
+    models.ExposedTool: {"enabled": False},
+    models.PromptTemplate: {"enabled": False},
+}
+
+
+def version_changed(*, using: str, **kwargs: Any) -> None:
+    # Not by its template, which may be gone with it.
+    invalidate(None, using=using)
+
+
+def group_goes(*, instance: Any, using: str, **kwargs: Any) -> None:
+    # Not yet migrated, or a group of another database.
+    table = models.PromptTemplate._meta.db_table
+    is_ours = table in connections[using].introspection.table_names()
+    instance._mcp_rows = {}
+    for model in CLOSED if is_ours else ():
+        rows = model.objects.using(using).filter(groups=instance)
+        instance._mcp_rows[model] = list(rows.values_list("pk", flat=True))
+
+
+def group_gone(*, instance: Any, using: str, **kwargs: Any) -> None:
+    """What was for one group only must not become everybody's."""
+    for model, keys in instance._mcp_rows.items():
+        for row in model.objects.using(using).filter(pk__in=keys, groups=None):
+            for name, value in CLOSED[model].items():
+                setattr(row, name, value)
+            row.save(update_fields=list(CLOSED[model]))
+            logger.warning("%s was for a group that is gone, and is closed now.", row)
+
+
+def connect() -> None:
+    """Watch versions and groups. No query; may be called again."""
+    watch(version_changed, post_save, post_delete, sender=models.PromptVersion)
+    watch(group_goes, pre_delete, sender=Group)
+    watch(group_gone, post_delete, sender=Group)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDecision:
     """One row about a model. None: as in code."""
 
-    level: Level | None = None
+    level: int | None = None
     fields: tuple[str, ...] | None = None
     filter_fields: tuple[str, ...] | None = None
     order_fields: tuple[str, ...] | None = None
@@ -35,19 +92,6 @@ class ModelDecision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolDecision:
-    """One row about a tool. What is empty or None is as in code."""
-
-    enabled: bool | None = None
-    title: str = ""
-    description: str = ""
-    annotations: tuple[tuple[str, bool], ...] = ()
-    needs_confirmation: bool = False
-    calls_per_minute: int | None = None
-    groups: frozenset[Any] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
 class PromptDecision:
     """One row about a prompt of code or of a file. What is empty or None is as it is there."""
 
@@ -55,6 +99,15 @@ class PromptDecision:
     title: str = ""
     description: str = ""
     groups: frozenset[Any] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDecision(PromptDecision):
+    """One row about a tool. What is empty or None is as in code."""
+
+    annotations: tuple[tuple[str, bool], ...] = ()
+    needs_confirmation: bool = False
+    calls_per_minute: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,71 +127,61 @@ class Decisions:
     blocked_users: frozenset[Any] = frozenset()
 
 
+Decision = TypeVar("Decision", ModelDecision, ToolDecision, PromptDecision)
 NOTHING_DECIDED = Decisions()
 
 
-class KeptDecisions:
-    """By server, under the mark that they were read under."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[Mark, Decisions]] = {}
-
-    def get(self, server: str) -> Decisions:
-        # The mark first: a change while the rows are read makes another mark.
-        now = known_mark(server) or mark(server)
-        kept = self._kept.get(server)
-        if kept is None or kept[0] != now:
-            # Two threads may do this at once: then one of them has read for nothing.
-            kept = self._kept[server] = now, self._read(server, kept)
-        return kept[1]
-
-    def known(self, server: str) -> Decisions | None:
-        """What `get` would answer without a query, for event loops."""
-        kept = self._kept.get(server)
-        return kept[1] if kept is not None and kept[0] == known_mark(server) else None
-
-    def _read(self, server: str, kept: tuple[Mark, Decisions] | None) -> Decisions:
-        found = read_decisions(server)
-        # The same object while nothing differs: much is kept that was made from it.
-        return kept[1] if kept is not None and kept[1] == found else found
-
-
-_decisions = KeptDecisions()
-known_decisions = _decisions.known
+_decisions: Cached[Decisions] = Cached()
 
 
 def decisions(server: str = DEFAULT_SERVER) -> Decisions:
     """What staff decided about a server, at most a second ago."""
-    return _decisions.get(server)
+
+    def make(before: Decisions | None) -> Decisions:
+        found = read_decisions(server)
+        # The same object while nothing differs: much is kept that was made from it.
+        return before if before == found else found
+
+    now = known_cache_version(server) or cache_version(server)
+    return _decisions.get(now, make=make, key=server)
+
+
+#: What an event loop knew when it let a principal in, since it cannot ask for more.
+decisions_of_loop: CachePerPrincipal[None, Decisions] = CachePerPrincipal()
+
+
+def known_decisions(server: str) -> Decisions | None:
+    """The same if that needs no query, for event loops."""
+    return _decisions.known(known_cache_version(server), key=server)
 
 
 def read_decisions(server: str) -> Decisions:
     """The rows as they are now. Nothing where the tables were not made yet."""
     # A replica that lags would open again what was closed.
-    alias = router.db_for_write(ExposedModel)
+    alias = router.db_for_write(models.ExposedModel)
     try:
-        if connections[alias].in_atomic_block:
-            # A missing table must not break the transaction around the call.
-            with transaction.atomic(using=alias):
-                return read_rows(server, alias)
-        return read_rows(server, alias)
+        with apart(alias):
+            return read_rows(server, alias)
     except Error:
-        if ExposedModel._meta.db_table in connections[alias].introspection.table_names():
+        if models.ExposedModel._meta.db_table in connections[alias].introspection.table_names():
             raise
         return NOTHING_DECIDED
 
 
 def read_rows(server: str, alias: str) -> Decisions:
-    models = ExposedModel.objects.using(alias).filter(server=server).prefetch_related("groups")
-    tools = ExposedTool.objects.using(alias).filter(server=server).prefetch_related("groups")
-    prompts = ExposedPrompt.objects.using(alias).filter(server=server).prefetch_related("groups")
-    settings = ServerSettings.objects.using(alias).filter(server=server).first()
-    restrictions = UserRestriction.objects.using(alias).filter(server=server)
+    def rows(model: Any) -> Any:
+        return model.objects.using(alias).filter(server=server)
+
+    exposed = rows(models.ExposedModel).prefetch_related("groups")
+    tools = rows(models.ExposedTool).prefetch_related("groups")
+    prompts = rows(models.ExposedPrompt).prefetch_related("groups")
+    settings = rows(models.ServerSettings).first()
+    restrictions = rows(models.UserRestriction)
     users = list(restrictions.values_list("user_id", "read_only", "blocked"))
     return Decisions(
-        models={row.label.lower(): model_decision(row) for row in models},
-        tools={row.name: tool_decision(row) for row in tools},
-        prompts={row.name: prompt_decision(row) for row in prompts},
+        models={row.label.lower(): decision_of(ModelDecision, row) for row in exposed},
+        tools={row.name: decision_of(ToolDecision, row) for row in tools},
+        prompts={row.name: decision_of(PromptDecision, row) for row in prompts},
         instructions="" if settings is None else settings.instructions,
         read_only=settings is not None and settings.read_only,
         read_only_users=frozenset(user for user, read_only, _ in users if read_only),
@@ -147,38 +190,220 @@ def read_rows(server: str, alias: str) -> Decisions:
     )
 
 
-def model_decision(row: ExposedModel) -> ModelDecision:
-    return ModelDecision(
-        level=None if row.level is None else Level(row.level),
-        fields=names(row.fields),
-        filter_fields=names(row.filter_fields),
-        order_fields=names(row.order_fields),
-        group_fields=names(row.group_fields),
-        groups=frozenset(group.pk for group in row.groups.all()),
-        notes=row.notes,
+def decision_of(kind: type[Decision], row: Any) -> Decision:
+    """A row as data that does not change: its fields of the same names, and its groups by key."""
+    values = {one.name: frozen(getattr(row, one.name)) for one in fields(kind)}
+    return kind(**{**values, "groups": frozenset(group.pk for group in row.groups.all())})
+
+
+def frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(sorted(value.items()))
+    return tuple(value) if isinstance(value, list) else value
+
+
+# Code is the ceiling, and a row narrows it: the exposures as they are in force.
+
+#: Names of fields, from the model on.
+Names: TypeAlias = tuple[str, ...]
+#: Uses of paths that a row can narrow by a list of its own.
+LISTS = {"filter_fields": FILTER, "order_fields": ORDER, "group_fields": GROUP}
+
+
+class Exposed:
+    """What one server exposes, for whoever asks: code, and what staff took away."""
+
+    def __init__(
+        self,
+        candidates: Mapping[type[Model], ModelExposure],
+        decisions: Decisions,
+        *,
+        before: Exposed | None = None,
+    ) -> None:
+        self.decisions = decisions
+        #: Every exposure in force, by its model, ordered by label.
+        self.exposures: dict[type[Model], ModelExposure] = {}
+        #: Models that staff closed: they exist for nobody, and no path of another passes them.
+        self.closed: set[type[Model]] = set()
+        #: Models that exist for members of some groups only.
+        self.groups: dict[type[Model], frozenset[object]] = {}
+        #: Paths that staff took out of records, by model: no path through it passes them either.
+        self.withheld: dict[type[Model], frozenset[Names]] = {}
+        #: Definitions of tools in the words of staff, by name, after those they were made from.
+        self.redefined: dict[str, tuple[ToolDefinition, ToolDefinition]] = {}
+        self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
+        for model, exposure in candidates.items():
+            if has_table(model):
+                self._add(model, exposure, before)
+        self.by_label = {one.label: one for one in self.exposures.values()}
+
+    def _add(self, model: type[Model], code: ModelExposure, before: Exposed | None) -> None:
+        row = self.decisions.models.get(code.label)
+        if row is None:
+            if code.standard_level > Level.HIDDEN:
+                self.exposures[model] = code
+            return
+        # The same object as before while the row is the same: what is known of it goes on.
+        known = None if before is None else before._made.get((code, row))
+        exposure = self._made[code, row] = known or restricted(code, row)
+        if exposure.level == Level.HIDDEN:
+            self.closed.add(model)
+        else:
+            self.exposures[model] = exposure
+            self.withheld[model] = withheld(code, exposure)
+        if row.groups:
+            self.groups[model] = row.groups
+
+
+def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
+    """The exposure of code as a row leaves it. Never wider in anything."""
+    found = type(code)(code.model)
+    found.is_restricted = True
+    found.level = (
+        code.standard_level if row.level is None else min(Level(row.level), code.highest_level)
     )
+    found.aggregates_only = found.level < Level.READ
+    if row.fields is not None:
+        found.fields = listed_of(code.fields, row.fields)
+    gone = withheld(code, found)
+    for name in LISTS:
+        setattr(found, name, restricted_list(code, row, name, gone=gone))
+    left = partial(is_left, code.model, gone=gone)
+    found.search_fields = [path for path in code.search_fields if left(path.lstrip("^=@"))]
+    found.label_fields = [path for path in code.label_fields if left(path)]
+    found.ordering = [path for path in code.ordering if left(path.removeprefix("-"))]
+    if code.metric_fields is not None:
+        found.metric_fields = [path for path in code.metric_fields if left(path)]
+    if code.modified_field and not left(code.modified_field):
+        found.modified_field = ""
+    if row.notes:
+        found.description = f"{code.description} {row.notes}".strip()
+    return found
 
 
-def tool_decision(row: ExposedTool) -> ToolDecision:
-    return ToolDecision(
-        enabled=row.enabled,
-        title=row.title,
-        description=row.description,
-        annotations=tuple(sorted(row.annotations.items())),
-        needs_confirmation=row.needs_confirmation,
-        calls_per_minute=row.calls_per_minute,
-        groups=frozenset(group.pk for group in row.groups.all()),
-    )
+def restricted_list(
+    code: ModelExposure, row: ModelDecision, name: str, *, gone: frozenset[Names]
+) -> list[str] | None:
+    """What code allows of one use, as far as the row does.
+
+    A name taken out of records leaves the other uses as well, unless the row lists it there:
+    filters would be an oracle.
+    """
+    allowed: Iterable[str] | None = getattr(code, name)
+    listed: tuple[str, ...] | None = getattr(row, name)
+    if listed is not None:
+        return listed_of([path.text for path in Declaration(code).paths[LISTS[name]]], listed)
+    if allowed is None:
+        return None  # those of `fields`, which are narrowed
+    return [path for path in allowed if is_left(code.model, path, gone=gone)]
 
 
-def prompt_decision(row: ExposedPrompt) -> PromptDecision:
-    return PromptDecision(
-        enabled=row.enabled,
-        title=row.title,
-        description=row.description,
-        groups=frozenset(group.pk for group in row.groups.all()),
-    )
+def listed_of(allowed: Iterable[str], listed: Iterable[str]) -> list[str]:
+    wanted = set(listed)
+    return [path for path in allowed if path in wanted]
 
 
-def names(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else tuple(value)
+def withheld(code: ModelExposure, found: ModelExposure) -> frozenset[Names]:
+    """The paths that records no longer show."""
+    left = {names_of(code.model, path) for path in found.fields}
+    return frozenset(names_of(code.model, path) for path in code.fields) - left
+
+
+def is_left(model: type[Model], path: str, *, gone: frozenset[Names]) -> bool:
+    """Whether neither the path nor anything on the way to it was taken away."""
+    return not begins_with(names_of(model, path), gone)
+
+
+def begins_with(names: Names, gone: Iterable[Names]) -> bool:
+    return any(names[: len(one)] == one for one in gone)
+
+
+def names_of(model: type[Model], path: str) -> Names:
+    """The names of the fields on the way, however the path is spelled."""
+    try:
+        return resolve(model, path).names
+    except ImproperlyConfigured:  # a check says so; it cannot be used anyway
+        return tuple(path.split("__"))
+
+
+def has_table(model: type[Model], *, using: str | None = None) -> bool:
+    """Whether there is a table to read. Models with migrations have one, and so has a model whose
+    database does not answer: the error comes when it is read.
+    """
+    if model._meta.managed:
+        return True
+    connection: Any = connections[using or router.db_for_read(model)]
+    try:
+        with transaction.atomic(using=connection.alias):
+            # Planned and not run: what stands behind a view may take long.
+            model._base_manager.using(connection.alias).values("pk").explain()
+        return True
+    except DatabaseError as error:
+        try:
+            with connection.cursor() as cursor:
+                names = connection.introspection.table_names(cursor, include_views=True)
+        except DatabaseError:
+            return True
+        if model._meta.db_table in names:
+            return True
+        log_once(model._meta.label, "is not exposed: it has no table.", error)
+        return False
+    except Exception:  # code of the site, which may want a tenant
+        return True
+
+
+def exposed_by(registry: Registry, server: str) -> Exposed:
+    """The exposures in force, kept with the registry until code or a row changes."""
+    candidates, decided = registry.candidates, decisions(server)
+
+    def make(before: Exposed | None) -> Exposed:
+        return Exposed(candidates, decided, before=before)
+
+    in_force: Cached[Exposed] = registry.in_force
+    return in_force.get(candidates, decided, make=make, key=server)
+
+
+# A digest of what decides the rights of a caller: permissions, scopes, staff, declarations.
+#
+# A stored answer is sent again only while this is the same as when it was made. What code of the
+# site decides for each request, such as the rows of a tenant, is not in it: keep such answers for
+# a short time only.
+
+#: The part of it that depends on the principal.
+principal_digests: CachePerPrincipal[None, str] = CachePerPrincipal()
+#: Sets in one order, in whatever process.
+_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=repr)
+
+
+def rights_digest(principal: Principal) -> str:
+    """The same text in every process until the rights change. May ask the database."""
+    known = principal_digests.of(principal)
+    found = known.get(None)
+    if found is None:
+        user = principal.user
+        # A user class of the site may lack any of these.
+        flags = [getattr(user, name, None) for name in ("is_active", "is_staff", "is_superuser")]
+        permissions: Any = () if flags[-1] else getattr(user, "get_all_permissions", tuple)()
+        groups = getattr(user, "groups", None)
+        keys = () if groups is None else set(groups.values_list("pk", flat=True))
+        rights = (flags, permissions, keys, principal.scopes, principal.restriction)
+        found = known[None] = in_one_order(rights, decisions(principal.server))
+    return digest_of(found + declared(registry.candidates))
+
+
+_declared: Cached[str] = Cached()
+
+
+def declared(candidates: Mapping[Any, ModelExposure]) -> str:
+    """What code opened, as a digest that is made once for what is registered."""
+
+    def make(before: str | None) -> str:
+        names = ("label", "is_offered", *ModelExposure.__annotations__)
+        parts = [[getattr(one, name) for name in names] for one in candidates.values()]
+        return digest_of(in_one_order(parts))
+
+    return _declared.get(candidates, make=make)
+
+
+def in_one_order(*parts: Any) -> str:
+    return _encoder.encode(parts).decode()

@@ -1,8 +1,8 @@
 """A number per server that rises when rights or exposures change, in whatever process.
 
 One row, read at most once a second per process: this is how a change reaches every process. What
-is kept in memory is kept under a mark (the number, and a count of this process's own changes), so
-that a change made here counts at once, even if the row could not be written.
+is kept in memory is kept under a `CacheVersion` (the number, and a count of this process's own
+changes), so that a change made here counts at once, even if the row could not be written.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from django.contrib.auth import get_user_model
 from django.db import Error, router, transaction
-from django.db.models import F
+from django.db.models import F, Model
+from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from mcp_django.models import ExposureGeneration
+from mcp_django import models
+from mcp_django.connections import apart
 from mcp_django.principal import DEFAULT_SERVER
 
 logger = logging.getLogger("mcp_django.generation")
@@ -26,8 +29,8 @@ logger = logging.getLogger("mcp_django.generation")
 BELIEVED = 1.0
 
 
-class Mark(NamedTuple):
-    """Under what a process may keep something. Another mark: drop it."""
+class CacheVersion(NamedTuple):
+    """What is kept in memory was made under one. Under another it is void."""
 
     number: int
     #: Changes that this process has made or announced.
@@ -36,11 +39,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    mark: Mark
+    cache_version: CacheVersion
     at: float
 
 
-class Generations:
+class CacheVersions:
     """The numbers as one process knows them. Any thread may ask."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,28 +54,30 @@ class Generations:
         # Held during the query, apart from the other: the event loop never waits for a database.
         self._reading = threading.Lock()
 
-    def known_mark(self, server: str = DEFAULT_SERVER) -> Mark | None:
-        """The mark if it was read within the last second. Never a query."""
+    def known_cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion | None:
+        """The version if it was read within the last second. Never a query."""
         # Without the lock: nothing is believed that was read before a change of this process, and
         # every call asks.
         reading = self._readings.get(server)
         if reading is None or self.clock() - reading.at >= BELIEVED:
             return None
-        return reading.mark
+        return reading.cache_version
 
-    def mark(self, server: str = DEFAULT_SERVER) -> Mark:
-        """The mark now. Take it before reading what you are going to keep under it."""
-        found = self.known_mark(server)
+    def cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion:
+        """The version now. Take it before reading what you are going to keep under it."""
+        found = self.known_cache_version(server)
         if found is not None:
             return found
         with self._reading:
-            return self.known_mark(server) or self._read(server)
+            return self.known_cache_version(server) or self._read(server)
 
-    def _read(self, server: str) -> Mark:
+    def _read(self, server: str) -> CacheVersion:
         with self._lock:
             own, now, before = self._own, self.clock(), self._readings.get(server)
-        number = read_number(server, otherwise=0 if before is None else before.mark.number)
-        found = Mark(number, own)
+        number = read_number(
+            server, otherwise=0 if before is None else before.cache_version.number
+        )
+        found = CacheVersion(number, own)
         with self._lock:
             # A change of this process during the query: what was read may be older than it.
             if own == self._own:
@@ -80,37 +85,50 @@ class Generations:
         return found
 
     def own_changes(self) -> int:
-        """The part of the mark that needs no query."""
+        """The part of the version that needs no query."""
         return self._own
 
     def forget(self) -> None:
-        """Whatever this process keeps under an earlier mark is void."""
+        """Whatever this process keeps under an earlier version is void."""
         with self._lock:
             self._own += 1
             for server, reading in self._readings.items():
-                self._readings[server] = Reading(reading.mark, float("-inf"))
+                self._readings[server] = Reading(reading.cache_version, float("-inf"))
 
 
-generations = Generations()
-mark = generations.mark
-known_mark = generations.known_mark
+generations = CacheVersions()
+cache_version = generations.cache_version
+known_cache_version = generations.known_cache_version
 own_changes = generations.own_changes
 
 
-def current(server: str = DEFAULT_SERVER) -> int:
-    """The number now, at most a second old. 0 where nothing was ever bumped or migrated."""
-    return mark(server).number
+#: What a connection wrapper remembers: the servers whose number the next commit raises.
+#:
+#: A transaction that saves a thousand users raises the number once. Each save hangs its own
+#: function on the commit, since a savepoint may take some of them back; the first that runs does
+#: the work.
+DUE = "_mcp_django_due"
 
 
-def bump(server: str | None = DEFAULT_SERVER, *, using: str | None = None) -> None:
+def invalidate(server: str | None = DEFAULT_SERVER, *, using: str | None = None) -> None:
     """Something about this server changed; None: about every one. The row rises on commit."""
     generations.forget()
-    alias = using or router.db_for_write(ExposureGeneration)
-    ticket = _open_ticket(server, alias)
+    alias = using or router.db_for_write(models.ExposureGeneration)
+    due: set[str | None] = vars(transaction.get_connection(alias)).setdefault(DUE, set())
+    due.add(server)
 
     # No partial: Django names what failed by its __qualname__, and raises where there is none.
     def raise_once() -> None:
-        _raise_once(ticket, server=server)
+        if server not in due:
+            return
+        due.remove(server)
+        try:
+            raise_number(server)
+        except Error:
+            logger.warning("Other processes learn of a change a second late.", exc_info=True)
+        finally:
+            # Once more: another thread may have kept what it read before the commit.
+            generations.forget()
 
     try:
         transaction.on_commit(raise_once, using=alias, robust=True)
@@ -122,61 +140,97 @@ def bump(server: str | None = DEFAULT_SERVER, *, using: str | None = None) -> No
 def read_number(server: str, *, otherwise: int) -> int:
     """The row's number, 0 without a row, `otherwise` where the database cannot say."""
     # A replica that lags would give an old number, or a new one beside old rights.
-    known = ExposureGeneration.objects.using(router.db_for_write(ExposureGeneration))
+    known = models.ExposureGeneration.objects.using(router.db_for_write(models.ExposureGeneration))
     rows = known.filter(server=server).values_list("number", flat=True)
-    connection = transaction.get_connection(rows.db)
     try:
-        if connection.in_atomic_block:
-            # A missing table must not break the transaction around the call.
-            with transaction.atomic(using=rows.db):
-                return rows.first() or 0
-        return rows.first() or 0
+        with apart(rows.db):
+            return rows.first() or 0
     except Error:
         return otherwise
 
 
 def raise_number(server: str | None) -> None:
     name = DEFAULT_SERVER if server is None else server
-    ExposureGeneration.objects.get_or_create(server=name)
-    rows = ExposureGeneration.objects.all()
+    models.ExposureGeneration.objects.get_or_create(server=name)
+    rows = models.ExposureGeneration.objects.all()
     if server is not None:
         rows = rows.filter(server=server)
     rows.update(number=F("number") + 1)
 
 
-# A transaction that saves a thousand users raises the number once. Each save hangs its own
-# function on the commit, since a savepoint may take some of them back; the first that runs does
-# the work.
+# A change of anybody's rights raises the generation, so that nothing outlives it in memory.
+
+#: Rows of ours that may be for some groups only.
+WITH_GROUPS: tuple[Any, ...] = (
+    models.ExposedModel,
+    models.ExposedPrompt,
+    models.ExposedTool,
+    models.PromptTemplate,
+)
+#: Rows of ours that change what somebody gets. Each belongs to a server.
+OWN = (
+    *WITH_GROUPS,
+    models.PersonalToken,
+    models.ServerSettings,
+    models.UserRestriction,
+)
 
 
-class Ticket:
-    def __init__(self) -> None:
-        self.is_spent = False
+def own_changed(*, instance: Any, using: str, **kwargs: Any) -> None:
+    invalidate(instance.server, using=using)
 
 
-class Tickets(threading.local):
-    def __init__(self) -> None:
-        self.open: dict[tuple[str | None, str], Ticket] = {}
-
-
-_tickets = Tickets()
-
-
-def _open_ticket(server: str | None, alias: str) -> Ticket:
-    ticket = _tickets.open.get((server, alias))
-    if ticket is None or ticket.is_spent:
-        ticket = _tickets.open[server, alias] = Ticket()
-    return ticket
-
-
-def _raise_once(ticket: Ticket, *, server: str | None) -> None:
-    if ticket.is_spent:
+def row_changed(*, using: str, update_fields: Any = None, **kwargs: Any) -> None:
+    # Each login writes this one, and it gives nobody a right.
+    if update_fields is not None and set(update_fields) <= {"last_login"}:
         return
-    ticket.is_spent = True
-    try:
-        raise_number(server)
-    except Error:
-        logger.warning("Other processes learn of a change of rights a second late.", exc_info=True)
-    finally:
-        # Once more: another thread may have kept what it read before the commit.
-        generations.forget()
+    invalidate(None, using=using)
+
+
+def members_changed(*, action: str, using: str, **kwargs: Any) -> None:
+    if action in {"post_add", "post_remove", "post_clear"}:
+        invalidate(None, using=using)
+
+
+def watch(receiver: Any, *signals: Any, sender: Any = None) -> None:
+    """Connect a receiver. May be called again: it is connected once."""
+    uid = f"{receiver.__module__}.{receiver.__name__}"
+    for signal in signals:
+        # Strongly, or it would be gone with the next garbage collection.
+        signal.connect(receiver, sender=sender, weak=False, dispatch_uid=uid)
+
+
+def connect() -> None:
+    """Watch our rows, users, groups and the tables between. No query; may be called again."""
+    for own in OWN:
+        watch(own_changed, post_save, post_delete, sender=own)
+    for model in dict.fromkeys(models_of_rights(get_user_model())):
+        watch(row_changed, post_save, post_delete, sender=model)
+    theirs = (row.groups.field for row in WITH_GROUPS)
+    for field in (*theirs, *fields_of_rights(get_user_model())):
+        watch(members_changed, m2m_changed, sender=field.remote_field.through)
+
+
+def models_of_rights(user: type[Model]) -> Iterator[type[Model]]:
+    """Users (proxies and children send signals of their own), groups, permissions, and the tables
+    between them where a site has written those by hand."""
+    yield from (model for model in user._meta.apps.get_models() if issubclass(model, user))
+    for field in fields_of_rights(user):
+        yield field.related_model
+        if not field.remote_field.through._meta.auto_created:
+            yield field.remote_field.through
+
+
+def fields_of_rights(user: type[Model]) -> Iterator[Any]:
+    """Fields that give rights: of the user to permissions, of the user to whatever has permissions
+    (the site's own groups or roles count), and of those to permissions."""
+    for field in user._meta.many_to_many:
+        theirs = field.related_model._meta.many_to_many
+        inner = [one for one in theirs if leads_to_permissions(one)]
+        if inner or leads_to_permissions(field):
+            yield field
+            yield from inner
+
+
+def leads_to_permissions(field: Any) -> bool:
+    return bool(field.related_model._meta.label_lower == "auth.permission")

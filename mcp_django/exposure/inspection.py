@@ -1,22 +1,319 @@
-"""Which models a caller has, and for each one that the caller has not, why.
+"""Which models, tools, resources and prompts a caller has, and why not the others.
 
-`rights` are always those of the caller, `looker` is who wants to know: what the looker may not see
+`rights` are always those of the caller, `viewer` is who wants to know: what the viewer may not see
 of the site is in no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+import msgspec
 from django.contrib.auth.models import Group
-from django.db.models import Model
+from django.db import DatabaseError, connections, transaction
+from django.db.models import Model, QuerySet
 
-from mcp_django.exposure.lookers import OwnRights, own_rights
-from mcp_django.exposure.options import ModelExposure, may_view
-from mcp_django.exposure.permissions import Rights
+from mcp_django.conf import get_config
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.decisions import Exposed, PromptDecision, begins_with
+from mcp_django.exposure.options import ModelExposure, looks_secret, may_view, view_permissions
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    METRIC,
+    ORDER,
+    RETURN,
+    SEARCH,
+    ModelClass,
+    Path,
+    declaration_of,
+)
+from mcp_django.exposure.permissions import Rights, holds_for_all
+from mcp_django.exposure.primitives import Prompt, Tool
+from mcp_django.exposure.prompts.stored import (
+    StoredPrompt,
+    all_prompts,
+    decision_about,
+    prompt_definition,
+)
+from mcp_django.exposure.query.access import (
+    AccessiblePaths,
+    allowed_paths,
+    find_access,
+    hides_records,
+)
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.find import find_records
+from mcp_django.exposure.query.guard import common_rows
+from mcp_django.exposure.resources.functions import CodeResource
+from mcp_django.exposure.resources.models import list_resources, list_templates
+from mcp_django.exposure.site_functions import SiteFunction
+from mcp_django.exposure.tools.decisions import tool_definition
+from mcp_django.exposure.tools.records import WriteTool
 from mcp_django.levels import Level
-from mcp_django.principal import READ
+from mcp_django.models import PromptTemplate
+from mcp_django.principal import READ, SCOPES, Restriction
+from mcp_django.protocol.results import (
+    PromptDefinition,
+    Resource,
+    ResourceTemplate,
+    ToolDefinition,
+)
+
+# The rights of people who look at what others see, and rights with some limits taken away.
+#
+# Nothing here decides what a call may do. Pages of the admin ask the same questions as a call,
+# once as the caller and once without a limit, and what differs is the reason.
+
+
+class OwnRights(Rights):
+    """What a user may see of the site, whatever was decided about assistants.
+
+    Staff who hid a model from everybody, or gave it to a group that is not theirs, still look at
+    it in the admin. Credentials and read-only switches do not count either.
+    """
+
+    @cached_property
+    def exposed(self) -> Exposed:
+        found = copy(super().exposed)
+        found.closed, found.groups, found.withheld = set(), {}, {}
+        return found
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
+
+def own_rights(rights: Rights) -> OwnRights:
+    """Those of the same user, with no limit but the rules of the site."""
+    principal = replace(
+        rights.principal, scopes=frozenset(SCOPES), restriction=Restriction(), caches={}
+    )
+    return OwnRights(rights.request, principal, registry=rights.registry)
+
+
+def code_rights(rights: OwnRights) -> OwnRights:
+    """Those of the same user over what code declares, as if staff had decided nothing."""
+    principal = replace(rights.principal, caches={})
+    found = OwnRights(rights.request, principal, registry=rights.registry)
+    found.exposed.exposures = rights.registry.candidates
+    return found
+
+
+class SharedRights(Rights):
+    """What a caller has and a viewer may see as well: rows and fields that both have."""
+
+    def __init__(self, rights: Rights, viewer: OwnRights) -> None:
+        # What is cached of the caller alone is more than what both may see.
+        principal = replace(rights.principal, caches={})
+        super().__init__(rights.request, principal, registry=rights.registry)
+        self.viewer = viewer
+
+    def may_view(self, model: type[Model]) -> bool:
+        return super().may_view(model) and self.viewer.may_view(model)
+
+    def rows(self, model: type[Model]) -> QuerySet[Any]:
+        common: QuerySet[Any] = common_rows(super().rows(model), self.viewer.rows(model))
+        return common
+
+    def shown(self, model: type[Model]) -> frozenset[str] | None:
+        names, own = super().shown(model), self.viewer.shown(model)
+        if names is None or own is None:
+            return own if names is None else names
+        return names & own
+
+    def checks_rows_one_by_one(self, model: type[Model]) -> bool:
+        return super().checks_rows_one_by_one(model) or self.viewer.checks_rows_one_by_one(model)
+
+    def may_view_object(self, model: type[Model], obj: Model) -> bool:
+        return super().may_view_object(model, obj) and self.viewer.may_view_object(model, obj)
+
+
+class Lifted(Rights):
+    """The rights of a caller without the read-only switches."""
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
+
+def without(rights: Rights, *limits: str) -> Rights:
+    """The same rights without some limits of the credential: scopes, models, read_only."""
+    principal = replace(rights.principal, caches={})
+    if "scopes" in limits:
+        principal = replace(principal, scopes=frozenset(SCOPES))
+    if "models" in limits:
+        held = replace(principal.restriction, models=None)
+        principal = replace(principal, restriction=held)
+    made = Lifted if "read_only" in limits else Rights
+    return made(rights.request, principal, registry=rights.registry)
+
+
+def limits_of(rights: Rights) -> dict[str, str]:
+    """The limits in force that are none of the user's own rights, with a sentence for each."""
+    found: dict[str, str] = {}
+    missing = sorted(set(SCOPES) - rights.principal.scopes)
+    if missing:
+        found["scopes"] = f"The credential lacks a scope. It has none of: {', '.join(missing)}."
+    if rights.principal.restriction.models is not None:
+        found["models"] = "The token is held to some models."
+    if rights.is_read_only:
+        found["read_only"] = read_only_sentence(rights)
+    return found
+
+
+def read_only_sentence(rights: Rights) -> str:
+    decided = rights.exposed.decisions
+    if get_config().read_only:
+        return "READ_ONLY is set for the site."
+    if decided.read_only:
+        return "Staff made the server read-only."
+    if rights.principal.user.pk in decided.read_only_users:
+        return "Staff made assistants of this user read-only."
+    return "The token is read-only."
+
+
+def limits_that_hide(rights: Rights, exists: Callable[[Rights], bool]) -> Iterator[str]:
+    """Sentences about each limit that alone would hide a thing. `exists` asks whether it is there.
+
+    Nothing where it is hidden for other reasons only.
+    """
+    limits = limits_of(rights)
+    for name, sentence in limits.items():
+        others = [other for other in limits if other != name]
+        if not exists(without(rights, *others)) and exists(without(rights, *others, name)):
+            yield sentence
+
+
+# Which fields of a model a caller has and for what, and why not the others.
+
+USES = {FILTER: "filter", ORDER: "order", GROUP: "group", METRIC: "measure", SEARCH: "search"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectedField:
+    """One path of a model: what the caller may use it for, or why for nothing."""
+
+    name: str
+    uses: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> list[InspectedField]:
+    """The paths of a model that exists for the caller, as far as the viewer may use them.
+
+    Raises ImproperlyConfigured where code declares what cannot be.
+    """
+    exposure = rights.exposed.exposures[code.model]
+    theirs, viewers = find_access(rights, exposure), find_access(code_rights(viewer), code)
+    found = [inspect_path(rights, theirs, path, exposure=exposure) for path in every_path(viewers)]
+    declared = {path.names[0] for path in every_declared(code)}
+    return found + list(undeclared(viewer, code, declared))
+
+
+def every_path(access: AccessiblePaths) -> list[Path]:
+    """Each path once, whatever it is good for."""
+    return list({path.names: path for paths in access.paths.values() for path in paths}.values())
+
+
+def every_declared(exposure: ModelExposure) -> Iterator[Path]:
+    for paths in declaration_of(exposure).paths.values():
+        yield from paths
+
+
+def inspect_path(
+    rights: Rights, access: AccessiblePaths, path: Path, *, exposure: ModelExposure
+) -> InspectedField:
+    uses = ["show"] * (path.names in access.shown)
+    for use, word in USES.items():
+        if any(one.names == path.names for one in access.paths[use]):
+            uses.append(word)
+    reason = "" if uses else why_no_use(rights, path, exposure=exposure)
+    return InspectedField(name=path.text, uses=tuple(uses), reason=reason)
+
+
+def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
+    if not any(one.names == path.names for one in every_declared(exposure)):
+        return "Staff took it out."
+    for hop in path.hops:
+        for model in hop.models:
+            reason = why_not_through(rights, model)
+            if reason:
+                return reason
+    for at, (model, name) in enumerate(path.steps):
+        names = rights.shown(model)
+        if names is not None and name not in names:
+            label = model._meta.label_lower
+            return f"The site does not show {name} of {label} to this user."
+        if at and begins_with(path.names[at:], rights.exposed.withheld.get(model, ())):
+            return f"Staff took it out of {model._meta.label_lower}."
+    return "It leads through records of which this user sees some, or each after a look at it."
+
+
+def why_not_through(rights: Rights, model: ModelClass) -> str:
+    label = model._meta.label_lower
+    if not rights.may_view(model):
+        return f"It leads through {label}, which this user does not have."
+    if hides_records(rights, model):
+        return f"It leads through {label}, which has only numbers about groups."
+    return ""
+
+
+def undeclared(
+    viewer: OwnRights, code: ModelExposure, declared: set[str]
+) -> Iterator[InspectedField]:
+    """Columns that code does not name, of those that the viewer sees in the admin."""
+    shown = viewer.shown(code.model)
+    for field in code.model._meta.concrete_fields:
+        if field.name in declared or (shown is not None and field.name not in shown):
+            continue
+        if field.name in {path.split("__")[0] for path in code.exclude}:
+            reason = "Code excludes it."
+        elif looks_secret(code.model, field.name):
+            reason = "It looks secret, and code does not name it."
+        elif code.is_offered:
+            reason = "Code does not name it."
+        else:
+            reason = "It is neither in the list nor in the form of the admin."
+        yield InspectedField(name=field.name, reason=reason)
+
+
+# Some records as a caller gets them, with nothing that the viewer may not see.
+
+#: Records that are shown, and fields of them.
+SHOWN, SHOWN_FIELDS = 3, 64
+
+
+class Unreadable(Exception):
+    """The database has no answer: there may be no table."""
+
+
+def sample_rows(
+    rights: Rights, viewer: OwnRights, exposure: ModelExposure
+) -> list[dict[str, Any]]:
+    """Up to three records of the caller as far as the viewer may see them, too.
+
+    Raises Unreadable.
+    """
+    shared = SharedRights(rights, viewer)
+    using = shared.rows(exposure.model).db
+    # What fails must not break a transaction around the page.
+    is_within = connections[using].in_atomic_block
+    apart = transaction.atomic(using=using) if is_within else nullcontext()
+    try:
+        with apart:
+            fields = allowed_paths(shared, exposure).names(RETURN)[:SHOWN_FIELDS]
+            asked = FindRecords(model=exposure.label, fields=fields, limit=SHOWN)
+            found = find_records(shared, exposure, asked)
+    except (DatabaseError, QueryError) as error:
+        raise Unreadable(str(error) if isinstance(error, QueryError) else "") from error
+    records: list[dict[str, Any]] = msgspec.json.decode(found.encoded_records)
+    return records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,22 +330,22 @@ class InspectedModel:
         return self.level > Level.HIDDEN
 
 
-def inspect_models(rights: Rights, looker: OwnRights) -> list[InspectedModel]:
-    """Every model that code or the admin has and that the looker may see, by label."""
+def inspect_models(rights: Rights, viewer: OwnRights) -> list[InspectedModel]:
+    """Every model that code or the admin has and that the viewer may see, by label."""
     own = own_rights(rights)
     return [
-        inspect_model(rights, looker, own, exposure)
+        inspect_model(rights, viewer, own, exposure)
         for exposure in rights.registry.candidates.values()
-        if looker.may_view(exposure.model)
+        if viewer.may_view(exposure.model)
     ]
 
 
 def inspect_model(
-    rights: Rights, looker: OwnRights, own: OwnRights, code: ModelExposure
+    rights: Rights, viewer: OwnRights, own: OwnRights, code: ModelExposure
 ) -> InspectedModel:
     model = code.model
     level = rights.level(model) if rights.has_scopes(frozenset({READ})) else Level.HIDDEN
-    reasons = () if level else tuple(why_hidden(rights, looker, own, code))
+    reasons = () if level else tuple(why_hidden(rights, viewer, own, code))
     return InspectedModel(
         label=code.label,
         name=str(model._meta.verbose_name_plural),
@@ -58,7 +355,7 @@ def inspect_model(
 
 
 def why_hidden(
-    rights: Rights, looker: OwnRights, own: OwnRights, code: ModelExposure
+    rights: Rights, viewer: OwnRights, own: OwnRights, code: ModelExposure
 ) -> Iterator[str]:
     """Every reason, each of which would do, in the order in which a call meets them."""
     model, exposed = code.model, rights.exposed
@@ -76,28 +373,24 @@ def why_hidden(
         )
     groups = exposed.groups.get(model)
     if not rights.is_member(groups):
-        yield for_groups(groups, looker)
+        yield for_groups(groups, viewer)
     if not own.may_view(model):
-        yield refusal_of(own, code)
+        is_own = code.decides_itself
+        rules = f"The rules of {type(code).__name__} refuse this user."
+        yield rules if is_own else refusal_of_admin(own, model)
 
 
-def for_groups(groups: frozenset[object] | None, looker: OwnRights) -> str:
+def for_groups(groups: frozenset[object] | None, viewer: OwnRights) -> str:
     """Names of groups are rows, too."""
-    if not groups or not looker.may_view(Group):
+    if not groups or not viewer.may_view(Group):
         return "Staff opened it to groups that this user is not in."
-    found = looker.rows(Group).filter(pk__in=groups).order_by("name")
+    found = viewer.rows(Group).filter(pk__in=groups).order_by("name")
     names = ", ".join(str(group) for group in found[:10])
     return f"Staff opened it to groups that this user is not in: {names or 'none that exists'}."
 
 
-def refusal_of(own: Rights, code: ModelExposure) -> str:
-    """Why the rules of the site do not show a model to its user, who is asked once more."""
-    if code.decides_itself:
-        return f"The rules of {type(code).__name__} refuse this user."
-    return refusal_of_admin(own, code.model)
-
-
 def refusal_of_admin(own: Rights, model: type[Model]) -> str:
+    """Why the rules of the site do not show a model to its user, who is asked once more."""
     # The admin is optional, and yet those who ask this are its pages.
     from mcp_django.exposure.admin_sites import Gates, model_admins, overrides
 
@@ -116,5 +409,160 @@ def refusal_of_admin(own: Rights, model: type[Model]) -> str:
 def refusal_of_permissions(own: Rights, model: type[Model]) -> str:
     opts = model._meta
     if may_view(own.request.user, model):
+        if not holds_for_all(own.request.user, view_permissions(model)):
+            return (
+                f"The permission {opts.app_label}.view_{opts.model_name} of this user may hold "
+                "for some objects only, and nothing says which: see the check mcp_django.W009."
+            )
         return "The code of the site that says which rows there are failed: see the log."
     return f"This user does not have the permission {opts.app_label}.view_{opts.model_name}."
+
+
+# Which tools, resources and prompts a caller has, and why not the others.
+
+SWITCHED_OFF = "Staff switched it off."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspected:
+    """A tool, a resource or a prompt as the caller has it, or the reasons why it is not there."""
+
+    name: str
+    title: str
+    description: str
+    is_there: bool = True
+    reasons: tuple[str, ...] = ()
+
+
+def inspect_tools(rights: Rights, viewer: OwnRights, tools: Iterable[Tool]) -> list[Inspected]:
+    """The tools that exist for the viewer as well, by name."""
+    found = []
+    for tool in sorted(tools, key=lambda one: one.name):
+        if tool.exists_for(viewer):
+            decision = rights.exposed.decisions.tools.get(tool.name)
+            found.append(inspected(rights, viewer, tool, tool_definition(rights, tool), decision))
+    return found
+
+
+def inspected(
+    rights: Rights,
+    viewer: OwnRights,
+    thing: Tool | Prompt,
+    definition: ToolDefinition | PromptDefinition,
+    decision: PromptDecision | None,
+) -> Inspected:
+    """A tool or a prompt, about which staff may have decided."""
+    is_there = rights.is_left(decision) and thing.exists_for(rights)
+    reasons = () if is_there else tuple(why_not_offered(rights, viewer, thing, decision))
+    return Inspected(
+        name=thing.name,
+        title=definition.title,
+        description=definition.description,
+        is_there=is_there,
+        reasons=reasons,
+    )
+
+
+def why_not_offered(
+    rights: Rights, viewer: OwnRights, thing: Tool | Prompt, decision: PromptDecision | None
+) -> Iterator[str]:
+    """Every reason, each of which would do."""
+    groups = None if decision is None else decision.groups
+    if decision is not None and decision.enabled is False:
+        yield SWITCHED_OFF
+    if isinstance(thing, StoredPrompt):
+        groups = thing.groups
+        if not rights.has_scopes(frozenset({READ})):
+            yield f"The credential lacks the scope {READ}."
+    elif not thing.exists_for(rights):
+        yield from why_not(rights, thing)
+    if not rights.is_member(groups):
+        yield for_groups(groups, viewer)
+
+
+def why_not(rights: Rights, thing: Tool | CodeResource | Prompt) -> Iterator[str]:
+    yield from limits_that_hide(rights, thing.exists_for)
+    own = own_rights(rights)
+    if not thing.exists_for(own):
+        yield refusal_of_primitive(own, thing)
+
+
+def refusal_of_primitive(own: Rights, thing: Any) -> str:
+    exposure = getattr(thing, "exposure", None)
+    if isinstance(exposure, ModelExposure):
+        if not own.may_view(exposure.model):
+            return f"It is about {exposure.label}, which this user does not have."
+        return "The admin does not offer it to this user."
+    if isinstance(thing, WriteTool):
+        return f"There is no model of which this user's assistants may {thing.verb} records."
+    if isinstance(thing, SiteFunction) and thing.permission is None:
+        return "It is for active staff, which this user is not."
+    if isinstance(thing, SiteFunction) and isinstance(thing.permission, str):
+        return f"This user does not have the permission {thing.permission}."
+    return "The rules of the site refuse this user."
+
+
+def inspect_resources(rights: Rights, viewer: OwnRights) -> list[Inspected]:
+    """Resources and templates that exist for the viewer as well: those there are come first."""
+    viewers = {address(one) for one in listed_resources(viewer)}
+    theirs = listed_resources(rights)
+    found = [inspected_resource(one) for one in theirs if address(one) in viewers]
+    known = {one.name for one in found}
+    for resource in rights.registry.resources.values():
+        if resource.uri not in known and resource.exists_for(viewer):
+            definition = resource.definition(viewer.request)
+            found.append(inspected_resource(definition, reasons=tuple(why_not(rights, resource))))
+    return found
+
+
+def listed_resources(rights: Rights) -> list[Resource | ResourceTemplate]:
+    return [*list_resources(rights), *list_templates(rights)]
+
+
+def address(one: Resource | ResourceTemplate) -> str:
+    return one.uri if isinstance(one, Resource) else one.uri_template
+
+
+def inspected_resource(
+    one: Resource | ResourceTemplate, *, reasons: tuple[str, ...] = ()
+) -> Inspected:
+    return Inspected(
+        name=address(one),
+        title=one.title or one.name,
+        description=one.description,
+        is_there=not reasons,
+        reasons=reasons,
+    )
+
+
+def inspect_prompts(rights: Rights, viewer: OwnRights) -> list[Inspected]:
+    """The prompts that the viewer is offered too, or reads in the admin, by name."""
+    rows: dict[str, PromptTemplate] = {}
+    if viewer.may_view(PromptTemplate):
+        templates = viewer.rows(PromptTemplate).filter(server=viewer.principal.server)
+        rows = {row.name: row for row in templates}
+    known = {prompt.name: prompt for prompt in all_prompts(rights)}
+    found = [
+        inspected(
+            rights,
+            viewer,
+            prompt,
+            prompt_definition(rights, prompt),
+            decision_about(rights, prompt),
+        )
+        for name, prompt in known.items()
+        if prompt.exists_for(viewer) or (name in rows and isinstance(prompt, StoredPrompt))
+    ]
+    found += [
+        Inspected(
+            name=name,
+            title=row.title,
+            description=row.description,
+            is_there=False,
+            # No prompt was made of the row, for anybody.
+            reasons=("It cannot be read: see the log." if row.enabled else SWITCHED_OFF,),
+        )
+        for name, row in rows.items()
+        if name not in known
+    ]
+    return sorted(found, key=lambda one: one.name)

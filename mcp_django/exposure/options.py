@@ -3,41 +3,82 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.db.models import BinaryField, Model, QuerySet
+from django.db.models import BinaryField, Manager, Model, QuerySet
 from django.http import HttpRequest
 
+from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.levels import Level
 
 #: Names of columns that are hidden unless code names them. Whole words between underscores, so
 #: that "keyboard" and "monkey" stay.
 SECRET_WORDS = re.compile(
-    r"(^|_)(password|passwd|passphrase|secret|token|key|apikey|private|hash|otp|salt|auth|"
-    r"credentials?|pin|cvv|ssn)\d*(_|$)",
+    r"(^|_)(password|passwd|passphrase|passcode|pwd|secret|token|key|apikey|private|hash|otp|"
+    r"totp|salt|auth|jwt|bearer|dsn|(recovery|backup)_?codes?|credentials?|pin|cvv|ssn)\d*(_|$)",
     re.IGNORECASE,
 )
-SECRET_MODELS = frozenset({"sessions.session", "authtoken.token", "authtoken.tokenproxy"})
+#: What other packages keep in tables that hold nothing else. Those that are made of one of these
+#: are secret, too, so abstract ones are named as well.
+SECRET_MODELS = frozenset(
+    {
+        "authtoken.token",
+        "authtoken.tokenproxy",
+        "knox.abstractauthtoken",
+        "mfa.user_keys",
+        "otp_static.statictoken",
+        "rest_framework_api_key.abstractapikey",
+        "sessions.session",
+        "silk.request",
+        "silk.response",
+        "social_django.association",
+        "social_django.code",
+        "social_django.nonce",
+        "social_django.partial",
+        "socialaccount.socialtoken",
+        "token_blacklist.outstandingtoken",
+    }
+)
 SECRET_APPS = frozenset({"oauth2_provider", "mcp_django"})
+#: What no name betrays: seeds of second factors, answers of providers, settings that staff keep
+#: in the database, addresses with a password in them, and copies of whole records.
+SECRET_FIELDS: dict[str, frozenset[str]] = {
+    "configuration.setting": frozenset({"value"}),
+    "constance.constance": frozenset({"value"}),
+    "dynamic_preferences.basepreferencemodel": frozenset({"raw_value"}),
+    "mfa.authenticator": frozenset({"data"}),
+    "otp_webauthn.abstractwebauthncredential": frozenset({"credential_id", "public_key"}),
+    "reversion.version": frozenset({"serialized_data"}),
+    "social_django.abstractusersocialauth": frozenset({"extra_data"}),
+    "socialaccount.socialaccount": frozenset({"extra_data"}),
+    "socialaccount.socialapp": frozenset({"settings"}),
+    "trans.component": frozenset({"push", "repo"}),
+    "trans.project": frozenset({"machinery_settings"}),
+}
 
 
 def looks_secret(model: type[Model], name: str) -> bool:
     """Whether a column must be named in code before anybody can see it."""
-    opts = model._meta
-    if opts.label_lower in SECRET_MODELS or opts.app_label in SECRET_APPS:
-        return True
-    field = opts.get_field(name)
+    field = model._meta.get_field(name)
+    # Sites swap the models of packages for their own, which are made of an abstract one.
+    for opts in (base._meta for base in model.__mro__ if hasattr(base, "_meta")):
+        if opts.label_lower in SECRET_MODELS or opts.app_label in SECRET_APPS:
+            return True
+        if field.name in SECRET_FIELDS.get(opts.label_lower, ()):
+            return True
     return bool(SECRET_WORDS.search(name)) or isinstance(field, BinaryField)
 
 
 def may_view(user: Any, model: type[Model]) -> bool:
     """Django's own rule: who may change a thing may see it, too."""
+    return any(user.has_perm(name) for name in view_permissions(model))
+
+
+def view_permissions(model: type[Model]) -> tuple[str, str]:
     opts = model._meta
-    return bool(
-        user.has_perm(f"{opts.app_label}.view_{opts.model_name}")
-        or user.has_perm(f"{opts.app_label}.change_{opts.model_name}")
-    )
+    names = (f"{opts.app_label}.{verb}_{opts.model_name}" for verb in ("view", "change"))
+    return tuple(names)  # type: ignore[return-value]  # two
 
 
 class ModelExposure:
@@ -66,7 +107,8 @@ class ModelExposure:
     #: Paths that aggregates may measure. None: numbers, durations, dates and times of `fields`.
     #: One that is not in `fields` has a sum and an average only, over groups that are not small.
     metric_fields: Sequence[str] | None = None
-    #: Say that records are never shown, only numbers about groups of them.
+    #: Say that records are never shown, only numbers about groups of them. So it is as well where
+    #: `level` is below READ.
     aggregates_only: bool = False
     #: Groups of fewer records are left out of aggregates. With `aggregates_only` at least 5.
     smallest_group: int = 0
@@ -76,10 +118,12 @@ class ModelExposure:
     modified_field: str = ""
     #: What a model should know before it asks: units, conventions, pitfalls.
     description: str = ""
-    #: Say that `get_queryset` leaves out every object that `has_view_permission(request, obj)`
-    #: would refuse. Without it, overriding that method means that rows are judged one by one,
-    #: so that they can be neither counted nor reached through relations.
-    rows_are_enough: bool = False
+    #: Say that whoever may view the model may see every row of `get_queryset`: that it leaves out
+    #: each object that `has_view_permission(request, obj)`, or an authentication backend with
+    #: rules about objects, would refuse. Without it, a method of that name that looks at the
+    #: object means that rows are judged one by one, so that they can be neither counted nor
+    #: reached through relations.
+    queryset_enforces_view_permission: bool = False
     #: Admin actions that assistants may run. Checked at start.
     actions: Sequence[str] = ()
     #: How much there is, and the most that staff can open. None: records and `actions`, and staff
@@ -91,7 +135,9 @@ class ModelExposure:
     def __init__(self, model: type[Model]) -> None:
         self.model = model
         #: Whether a row narrowed it, so that some of what it declares may have lost its ground.
-        self.is_narrowed = False
+        self.is_restricted = False
+        if self.level is not None and self.level < Level.READ:
+            self.aggregates_only = True
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.label}>"
@@ -125,7 +171,7 @@ class ModelExposure:
     def standard_level(self) -> Level:
         """The level while staff have decided nothing."""
         usual = Level.ACT if self.actions else Level.READ
-        if not self.is_offered and not self.is_narrowed:
+        if not self.is_offered and not self.is_restricted:
             usual = Level.HIDDEN
         return min(self.highest_level, usual if self.level is None else self.level)
 
@@ -154,3 +200,72 @@ class WaitingExposure(ModelExposure):
     @property
     def is_offered(self) -> bool:
         return False
+
+
+def has_plain_manager(model: type[Model]) -> bool:
+    """Whether the default manager is Django's own, which gives every request the same rows."""
+    # A subclass of Manager could answer differently, and so could a manager made from_queryset().
+    return type(model._default_manager) is Manager
+
+
+# Whether a rule of the site looks at the object that it is asked about.
+#
+# Rows that are judged one by one can be neither counted nor joined, so a rule is only asked about
+# each row where its answer may differ from row to row. The methods of a ModelAdmin take an object
+# whether they need it or not. To find out, a rule is asked about objects that tell nothing about
+# themselves: where it answers without a look, it gives that answer for every object in this call.
+
+#: Every way to learn something of an object, as Python names it.
+SPECIAL = (
+    "bytes", "call", "complex", "contains", "delattr", "delitem", "dir", "enter", "eq", "exit",
+    "float", "format", "fspath", "ge", "getattribute", "getitem", "gt", "hash", "index", "int",
+    "iter", "le", "lt", "ne", "next", "reduce_ex", "repr", "reversed", "setattr", "setitem", "str",
+)  # fmt: skip
+
+
+class UnknownObjectRead(Exception):
+    """A rule wants to know something of the object."""
+
+
+def read(self: Any, *arguments: Any) -> Any:
+    """Note that somebody looked, whatever becomes of the error."""
+    object.__setattr__(self, "is_read", True)
+    raise UnknownObjectRead("This object says nothing of itself.")
+
+
+traps: dict[str, Any] = dict.fromkeys((f"__{name}__" for name in SPECIAL), read)
+UnknownObject = type("UnknownObject", (), traps)
+#: For models that say themselves whether an object is true. All others are.
+UnknownTruth = type("UnknownTruth", (UnknownObject,), {"__bool__": read, "__len__": read})
+#: What Django's fields, and others, ask of the `__dict__` of an object.
+LOOKUPS = ("contains", "eq", "getitem", "iter", "len", "repr", "reversed")
+METHODS = ("copy", "get", "items", "keys", "pop", "setdefault", "values")
+looks: dict[str, Any] = dict.fromkeys((*(f"__{name}__" for name in LOOKUPS), *METHODS), read)
+UnknownValues: Any = type("UnknownValues", (dict,), looks)
+
+
+def looks_at_object(rule: Callable[[Any], Any], model: type[Model]) -> bool:
+    """Whether the rule needs the object for its answer, or refuses any object of the model."""
+    is_plain = not any(hasattr(model, name) for name in ("__bool__", "__len__"))
+    unknown: Any = UnknownObject() if is_plain else UnknownTruth()
+    if not permits_unread(rule, unknown, unknown):
+        return True
+    # It may have asked for the class, which nobody notices. So once more, with an object of the
+    # model whose values are unknown.
+    state, values = UnknownObject(), UnknownValues()
+    dict.__setitem__(values, "_state", state)
+    blank = object.__new__(model)
+    object.__setattr__(blank, "__dict__", values)
+    return not permits_unread(rule, blank, state, values)
+
+
+def permits_unread(rule: Callable[[Any], Any], obj: Any, *parts: Any) -> bool:
+    """Whether the rule says yes to an object and reads none of the parts that tell."""
+    for one in parts:
+        object.__setattr__(one, "is_read", False)
+    try:
+        answer = rule(obj)
+    except Exception as error:
+        raise_lost_database(error)
+        return False
+    return bool(answer) and not any(object.__getattribute__(one, "is_read") for one in parts)

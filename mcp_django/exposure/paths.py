@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
-from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
+from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured, ValidationError
 from django.db import models
+from django.db.models import TextField
 from django.db.models.constants import LOOKUP_SEP
 from django.db.models.sql import Query
+
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure import fields
+from mcp_django.exposure.fields import kind_of, measures_of, target_of
+from mcp_django.exposure.options import ModelExposure
+
+#: What a path may be used for.
+RETURN, FILTER, ORDER = "return", "filter", "order"
+GROUP, METRIC = "group", "metric"
 
 #: One SQL join: the table that is joined and the column pairs that join it.
 Edge: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
@@ -198,3 +212,216 @@ def trail(alias_map: Any, alias: str) -> Trail:
 def key_parts(model: ModelClass) -> tuple[Any, ...]:
     """The columns of the primary key, one by one."""
     return tuple(model._meta.pk_fields)
+
+
+# What an exposure declares: its paths by use, and what is wrong with them.
+
+SEARCH = "search"
+#: Prefixes of ModelAdmin.search_fields. "@" is PostgreSQL's full text, where it is installed.
+PREFIXES = {"^": "istartswith", "=": "iexact", "@": "search"}
+#: Characters of a text that is still a name of something.
+LONGEST_NAME = 255
+
+
+class Declaration:
+    """The paths of an exposure by use, resolved. `problems` says what could not be."""
+
+    def __init__(self, exposure: ModelExposure) -> None:
+        self.exposure = exposure
+        self.problems: list[str] = []
+        self._hidden = [path.names for path in self._resolve("exclude", exposure.exclude)]
+        shown = self._open("fields", exposure.fields)
+        for path in shown:
+            if path.is_many:
+                self._wrong("fields", path.text, "has many values for one record; filter by it")
+        search = [text.lstrip("".join(PREFIXES)) for text in exposure.search_fields]
+        self.search_prefixes = dict(zip(search, exposure.search_fields, strict=True))
+        self.paths: dict[str, tuple[Path, ...]] = {
+            RETURN: tuple(path for path in shown if not path.is_many),
+            FILTER: shown,
+            SEARCH: self._open("search_fields", search),
+        }
+        if exposure.filter_fields is not None:
+            self.paths[FILTER] = self._open("filter_fields", exposure.filter_fields)
+        self.paths[ORDER] = self._fitting("order_fields", self._order_problem, default=has_order)
+        self.paths[GROUP] = self._fitting("group_fields", value_problem, default=makes_groups)
+        self.paths[METRIC] = self._fitting(
+            "metric_fields", self._metric_problem, default=is_measure
+        )
+        if type(exposure.smallest_group) is not int or exposure.smallest_group < 0:
+            given = ascii(exposure.smallest_group)[:60]
+            self._wrong("smallest_group", given, "is not a number of records")
+        kinds = {path.text: kind_of(path.field) for path in self.paths[RETURN]}
+        name = exposure.modified_field
+        if name and kinds.get(name) not in ("datetime", "date"):
+            self._wrong("modified_field", name, "is no date or time that fields lists")
+        self.labels = self._open("label_fields", exposure.label_fields)
+        for path in self.labels:
+            if path.hops:
+                self._wrong("label_fields", path.text, "is not a column of the model itself")
+        for path in self.paths[SEARCH]:
+            if path.field is None:
+                self._wrong("search_fields", path.text, "ends at a relation; name a column of it")
+
+    def _resolve(self, what: str, names: Iterable[str]) -> Iterator[Path]:
+        for name in names:
+            try:
+                yield resolve(self.exposure.model, name)
+            except ImproperlyConfigured as error:
+                self.problems.append(f"{self.exposure.label}: {what}: {error}")
+
+    def _open(self, what: str, names: Iterable[str]) -> tuple[Path, ...]:
+        """Those that `exclude` leaves: what it names is gone, and all that is behind it."""
+        found = self._resolve(what, names)
+        return tuple(
+            path
+            for path in found
+            if not any(path.names[: len(hidden)] == hidden for hidden in self._hidden)
+        )
+
+    def _fitting(
+        self, what: str, problem: Callable[[Path], str], *, default: Callable[[Path], bool]
+    ) -> tuple[Path, ...]:
+        """Those of an option that have no problem. Without a list, some of `fields`."""
+        given = getattr(self.exposure, what)
+        if given is None:
+            return tuple(path for path in self.paths[RETURN] if default(path))
+        problems = {path: problem(path) for path in self._open(what, given)}
+        for path, sentence in problems.items():
+            if sentence:
+                self._wrong(what, path.text, sentence)
+        return tuple(path for path, sentence in problems.items() if not sentence)
+
+    def _order_problem(self, path: Path) -> str:
+        if path.is_many or not has_order(path):
+            return "has no order"
+        if path.names in {one.names for use in (RETURN, FILTER) for one in self.paths[use]}:
+            return ""
+        return "is neither in fields nor in filter_fields, and pages in its order show it"
+
+    def _metric_problem(self, path: Path) -> str:
+        names = () if self.exposure.aggregates_only else [one.names for one in self.paths[RETURN]]
+        has_sum = path.names in names or "sum" in measures_of(path.field)
+        return value_problem(path) or ("" if has_sum else "is not shown by records and has no sum")
+
+    def _wrong(self, what: str, text: str, sentence: str) -> None:
+        self.problems.append(f"{self.exposure.label}: {what}: {text} {sentence}.")
+
+    @cached_property
+    def everything(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(path for paths in self.paths.values() for path in paths))
+
+    @cached_property
+    def passed(self) -> tuple[ModelClass, ...]:
+        """The other models that a path passes, and those that a record may name by a label."""
+        hops = [model for path in self.everything for hop in path.hops for model in hop.models]
+        shown = (*self.paths[RETURN], *self.paths[GROUP])
+        labelled = [target for path in shown if (target := label_target(path))]
+        return tuple(dict.fromkeys([*hops, *labelled]))
+
+
+def value_problem(path: Path) -> str:
+    """Why a record has no single value there, or none that databases compare. Else empty."""
+    if path.is_many:
+        model = next(hop.model for hop in path.hops if hop.is_many)._meta.label
+        return f"has many values for one record; expose {model} for it"
+    return "" if has_order(path) else "cannot be compared"
+
+
+def has_order(path: Path) -> bool:
+    return kind_of(path.field) != "other"
+
+
+def makes_groups(path: Path) -> bool:
+    """Whether records may share the value: no key, no long text, nothing beyond comparison."""
+    field, kind = path.field, kind_of(path.field)
+    longest = getattr(field, "max_length", None) or LONGEST_NAME + 1
+    is_long = kind == "text" and (isinstance(field, TextField) or longest > LONGEST_NAME)
+    # What is unique among customers is shared by all orders of one.
+    is_unique = field.unique and not any(hop.field.many_to_one for hop in path.hops)
+    return kind != "other" and not is_long and not is_unique
+
+
+def is_measure(path: Path) -> bool:
+    """Whether it is an amount or a time. A text has an order, but who asks for its largest?"""
+    field = path.field
+    return bool(measures_of(field)) and kind_of(field) != "text" and not field.primary_key
+
+
+def label_target(path: Path) -> ModelClass | None:
+    return path.field.related_model if path.field is not None and path.field.is_relation else None
+
+
+_lock = threading.Lock()
+_declarations: WeakKeyDictionary[ModelExposure, Declaration] = WeakKeyDictionary()
+
+
+def declaration_of(exposure: ModelExposure) -> Declaration:
+    """Raises ImproperlyConfigured with every path that cannot be used. Where staff restricted the
+    exposure, such paths are left out.
+    """
+    with _lock:
+        found = _declarations.get(exposure)
+    if found is None:
+        found = Declaration(exposure)
+        if found.problems and not exposure.is_restricted:
+            raise ImproperlyConfigured(" ".join(found.problems))
+        with _lock:
+            _declarations[exposure] = found
+    return found
+
+
+# Primary keys: from what a caller wrote to values, and from values to one spelling.
+
+#: Characters of a key that is a text.
+LONGEST_KEY = 1000
+
+
+def parse_key(model: ModelClass, pk: Any, *, using: str) -> tuple[Any, ...]:
+    """The value of each part of a key. Raises QueryError for what cannot be one."""
+    given = pk if isinstance(pk, list | tuple) else [pk]
+    parts = key_parts(model)
+    if len(given) != len(parts):
+        raise QueryError("This is not a key.")
+    return tuple(
+        key_value(part, value, using=using) for part, value in zip(parts, given, strict=True)
+    )
+
+
+def key_value(part: Any, value: Any, *, using: str) -> Any:
+    if kind_of(target_of(part)) != "other":
+        return fields.scalar(part, value, using=using, longest=LONGEST_KEY)
+    # A class of the site's own knows its values; the text is one that every database takes.
+    written = fields.short(fields.attempt(fields.text, value, "text"), longest=LONGEST_KEY)
+    try:
+        return target_of(part).to_python(written)
+    except Exception:
+        raise QueryError("This is not a key.") from None
+
+
+def stored_key(model: ModelClass, given: Iterable[Any]) -> tuple[Any, ...]:
+    """The values of a key as a database gives them back: code may have assigned "5" for 5."""
+    return tuple(
+        to_python(target_of(part), value)
+        for part, value in zip(key_parts(model), given, strict=True)
+    )
+
+
+def to_python(field: Any, value: Any) -> Any:
+    try:
+        return field.to_python(value)
+    except (ValidationError, ValueError, TypeError):
+        return value
+
+
+def spell(value: Any) -> str:
+    """One text for equal values: `5.00` and `5`, an instant in any time zone."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value.normalize():f}"
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return str(value.astimezone(UTC))
+    return str(value)
+
+
+def spell_key(key: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(spell(value) for value in key)

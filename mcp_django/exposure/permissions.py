@@ -1,4 +1,4 @@
-"""What a caller may see, asked of those who know: the exposure, the admin, or `has_perm`.
+"""What a caller may see: the exposure, the admin or `has_perm` answers.
 
 The rules of the site are asked and never written again. For each model the answer comes from
 
@@ -11,51 +11,150 @@ The rules of the site are asked and never written again. For each model the answ
 from __future__ import annotations
 
 import logging
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Hashable, Iterable
+from functools import cached_property, lru_cache, partial
+from typing import Any, cast
 
 from django.apps import apps
-from django.db.models import Manager, Model, QuerySet
+from django.conf import settings
+from django.contrib.auth import get_backends
+from django.contrib.auth.backends import BaseBackend, ModelBackend
+from django.contrib.auth.models import AnonymousUser, PermissionsMixin
+from django.db.models import Model, QuerySet
+from django.db.models.query_utils import DeferredAttribute
 from django.http import HttpRequest
+from django.utils.module_loading import import_string
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound
-from mcp_django.exposure.decisions import PromptDecision, ToolDecision
-from mcp_django.exposure.options import ModelExposure, may_view
-from mcp_django.exposure.overrides import Exposed, exposed_by
-from mcp_django.exposure.plain_users import is_plain
+from mcp_django.exposure.decisions import Exposed, PromptDecision, ToolDecision, exposed_by
+from mcp_django.exposure.limits import raise_lost_database
+from mcp_django.exposure.options import (
+    ModelExposure,
+    has_plain_manager,
+    looks_at_object,
+    may_view,
+    view_permissions,
+)
 from mcp_django.exposure.registry import Registry, registry
+from mcp_django.exposure.request_attributes import real_user
 from mcp_django.levels import Level
-from mcp_django.principal import READ, Principal
+from mcp_django.principal import READ, CachePerPrincipal, Principal
 
 logger = logging.getLogger("mcp_django")
 
 #: Models that an error names.
 MOST_LABELS = 30
 
+# Whether a user's rights are Django's own business, without any code of the site.
+#
+# Django reads the permissions of a user once and keeps them on the object, so what they decide
+# may be kept for as long as the object is. Code of the site may look at the clock, the request
+# or the tenant, and has to be asked at every call.
 
-#: Under which a principal keeps the groups of its user.
-GROUPS = "groups"
+#: What backends have that are Django's or inherit from those.
+DJANGOS = (BaseBackend.has_perm, ModelBackend.has_perm)
+OWN_HAS_PERM = (PermissionsMixin.has_perm, AnonymousUser.has_perm)
+FLAGS = ("is_active", "is_staff", "is_superuser")
+#: What the answer of a backend is made of.
+PARTS = (
+    "has_perm",
+    "get_all_permissions",
+    "get_user_permissions",
+    "get_group_permissions",
+    "_get_permissions",
+    "_get_user_permissions",
+    "_get_group_permissions",
+)
 
 
-class Source(Protocol):
-    """Who answers for one model."""
-
-    def may_view(self, request: HttpRequest) -> bool: ...
-    def rows(self, request: HttpRequest) -> QuerySet[Any]: ...
-    def shown(self, request: HttpRequest) -> frozenset[str] | None: ...
-    def judges_objects(self) -> bool: ...
-    def may_view_object(self, request: HttpRequest, obj: Model) -> bool: ...
-    def is_constant(self) -> bool:
-        """Whether nothing but the permissions of the user decides, and no code of the site."""
-        ...
+def is_plain(user: Any) -> bool:
+    """Whether `has_perm`, the flags and every backend are Django's own."""
+    # Any class is hashable, whatever its instances are.
+    kind = cast(Hashable, type(user))
+    return is_plain_class(kind, tuple(settings.AUTHENTICATION_BACKENDS))
 
 
-class ExposureSource:
-    """The exposure decides, and where it does not, Django's plain rule does."""
+@lru_cache(maxsize=64)
+def is_plain_class(user: Hashable, backends: tuple[str, ...]) -> bool:
+    flags = (getattr(user, name, False) for name in FLAGS)
+    return (
+        getattr(user, "has_perm", None) in OWN_HAS_PERM
+        and all(isinstance(flag, DeferredAttribute | bool) for flag in flags)
+        and all(is_plain_backend(import_string(path)) for path in backends)
+    )
 
-    def __init__(self, exposure: ModelExposure) -> None:
+
+def object_backends() -> tuple[str, ...]:
+    """The backends with a `has_perm` of their own, which may hold for some objects only.
+
+    They answer True to the bare name of a permission all the same.
+    """
+    backends = settings.AUTHENTICATION_BACKENDS
+    rules = {path: getattr(import_string(path), "has_perm", None) for path in backends}
+    return tuple(path for path, rule in rules.items() if rule not in (*DJANGOS, None))
+
+
+def holds_for_all(user: Any, permissions: Iterable[str]) -> bool:
+    """Whether somebody has one of the permissions on every object, as far as Django can tell:
+    a superuser does, and whoever gets it from a backend whose `has_perm` is Django's.
+    """
+    if not object_backends():
+        return True
+    user = real_user(user)
+    # Not `type(user)`: pages have a lazy object in its place.
+    if getattr(user.__class__, "has_perm", None) in OWN_HAS_PERM and user.is_superuser:
+        return bool(user.is_active)
+    backends = [one for one in get_backends() if getattr(type(one), "has_perm", None) in DJANGOS]
+    return any(one.has_perm(user, name) for one in backends for name in permissions)
+
+
+def is_plain_backend(backend: Any) -> bool:
+    # One that only authenticates has no say in permissions.
+    return not hasattr(backend, "has_perm") or all(
+        getattr(backend, name, None) is getattr(ModelBackend, name) for name in PARTS
+    )
+
+
+class PermissionSource:
+    """Answers for a model that no admin has: the permissions of the user, the default manager.
+
+    `ExposureSource` and `admin_sites.AdminSource` answer the same questions.
+    """
+
+    def __init__(self, model: type[Model], exposure: ModelExposure | None) -> None:
+        self.model = model
         self.exposure = exposure
+
+    def may_view(self, request: HttpRequest) -> bool:
+        if not may_view(request.user, self.model):
+            return False
+        exposure = self.exposure
+        is_enforced = exposure is not None and exposure.queryset_enforces_view_permission
+        # A permission with conditions answers to its bare name, too.
+        return is_enforced or holds_for_all(request.user, view_permissions(self.model))
+
+    def rows(self, request: HttpRequest) -> QuerySet[Any]:
+        return self.model._default_manager.get_queryset()
+
+    def shown(self, request: HttpRequest) -> frozenset[str] | None:
+        return None
+
+    def checks_rows_one_by_one(self, request: HttpRequest) -> bool:
+        return False
+
+    def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
+        return True
+
+    def is_constant(self) -> bool:
+        """Whether only the permissions of the user decide, and no code of the site."""
+        return has_plain_manager(self.model)
+
+
+class ExposureSource(PermissionSource):
+    """The methods of an exposure decide, and where it has none, Django's plain rule does."""
+
+    exposure: ModelExposure
 
     def may_view(self, request: HttpRequest) -> bool:
         return self.exposure.has_view_permission(request)
@@ -63,11 +162,10 @@ class ExposureSource:
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         return self.exposure.get_queryset(request)
 
-    def shown(self, request: HttpRequest) -> frozenset[str] | None:
-        return None
-
-    def judges_objects(self) -> bool:
-        return self.exposure.overrides("has_view_permission")
+    def checks_rows_one_by_one(self, request: HttpRequest) -> bool:
+        rule = partial(self.exposure.has_view_permission, request)
+        is_own = self.exposure.overrides("has_view_permission")
+        return is_own and looks_at_object(rule, self.model)
 
     def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
         return self.exposure.has_view_permission(request, obj)
@@ -76,35 +174,14 @@ class ExposureSource:
         return False
 
 
-class PermissionSource:
-    """A model that no admin has and no exposure speaks for."""
-
-    def __init__(self, model: type[Model]) -> None:
-        self.model = model
-
-    def may_view(self, request: HttpRequest) -> bool:
-        return may_view(request.user, self.model)
-
-    def rows(self, request: HttpRequest) -> QuerySet[Any]:
-        return self.model._default_manager.get_queryset()
-
-    def shown(self, request: HttpRequest) -> frozenset[str] | None:
-        return None
-
-    def judges_objects(self) -> bool:
-        return False
-
-    def may_view_object(self, request: HttpRequest, obj: Model) -> bool:
-        return True
-
-    def is_constant(self) -> bool:
-        return has_plain_manager(self.model)
-
-
-def has_plain_manager(model: type[Model]) -> bool:
-    """Whether the default manager is Django's own, which gives every request the same rows."""
-    # A subclass of Manager could answer differently, and so could a manager made from_queryset().
-    return type(model._default_manager) is Manager
+#: What `has_perm` says of permissions that functions of the site name.
+principal_permissions: CachePerPrincipal[str, bool] = CachePerPrincipal()
+#: The groups of the user.
+principal_groups: CachePerPrincipal[None, frozenset[Any]] = CachePerPrincipal()
+#: The rows that a principal may view, where no code of the site decides that for each request.
+principal_rows: CachePerPrincipal[type[Model], tuple[PermissionSource, QuerySet[Any]]] = (
+    CachePerPrincipal()
+)
 
 
 class Rights:
@@ -116,11 +193,10 @@ class Rights:
         self.request = request
         self.principal = principal
         self.registry = registry
-        #: Records or groups that the last read answered with.
-        self.returned: int | None = None
-        self._sources: dict[type[Model], Source | None] = {}
+        self._sources: dict[type[Model], PermissionSource | None] = {}
         self._rows: dict[type[Model], QuerySet[Any]] = {}
         self._shown: dict[type[Model], frozenset[str] | None] = {}
+        self._checks_rows: dict[type[Model], bool] = {}
 
     @cached_property
     def exposed(self) -> Exposed:
@@ -152,6 +228,18 @@ class Rights:
     def has_scopes(self, needed: frozenset[str]) -> bool:
         return self.principal.has_scopes(needed)
 
+    def has_permission(self, name: str) -> bool:
+        """What `has_perm` says. Django alone is asked once for each principal."""
+        user = self.request.user
+        # Django keeps what it has read on the user, for as long as this is kept.
+        known = principal_permissions.of(self.principal)
+        if name in known and user is self.principal.user:
+            return known[name]
+        has_it = bool(user.has_perm(name))
+        if user is self.principal.user and is_plain(user):
+            known[name] = has_it
+        return has_it
+
     def exposures(self) -> list[ModelExposure]:
         """The exposed models that exist for this caller, in the order of labels."""
         if not self.has_scopes(frozenset({READ})):
@@ -177,23 +265,23 @@ class Rights:
         return not groups or not groups.isdisjoint(self._groups)
 
     def is_left(self, decision: ToolDecision | PromptDecision | None) -> bool:
-        """Whether staff have left a tool or a prompt to this caller."""
+        """Whether a decision of staff allows this caller the tool or prompt."""
         return decision is None or (
             decision.enabled is not False and self.is_member(decision.groups)
         )
 
     @cached_property
     def _groups(self) -> frozenset[Any]:
-        kept = self.principal.kept.get(GROUPS)
-        if kept is not None:
-            return frozenset(kept)
+        known = principal_groups.of(self.principal)
+        if None in known:
+            return known[None]
         theirs = getattr(self.principal.user, "groups", None)
         # A site's own user may have groups of another kind, whose keys mean nothing here.
         if theirs is None or theirs.model._meta.label != "auth.Group":
             return frozenset()
         found = frozenset(theirs.values_list("pk", flat=True))
         if is_plain(self.principal.user):
-            self.principal.kept[GROUPS] = found
+            known[None] = found
         return found
 
     def level(self, model: type[Model]) -> Level:
@@ -221,13 +309,17 @@ class Rights:
             self._shown[model] = names
         return self._shown[model]
 
-    def judges_objects(self, model: type[Model]) -> bool:
+    def checks_rows_one_by_one(self, model: type[Model]) -> bool:
         """Whether rows are judged in Python, so that SQL alone can neither count nor page."""
         exposure = self.exposed.exposures.get(model)
-        if exposure is not None and exposure.rows_are_enough:
+        if exposure is not None and exposure.queryset_enforces_view_permission:
             return False
-        source = self._source(model)
-        return source is not None and source.judges_objects()
+        if model not in self._checks_rows:
+            source = self._source(model)
+            self._checks_rows[model] = source is not None and source.checks_rows_one_by_one(
+                self.request
+            )
+        return self._checks_rows[model]
 
     def may_view_object(self, model: type[Model], obj: Model) -> bool:
         # The class of the object may be another: a proxy, or a child with rules of its own.
@@ -235,10 +327,8 @@ class Rights:
         return source is not None and source.may_view_object(self.request, obj)
 
     def model_admin(self, model: type[Model]) -> Any:
-        """The ModelAdmin through which this caller changes a model, or None.
-
-        That of the first site that has the model and lets the user in: what it permits beyond
-        that, ask it.
+        """The ModelAdmin through which this caller may change a model, or None: that of the first
+        site that has the model and lets the user in. Ask it what it permits.
         """
         if not apps.is_installed("django.contrib.admin") or not self.may_view(model):
             return None
@@ -247,40 +337,39 @@ class Rights:
     def is_constant(self, model: type[Model]) -> bool:
         """Whether the answers about a model hold for every call of this principal."""
         exposure = self.exposed.exposures.get(model)
-        return model in self.principal.kept and not (
+        return model in principal_rows.of(self.principal) and not (
             exposure is not None and exposure.overrides("get_fields")
         )
 
-    def _source(self, model: type[Model]) -> Source | None:
+    def _source(self, model: type[Model]) -> PermissionSource | None:
         if model not in self._sources:
-            kept = self.principal.kept.get(model)
+            kept = principal_rows.of(self.principal).get(model)
             if kept is None:
                 self._sources[model] = self._find_source(model)
             else:
                 self._sources[model], self._rows[model] = kept
         return self._sources[model]
 
-    def _find_source(self, model: type[Model]) -> Source | None:
+    def _find_source(self, model: type[Model]) -> PermissionSource | None:
         if not self.principal.restriction.allows_model(model._meta.label_lower):
             return None
         exposed = self.exposed
         if model in exposed.closed or not self.is_member(exposed.groups.get(model)):
             return None
-        exposure = self.exposed.exposures.get(model)
-        source: Source | None
+        exposure = exposed.exposures.get(model)
+        source: PermissionSource | None = PermissionSource(model, exposure)
         if exposure is not None and exposure.decides_itself:
-            source = ExposureSource(exposure)
+            source = ExposureSource(model, exposure)
         elif apps.is_installed("django.contrib.admin"):
-            source = self._gates.source_of(model, otherwise=PermissionSource(model))
-        else:
-            source = PermissionSource(model)
+            source = self._gates.source_of(model, otherwise=source)
         try:
             if source is None or not source.may_view(self.request):
                 return None
             rows = self._rows[model] = source.rows(self.request)
             if source.is_constant() and is_plain(self.request.user):
-                self.principal.kept[model] = source, rows
-        except Exception:
+                principal_rows.of(self.principal)[model] = source, rows
+        except Exception as error:
+            raise_lost_database(error)
             # Code of the site: this model is not there, and all the others are.
             logger.exception("What may be seen of %s cannot be told.", model._meta.label)
             return None

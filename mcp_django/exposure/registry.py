@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -12,15 +13,42 @@ from django.core.signals import setting_changed
 from django.db.models import Model
 from django.dispatch import Signal, receiver
 
+from mcp_django.cached import Cached
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.prompt_files import PromptFiles
-from mcp_django.exposure.prompts import Prompt
-from mcp_django.exposure.tools import BUILT_IN, Tool
+from mcp_django.exposure.primitives import BUILT_IN, Prompt, Tool
 from mcp_django.principal import DEFAULT_SERVER
 
 if TYPE_CHECKING:
-    from mcp_django.exposure.code_resources import CodeResource
+    from mcp_django.exposure.prompts.files import PromptFiles
+    from mcp_django.exposure.resources.functions import CodeResource
+
+
+# What a tool or a prompt may be called.
+
+LONGEST_NAME = 40
+# Clients put prefixes before names and cut at 64; hyphens, dots and doubled underscores are their
+# own separators. One name that a client dislikes can cost the site the whole connector.
+TOOL_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{LONGEST_NAME - 1}}}")
+
+
+def check_name(name: str, *, kind: str) -> str:
+    """The name, if every client accepts it. Raises ImproperlyConfigured and suggests another."""
+    if TOOL_NAME.fullmatch(name) and "__" not in name:
+        return name
+    raise ImproperlyConfigured(
+        f"{name!a} cannot be the name of a {kind}: use a-z, 0-9 and single underscores, a "
+        f"letter first, at most {LONGEST_NAME} characters. "
+        f'For example @mcp.{kind}(name="{suggest_tool_name(name)}").'
+    )
+
+
+def suggest_tool_name(name: str) -> str:
+    """A name near to this one that `check_name` accepts."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    plain = re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_0123456789")
+    return plain[:LONGEST_NAME].rstrip("_") or "my_tool"
+
 
 #: Something was registered or taken back, perhaps while the site runs. Sent with `kind`: "model",
 #: "tool", "prompt" or "resource".
@@ -30,18 +58,18 @@ ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
 
 
 class Registry:
-    def __init__(
-        self, server: str = DEFAULT_SERVER, *, prompt_files: PromptFiles | None = None
-    ) -> None:
+    def __init__(self, server: str = DEFAULT_SERVER) -> None:
         self.server = server
         self._classes: dict[type[Model], type[ModelExposure]] = {}
-        self._tools: dict[str, Tool] = {}
-        self._prompts: dict[str, Prompt] = {}
-        self.prompt_files = prompt_files
-        self._resources: dict[str, CodeResource] = {}
+        self.tools: dict[str, Tool] = {}
+        self.code_prompts: dict[str, Prompt] = {}
+        #: Prompts in files of the site. Set when the site is ready.
+        self.prompt_files: PromptFiles | None = None
+        #: Resources of code, by URI or template.
+        self.resources: dict[str, CodeResource] = {}
         self._candidates: dict[type[Model], ModelExposure] | None = None
-        #: What `overrides.exposed_by` made of the candidates, for it alone.
-        self.in_force: Any = None
+        #: What `decisions.exposed_by` made of the candidates, for it alone.
+        self.in_force: Cached[Any] = Cached()
         self._lock = threading.RLock()
 
     # Registration: called by `mcp.py` modules.
@@ -57,90 +85,75 @@ class Registry:
                 f"{exposure_class.__name__} lists no fields. Name what records may show, "
                 'for example fields = ["id", "name"].'
             )
-        with self._lock:
-            if model in self._classes:
-                raise AlreadyRegistered(f"{model._meta.label} is already registered.")
-            self._classes[model] = exposure_class
-            self._candidates = None
-        registrations_changed.send(self, kind="model")
+        taken = f"{model._meta.label} is already registered."
+        self._add("model", self._classes, model, exposure_class, taken=taken)
 
     def unregister(self, model: type[Model]) -> None:
         """Take a model back. Raises NotRegistered."""
-        with self._lock:
-            if self._classes.pop(model, None) is None:
-                raise NotRegistered(f"{model._meta.label} is not registered.")
-            self._candidates = None
-        registrations_changed.send(self, kind="model")
+        missing = f"{model._meta.label} is not registered."
+        self._remove("model", self._classes, model, missing=missing)
 
     def is_registered(self, model: type[Model]) -> bool:
         return model in self._classes
 
     def add_tool(self, tool: Tool) -> None:
         """Offer a tool. Raises AlreadyRegistered when its name is taken."""
-        with self._lock:
-            if tool.name in self._tools or tool.name in BUILT_IN:
-                raise AlreadyRegistered(f"There is already a tool called {tool.name!r}.")
-            self._tools[tool.name] = tool
-        registrations_changed.send(self, kind="tool")
+        taken = f"There is already a tool called {tool.name!r}."
+        if tool.name in BUILT_IN:
+            raise AlreadyRegistered(taken)
+        self._add("tool", self.tools, tool.name, tool, taken=taken)
 
     def remove_tool(self, name: str) -> None:
         """Take a tool back. Raises NotRegistered."""
-        with self._lock:
-            if self._tools.pop(name, None) is None:
-                raise NotRegistered(f"There is no tool called {name!r}.")
-        registrations_changed.send(self, kind="tool")
+        self._remove("tool", self.tools, name, missing=f"There is no tool called {name!r}.")
 
     def add_prompt(self, prompt: Prompt) -> None:
         """Offer a prompt. Raises AlreadyRegistered when its name is taken."""
-        with self._lock:
-            if prompt.name in self._prompts:
-                raise AlreadyRegistered(f"There is already a prompt called {prompt.name!r}.")
-            self._prompts[prompt.name] = prompt
-        registrations_changed.send(self, kind="prompt")
+        taken = f"There is already a prompt called {prompt.name!r}."
+        self._add("prompt", self.code_prompts, prompt.name, prompt, taken=taken)
 
     def remove_prompt(self, name: str) -> None:
         """Take a prompt back. Raises NotRegistered."""
-        with self._lock:
-            if self._prompts.pop(name, None) is None:
-                raise NotRegistered(f"There is no prompt called {name!r}.")
-        registrations_changed.send(self, kind="prompt")
+        self._remove(
+            "prompt", self.code_prompts, name, missing=f"There is no prompt called {name!r}."
+        )
 
     def add_resource(self, resource: CodeResource) -> None:
         """Offer a resource of code. Raises AlreadyRegistered when its URI is taken."""
-        with self._lock:
-            if resource.uri in self._resources:
-                raise AlreadyRegistered(f"There is already a resource {resource.uri!r}.")
-            self._resources[resource.uri] = resource
-        registrations_changed.send(self, kind="resource")
+        taken = f"There is already a resource {resource.uri!r}."
+        self._add("resource", self.resources, resource.uri, resource, taken=taken)
 
     def remove_resource(self, uri: str) -> None:
         """Take a resource back. Raises NotRegistered."""
+        self._remove("resource", self.resources, uri, missing=f"There is no resource {uri!r}.")
+
+    def _add(
+        self, kind: str, registered: dict[Any, Any], key: Any, value: Any, *, taken: str
+    ) -> None:
         with self._lock:
-            if self._resources.pop(uri, None) is None:
-                raise NotRegistered(f"There is no resource {uri!r}.")
-        registrations_changed.send(self, kind="resource")
+            if key in registered:
+                raise AlreadyRegistered(taken)
+            registered[key] = value
+            if kind == "model":
+                self._candidates = None
+        registrations_changed.send(self, kind=kind)
+
+    def _remove(self, kind: str, registered: dict[Any, Any], key: Any, *, missing: str) -> None:
+        with self._lock:
+            if registered.pop(key, None) is None:
+                raise NotRegistered(missing)
+            if kind == "model":
+                self._candidates = None
+        registrations_changed.send(self, kind=kind)
 
     # What is registered: for everything above.
-
-    @property
-    def resources(self) -> dict[str, CodeResource]:
-        """Resources of code, by URI or template."""
-        return self._resources
 
     @property
     def prompts(self) -> dict[str, Prompt]:
         """By name: those in files, and over them those of code."""
         if self.prompt_files is None:
-            return self._prompts
-        return {**self.prompt_files.read().prompts, **self._prompts}
-
-    @property
-    def code_prompts(self) -> dict[str, Prompt]:
-        return self._prompts
-
-    @property
-    def tools(self) -> dict[str, Tool]:
-        return self._tools
+            return self.code_prompts
+        return {**self.prompt_files.read().prompts, **self.code_prompts}
 
     @property
     def candidates(self) -> dict[type[Model], ModelExposure]:
@@ -160,7 +173,7 @@ class Registry:
     def _resolve(self) -> dict[type[Model], ModelExposure]:
         classes = dict(self._classes)
         if apps.is_installed("django.contrib.admin"):
-            from mcp_django.exposure.admin_options import exposures_of_admins
+            from mcp_django.exposure.admin_sites import exposures_of_admins
 
             classes = {**exposures_of_admins(), **classes}
         found = {model: exposure_class(model) for model, exposure_class in classes.items()}
@@ -171,7 +184,7 @@ class Registry:
         self._candidates = None
 
 
-registry = Registry(prompt_files=PromptFiles())
+registry = Registry()
 
 
 @receiver(setting_changed)

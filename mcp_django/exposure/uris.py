@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from mcp_django.exceptions import NotFound
 from mcp_django.protocol.uri_templates import URITemplate, decode, encode, parse_query
 
@@ -19,6 +21,8 @@ COLLECTION = URITemplate("django://objects/{model}{?filters*,search,order_by,fie
 OBJECT = URITemplate("django://objects/{model}/{pk}")
 FILE = URITemplate("django://files/{model}/{pk}/{field}")
 
+#: The variable of COLLECTION that stands for them all. A field of that name: `filters__exact`.
+FILTERS = "filters"
 #: Keys of a collection's query that are no filters. A field of that name: `search__exact`.
 RESERVED = frozenset({"search", "order_by", "fields", "limit", "cursor"})
 
@@ -60,19 +64,40 @@ def file_uri(label: str, key: Any, field: str) -> str:
 
 
 def query_arguments(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """A collection's query as arguments of `find_records`. A repeated key means `in`."""
+    """A collection's query as arguments of `find_records`. A repeated key means `in`, and a key
+    of ours without a value means nothing.
+
+    A client that has no explosion of variables (RFC 6570, 2.4.2) writes all filters as the value
+    of one: as a JSON object, or as `status=new&total__gte=5`.
+    """
     filters: dict[str, list[str]] = {}
     arguments: dict[str, Any] = {}
+    decoded: dict[str, Any] = {}
     for name, value in query:
+        if not value and name in (FILTERS, *RESERVED):
+            continue
         if name in ("order_by", "fields"):
-            arguments.setdefault(name, []).extend(value.split(","))
+            arguments.setdefault(name, []).extend(filter(None, value.split(",")))
         elif name in RESERVED:
             arguments[name] = value
+        elif name == FILTERS and (found := json_object(value)) is not None:
+            decoded |= found
+        elif name == FILTERS and "=" in value:
+            for key, _, inner in (pair.partition("=") for pair in value.split("&")):
+                filters.setdefault(key, []).append(inner)
         else:
             filters.setdefault(name, []).append(value)
-    if filters:
-        arguments["filters"] = dict(one_filter(name, values) for name, values in filters.items())
+    if filters or decoded:
+        read = dict(one_filter(name, values) for name, values in filters.items())
+        arguments["filters"] = {**decoded, **read}
     return arguments
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        return None
 
 
 def one_filter(name: str, values: list[str]) -> tuple[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound
-from mcp_django.exposure.completion import Completion, complete_resource
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.resources.completion import Completion, complete_resource
 from mcp_django.handlers.prompts import find_prompt
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import CompleteParams, parse_params
@@ -22,9 +22,7 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     try:
         found = find_values(Rights(context.request, context.principal), asked)
     except NotFound as error:
-        context.facts.refusal = error
-        raise ProtocolError(INVALID_PARAMS, str(error)) from None
-    context.facts.rows = len(found.values)
+        raise ProtocolError(INVALID_PARAMS, str(error)) from error
     return CompletionResult(
         values=found.values[:MOST_VALUES],
         total=found.total,

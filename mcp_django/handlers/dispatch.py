@@ -6,36 +6,68 @@ import logging
 import secrets
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from django.db import OperationalError
 
+from mcp_django.auth.throttles import exceeded
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
-from mcp_django.exposure.budget import is_timeout
-from mcp_django.exposure.tools import Outcome, PendingCall
-from mcp_django.handlers import completion, lifecycle, prompts, resources, subscriptions, tools
-from mcp_django.handlers.limits import exceeded
+from mcp_django.exposure.decisions import decisions, decisions_of_loop
+from mcp_django.exposure.limits import is_timeout
+from mcp_django.exposure.primitives import Outcome, PendingCall
+from mcp_django.handlers import completion, prompts, resources, subscriptions, tools
 from mcp_django.handlers.recording import Recording
 from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
 from mcp_django.protocol.methods import served
+from mcp_django.protocol.negotiation import negotiate
 from mcp_django.protocol.questions import INPUT, parse_input
 from mcp_django.protocol.render import ServerInfo, render
-from mcp_django.protocol.results import InputRequired, ListenResult, Result
+from mcp_django.protocol.results import (
+    DiscoverResult,
+    EmptyResult,
+    InitializeResult,
+    InputRequired,
+    ListenResult,
+    Result,
+)
 
 logger = logging.getLogger("mcp_django")
 
 Handler: TypeAlias = Callable[[CallContext, dict[str, Any]], Result | Outcome]
 
+# Before anything else: the legacy handshake, ping, and modern discovery.
+
+
+def initialize(context: CallContext, params: dict[str, Any]) -> InitializeResult:
+    return InitializeResult(
+        protocol_version=negotiate(params).value, instructions=instructions(context)
+    )
+
+
+def ping(context: CallContext, params: dict[str, Any]) -> EmptyResult:
+    return EmptyResult()
+
+
+def discover(context: CallContext, params: dict[str, Any]) -> DiscoverResult:
+    return DiscoverResult(instructions=instructions(context))
+
+
+def instructions(context: CallContext) -> str:
+    """Those of staff, if they wrote some."""
+    known = decisions_of_loop.of(context.principal).get(None)
+    return (known or decisions(context.principal.server)).instructions
+
+
 HANDLERS: dict[str, Handler] = {
-    "initialize": lifecycle.initialize,
-    "ping": lifecycle.ping,
-    "server/discover": lifecycle.discover,
+    "initialize": initialize,
+    "ping": ping,
+    "server/discover": discover,
     "tools/list": tools.list_tools,
     "tools/call": tools.call_tool,
     "resources/list": resources.list_resources,
@@ -66,14 +98,28 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingAnswer:
-    """An async tool: `settle` makes the answer of what awaiting it returns or raises.
+    """An async tool: the loop awaits it, and in a second hop `settle` makes the answer of what
+    that returned or raised.
 
     Where nobody settles it any more, `give_up` says so to the records.
     """
 
     awaitable: Awaitable[Any]
-    settle: Callable[[Callable[[], Any]], Answer]
+    settle: Callable[[Callable[[], Any]], Any]
     give_up: Callable[[], None]
+
+    def then(self, make: Callable[[Any], Any]) -> PendingAnswer:
+        """The same with `make` of its answer."""
+        return replace(self, settle=lambda returned: make(self.settle(returned)))
+
+    def close(self) -> None:
+        """Nobody will await it, or settle it."""
+        self.release()
+        self.give_up()
+
+    def release(self) -> None:
+        """A coroutine that never ran complains, unless it is closed."""
+        getattr(self.awaitable, "close", bool)()
 
 
 def server_info(*, streams: bool) -> ServerInfo:
@@ -117,7 +163,10 @@ class Answering:
 
     def finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
         try:
-            outcome = or_questions(make)
+            try:
+                outcome = make()
+            except InputNeeded as needed:
+                outcome = needed.result
             if isinstance(outcome, PendingCall):
                 return PendingAnswer(
                     awaitable=outcome.awaitable,
@@ -128,7 +177,7 @@ class Answering:
         except ProtocolError as error:
             error.request_id = self.request.id
             final = refused(error, self.context)
-            self.recording.refused(size=len(final.body))
+            self.recording.refused(error, size=len(final.body))
         # A tool may call what exits, or awaits what was cancelled. The server goes on.
         except (Exception, SystemExit, CancelledError) as error:
             if self.context.cancelled.is_set() and was_stopped(error):
@@ -150,9 +199,10 @@ class Answering:
     def settle(self, pending: PendingCall, returned: Callable[[], Any]) -> Answer:
         def make() -> Result:
             try:
-                return pending.finish(returned())
+                result: Result = pending.finish(returned())
             except ToolError as error:
-                return pending.refuse(error)
+                result = pending.refuse(error)
+            return result
 
         final = self.finish(make)
         assert isinstance(final, Answer)  # noqa: S101  a result is never pending twice
@@ -180,13 +230,6 @@ def was_stopped(error: BaseException) -> bool:
     if isinstance(error, OperationalError):
         return is_timeout(error)
     return isinstance(error, Cancelled)
-
-
-def or_questions(make: Callable[[], Result | Outcome]) -> Result | Outcome:
-    try:
-        return make()
-    except InputNeeded as needed:
-        return needed.result
 
 
 def refused(error: ProtocolError, context: CallContext) -> Answer:

@@ -8,7 +8,6 @@ from typing import TypeVar
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
-from mcp_django.protocol.pagination import page_after
 from mcp_django.protocol.results import Definition, ListResult
 from mcp_django.signing import seal, unseal
 
@@ -42,3 +41,22 @@ def page(
     if following is not None:
         following = seal(following, purpose=f"list.{member}", bound_to=context.principal.key)
     return ListResult(key=member, definitions=shown, next_cursor=following)
+
+
+Item = TypeVar("Item")
+
+
+def page_after(
+    items: Sequence[Item], last: str | None, *, size: int, key: Callable[[Item], str]
+) -> tuple[Sequence[Item], str | None]:
+    """The items behind the one whose key was `last`, and the key to go on from: None at the end.
+
+    Positions are keys and not numbers: a list that changes between two pages neither repeats nor
+    skips what stayed. `items` must be in the order of `key`.
+    """
+    if last is not None:
+        items = [item for item in items if key(item) > last]
+    if len(items) <= size:
+        return items, None
+    page = items[:size]
+    return page, key(page[-1])

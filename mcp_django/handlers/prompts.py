@@ -8,12 +8,15 @@ from typing import Any, NoReturn
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.prompt_decisions import definition_of, exists
-from mcp_django.exposure.prompts import Prompt
-from mcp_django.exposure.stored_prompts import all_prompts, prompt_called
-from mcp_django.exposure.tools import PendingCall
+from mcp_django.exposure.primitives import PendingCall, Prompt
+from mcp_django.exposure.prompts.stored import (
+    all_prompts,
+    prompt_called,
+    prompt_definition,
+    prompt_exists,
+)
 from mcp_django.handlers.lists import page
-from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
 from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.results import ListResult, PromptResult
 
@@ -21,15 +24,17 @@ from mcp_django.protocol.results import ListResult, PromptResult
 def find_prompt(rights: Rights, name: str) -> Prompt:
     """The prompt of this name. Raises NotFound: unknown and forbidden alike."""
     prompt = prompt_called(rights, name)
-    if prompt is None or not exists(rights, prompt):
-        raise NotFound(f"Unknown prompt: {name[:80]}")
+    if prompt is None or not prompt_exists(rights, prompt):
+        raise NotFound(f"Unknown prompt: {named(name)}")
     return prompt
 
 
 def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     rights = Rights(context.request, context.principal)
     cursor = parse_params("prompts/list", params).cursor
-    found = [definition_of(rights, one) for one in all_prompts(rights) if exists(rights, one)]
+    found = [
+        prompt_definition(rights, one) for one in all_prompts(rights) if prompt_exists(rights, one)
+    ]
     # Rows come after what the site itself has brought along.
     registered = rights.registry.prompts
     return page(
@@ -46,8 +51,7 @@ def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | P
     rights = Rights(context.request, context.principal)
 
     def refuse(error: ToolError) -> NoReturn:
-        context.facts.refusal = error
-        raise ProtocolError(INVALID_PARAMS, str(error)) from None
+        raise ProtocolError(INVALID_PARAMS, str(error)) from error
 
     try:
         found = find_prompt(rights, asked.name).get(context, rights, asked.arguments or {})

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from django.apps import apps
 from django.dispatch import Signal
 
 from mcp_django import signals
-from mcp_django.audit.ends import End
 from mcp_django.audit.entries import (
     LONGEST_CLIENT,
     LONGEST_METHOD,
     LONGEST_TARGET,
-    Entry,
+    CallEnd,
     line,
     redacted,
 )
 from mcp_django.audit.records import records
-from mcp_django.auth import throttles
+from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Limited, NotFound, Unconfirmed
-from mcp_django.exposure.tools import BUILT_IN
-from mcp_django.handlers.limits import count_failure
+from mcp_django.exceptions import Limited, NotFound, ToolError, Unconfirmed
+from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.models import CallRecord
+from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.results import InputRequired, ToolResult
+from mcp_django.protocol.results import CompletionResult, InputRequired, ReadResult, ToolResult
 
 logger = logging.getLogger("mcp_django")
 calls_logger = logging.getLogger("mcp_django.calls")
 
 Outcome: TypeAlias = CallRecord.Outcome
 
-#: Members of params that say nothing about what was asked.
+#: Stands behind the target of a dry run.
+TRIED = " (dry run)"
+#: Members of params that are no arguments.
 UNTOLD = frozenset({"_meta", "requestState"})
 # Tuples: to look into a set asks an enum for its hash, which takes longer.
 DENIALS = (Outcome.DENIED, Outcome.LIMITED)
@@ -52,7 +54,7 @@ SIGNALS: dict[str, tuple[Signal, tuple[Outcome, ...]]] = {
     "resources/read": (signals.resource_read, (Outcome.DONE,)),
     "prompts/get": (signals.prompt_rendered, (Outcome.DONE,)),
 }
-#: Of other methods nobody hears.
+#: Of other methods: no signal.
 UNHEARD: tuple[Signal, tuple[Outcome, ...]] = (Signal(), ())
 
 
@@ -65,36 +67,43 @@ class Recording:
         self.context = context
         self.request = request
         self.started = time.perf_counter()
-        #: Of a call whose client leaves, two threads may tell the end. Only one can take this.
+        #: When a client leaves, two threads may report the end. Only one of them can take this.
         self.ends = [True]
 
     def answered(self, result: object, *, size: int) -> None:
         if isinstance(result, InputRequired):
             self.end(Outcome.ASKED, size=size)
         elif isinstance(result, ToolResult) and result.is_error:
-            self.end(self._refused_as(Outcome.FAILED), size=size)
+            outcome = self._refused_as(result.refusal, otherwise=Outcome.FAILED)
+            self.end(outcome, size=size, records=result.records)
         else:
-            self.end(Outcome.DONE, size=size)
+            self.end(Outcome.DONE, size=size, records=count_of(result))
 
-    def refused(self, *, size: int) -> None:
-        self.end(self._refused_as(Outcome.INVALID), size=size)
+    def refused(self, error: ProtocolError, *, size: int) -> None:
+        """The error was raised from the ToolError that it tells of, if there was one."""
+        self.end(self._refused_as(error.__cause__, otherwise=Outcome.INVALID), size=size)
 
-    def _refused_as(self, otherwise: Outcome) -> Outcome:
-        match self.context.facts.refusal:
-            case None:
-                pass
+    def _refused_as(self, refusal: BaseException | None, *, otherwise: Outcome) -> Outcome:
+        match refusal:
             case NotFound():
                 return Outcome.DENIED
             case Limited():
                 return Outcome.LIMITED
             case Unconfirmed():
                 return Outcome.ASKED
-            case _:
+            case ToolError():
                 otherwise = Outcome.FAILED
         # What fails when nobody waits any more was most likely stopped.
         return Outcome.CANCELLED if self.context.cancelled.is_set() else otherwise
 
-    def end(self, outcome: Outcome, *, size: int = 0, correlation_id: str = "") -> None:
+    def end(
+        self,
+        outcome: Outcome,
+        *,
+        size: int = 0,
+        records: int | None = None,
+        correlation_id: str = "",
+    ) -> None:
         """Keep how it ended. Only the first end counts. Never raises."""
         try:
             self.ends.pop()
@@ -105,48 +114,22 @@ class Recording:
                 count_failure(self.context, self.request)
             method = METHODS.get(self.request.method)
             if method is None or method.is_recorded or outcome is not Outcome.DONE:
-                self._keep(outcome, size, correlation_id)
+                self._keep(outcome, size, records, correlation_id)
         except Exception:
             logger.exception("A call could not be recorded.")
 
-    def _keep(self, outcome: Outcome, size: int, correlation_id: str) -> None:
-        signal, config = self._signal(outcome), get_config()
+    def _keep(self, outcome: Outcome, size: int, count: int | None, correlation_id: str) -> None:
+        context, request, config = self.context, self.request, get_config()
+        signal = self._signal(outcome)
         is_logged = calls_logger.isEnabledFor(logging.INFO)
         if not (config.audit or is_logged or signal is not None):
             return
-        end = self._end(outcome, size, correlation_id)
-        if config.audit:
-            # What changes something, and what was not allowed, is kept before anybody hears of it.
-            records.put(end, wait=self.context.facts.may_write or outcome in DENIALS)
-        if is_logged or signal is not None:
-            self._tell(end.entry(), signal, is_logged=is_logged)
-
-    def _tell(self, entry: Entry, signal: Signal | None, *, is_logged: bool) -> None:
-        if is_logged:
-            log(entry)
-        if signal is not None:
-            signal.send_robust(CallRecord, record=entry.record(), context=self.context)
-
-    def _signal(self, outcome: Outcome) -> Signal | None:
-        """What is sent of such an end, if anybody listens."""
-        if outcome in DENIALS:
-            signal = signals.call_denied
-        else:
-            signal, outcomes = SIGNALS.get(self.request.method, UNHEARD)
-            if outcome not in outcomes:
-                return None
-        # Nobody at all is the usual case, and told by a list.
-        return signal if signal.receivers and signal.has_listeners(CallRecord) else None
-
-    def _end(self, outcome: Outcome, size: int, correlation_id: str) -> End:
-        context, request = self.context, self.request
-        principal = context.principal
+        principal, method = context.principal, request.method
         arguments = None
-        if get_config().audit_arguments:
+        if config.audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
-        method = request.method
-        name, version = called(context)
-        return End(
+        name, version = name_and_version(context)
+        end = CallEnd(
             principal.server,
             time.time(),
             principal.key,
@@ -157,20 +140,47 @@ class Recording:
             target_of(request),
             outcome,
             time.perf_counter() - self.started,
-            context.facts.rows,
+            count,
             size,
             correlation_id,
             arguments,
         )
+        if config.audit:
+            # What changes something, and what was not allowed, is kept before anybody hears of it.
+            records.put(end, wait=context.may_write or outcome in DENIALS)
+        if is_logged or signal is not None:
+            columns = end.columns()
+            if is_logged:
+                log(columns)
+            if signal is not None:
+                signal.send_robust(CallRecord, record=CallRecord(**columns), context=context)
+
+    def _signal(self, outcome: Outcome) -> Signal | None:
+        """What is sent of such an end, if anybody listens."""
+        if outcome in DENIALS:
+            signal = signals.call_denied
+        else:
+            signal, outcomes = SIGNALS.get(self.request.method, UNHEARD)
+            if outcome not in outcomes:
+                return None
+        # Usually there are no receivers, and the list says so.
+        return signal if signal.receivers and signal.has_listeners(CallRecord) else None
+
+
+def count_of(result: object) -> int | None:
+    """How many records a result shows, or changed, or how many values it completes."""
+    if isinstance(result, CompletionResult):
+        return len(result.values)
+    return result.records if isinstance(result, ToolResult | ReadResult) else None
 
 
 def record_limited(context: CallContext, request: Request) -> None:
     """A call that was refused before it began. The first of a minute tells of the others."""
-    if throttles.told.take(context.principal.key) is None:
+    if refusals.take(context.principal.key) is None:
         Recording(context, request).end(Outcome.LIMITED)
 
 
-def called(context: CallContext) -> tuple[str, str | None]:
+def name_and_version(context: CallContext) -> tuple[str, str | None]:
     """The client as it calls itself, or else as its credential does. Cut: it is remembered."""
     name, version = context.client.get("name"), context.client.get("version")
     if not isinstance(name, str) or not name:
@@ -200,13 +210,16 @@ def target_of(request: Request) -> str:
 
 
 def tool_target(name: Any, arguments: Any) -> str:
-    label = arguments.get("model") if isinstance(arguments, dict) else None
-    if isinstance(label, str) and isinstance(name, str) and name in BUILT_IN:
+    if not (isinstance(name, str) and isinstance(arguments, dict)):
+        return text(name)
+    label = arguments.get("model")
+    if isinstance(label, str) and name in BUILT_IN:
         app, _, model = label.lower().partition(".")
         # Any other text is an argument as all the others are.
         if model in apps.all_models.get(app, ()):
-            return f"{name} {app}.{model}"
-    return text(name)
+            name = f"{name} {app}.{model}"
+    # Nothing else in a record says that it was a dry run.
+    return text(f"{cut(name)}{TRIED}" if is_dry_run(name, arguments) else name)
 
 
 def without_query(uri: Any) -> str:
@@ -223,17 +236,13 @@ def cut(value: Any) -> str:
     return value[: LONGEST_TARGET + 1] if isinstance(value, str) else ""
 
 
-def log(entry: Entry) -> None:
+def log(columns: Mapping[str, Any]) -> None:
     """One line, whose `extra` has the same for programs. Arguments only where they are kept."""
-    told = {f"mcp_{name}": value for name, value in entry._asdict().items()}
-    if entry.arguments is None:
-        del told["mcp_arguments"]
+    extra = {f"mcp_{name}": value for name, value in columns.items()}
+    if columns["arguments"] is None:
+        del extra["mcp_arguments"]
     calls_logger.info(
         "%s %s: %s for %s in %d ms",
-        entry.method,
-        entry.target,
-        entry.outcome,
-        entry.principal,
-        entry.milliseconds,
-        extra=told,
+        *(columns[name] for name in ("method", "target", "outcome", "principal", "milliseconds")),
+        extra=extra,
     )

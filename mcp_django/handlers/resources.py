@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
-from mcp_django.exposure import resources
-from mcp_django.exposure.code_resources import PendingRead
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.tools import PendingCall
+from mcp_django.exposure.primitives import PendingCall
+from mcp_django.exposure.resources import models
 from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, ProtocolError
 from mcp_django.protocol.methods import parse_params
@@ -19,14 +19,14 @@ from mcp_django.protocol.results import ListResult, ReadResult
 def list_resources(context: CallContext, params: dict[str, Any]) -> ListResult:
     rights = Rights(context.request, context.principal)
     cursor = parse_params("resources/list", params).cursor
-    found = resources.list_resources(rights)
+    found = models.list_resources(rights)
     return page(context, found, member="resources", cursor=cursor, key=lambda one: one.uri)
 
 
 def list_templates(context: CallContext, params: dict[str, Any]) -> ListResult:
     rights = Rights(context.request, context.principal)
     cursor = parse_params("resources/templates/list", params).cursor
-    found = resources.list_templates(rights)
+    found = models.list_templates(rights)
     return page(
         context, found, member="resourceTemplates", cursor=cursor, key=lambda one: one.uri_template
     )
@@ -37,22 +37,13 @@ def read_resource(context: CallContext, params: dict[str, Any]) -> ReadResult | 
     rights = Rights(context.request, context.principal)
 
     def refuse(error: ToolError) -> NoReturn:
-        context.facts.refusal = error
-        raise refusal(context, uri, error) from None
+        raise refusal(context, uri, error) from error
 
     try:
-        found = resources.read(context, rights, uri)
+        found = models.read(context, rights, uri)
     except ToolError as error:
         refuse(error)
-    context.facts.rows = rights.returned
-    if not isinstance(found, PendingRead):
-        return ReadResult(contents=found)
-    finish = found.finish
-    return PendingCall(
-        awaitable=found.awaitable,
-        finish=lambda value: ReadResult(contents=finish(value)),
-        refuse=refuse,
-    )
+    return found if isinstance(found, ReadResult) else replace(found, refuse=refuse)
 
 
 def refusal(context: CallContext, uri: str, error: ToolError) -> ProtocolError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mcp_django.conf import get_config
@@ -10,14 +11,13 @@ from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.handlers.resources import refusal
 from mcp_django.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
-from mcp_django.protocol.methods import Wishes as Wanted
-from mcp_django.protocol.methods import parse_params
-from mcp_django.protocol.results import EmptyResult, ListenResult, Wishes
-from mcp_django.stores.chosen import get_store
+from mcp_django.protocol.methods import Wishes, parse_params
+from mcp_django.protocol.results import EmptyResult, ListenResult
+from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.admission import Verdict, admit_all, may_subscribe
-from mcp_django.subscriptions.events import PROMPTS, RESOURCES, SESSION, TOOLS, Change
-from mcp_django.subscriptions.events import control_topic as control
 from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.topics import PROMPTS, RESOURCES, SESSION, TOOLS, Change
+from mcp_django.subscriptions.topics import control_topic as control
 
 #: Members of `notifications` in subscriptions/listen, and the lists that they ask for.
 LIST_WISHES = {
@@ -46,33 +46,42 @@ def subscribe(context: CallContext, params: dict[str, Any]) -> EmptyResult:
             raise NotFound("There is no such resource.")
         may_subscribe(rights, uri)
     except ToolError as error:
-        context.facts.refusal = error
-        raise refusal(context, uri, error) from None
+        raise refusal(context, uri, error) from error
+    context.outside_transaction(partial(add_subscription, session, uri))
+    return EmptyResult()
+
+
+def add_subscription(session: str, uri: str) -> None:
+    """Raises ProtocolError where the session has as many as it may."""
     most = get_config().max_subscriptions
     if not get_store().subscribe(session, uri, most=most):
         raise ProtocolError(INVALID_PARAMS, f"A session subscribes to {most} resources at most.")
     publish({Change(topic=control(SESSION, session))})
-    return EmptyResult()
 
 
 def unsubscribe(context: CallContext, params: dict[str, Any]) -> EmptyResult:
-    """Done as well where there was no subscription: whether there could be one is not told."""
+    """Succeeds without a subscription, too, so that the answer says nothing about the URI."""
     session = session_of(context)
     uri = parse_params("resources/unsubscribe", params).uri
+    context.outside_transaction(partial(remove_subscription, session, uri))
+    return EmptyResult()
+
+
+def remove_subscription(session: str, uri: str) -> None:
     get_store().unsubscribe(session, uri)
     publish({Change(topic=control(SESSION, session))})
-    return EmptyResult()
 
 
 def set_level(context: CallContext, params: dict[str, Any]) -> EmptyResult:
     session = session_of(context)
-    get_store().set_log_level(session, parse_params("logging/setLevel", params).level)
+    level = parse_params("logging/setLevel", params).level
+    context.outside_transaction(partial(get_store().update_session, session, log_level=level))
     return EmptyResult()
 
 
 def listen(context: CallContext, params: dict[str, Any]) -> ListenResult:
     """What of the wishes is honoured. URIs that are not there for this caller are left out."""
-    wanted: Wanted = parse_params("subscriptions/listen", params).notifications
+    wanted: Wishes = parse_params("subscriptions/listen", params).notifications
     most = get_config().max_subscriptions
     uris = list(dict.fromkeys(wanted.resourceSubscriptions))
     if len(uris) > most:
@@ -85,7 +94,8 @@ def listen(context: CallContext, params: dict[str, Any]) -> ListenResult:
     if uris:
         honoured["resourceSubscriptions"] = found
     return ListenResult(
-        wishes=Wishes(lists=frozenset(lists.values()), uris=found),
+        lists=frozenset(lists.values()),
+        uris=found,
         honoured=honoured,
         subscription=context.request_id,
     )

@@ -9,28 +9,25 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.utils.translation import get_language
 
+from mcp_django.auth.throttles import check_dry_run, check_tool, is_dry_run
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
-from mcp_django.exposure import write_rights
-from mcp_django.exposure.functions import FunctionTool
-from mcp_django.exposure.guarded_calls import confirmed
-from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.plain_users import is_plain
-from mcp_django.exposure.record_tools import RECORD_TOOLS
+from mcp_django.exposure.admin_bridge import rights as write_rights
+from mcp_django.exposure.permissions import Rights, is_plain
+from mcp_django.exposure.primitives import Outcome, Tool
 from mcp_django.exposure.registry import registry
-from mcp_django.exposure.tool_decisions import definition_of, exists
-from mcp_django.exposure.tools import Outcome, Tool
-from mcp_django.exposure.write_tools import WriteTool
-from mcp_django.handlers.limits import check_tool
+from mcp_django.exposure.tools.decisions import confirmed, tool_definition, tool_exists
+from mcp_django.exposure.tools.functions import FunctionTool
+from mcp_django.exposure.tools.records import RECORD_TOOLS, WriteTool
 from mcp_django.handlers.lists import page
-from mcp_django.principal import Principal
-from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_django.principal import CachePerPrincipal, Principal
+from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
+from mcp_django.protocol.headers import check_params
 from mcp_django.protocol.methods import parse_params
-from mcp_django.protocol.param_headers import check_params
 from mcp_django.protocol.results import ListResult, ToolResult
 
 if TYPE_CHECKING:
-    from mcp_django.exposure.action_tools import ActionTools
+    from mcp_django.exposure.tools.actions import ActionTools
 
 
 def find_tool(name: str) -> Tool | None:
@@ -43,18 +40,13 @@ def every_tool() -> tuple[Tool, ...]:
 
 
 def action_tools(context: CallContext, rights: Rights) -> ActionTools | None:
-    """The tools that the admin has for this caller beside those."""
+    """The actions of the admin as tools of this caller. None without the admin."""
     if not apps.is_installed("django.contrib.admin"):
         return None
     # The admin is optional.
-    from mcp_django.exposure.action_tools import ActionTools
+    from mcp_django.exposure.tools.actions import ActionTools
 
     return ActionTools(context, rights)
-
-
-def find_action(context: CallContext, rights: Rights, name: str) -> Tool | None:
-    actions = action_tools(context, rights)
-    return None if actions is None else actions.find(name)
 
 
 def offered_tools(context: CallContext, rights: Rights) -> tuple[Tool, ...]:
@@ -69,14 +61,14 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     rights = Rights(context.request, context.principal)
     actions = action_tools(context, rights)
     offered = (*tools, *(() if actions is None else actions.all()))
-    found = [definition_of(rights, tool) for tool in offered if exists(rights, tool)]
+    found = [tool_definition(rights, tool) for tool in offered if tool_exists(rights, tool)]
     cursor = parse_params("tools/list", params).cursor
     result = page(context, found, member="tools", cursor=cursor, key=lambda one: one.name)
     asks = any(asks_site(tool, rights) for tool in tools)
     is_constant = not asks and (actions is None or actions.is_constant())
     if cursor is None and is_constant and is_plain(context.principal.user):
         kept = KeptList(tools=tools, result=result)
-        context.principal.kept[KeptList, get_language()] = kept
+        kept_lists.of(context.principal)[get_language()] = kept
     return result
 
 
@@ -88,9 +80,13 @@ class KeptList:
     result: ListResult
 
 
+#: By language.
+kept_lists: CachePerPrincipal[str | None, KeptList] = CachePerPrincipal()
+
+
 def kept_list(principal: Principal, params: dict[str, Any]) -> ListResult | None:
     """What `list_tools` would answer, if that is known. Asks nobody, so it is for event loops."""
-    kept: KeptList | None = principal.kept.get((KeptList, get_language()))
+    kept = kept_lists.of(principal).get(get_language())
     if kept is None or kept.tools != every_tool():
         return None
     return kept.result if params.keys() <= {"_meta"} else None
@@ -109,11 +105,13 @@ def asks_site(tool: Tool, rights: Rights) -> bool:
 def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     call = parse_params("tools/call", params)
     rights = Rights(context.request, context.principal)
-    tool = find_tool(call.name) or find_action(context, rights, call.name)
-    if tool is None or not exists(rights, tool):
-        context.facts.refusal = NotFound("There is no such tool.")
-        raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {call.name[:80]}")
-    context.facts.may_write = not definition_of(rights, tool).annotations.read_only
+    tool = find_tool(call.name)
+    if tool is None and (actions := action_tools(context, rights)) is not None:
+        tool = actions.find(call.name)
+    if tool is None or not tool_exists(rights, tool):
+        missing = NotFound("There is no such tool.")
+        raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {named(call.name)}") from missing
+    context.may_write = not tool_definition(rights, tool).annotations.read_only
     # Not sooner: whether a tool has such headers is a secret of those who may see it.
     if context.sent_params is not None:
         check_params(context.sent_params, call.arguments or {}, tool.definition.param_headers)
@@ -121,12 +119,10 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     try:
         check_tool(context, tool.name, limit=None if decided is None else decided.calls_per_minute)
         arguments: Mapping[str, Any] = call.arguments or {}
+        if is_dry_run(tool.name, arguments):
+            check_dry_run(context)
         if decided is not None and decided.needs_confirmation:
             arguments = confirmed(context, rights, tool, arguments)
-        outcome = tool.call(context, rights, arguments)
+        return tool.call(context, rights, arguments)
     except ToolError as error:
-        context.facts.refusal = error
-        return ToolResult.error(str(error))
-    if rights.returned is not None:
-        context.facts.rows = rights.returned
-    return outcome
+        return ToolResult.of_error(error)

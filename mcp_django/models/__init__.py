@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from mcp_django.models.calls import CallRecord
+from mcp_django.models.calls import CallRecord, IdempotentAnswer, SpentConfirmation
 from mcp_django.models.exposure import (
     ExposedModel,
     ExposedPrompt,
     ExposedTool,
     ExposureGeneration,
     ServerSettings,
+    UserRestriction,
 )
-from mcp_django.models.promises import IdempotentAnswer, SpentConfirmation
 from mcp_django.models.prompts import PromptTemplate, PromptVersion
-from mcp_django.models.restrictions import UserRestriction
 from mcp_django.models.sessions import (
     EventLog,
     Lease,

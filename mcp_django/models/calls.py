@@ -1,35 +1,25 @@
-"""What assistants did."""
+"""What assistants did, and what of it may be done only once."""
 
 from __future__ import annotations
 
 from django.conf import settings
-from django.db.models import (
-    SET_NULL,
-    CharField,
-    DateTimeField,
-    ForeignKey,
-    Index,
-    JSONField,
-    Model,
-    PositiveBigIntegerField,
-    PositiveIntegerField,
-    TextChoices,
-)
+from django.db import models
+from django.db.models.constraints import UniqueConstraint
 from django.utils import timezone
 
 from mcp_django.principal import DEFAULT_SERVER
 
 
-class CallRecord(Model):
+class CallRecord(models.Model):
     """One call, written after it: who, what and how it ended. Never what was answered."""
 
-    class Kind(TextChoices):
+    class Kind(models.TextChoices):
         TOOL = "tool", "tool"
         RESOURCE = "resource", "resource"
         PROMPT = "prompt", "prompt"
         OTHER = "other", "other"
 
-    class Outcome(TextChoices):
+    class Outcome(models.TextChoices):
         DONE = "done", "done"
         #: Somebody was asked first, and nothing was done yet.
         ASKED = "asked", "asked"
@@ -46,38 +36,72 @@ class CallRecord(Model):
         #: Nobody waited for the answer any more. What was begun may have taken effect.
         CANCELLED = "cancelled", "cancelled"
 
-    server = CharField(max_length=50, default=DEFAULT_SERVER)
-    at = DateTimeField(default=timezone.now)
-    kind = CharField(max_length=10, choices=Kind.choices)
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER)
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
     #: Stays when the user is deleted.
-    principal = CharField(max_length=200)
-    user = ForeignKey(
+    principal = models.CharField(max_length=200)
+    user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
-        on_delete=SET_NULL,
+        on_delete=models.SET_NULL,
         related_name="+",
         db_constraint=False,
         db_index=False,  # the index below begins with it
     )
     #: As the client calls itself.
-    client = CharField(max_length=100, blank=True)
-    method = CharField(max_length=60)
+    client = models.CharField(max_length=100, blank=True)
+    method = models.CharField(max_length=60)
     #: The tool, prompt or URI.
-    target = CharField(max_length=300, blank=True)
-    outcome = CharField(max_length=10, choices=Outcome.choices)
-    milliseconds = PositiveIntegerField(default=0)
-    rows = PositiveIntegerField(null=True)
-    bytes = PositiveBigIntegerField(default=0)
-    correlation_id = CharField(max_length=32, blank=True)
+    target = models.CharField(max_length=300, blank=True)
+    outcome = models.CharField(max_length=10, choices=Outcome.choices)
+    milliseconds = models.PositiveIntegerField(default=0)
+    rows = models.PositiveIntegerField(null=True)
+    bytes = models.PositiveBigIntegerField(default=0)
+    correlation_id = models.CharField(max_length=32, blank=True)
     #: Redacted and cut, and only where the settings ask for them.
-    arguments = JSONField(null=True)
+    arguments = models.JSONField(null=True)
 
     class Meta:
         ordering = ("-at", "-pk")
         indexes = [
-            Index(fields=["at"], name="mcp_call_at"),
-            Index(fields=["user", "at"], name="mcp_call_user"),
+            models.Index(fields=["at"], name="mcp_call_at"),
+            models.Index(fields=["user", "at"], name="mcp_call_user"),
         ]
 
     def __str__(self) -> str:
         return f"{self.method} {self.target}".strip()
+
+
+# What may happen only once: confirmations that were used, and calls that were answered.
+
+
+class SpentConfirmation(models.Model):
+    """A confirmation, or an answer of a person, that was used. It is good for nothing else."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    #: After this nobody could use it anyway, and the row may go.
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class IdempotentAnswer(models.Model):
+    """What was answered to a call with an idempotency key, for those who send it again."""
+
+    principal = models.CharField(max_length=200)
+    tool = models.CharField(max_length=40)
+    key = models.CharField(max_length=64)
+    #: Of the arguments: the key with others is refused.
+    digest = models.CharField(max_length=64)
+    answer = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["principal", "tool", "key"], name="mcp_one_answer_per_key")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.key}"

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.db.models import (
-    BigIntegerField,
-    BooleanField,
-    CharField,
-    JSONField,
-    ManyToManyField,
-    Model,
-    PositiveIntegerField,
-    PositiveSmallIntegerField,
-    Q,
-    TextField,
-    UniqueConstraint,
-)
-from django.db.models.constraints import CheckConstraint
+from django.db import models
+from django.db.models.constraints import CheckConstraint, UniqueConstraint
 
 from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER
@@ -28,11 +17,11 @@ from mcp_django.principal import DEFAULT_SERVER
 LONGEST_NOTE = 1000
 
 
-class ExposureGeneration(Model):
+class ExposureGeneration(models.Model):
     """A number that rises whenever something kept in memory may have become wrong."""
 
-    server = CharField(max_length=50, unique=True, default=DEFAULT_SERVER)
-    number = BigIntegerField(default=0)
+    server = models.CharField(max_length=50, unique=True, default=DEFAULT_SERVER)
+    number = models.BigIntegerField(default=0)
 
     def __str__(self) -> str:
         return f"{self.server}: {self.number}"
@@ -43,28 +32,28 @@ def validate_names(value: object) -> None:
         raise ValidationError('Give names as a list, such as ["number", "customer__country"].')
 
 
-def names(verbose_name: str) -> JSONField[Any, Any]:
+def names(verbose_name: str) -> models.JSONField[Any, Any]:
     """Names out of those that code allows. Null: all of those, also the ones of tomorrow."""
-    return JSONField(verbose_name, null=True, blank=True, validators=[validate_names])
+    return models.JSONField(verbose_name, null=True, blank=True, validators=[validate_names])
 
 
-class ExposedModel(Model):
+class ExposedModel(models.Model):
     """What staff decided about one model. It narrows what code allows and never widens it."""
 
-    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
     #: Not a ContentType: those go stale, and differ between databases.
-    label = CharField("model", max_length=150, help_text='Such as "shop.order".')
-    level = PositiveSmallIntegerField(
+    label = models.CharField("model", max_length=150, help_text='Such as "shop.order".')
+    level = models.PositiveSmallIntegerField(
         choices=Level.choices, null=True, blank=True, help_text="Empty: as in code."
     )
     fields = names("fields that records show")
     filter_fields = names("fields that filters may use")
     order_fields = names("fields that records may be ordered by")
     group_fields = names("fields that aggregates may group by")
-    groups: ManyToManyField[Group, Group] = ManyToManyField(
+    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
     )
-    notes = TextField(
+    notes = models.TextField(
         blank=True,
         max_length=LONGEST_NOTE,
         help_text='What assistants should know, such as "state 7 means refunded".',
@@ -74,7 +63,9 @@ class ExposedModel(Model):
         ordering = ("label",)
         constraints = [
             UniqueConstraint(fields=["server", "label"], name="mcp_one_row_per_model"),
-            CheckConstraint(condition=Q(level=None) | Q(level__lte=5), name="mcp_model_level"),
+            CheckConstraint(
+                condition=models.Q(level=None) | models.Q(level__lte=5), name="mcp_model_level"
+            ),
         ]
         permissions = (("inspect_as", "Can see what assistants of other people see"),)
 
@@ -91,24 +82,24 @@ def validate_annotations(value: object) -> None:
         raise ValidationError("Annotations can only be made stricter.")
 
 
-class ExposedTool(Model):
+class ExposedTool(models.Model):
     """What staff decided about one tool."""
 
-    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
-    name = CharField(max_length=40)
-    enabled = BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
-    title = CharField(max_length=100, blank=True, help_text="Empty: as in code.")
-    description = TextField(
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    name = models.CharField(max_length=40)
+    enabled = models.BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
+    title = models.CharField(max_length=100, blank=True, help_text="Empty: as in code.")
+    description = models.TextField(
         blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. Models obey it."
     )
-    annotations = JSONField(default=dict, blank=True, validators=[validate_annotations])
-    needs_confirmation = BooleanField(
+    annotations = models.JSONField(default=dict, blank=True, validators=[validate_annotations])
+    needs_confirmation = models.BooleanField(
         default=False, help_text="Ask before it runs, also where code does not."
     )
-    calls_per_minute = PositiveIntegerField(
+    calls_per_minute = models.PositiveIntegerField(
         null=True, blank=True, help_text="For each user. Empty: only the limit over all tools."
     )
-    groups: ManyToManyField[Group, Group] = ManyToManyField(
+    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
     )
 
@@ -121,17 +112,17 @@ class ExposedTool(Model):
         return self.name
 
 
-class ExposedPrompt(Model):
+class ExposedPrompt(models.Model):
     """What staff decided about one prompt of code or of a file. Stored ones have fields for it."""
 
-    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
-    name = CharField(max_length=100)
-    enabled = BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
-    title = CharField(max_length=100, blank=True, help_text="Empty: as in code.")
-    description = TextField(
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    name = models.CharField(max_length=100)
+    enabled = models.BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
+    title = models.CharField(max_length=100, blank=True, help_text="Empty: as in code.")
+    description = models.TextField(
         blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. People read it."
     )
-    groups: ManyToManyField[Group, Group] = ManyToManyField(
+    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
     )
 
@@ -143,15 +134,17 @@ class ExposedPrompt(Model):
         return self.name
 
 
-class ServerSettings(Model):
+class ServerSettings(models.Model):
     """What staff decided about the whole server."""
 
-    server = CharField(max_length=50, unique=True, default=DEFAULT_SERVER, editable=False)
-    instructions = TextField(
+    server = models.CharField(max_length=50, unique=True, default=DEFAULT_SERVER, editable=False)
+    instructions = models.TextField(
         blank=True, max_length=8000, help_text="Told to every client. Empty: as in the settings."
     )
-    read_only = BooleanField("read-only", default=False, help_text="Nothing can be changed.")
-    closed = BooleanField(
+    read_only = models.BooleanField(
+        "read-only", default=False, help_text="Nothing can be changed."
+    )
+    closed = models.BooleanField(
         default=False, help_text="Every call is refused. Streams and sessions end at once."
     )
 
@@ -160,3 +153,22 @@ class ServerSettings(Model):
 
     def __str__(self) -> str:
         return self.server
+
+
+class UserRestriction(models.Model):
+    """Limits of all assistants of one user, whatever their credentials allow."""
+
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    read_only = models.BooleanField("read-only", default=True, help_text="Nothing can be changed.")
+    blocked = models.BooleanField(
+        default=False, help_text="No credential is good. Streams and sessions end at once."
+    )
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["server", "user"], name="mcp_one_restriction_per_user")
+        ]
+
+    def __str__(self) -> str:
+        return str(self.user)

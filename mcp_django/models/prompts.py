@@ -7,20 +7,8 @@ import re
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import RegexValidator
-from django.db.models import (
-    CASCADE,
-    SET_NULL,
-    BooleanField,
-    CharField,
-    DateTimeField,
-    ForeignKey,
-    JSONField,
-    ManyToManyField,
-    Model,
-    PositiveIntegerField,
-    TextField,
-    UniqueConstraint,
-)
+from django.db import models
+from django.db.models.constraints import UniqueConstraint
 from django.utils import timezone
 
 from mcp_django.principal import DEFAULT_SERVER
@@ -28,18 +16,18 @@ from mcp_django.principal import DEFAULT_SERVER
 PROMPT_NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}\Z")
 
 
-class PromptTemplate(Model):
+class PromptTemplate(models.Model):
     """A stored prompt. What it says is its version with the highest number."""
 
-    server = CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
-    name = CharField(
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
+    name = models.CharField(
         max_length=40,
         validators=[RegexValidator(PROMPT_NAME, "Use small letters, digits and underscores.")],
     )
-    title = CharField(max_length=100, blank=True)
-    description = TextField(blank=True, max_length=1000)
-    enabled = BooleanField(default=True)
-    groups: ManyToManyField[Group, Group] = ManyToManyField(
+    title = models.CharField(max_length=100, blank=True)
+    description = models.TextField(blank=True, max_length=1000)
+    enabled = models.BooleanField(default=True)
+    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
     )
 
@@ -52,20 +40,24 @@ class PromptTemplate(Model):
         return self.name
 
 
-class PromptVersion(Model):
+class PromptVersion(models.Model):
     """What a prompt said from one save to the next. Never changed: going back makes a new one."""
 
-    template = ForeignKey(PromptTemplate, on_delete=CASCADE, related_name="versions")
-    number = PositiveIntegerField()
-    #: As `mcp_django.exposure.stored_prompts` reads them: name, type, title, required, and so on.
-    arguments = JSONField(default=list, blank=True)
+    template = models.ForeignKey(PromptTemplate, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    #: As `mcp_django.exposure.prompts.stored` reads them: name, type, title, required, and so on.
+    arguments = models.JSONField(default=list, blank=True)
     #: Each with a role and a text in Django's template language, or the URI of a resource.
-    messages = JSONField(default=list)
-    created_at = DateTimeField("saved", default=timezone.now, editable=False)
-    created_by = ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=SET_NULL, related_name="+", editable=False
+    messages = models.JSONField(default=list)
+    created_at = models.DateTimeField("saved", default=timezone.now, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
     )
-    comment = CharField(max_length=200, blank=True)
+    comment = models.CharField(max_length=200, blank=True)
 
     class Meta:
         ordering = ("-number",)

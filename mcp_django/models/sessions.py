@@ -8,26 +8,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import (
-    CASCADE,
-    BigIntegerField,
-    BinaryField,
-    BooleanField,
-    CharField,
-    DateTimeField,
-    ForeignKey,
-    Model,
-    PositiveBigIntegerField,
-    TextField,
-    UniqueConstraint,
-)
+from django.db import models
+from django.db.models.constraints import UniqueConstraint
 
 from mcp_django.principal import DEFAULT_SERVER
 
 if TYPE_CHECKING:
-    AnyText = TextField[Any, Any]
+    AnyText = models.TextField[Any, Any]
 else:
-    AnyText = TextField
+    AnyText = models.TextField
 
 LONGEST_KEY = 64
 LONGEST_OWNER = 100
@@ -43,24 +32,24 @@ class JSONText(AnyText):
         return json.dumps(value)
 
 
-class Session(Model):
+class Session(models.Model):
     """One legacy client between its handshake and its end."""
 
     #: The hash of its id.
-    key = CharField(max_length=LONGEST_KEY, primary_key=True)
-    server = CharField(max_length=50, default=DEFAULT_SERVER)
-    principal = CharField(max_length=255)
-    user = CharField(max_length=255, blank=True)
-    transport = CharField(max_length=20)
-    revision = CharField(max_length=20)
+    key = models.CharField(max_length=LONGEST_KEY, primary_key=True)
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER)
+    principal = models.CharField(max_length=255)
+    user = models.CharField(max_length=255, blank=True)
+    transport = models.CharField(max_length=20)
+    revision = models.CharField(max_length=20)
     client = JSONText()
     capabilities = JSONText()
-    is_initialized = BooleanField(default=False)
-    log_level = CharField(max_length=20, null=True)  # noqa: DJ001  null: the client never said
-    created = DateTimeField()
-    seen = DateTimeField(db_index=True)
+    is_initialized = models.BooleanField(default=False)
+    log_level = models.CharField(max_length=20, null=True)  # noqa: DJ001  null: the client never said
+    created = models.DateTimeField()
+    seen = models.DateTimeField(db_index=True)
     #: Who has the standalone stream.
-    standalone = CharField(max_length=LONGEST_OWNER, blank=True)
+    standalone = models.CharField(max_length=LONGEST_OWNER, blank=True)
 
     class Meta:
         default_permissions = ("view", "delete")
@@ -69,10 +58,10 @@ class Session(Model):
         return self.key[:12]
 
 
-class Subscription(Model):
-    session = ForeignKey(Session, on_delete=CASCADE, db_index=False)
+class Subscription(models.Model):
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False)
     #: Of the URI, which is too long for an index.
-    digest = CharField(max_length=64)
+    digest = models.CharField(max_length=64)
     uri = JSONText()
 
     class Meta:
@@ -85,21 +74,21 @@ class Subscription(Model):
         return str(self.uri)
 
 
-class EventLog(Model):
+class EventLog(models.Model):
     """What was sent on one stream of a session."""
 
-    key = CharField(max_length=LONGEST_KEY, unique=True)
-    session = ForeignKey(Session, on_delete=CASCADE)
-    owner = CharField(max_length=LONGEST_OWNER)
+    key = models.CharField(max_length=LONGEST_KEY, unique=True)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE)
+    owner = models.CharField(max_length=LONGEST_OWNER)
     #: The id of the request that is answered there, as JSON.
-    request = TextField(default="null")
+    request = models.TextField(default="null")
     #: Numbers of the oldest event that is kept, and of the last one. None: last is first - 1.
-    first = BigIntegerField(default=1)
-    last = BigIntegerField(default=0)
+    first = models.BigIntegerField(default=1)
+    last = models.BigIntegerField(default=0)
     #: Bytes of the events that are kept.
-    size = PositiveBigIntegerField(default=0)
+    size = models.PositiveBigIntegerField(default=0)
     #: Since when nothing follows.
-    final_since = DateTimeField(null=True, db_index=True)
+    final_since = models.DateTimeField(null=True, db_index=True)
 
     class Meta:
         default_permissions = ()
@@ -108,11 +97,11 @@ class EventLog(Model):
         return self.key[:12]
 
 
-class LogEvent(Model):
-    log = ForeignKey(EventLog, on_delete=CASCADE, db_index=False)
-    number = BigIntegerField()
-    data = BinaryField()
-    size = PositiveBigIntegerField()
+class LogEvent(models.Model):
+    log = models.ForeignKey(EventLog, on_delete=models.CASCADE, db_index=False)
+    number = models.BigIntegerField()
+    data = models.BinaryField()
+    size = models.PositiveBigIntegerField()
 
     class Meta:
         default_permissions = ()
@@ -122,15 +111,15 @@ class LogEvent(Model):
         return str(self.number)
 
 
-class OpenQuestion(Model):
+class OpenQuestion(models.Model):
     """A request of ours to a client."""
 
     #: Of its id: a client may send any text as one.
-    digest = CharField(max_length=64, primary_key=True)
-    session = ForeignKey(Session, on_delete=CASCADE)
-    owner = CharField(max_length=LONGEST_OWNER)
-    asked = DateTimeField()
-    answer = BinaryField(null=True)
+    digest = models.CharField(max_length=64, primary_key=True)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE)
+    owner = models.CharField(max_length=LONGEST_OWNER)
+    asked = models.DateTimeField()
+    answer = models.BinaryField(null=True)
 
     class Meta:
         default_permissions = ()
@@ -139,20 +128,20 @@ class OpenQuestion(Model):
         return self.digest[:12]
 
 
-class LiveStream(Model):
+class LiveStream(models.Model):
     """An open stream of any era."""
 
-    key = CharField(max_length=LONGEST_KEY, primary_key=True)
-    owner = CharField(max_length=LONGEST_OWNER)
-    server = CharField(max_length=50, default=DEFAULT_SERVER)
-    principal = CharField(max_length=255)
-    user = CharField(max_length=255, blank=True)
+    key = models.CharField(max_length=LONGEST_KEY, primary_key=True)
+    owner = models.CharField(max_length=LONGEST_OWNER)
+    server = models.CharField(max_length=50, default=DEFAULT_SERVER)
+    principal = models.CharField(max_length=255)
+    user = models.CharField(max_length=255, blank=True)
     client = JSONText()
-    kind = CharField(max_length=20)
-    revision = CharField(max_length=20)
-    session = CharField(max_length=LONGEST_KEY, blank=True)
+    kind = models.CharField(max_length=20)
+    revision = models.CharField(max_length=20)
+    session = models.CharField(max_length=LONGEST_KEY, blank=True)
     topics = JSONText()
-    opened = DateTimeField()
+    opened = models.DateTimeField()
 
     class Meta:
         default_permissions = ("view", "delete")
@@ -161,11 +150,11 @@ class LiveStream(Model):
         return self.key[:12]
 
 
-class Lease(Model):
+class Lease(models.Model):
     """A process that makes events, and when it last said that it lives."""
 
-    owner = CharField(max_length=LONGEST_OWNER, primary_key=True)
-    renewed = DateTimeField()
+    owner = models.CharField(max_length=LONGEST_OWNER, primary_key=True)
+    renewed = models.DateTimeField()
 
     class Meta:
         default_permissions = ()

@@ -22,9 +22,10 @@ from django.utils import timezone
 
 from mcp_django.conf import get_config
 from mcp_django.principal import DEFAULT_SERVER, READ, SCOPES, Restriction
-from mcp_django.token_secrets import digest_of, hint_of, new_secret
+from mcp_django.signing import digest_of
+from mcp_django.token_secrets import hint_of, new_secret
 
-#: `last_used_at` is for people; once a minute is near enough and keeps reads free of writes.
+#: `last_used_at` is for people; once a minute is near enough.
 USED_EVERY = timedelta(minutes=1)
 
 
@@ -143,11 +144,17 @@ class PersonalToken(Model):
             self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])
 
+    def was_used_lately(self, *, now: datetime) -> bool:
+        """Whether a use within the last minute is noted."""
+        return self.last_used_at is not None and self.last_used_at > now - USED_EVERY
+
     def mark_used(self, *, now: datetime) -> None:
-        """Note the use, unless somebody noted one within the last minute."""
-        before = now - USED_EVERY
-        if self.last_used_at is not None and self.last_used_at > before:
+        """Note the use, unless somebody noted one within the last minute. May have to wait for
+        others who write to the row.
+        """
+        if self.was_used_lately(now=now):
             return
+        before = now - USED_EVERY
         # The condition is asked again by the database: calls come at the same time.
         PersonalToken.objects.filter(
             Q(last_used_at=None) | Q(last_used_at__lte=before), pk=self.pk

@@ -40,3 +40,8 @@ class ProtocolError(Exception):
         self.data = data
         self.status = status
         self.request_id = request_id
+
+
+def named(name: str) -> str:
+    """A name that a peer sent, short and on one line, so that it can stand in any message."""
+    return ascii(name)[1:-1][:80]

@@ -1,7 +1,7 @@
 """JSON-RPC 2.0: bytes to messages and back.
 
-msgspec refuses invalid UTF-8, lone surrogates, NaN, infinities and numbers without an end. What it
-lets through and we do not: keys that appear twice, and depth.
+msgspec refuses invalid UTF-8, lone surrogates, NaN, infinities and endless numbers. The functions
+here also refuse duplicate keys and deep nesting.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ MAX_BATCH = 50
 MAX_VALUES = 20_000
 #: Wide enough for every id that a client makes, narrow enough for every client's parser.
 MAX_ID = 2**63
-STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+#: Characters of an id, or of a progress token: both are repeated, logged and remembered.
+LONGEST_ID = 256
+#: A string without an end reaches to the end of the body, its last backslash included. Where the
+#: pattern failed there, each of its quotes would be tried as the next beginning.
+STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 decoder = msgspec.json.Decoder()
 encoder = msgspec.json.Encoder()
@@ -74,12 +78,12 @@ def decode(
     # Counted before an element is looked at: a small body holds a million that are no messages.
     if not 1 <= len(value) <= max_batch:
         raise invalid(f"A batch holds 1 to {max_batch} messages.")
-    return Batch(tuple(element(item) for item in value))
+    return Batch(tuple(message_or_error(item) for item in value))
 
 
 def decode_json(body: bytes, *, max_depth: int = MAX_DEPTH) -> Any:
     """A JSON value. Raises ProtocolError and nothing else."""
-    if count_values(body) > MAX_VALUES and count_values(STRINGS.sub(b"", body)) > MAX_VALUES:
+    if has_too_many_values(body):
         raise ProtocolError(
             PARSE_ERROR, f"The body has more than {MAX_VALUES} values.", status=400
         )
@@ -87,16 +91,27 @@ def decode_json(body: bytes, *, max_depth: int = MAX_DEPTH) -> Any:
         value = decoder.decode(body)
     except (ValueError, RecursionError):
         raise ProtocolError(PARSE_ERROR, "The body is not valid JSON.", status=400) from None
-    depth, keys = measure(value, max_depth)
-    if depth > max_depth:
+    keys = count_keys(value, max_depth)
+    if keys is None:
         raise ProtocolError(
             PARSE_ERROR, f"The body is nested deeper than {max_depth} levels.", status=400
         )
     # Each member of an object has one colon outside of strings. A decoder keeps one of two equal
-    # keys, and two programs need not keep the same one.
-    if STRINGS.sub(b"", body).count(b":") != keys:
+    # keys, and two programs need not keep the same one. Strings are only looked at where they may
+    # have colons of their own.
+    if body.count(b":") != keys and STRINGS.sub(b"", body).count(b":") != keys:
         raise ProtocolError(PARSE_ERROR, "An object has the same key twice.", status=400)
     return value
+
+
+def has_too_many_values(body: bytes) -> bool:
+    """Whether there are more than MAX_VALUES. Looks at no more strings than those could have."""
+    if count_values(body) <= MAX_VALUES:
+        return False
+    # A key and a string for each value, and a string that is all of the body.
+    most = 2 * MAX_VALUES + 1
+    rest, strings = STRINGS.subn(b"", body, count=most + 1)
+    return strings > most or count_values(rest) > MAX_VALUES
 
 
 def count_values(body: bytes) -> int:
@@ -104,8 +119,8 @@ def count_values(body: bytes) -> int:
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
-def measure(value: Any, max_depth: int) -> tuple[int, int]:
-    """How deep a value nests, and how many members its objects have. Stops below `max_depth`."""
+def count_keys(value: Any, max_depth: int) -> int | None:
+    """The members of all objects in a value. None: it is nested deeper than `max_depth`."""
     depth = keys = 0
     level: list[Any] = [value]
     while level and depth <= max_depth:
@@ -113,15 +128,15 @@ def measure(value: Any, max_depth: int) -> tuple[int, int]:
         for item in level:
             if type(item) is dict:
                 keys += len(item)
-                deeper.extend(item.values())
+                deeper += item.values()
             elif type(item) is list:
-                deeper.extend(item)
-        level = [item for item in deeper if type(item) in (dict, list)]
+                deeper += item
+        level = [item for item in deeper if type(item) is dict or type(item) is list]
         depth += 1
-    return depth, keys
+    return keys if depth <= max_depth else None
 
 
-def element(value: Any) -> Message | ProtocolError:
+def message_or_error(value: Any) -> Message | ProtocolError:
     try:
         return message_of(value)
     except ProtocolError as error:
@@ -148,7 +163,11 @@ def message_of(value: Any) -> Message:
     if "id" not in value:
         return Notification(method, params)
     if readable is None:
-        raise invalid("id must be a string or an integer.")
+        raise invalid(f"id must be an integer, or a string of at most {LONGEST_ID} characters.")
+    meta = params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    if isinstance(token, str) and len(token) > LONGEST_ID:
+        raise invalid(f"A progressToken has at most {LONGEST_ID} characters.", readable)
     return Request(readable, method, params)
 
 
@@ -165,7 +184,7 @@ def is_id(value: Any) -> bool:
     # bool is an int in Python but not an id in JSON-RPC.
     if type(value) is int:
         return -MAX_ID <= value < MAX_ID
-    return isinstance(value, str)
+    return isinstance(value, str) and len(value) <= LONGEST_ID
 
 
 def invalid(sentence: str, request_id: RequestId | None = None) -> ProtocolError:
@@ -179,6 +198,15 @@ def requests_of(received: Message | Batch) -> Iterator[Request]:
 
 def encode_result(request_id: RequestId, result: dict[str, Any]) -> bytes:
     return encoder.encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+#: What follows the id in an answer that is no error.
+RESULT = b',"result":'
+
+
+def start_of_answer(request_id: RequestId) -> bytes:
+    """What `encode_result` begins with."""
+    return b'{"jsonrpc":"2.0","id":' + encoder.encode(request_id)
 
 
 def encode_error(error: ProtocolError, *, id_optional: bool) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
+from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError, named
 from mcp_django.protocol.revisions import Era, Revision
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -28,7 +28,7 @@ class CallToolParams(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] | None = None
 
 
-class ReadResourceParams(msgspec.Struct, frozen=True):
+class URIParams(msgspec.Struct, frozen=True):
     uri: str
 
 
@@ -54,16 +54,12 @@ class CompleteParams(msgspec.Struct, frozen=True):
     context: CompletionContext | None = None
 
 
-class URIParams(msgspec.Struct, frozen=True):
-    uri: str
-
-
 class SetLevelParams(msgspec.Struct, frozen=True):
     level: LogLevel
 
 
 class Wishes(msgspec.Struct, frozen=True):
-    """What a subscription is to be told about."""
+    """What a subscription asks for."""
 
     toolsListChanged: bool = False
     promptsListChanged: bool = False
@@ -102,7 +98,7 @@ METHODS: dict[str, Method] = {
     "tools/call": Method(params=CallToolParams, name_param="name"),
     "resources/list": Method(params=ListParams),
     "resources/templates/list": Method(params=ListParams),
-    "resources/read": Method(params=ReadResourceParams, name_param="uri"),
+    "resources/read": Method(params=URIParams, name_param="uri"),
     "prompts/list": Method(params=ListParams),
     "prompts/get": Method(params=GetPromptParams, name_param="name"),
     "completion/complete": Method(params=CompleteParams),
@@ -125,13 +121,13 @@ Params = TypeVar("Params", bound=msgspec.Struct)
 def served(name: str, revision: Revision, *, streams: bool = True) -> Method:
     """The method for a peer of this revision. Raises ProtocolError -32601.
 
-    Without `streams` what needs one does not exist.
+    Without `streams`, methods that need them do not exist.
     """
     method = METHODS.get(name)
     if method is None or revision.era not in method.eras or (method.needs_streams and not streams):
         # 2026-07-28, basic/transports: an unknown method is 404; before, errors ride on 200.
         status = 404 if revision.era is Era.MODERN else 200
-        raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name[:80]}", status=status)
+        raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {named(name)}", status=status)
     return method
 
 

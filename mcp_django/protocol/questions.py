@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -79,24 +78,15 @@ class SampledMessage:
 class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
     text: str
 
-    def block(self) -> Content:
-        return TextContent(self.text)
-
 
 class Image(msgspec.Struct, frozen=True, tag="image", tag_field="type"):
     data: str
     mimeType: str
 
-    def block(self) -> Content:
-        return ImageContent(data=decoded(self.data), mime_type=self.mimeType)
-
 
 class Audio(msgspec.Struct, frozen=True, tag="audio", tag_field="type"):
     data: str
     mimeType: str
-
-    def block(self) -> Content:
-        return AudioContent(data=decoded(self.data), mime_type=self.mimeType)
 
 
 class Sampled(msgspec.Struct, frozen=True):
@@ -106,8 +96,12 @@ class Sampled(msgspec.Struct, frozen=True):
     stopReason: str | None = None
 
 
-def decoded(data: str) -> bytes:
-    return base64.b64decode(data, validate=True)
+def block_of(part: Text | Image | Audio) -> Content:
+    """Raises ValueError for data that is not base64."""
+    if isinstance(part, Text):
+        return TextContent(part.text)
+    kind = ImageContent if isinstance(part, Image) else AudioContent
+    return kind(data=base64.b64decode(part.data, validate=True), mime_type=part.mimeType)
 
 
 def read_form(answer: Any) -> Answered | None:
@@ -129,8 +123,8 @@ def read_sampled(answer: Any) -> SampledMessage | None:
     try:
         read = msgspec.convert(answer, Sampled)
         parts = read.content if isinstance(read.content, list) else [read.content]
-        content = [one.block() for one in parts]
-    except (msgspec.ValidationError, binascii.Error, ValueError):
+        content = [block_of(part) for part in parts]
+    except ValueError:
         return None
     return SampledMessage(content=content, model=read.model, stop_reason=read.stopReason or "")
 

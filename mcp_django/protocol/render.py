@@ -2,35 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from mcp_django.protocol.envelope import META, SUPPORTED
-from mcp_django.protocol.jsonrpc import encode_notification, encoder
-from mcp_django.protocol.notifications import SUBSCRIPTION_KEY, Notification
-from mcp_django.protocol.render_content import annotations_of, content, given
-from mcp_django.protocol.results import (
-    CompletionResult,
-    Definition,
-    DiscoverResult,
-    EmptyResult,
-    InitializeResult,
-    InputRequired,
-    ListenResult,
-    ListResult,
-    PromptArgument,
-    PromptDefinition,
-    PromptResult,
-    ReadResult,
-    Resource,
-    ResourceTemplate,
-    Result,
-    ToolDefinition,
-    ToolResult,
+from mcp_django.protocol import results
+from mcp_django.protocol.content import (
+    Annotations,
+    AudioContent,
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+    as_base64,
 )
+from mcp_django.protocol.jsonrpc import Notification, encode_notification, encoder
+from mcp_django.protocol.negotiation import META, SUPPORTED
 from mcp_django.protocol.revisions import Features, Revision
+
+
+def content(block: Content, features: Features) -> dict[str, Any]:
+    """One block, or what comes nearest to it in a revision that has no such block."""
+    wire = block_of(block, features)
+    if block.annotations is not None:
+        wire["annotations"] = annotations_of(block.annotations, features)
+    return wire
+
+
+def block_of(block: Content, features: Features) -> dict[str, Any]:
+    match block:
+        case TextContent():
+            return {"type": "text", "text": block.text}
+        case ImageContent():
+            return {"type": "image", "data": as_base64(block.data), "mimeType": block.mime_type}
+        case AudioContent() if not features.audio:
+            contents = ResourceContents(
+                uri="audio://content", mime_type=block.mime_type, blob=block.data
+            )
+            return {"type": "resource", "resource": contents.as_wire()}
+        case AudioContent():
+            return {"type": "audio", "data": as_base64(block.data), "mimeType": block.mime_type}
+        case EmbeddedResource():
+            return {"type": "resource", "resource": block.contents.as_wire()}
+        case ResourceLink() if not features.resource_links:
+            return {"type": "text", "text": f"{block.title or block.name}: {block.uri}"}
+        case ResourceLink():  # pragma: no branch
+            wire = {"type": "resource_link", "uri": block.uri, "name": block.name}
+            wire |= given(
+                title=block.title, description=block.description, mimeType=block.mime_type
+            )
+            return wire if block.size is None else {**wire, "size": block.size}
+
+
+def annotations_of(one: Annotations, features: Features) -> dict[str, Any]:
+    wire: dict[str, Any] = given(audience=list(one.audience))
+    if one.priority is not None:
+        wire["priority"] = one.priority
+    if one.last_modified and features.last_modified:
+        wire["lastModified"] = one.last_modified
+    return wire
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """The members that are not empty."""
+    return {name: value for name, value in members.items() if value}
+
+
+# Content blocks.
+
 
 #: How long a client may keep a list, in milliseconds. What a read answers may change at once.
 LIST_TTL = 5_000
@@ -64,14 +107,16 @@ class ServerInfo:
         return {"name": self.name, "version": self.version}
 
 
-def render(result: Result, revision: Revision, server: ServerInfo) -> dict[str, Any]:
+def render(result: results.Result, revision: Revision, server: ServerInfo) -> dict[str, Any]:
     """The member `result` of the answer."""
     features = revision.features
     wire = body_of(result, features, server)
     if features.result_type:
-        wire["resultType"] = "input_required" if isinstance(result, InputRequired) else "complete"
+        wire["resultType"] = (
+            "input_required" if isinstance(result, results.InputRequired) else "complete"
+        )
         wire["_meta"] = {META + "serverInfo": server.implementation()}
-        if isinstance(result, ListenResult):
+        if isinstance(result, results.ListenResult):
             wire["_meta"][SUBSCRIPTION_KEY] = result.subscription
     if features.caching and (ttl := ttl_of(result)) is not None:
         wire["ttlMs"] = ttl
@@ -80,67 +125,62 @@ def render(result: Result, revision: Revision, server: ServerInfo) -> dict[str, 
     return wire
 
 
-def ttl_of(result: Result) -> int | None:
-    if isinstance(result, ListResult | DiscoverResult):
+def ttl_of(result: results.Result) -> int | None:
+    if isinstance(result, results.ListResult | results.DiscoverResult):
         return LIST_TTL
-    return 0 if isinstance(result, ReadResult) else None
+    return 0 if isinstance(result, results.ReadResult) else None
 
 
-def body_of(result: Result, features: Features, server: ServerInfo) -> dict[str, Any]:
+def body_of(result: results.Result, features: Features, server: ServerInfo) -> dict[str, Any]:
     match result:
-        case ToolResult():
+        case results.ToolResult():
             return tool_result(result, features)
-        case ListResult():
+        case results.ListResult():
             wire: dict[str, Any] = {result.key: definitions(result, features)}
             if result.next_cursor is not None:
                 wire["nextCursor"] = result.next_cursor
             return wire
-        case ReadResult():
+        case results.ReadResult():
             return {"contents": [contents.as_wire() for contents in result.contents]}
-        case PromptResult():
+        case results.PromptResult():
             messages = [
                 {"role": message.role, "content": content(message.content, features)}
                 for message in result.messages
             ]
             return given(description=result.description) | {"messages": messages}
-        case CompletionResult():
-            return {"completion": completion(result)}
-        case InputRequired():
+        case results.CompletionResult():
+            found = {"values": list(result.values), "hasMore": result.has_more}
+            return {
+                "completion": found if result.total is None else {**found, "total": result.total}
+            }
+        case results.InputRequired():
             asked = {key: one.as_wire() for key, one in result.questions.items()}
             return {"inputRequests": asked, "requestState": result.state}
-        case InitializeResult() | DiscoverResult():
+        case results.InitializeResult() | results.DiscoverResult():
             return hello(result, features, server)
-        case ListenResult() | EmptyResult():  # pragma: no branch
+        case results.ListenResult() | results.EmptyResult():  # pragma: no branch
             return {}
 
 
-def completion(result: CompletionResult) -> dict[str, Any]:
-    wire: dict[str, Any] = {"values": list(result.values), "hasMore": result.has_more}
-    return wire if result.total is None else {**wire, "total": result.total}
-
-
 def hello(
-    result: InitializeResult | DiscoverResult, features: Features, server: ServerInfo
+    result: results.InitializeResult | results.DiscoverResult,
+    features: Features,
+    server: ServerInfo,
 ) -> dict[str, Any]:
-    if isinstance(result, DiscoverResult):
-        about = greeting(server, features, result.instructions)
-        return {**about, "supportedVersions": SUPPORTED}
-    # In the words of the revision that was agreed on, not of the one that was assumed.
-    agreed = Revision(result.protocol_version).features
-    return greeting(server, agreed, result.instructions) | {
-        "protocolVersion": result.protocol_version,
-        "serverInfo": server.implementation(),
-    }
+    if isinstance(result, results.InitializeResult):
+        # In the words of the revision that was agreed on, not of the one that was assumed.
+        features = Revision(result.protocol_version).features
+        about: dict[str, Any] = {
+            "protocolVersion": result.protocol_version,
+            "serverInfo": server.implementation(),
+        }
+    else:
+        about = {"supportedVersions": SUPPORTED}
+    about["capabilities"] = server.capabilities(features)
+    return about | given(instructions=result.instructions or server.instructions)
 
 
-def greeting(server: ServerInfo, features: Features, instructions: str) -> dict[str, Any]:
-    wire: dict[str, Any] = {"capabilities": server.capabilities(features)}
-    if instructions or server.instructions:
-        wire["instructions"] = instructions or server.instructions
-    return wire
-
-
-def tool_result(result: ToolResult, features: Features) -> dict[str, Any]:
+def tool_result(result: results.ToolResult, features: Features) -> dict[str, Any]:
     wire: dict[str, Any] = {
         "content": [content(block, features) for block in result.content],
         "isError": result.is_error,
@@ -159,7 +199,7 @@ def has_structured(value: Any, features: Features) -> bool:
     return isinstance(value, dict)
 
 
-def definitions(page: ListResult, features: Features) -> msgspec.Raw:
+def definitions(page: results.ListResult, features: Features) -> msgspec.Raw:
     """An array, spliced of what is encoded already: once for a page that is answered again."""
     found = page.encodings.get(features)
     if found is None:
@@ -168,7 +208,7 @@ def definitions(page: ListResult, features: Features) -> msgspec.Raw:
     return msgspec.Raw(found)
 
 
-def encoded(one: Definition, features: Features) -> bytes:
+def encoded(one: results.Definition, features: Features) -> bytes:
     """Nothing but the definition and the revision decides on these bytes, and no caller does."""
     found = one.encodings.get(features)
     if found is None:
@@ -176,52 +216,50 @@ def encoded(one: Definition, features: Features) -> bytes:
     return found
 
 
-def definition(one: Definition, features: Features) -> dict[str, Any]:
+def definition(one: results.Definition, features: Features) -> dict[str, Any]:
     match one:
-        case ToolDefinition():
+        case results.ToolDefinition():
             return tool_definition(one, features)
-        case PromptDefinition():
+        case results.PromptDefinition():
             return prompt_definition(one, features)
-        case Resource():
+        case results.Resource():
             wire: dict[str, Any] = {"uri": one.uri}
             if one.size is not None:
                 wire["size"] = one.size
-        case ResourceTemplate():  # pragma: no branch
+        case results.ResourceTemplate():  # pragma: no branch
             wire = {"uriTemplate": one.uri_template}
     wire |= {"name": one.name, "description": one.description}
-    wire |= given(mimeType=one.mime_type)
-    if one.title and features.titles:
-        wire["title"] = one.title
+    wire |= given(mimeType=one.mime_type) | title_member(one, features)
     if one.annotations is not None:
         wire["annotations"] = annotations_of(one.annotations, features)
     return wire
 
 
-def prompt_definition(prompt: PromptDefinition, features: Features) -> dict[str, Any]:
+def title_member(
+    one: results.Definition | results.PromptArgument, features: Features
+) -> dict[str, Any]:
+    return given(title=one.title) if features.titles else {}
+
+
+def prompt_definition(prompt: results.PromptDefinition, features: Features) -> dict[str, Any]:
     wire: dict[str, Any] = {"name": prompt.name, "description": prompt.description}
     if prompt.arguments:
         wire["arguments"] = [prompt_argument(one, features) for one in prompt.arguments]
-    if features.titles and prompt.title:
-        wire["title"] = prompt.title
-    return wire
+    return wire | title_member(prompt, features)
 
 
-def prompt_argument(argument: PromptArgument, features: Features) -> dict[str, Any]:
+def prompt_argument(argument: results.PromptArgument, features: Features) -> dict[str, Any]:
     wire: dict[str, Any] = {"name": argument.name, "required": argument.required}
-    wire |= given(description=argument.description)
-    if features.titles and argument.title:
-        wire["title"] = argument.title
-    return wire
+    return wire | given(description=argument.description) | title_member(argument, features)
 
 
-def tool_definition(tool: ToolDefinition, features: Features) -> dict[str, Any]:
+def tool_definition(tool: results.ToolDefinition, features: Features) -> dict[str, Any]:
     wire: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,
         "inputSchema": tool.input_schema,
     }
-    if features.titles and tool.title:
-        wire["title"] = tool.title
+    wire |= title_member(tool, features)
     if features.tool_annotations:
         wire["annotations"] = {
             "readOnlyHint": tool.annotations.read_only,
@@ -249,3 +287,53 @@ def notification(one: Notification, revision: Revision) -> bytes:
     if not revision.features.progress_message:
         params = {name: value for name, value in params.items() if name != "message"}
     return encode_notification(one.method, params)
+
+
+# Notifications that this server sends.
+
+
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+
+
+def resource_updated(uri: str) -> Notification:
+    return Notification("notifications/resources/updated", {"uri": uri})
+
+
+def list_changed(name: str) -> Notification:
+    """`name` is tools, prompts or resources."""
+    return Notification(f"notifications/{name}/list_changed", {})
+
+
+def acknowledged(honoured: Mapping[str, Any]) -> Notification:
+    """The first message of a subscription: what of the wishes will be heard."""
+    return Notification("notifications/subscriptions/acknowledged", {"notifications": honoured})
+
+
+def cancelled(request_id: str | int, *, reason: str) -> Notification:
+    """Takes a request of ours back."""
+    params = {"requestId": request_id, "reason": reason}
+    return Notification("notifications/cancelled", params)
+
+
+def log_message(level: str, data: Any, *, logger: str = "") -> Notification:
+    params = {"level": level, "data": data}
+    if logger:
+        params["logger"] = logger
+    return Notification("notifications/message", params)
+
+
+def with_subscription(one: Notification, subscription: str | int) -> Notification:
+    """Of which subscription it is (2026-07-28, basic/patterns/subscriptions)."""
+    meta = {**one.params.get("_meta", {}), SUBSCRIPTION_KEY: subscription}
+    return Notification(one.method, {**one.params, "_meta": meta})
+
+
+def progress(
+    token: str | int, value: float, *, total: float | None = None, message: str | None = None
+) -> Notification:
+    params: dict[str, Any] = {"progressToken": token, "progress": value}
+    if total is not None:
+        params["total"] = total
+    if message is not None:
+        params["message"] = message
+    return Notification("notifications/progress", params)

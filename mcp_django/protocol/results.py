@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mcp_django.protocol.content import Annotations, Content, ResourceContents, TextContent
-from mcp_django.protocol.param_headers import ParamHeaders
+from mcp_django.protocol.headers import ParamHeaders
 from mcp_django.protocol.questions import Question
 from mcp_django.protocol.revisions import Features
 
@@ -89,10 +89,18 @@ class ToolResult:
     structured: Any = None
     has_structured: bool = False
     is_error: bool = False
+    #: What an error was made of, for the record of the call.
+    refusal: Exception | None = None
+    #: How many records were answered with or changed, for the record of the call.
+    records: int | None = None
 
     @classmethod
     def error(cls, sentence: str) -> ToolResult:
         return cls(content=[TextContent(sentence)], is_error=True)
+
+    @classmethod
+    def of_error(cls, error: Exception) -> ToolResult:
+        return cls(content=[TextContent(str(error))], is_error=True, refusal=error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +115,8 @@ class ListResult(WithEncodings):
 @dataclass(frozen=True, kw_only=True)
 class ReadResult:
     contents: Sequence[ResourceContents]
+    #: How many records they show, for the record of the call.
+    records: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,21 +168,13 @@ class DiscoverResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What a client wants to be told about."""
-
-    #: Names of lists.
-    lists: frozenset[str] = frozenset()
-    #: As the client wrote them.
-    uris: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ListenResult:
-    """The end of a subscription in good order. Before it comes all that is told of changes."""
+    """The end of a subscription in good order. All its notifications come before."""
 
-    wishes: Wishes
-    #: What the client is told first: which of its wishes are honoured.
+    #: Names of the lists that the client subscribes to, and URIs as it wrote them.
+    lists: frozenset[str] = frozenset()
+    uris: tuple[str, ...] = ()
+    #: What the client is answered first: what it may subscribe to.
     honoured: Mapping[str, Any]
     subscription: str | int
 

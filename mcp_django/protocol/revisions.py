@@ -31,11 +31,6 @@ class Features:
     structured_content: bool = False
     resource_links: bool = False
     last_modified: bool = False
-    #: `_meta` on definitions and content blocks.
-    meta: bool = False
-    implementation_details: bool = False
-    #: A bad argument is a tool error that the model reads, not a protocol error.
-    argument_errors_in_band: bool = False
     #: A JSON-RPC error may leave out an id that could not be read; before, it is null.
     error_id_optional: bool = False
     #: A person may be asked with a form.
@@ -73,12 +68,9 @@ V2506 = replace(
     structured_content=True,
     resource_links=True,
     last_modified=True,
-    meta=True,
 )
 V2511 = replace(
     V2506,
-    implementation_details=True,
-    argument_errors_in_band=True,
     error_id_optional=True,
     rich_elicitation=True,
     priming_events=True,

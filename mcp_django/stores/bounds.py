@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -24,7 +23,7 @@ MOST_BYTES = 1024 * 1024
 #: A client that lost its stream comes back within this time of the stream's end.
 KEPT = timedelta(seconds=300)
 
-#: Sessions of one principal. With one more, that which was not heard of for longest ends.
+#: Sessions of one principal. With one more, the one that was unused for longest ends.
 MOST_SESSIONS = 256
 #: All anonymous callers are one principal.
 MOST_ANONYMOUS = 4096
@@ -46,11 +45,6 @@ def idle_limit() -> timedelta:
 
 def most_sessions(user: str) -> int:
     return MOST_SESSIONS if user else MOST_ANONYMOUS
-
-
-def digest_of(text: str) -> str:
-    """What stands for a text that a client sent: any characters, any length."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def too_many(sizes: Sequence[int]) -> int:

@@ -3,39 +3,112 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from mcp_django.models import LiveStream, OpenQuestion, Subscription
+from mcp_django.models import EventLog, Lease, LiveStream, LogEvent, OpenQuestion, Subscription
 from mcp_django.models import Session as SessionRow
-from mcp_django.stores import database_logs as logs
-from mcp_django.stores.bounds import (
-    MOST_QUESTIONS,
-    PRUNE_SHARE,
-    QUESTION_LIFE,
-    SEEN_EVERY,
-    Clock,
-    Dice,
-    digest_of,
-    idle_limit,
-    most_sessions,
-)
-from mcp_django.stores.database_logs import holds, live_sessions, lock_session
-from mcp_django.stores.database_upkeep import prune_all
-from mcp_django.stores.interface import (
-    Log,
-    OpenStream,
-    Page,
-    Question,
-    Session,
-    StoreFull,
-)
-from mcp_django.stores.last_seen import LastSeen
-from mcp_django.stores.transactions import drop, looked_up, put, rows, written
+from mcp_django.signing import digest_of
+from mcp_django.stores import bounds
+from mcp_django.stores.bounds import Clock, Dice
+from mcp_django.stores.interface import Event, Log, OpenStream, Page, Question, Session, StoreFull
+from mcp_django.stores.last_used import LastSeen
+from mcp_django.stores.transactions import drop, put, rows, written
+
+# Event logs in the database.
+
+
+def renew(owner: str, *, now: datetime) -> None:
+    put(Lease(owner=owner, renewed=now), fields=["renewed"])
+
+
+def holds(now: datetime, *, owner: str = "owner") -> Exists:
+    """Whether the owner that a column of a row names holds its lease."""
+    held = rows(Lease).filter(owner=OuterRef(owner), renewed__gt=now - bounds.LEASE)
+    return Exists(held)
+
+
+def live_sessions(now: datetime) -> QuerySet[SessionRow]:
+    return rows(SessionRow).filter(seen__gt=now - bounds.idle_limit())
+
+
+def lock_session(key: str, *, now: datetime) -> bool:
+    """Whether it is there. Nobody else adds to it or ends it before this transaction does."""
+    found = live_sessions(now).select_for_update().filter(key=key)
+    return found.values_list("key").first() is not None
+
+
+def add(
+    found: QuerySet[EventLog], events: Sequence[bytes], *, is_final: bool, now: datetime
+) -> int | None:
+    """Insert the events with their numbers. Returns the last, None where no such log goes on."""
+    changes: dict[str, Any] = {
+        "last": F("last") + len(events),
+        "size": F("size") + sum(map(len, events)),
+    }
+    if is_final:
+        changes["final_since"] = now
+    # First of all: others who append wait here for this transaction, on any database.
+    if not found.filter(final_since__isnull=True).update(**changes):
+        return None
+    log = found.get()
+    numbered = enumerate(events, log.last - len(events) + 1)
+    rows(LogEvent).bulk_create(
+        [LogEvent(log=log, number=number, data=data, size=len(data)) for number, data in numbered]
+    )
+    trim(log)
+    return log.last
+
+
+def trim(log: EventLog) -> None:
+    if log.last - log.first < bounds.MOST_EVENTS and log.size <= bounds.MOST_BYTES:
+        return
+    events = rows(LogEvent).filter(log=log).order_by("number")
+    sizes = list(events.values_list("size", flat=True))
+    gone = bounds.too_many(sizes)
+    first, left = log.first + gone, sum(sizes[gone:])
+    drop(rows(LogEvent).filter(log=log, number__lt=first))
+    rows(EventLog).filter(pk=log.pk).update(first=first, size=left)
+
+
+def drop_logs(found: QuerySet[EventLog]) -> int:
+    """Delete logs with their events. Nobody appends to them meanwhile."""
+    keys = list(found.select_for_update().values_list("pk", flat=True))
+    drop(rows(LogEvent).filter(log__in=keys))
+    return drop(rows(EventLog).filter(pk__in=keys))
+
+
+def drop_sessions(keys: Sequence[str]) -> int:
+    """Delete sessions with all that is theirs. Returns how many sessions, logs and questions."""
+    gone = drop_logs(rows(EventLog).filter(session__in=keys))
+    gone += drop(rows(OpenQuestion).filter(session__in=keys))
+    drop(rows(Subscription).filter(session__in=keys))
+    return gone + drop(rows(SessionRow).filter(pk__in=keys))
+
+
+# Rows that nobody can ask for any more.
+
+#: Rows that are taken in one transaction, each with what belongs to it.
+CHUNK = 100
+
+
+def in_chunks(found: QuerySet[Any], forget: Callable[[Sequence[Any]], int]) -> int:
+    deleted, after = 0, None
+    while keys := chunk(found, after=after):
+        deleted += written(forget)(keys)
+        after = keys[-1]
+    return deleted
+
+
+def chunk(found: QuerySet[Any], *, after: Any) -> list[Any]:
+    # Onwards, not again from the start: what came back to life meanwhile would stay first.
+    later = found if after is None else found.filter(pk__gt=after)
+    return list(later.order_by("pk").values_list("pk", flat=True)[:CHUNK])
+
 
 #: Fields of a session and of a stream are columns of the same name.
 SESSION_FIELDS = list(Session.__dataclass_fields__)
@@ -51,7 +124,7 @@ class DatabaseStore:
     # Sessions
 
     def add_session(self, session: Session) -> None:
-        if self.dice() < PRUNE_SHARE:
+        if self.dice() < bounds.PRUNE_SHARE:
             self.prune()
         self._insert(session)
         self._last_seen.note(session.key, session.seen)
@@ -60,11 +133,10 @@ class DatabaseStore:
     def _insert(self, session: Session) -> None:
         theirs = live_sessions(self.clock()).filter(principal=session.principal)
         newest = theirs.order_by("-seen", "key").values_list("key", flat=True)
-        if surplus := list(newest[most_sessions(session.user) - 1 :]):
-            logs.drop_sessions(surplus)
+        if surplus := list(newest[bounds.most_sessions(session.user) - 1 :]):
+            drop_sessions(surplus)
         rows(SessionRow).bulk_create([SessionRow(**columns(session, SESSION_FIELDS))])
 
-    @looked_up
     def session(self, key: str) -> Session | None:
         found = live_sessions(self.clock()).filter(key=key).values(*SESSION_FIELDS).first()
         if found is None:
@@ -74,46 +146,28 @@ class DatabaseStore:
 
     def see(self, key: str) -> None:
         now = self.clock()
-        if not self._last_seen.is_within(SEEN_EVERY, key, now=now):
+        if not self._last_seen.is_within(bounds.SEEN_EVERY, key, now=now):
             self._last_seen.note(key, self._see(key, now=now))
 
     @written
     def _see(self, key: str, *, now: datetime) -> datetime | None:
-        """When it was last heard of, which is now unless another process was faster."""
+        """When it was last used: now, unless another process was faster."""
         found = live_sessions(now).filter(key=key)
-        if found.filter(seen__lte=now - SEEN_EVERY).update(seen=now):
+        if found.filter(seen__lte=now - bounds.SEEN_EVERY).update(seen=now):
             return now
         return found.values_list("seen", flat=True).first()
 
     @written
-    def agree(
-        self,
-        key: str,
-        *,
-        revision: str,
-        client: Mapping[str, Any],
-        capabilities: Mapping[str, Any],
-    ) -> None:
-        live_sessions(self.clock()).filter(key=key).update(
-            revision=revision, client=client, capabilities=capabilities
-        )
-
-    @written
-    def initialized(self, key: str) -> None:
-        live_sessions(self.clock()).filter(key=key).update(is_initialized=True)
-
-    @written
-    def set_log_level(self, key: str, level: str) -> None:
-        live_sessions(self.clock()).filter(key=key).update(log_level=level)
+    def update_session(self, key: str, **fields: Any) -> None:
+        live_sessions(self.clock()).filter(key=key).update(**fields)
 
     @written
     def end_session(self, key: str) -> bool:
         if not lock_session(key, now=self.clock()):
             return False
-        logs.drop_sessions([key])
+        drop_sessions([key])
         return True
 
-    @looked_up
     def sessions(self) -> list[Session]:
         found = live_sessions(self.clock()).order_by("-created")
         return [Session(**one) for one in found.values(*SESSION_FIELDS)]
@@ -127,7 +181,7 @@ class DatabaseStore:
         free = Q(standalone__in=["", owner]) | ~holds(now, owner="standalone")
         if not rows(SessionRow).filter(free, key=session).update(standalone=owner):
             return False
-        logs.renew(owner, now=now)
+        renew(owner, now=now)
         return True
 
     @written
@@ -155,9 +209,8 @@ class DatabaseStore:
     def unsubscribe(self, session: str, uri: str) -> None:
         drop(rows(Subscription).filter(session=session, digest=digest_of(uri)))
 
-    @looked_up
     def subscriptions(self, session: str) -> frozenset[str]:
-        heard_of = self.clock() - idle_limit()
+        heard_of = self.clock() - bounds.idle_limit()
         found = rows(Subscription).filter(session=session, session__seen__gt=heard_of)
         return frozenset(found.values_list("uri", flat=True))
 
@@ -165,33 +218,73 @@ class DatabaseStore:
 
     @written
     def open_log(self, log: Log) -> None:
-        logs.open_log(log, now=self.clock())
+        now = self.clock()
+        renew(log.owner, now=now)
+        if not lock_session(log.session, now=now):
+            return
+        logs = rows(EventLog).filter(session=log.session)
+        if logs.count() >= bounds.MOST_LOGS:
+            spare = logs.filter(Q(final_since__isnull=False) | ~holds(now)).order_by("pk").first()
+            if spare is None:
+                raise StoreFull("The session has too many streams that go on.")
+            drop_logs(rows(EventLog).filter(pk=spare.pk))
+        row = EventLog(key=log.key, session_id=log.session, owner=log.owner, request=log.request)
+        rows(EventLog).bulk_create([row])
 
     @written
     def append(self, key: str, events: Sequence[bytes], *, is_final: bool = False) -> int:
-        return logs.append(key, events, is_final=is_final, now=self.clock())
+        found = rows(EventLog).filter(key=key)
+        last = add(found, events, is_final=is_final, now=self.clock())
+        if last is None:
+            last = found.values_list("last", flat=True).first()
+        return last or 0
 
-    @looked_up
     def read(self, key: str, *, session: str, after: int) -> Page | None:
-        return logs.read(key, session=session, after=after, now=self.clock())
+        now = self.clock()
+        found = rows(EventLog).filter(
+            Q(final_since__isnull=True) | Q(final_since__gt=now - bounds.KEPT),
+            key=key,
+            session=session,
+            session__seen__gt=now - bounds.idle_limit(),
+        )
+        log = found.annotate(is_held=holds(now)).first()
+        if log is None:
+            return None
+        # Later than the log: one that was final then has all its events here.
+        later = rows(LogEvent).filter(log=log, number__gt=after).order_by("number")
+        events = [
+            Event(number=number, data=bytes(data))
+            for number, data in later.values_list("number", "data")
+        ]
+        oldest = events[0].number if events else log.last + 1
+        is_final = log.final_since is not None
+        return Page(
+            events=events,
+            is_final=is_final,
+            is_orphaned=not is_final and not log.is_held,
+            has_gap=oldest > max(after, 0) + 1,
+            request=log.request,
+        )
 
     @written
     def close_orphan(self, key: str, event: bytes) -> bool:
-        return logs.close_orphan(key, event, now=self.clock())
+        now = self.clock()
+        orphan = rows(EventLog).filter(~holds(now), key=key)
+        return add(orphan, [event], is_final=True, now=now) is not None
 
     @written
     def renew(self, owner: str) -> None:
-        logs.renew(owner, now=self.clock())
+        renew(owner, now=self.clock())
 
     # Questions
 
     @written
     def ask(self, question: Question) -> None:
         now = self.clock()
-        logs.renew(question.owner, now=now)
+        renew(question.owner, now=now)
         if not lock_session(question.session, now=now):
             return
-        if self._open_questions(question.session).count() >= MOST_QUESTIONS:
+        if self._open_questions(question.session).count() >= bounds.MOST_QUESTIONS:
             raise StoreFull("The session has too many open questions.")
         row = OpenQuestion(
             digest=digest_of(question.id),
@@ -204,7 +297,7 @@ class DatabaseStore:
     def _open_questions(self, session: str) -> Any:
         now = self.clock()
         return rows(OpenQuestion).filter(
-            holds(now), session=session, asked__gt=now - QUESTION_LIFE, answer__isnull=True
+            holds(now), session=session, asked__gt=now - bounds.QUESTION_LIFE, answer__isnull=True
         )
 
     @written
@@ -212,7 +305,6 @@ class DatabaseStore:
         found = self._open_questions(session).filter(digest=digest_of(question))
         return bool(found.update(answer=answer))
 
-    @looked_up
     def take_answer(self, question: str) -> bytes | None:
         found = rows(OpenQuestion).filter(digest=digest_of(question), answer__isnull=False)
         answer = found.values_list("answer", flat=True).first()
@@ -230,7 +322,7 @@ class DatabaseStore:
 
     @written
     def show_stream(self, stream: OpenStream) -> None:
-        logs.renew(stream.owner, now=self.clock())
+        renew(stream.owner, now=self.clock())
         fields = [name for name in STREAM_FIELDS if name != "key"]
         put(LiveStream(**columns(stream, STREAM_FIELDS)), fields=fields)
 
@@ -238,7 +330,6 @@ class DatabaseStore:
     def hide_stream(self, key: str) -> None:
         drop(rows(LiveStream).filter(key=key))
 
-    @looked_up
     def streams(self) -> list[OpenStream]:
         found = rows(LiveStream).filter(holds(self.clock())).order_by("-opened")
         return [
@@ -248,9 +339,24 @@ class DatabaseStore:
 
     # Upkeep
 
-    @looked_up
     def prune(self) -> int:
-        return prune_all(self.clock())
+        # In small transactions.
+        now = self.clock()
+        idle = rows(SessionRow).filter(seen__lte=now - bounds.idle_limit())
+        ended = rows(EventLog).filter(final_since__lte=now - bounds.KEPT)
+        stale = rows(OpenQuestion).filter(Q(asked__lte=now - bounds.QUESTION_LIFE) | ~holds(now))
+        left = rows(LiveStream).filter(~holds(now))
+        deleted = (
+            in_chunks(idle, drop_sessions)
+            + in_chunks(ended, lambda keys: drop_logs(rows(EventLog).filter(pk__in=keys)))
+            + in_chunks(stale, lambda keys: drop(stale.filter(pk__in=keys)))
+            + in_chunks(left, lambda keys: drop(left.filter(pk__in=keys)))
+        )
+        in_chunks(
+            rows(Lease).filter(renewed__lte=now - bounds.LEASE),
+            lambda keys: drop(rows(Lease).filter(pk__in=keys, renewed__lte=now - bounds.LEASE)),
+        )
+        return deleted
 
 
 def columns(record: Session | OpenStream, names: Sequence[str]) -> dict[str, Any]:

@@ -7,10 +7,20 @@ as keys. The modern era remembers nothing; only its open streams are shown here,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.utils.module_loading import import_string
+
+from mcp_django.conf import get_config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +44,7 @@ class Session:
     #: The least level of log messages that the client wants. None: it never said.
     log_level: str | None = None
     created: datetime
-    #: When it was last heard of, at most a minute behind.
+    #: When it was last used, at most a minute behind.
     seen: datetime
 
 
@@ -65,7 +75,7 @@ class Page:
     events: Sequence[Event]
     #: Nothing will follow these.
     is_final: bool
-    #: The process that made the events has not been heard of for longer than its lease.
+    #: The process that made the events has not renewed its lease in time.
     is_orphaned: bool
     #: Events after the one asked for were dropped already, to keep the log within its bounds.
     has_gap: bool
@@ -101,7 +111,7 @@ class OpenStream:
     revision: str
     #: The session's key, empty in the modern era.
     session: str = ""
-    #: The URIs and lists that it is told about.
+    #: The URIs and lists that it is notified of.
     topics: Sequence[str] = ()
     opened: datetime
 
@@ -111,7 +121,8 @@ class StoreFull(Exception):
 
 
 class Store(Protocol):
-    """All methods may be called from any thread and process at once, outside of transactions.
+    """All methods may be called from any thread and process at once. Those that write are called
+    outside of transactions; those that read may see what was true when theirs began.
 
     They raise what their backend raises when that is gone: the call that needed them fails, and
     calls that need no store go on. Keys have up to 64 characters, owners up to 100. For a session
@@ -121,7 +132,7 @@ class Store(Protocol):
     # Sessions
 
     def add_session(self, session: Session) -> None:
-        """Keep it. Of a principal with too many the one goes that was not heard of for longest."""
+        """Keep it. A principal with too many loses the one that was unused for longest."""
         ...
 
     def session(self, key: str) -> Session | None:
@@ -132,20 +143,11 @@ class Store(Protocol):
         """The session was used. Costs a write at most once a minute."""
         ...
 
-    def agree(
-        self,
-        key: str,
-        *,
-        revision: str,
-        client: Mapping[str, Any],
-        capabilities: Mapping[str, Any],
-    ) -> None:
-        """The handshake of a session that was there before it."""
+    def update_session(self, key: str, **fields: Any) -> None:
+        """Change these fields of `Session`: what its handshake agreed on, that it was initialized,
+        or its log level.
+        """
         ...
-
-    def initialized(self, key: str) -> None: ...
-
-    def set_log_level(self, key: str, level: str) -> None: ...
 
     def end_session(self, key: str) -> bool:
         """Forget it with all that belongs to it. False where there was none."""
@@ -217,7 +219,7 @@ class Store(Protocol):
         ...
 
     def answer(self, session: str, question: str, answer: bytes) -> bool:
-        """Keep the answer for whoever asked. False where no such question of the session is open:
+        """Keep the answer. False where no such question of the session is open:
         unknown, foreign, answered before, withdrawn and too old are all alike.
         """
         ...
@@ -251,3 +253,76 @@ class Store(Protocol):
         streams that were.
         """
         ...
+
+
+# The store of this process: the one that the settings name.
+
+STORES = {
+    "database": "mcp_django.stores.database.DatabaseStore",
+    "memory": "mcp_django.stores.memory.MemoryStore",
+    "redis": "mcp_django.stores.redis.RedisStore",
+}
+
+
+def make_store() -> Store:
+    """A new store, as STORE says. Raises ImproperlyConfigured where that cannot be had."""
+    name = get_config().store
+    path = STORES.get(name, name)
+    if "." not in path:
+        raise ImproperlyConfigured(
+            f"MCP_DJANGO['STORE'] is {name!r}: it must be one of {', '.join(map(repr, STORES))}, "
+            "or the dotted path of a class."
+        )
+    try:
+        make: Callable[[], Store] = import_string(path)
+    except (ImportError, ValueError) as error:
+        extra = ' Run: pip install "django-mcp-orm[redis]".' if name == "redis" else ""
+        raise ImproperlyConfigured(
+            f"MCP_DJANGO['STORE'] is {name!r}, which cannot be imported: {error}.{extra}"
+        ) from error
+    return make()
+
+
+class ChosenStore:
+    """What `get_store` answers with. Made at first need, once."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start again. Neither connections nor locks survive a fork."""
+        self._store: Store | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> Store:
+        with self._lock:
+            if self._store is None:
+                self._store = make_store()
+            return self._store
+
+    @contextmanager
+    def using(self, store: Store) -> Iterator[None]:
+        """Have this one meanwhile, whatever the settings name."""
+        with self._lock:
+            kept, self._store = self._store, store
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._store = kept
+
+
+chosen = ChosenStore()
+if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
+    os.register_at_fork(after_in_child=chosen.forget)
+
+
+def get_store() -> Store:
+    """The store of this process. Raises ImproperlyConfigured where the settings name none."""
+    return chosen.get()
+
+
+@receiver(setting_changed)
+def forget_store(*, setting: str, **kwargs: Any) -> None:
+    if setting == "MCP_DJANGO":
+        chosen.forget()

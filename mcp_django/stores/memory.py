@@ -4,39 +4,57 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
-from mcp_django.stores.bounds import (
-    KEPT,
-    LEASE,
-    MOST_LOGS,
-    MOST_QUESTIONS,
-    PRUNE_SHARE,
-    QUESTION_LIFE,
-    SEEN_EVERY,
-    Clock,
-    Dice,
-    idle_limit,
-    most_sessions,
-)
-from mcp_django.stores.interface import (
-    Log,
-    OpenStream,
-    Page,
-    Question,
-    Session,
-    StoreFull,
-)
-from mcp_django.stores.memory_kept import KeptLog, KeptQuestion, KeptSession
+from mcp_django.stores import bounds
+from mcp_django.stores.bounds import Clock, Dice
+from mcp_django.stores.interface import Event, Log, OpenStream, Page, Question, Session, StoreFull
+
+# What the store "memory" keeps.
+
+
+@dataclass
+class KeptSession:
+    """A session with all that goes when it goes."""
+
+    session: Session
+    subscriptions: set[str] = field(default_factory=set)
+    #: In the order in which they were opened.
+    logs: dict[str, KeptLog] = field(default_factory=dict)
+    questions: dict[str, KeptQuestion] = field(default_factory=dict)
+    #: Who has the standalone stream.
+    standalone: str = ""
+
+
+@dataclass
+class KeptLog:
+    log: Log
+    last: int = 0
+    events: list[Event] = field(default_factory=list)
+    final_since: datetime | None = None
+
+    def add(self, events: Sequence[bytes], *, final_since: datetime | None) -> None:
+        for data in events:
+            self.last += 1
+            self.events.append(Event(number=self.last, data=data))
+        del self.events[: bounds.too_many([len(event.data) for event in self.events])]
+        self.final_since = final_since
+
+
+@dataclass
+class KeptQuestion:
+    question: Question
+    asked: datetime
+    answer: bytes | None = None
 
 
 class MemoryStore:
-    idle = staticmethod(idle_limit)
+    idle = staticmethod(bounds.idle_limit)
 
     def __init__(self, *, clock: Clock = timezone.now, dice: Dice = random.random) -> None:
         self.clock = clock
@@ -52,7 +70,7 @@ class MemoryStore:
     # Sessions
 
     def add_session(self, session: Session) -> None:
-        if self.dice() < PRUNE_SHARE:
+        if self.dice() < bounds.PRUNE_SHARE:
             self.prune()
         with self._lock:
             self._make_room(session)
@@ -64,7 +82,7 @@ class MemoryStore:
             for key, kept in self._sessions.items()
             if kept.session.principal == session.principal
         }
-        while len(seen) >= most_sessions(session.user):
+        while len(seen) >= bounds.most_sessions(session.user):
             oldest = min(seen, key=seen.__getitem__)
             del seen[oldest]
             self._forget_session(oldest)
@@ -77,32 +95,13 @@ class MemoryStore:
     def see(self, key: str) -> None:
         with self._lock:
             kept, now = self._live(key), self.clock()
-            if kept is not None and now - kept.session.seen >= SEEN_EVERY:
+            if kept is not None and now - kept.session.seen >= bounds.SEEN_EVERY:
                 kept.session = replace(kept.session, seen=now)
 
-    def agree(
-        self,
-        key: str,
-        *,
-        revision: str,
-        client: Mapping[str, Any],
-        capabilities: Mapping[str, Any],
-    ) -> None:
+    def update_session(self, key: str, **fields: Any) -> None:
         with self._lock:
             if (kept := self._live(key)) is not None:
-                kept.session = replace(
-                    kept.session, revision=revision, client=client, capabilities=capabilities
-                )
-
-    def initialized(self, key: str) -> None:
-        with self._lock:
-            if (kept := self._live(key)) is not None:
-                kept.session = replace(kept.session, is_initialized=True)
-
-    def set_log_level(self, key: str, level: str) -> None:
-        with self._lock:
-            if (kept := self._live(key)) is not None:
-                kept.session = replace(kept.session, log_level=level)
+                kept.session = replace(kept.session, **fields)
 
     def end_session(self, key: str) -> bool:
         with self._lock:
@@ -160,7 +159,7 @@ class MemoryStore:
             kept = self._live(log.session)
             if kept is None:
                 return
-            if len(kept.logs) >= MOST_LOGS:
+            if len(kept.logs) >= bounds.MOST_LOGS:
                 spare = next((one for one in kept.logs.values() if self._is_spare(one)), None)
                 if spare is None:
                     raise StoreFull("The session has too many streams that go on.")
@@ -212,7 +211,7 @@ class MemoryStore:
             kept = self._live(question.session)
             if kept is None:
                 return
-            if sum(map(self._is_open, kept.questions.values())) >= MOST_QUESTIONS:
+            if sum(map(self._is_open, kept.questions.values())) >= bounds.MOST_QUESTIONS:
                 raise StoreFull("The session has too many open questions.")
             kept.questions[question.id] = KeptQuestion(question, self.clock())
             self._of_question[question.id] = question.session
@@ -290,14 +289,14 @@ class MemoryStore:
 
     def _holds(self, owner: str) -> bool:
         renewed = self._renewed.get(owner)
-        return renewed is not None and self.clock() - renewed < LEASE
+        return renewed is not None and self.clock() - renewed < bounds.LEASE
 
     def _log(self, key: str) -> KeptLog | None:
         kept = self._live(self._of_log.get(key, ""))
         if kept is None:
             return None
         log = kept.logs[key]
-        if log.final_since is not None and self.clock() - log.final_since >= KEPT:
+        if log.final_since is not None and self.clock() - log.final_since >= bounds.KEPT:
             self._forget_log(key)
             return None
         return log
@@ -306,7 +305,7 @@ class MemoryStore:
         return kept.final_since is not None or not self._holds(kept.log.owner)
 
     def _is_awaited(self, asked: KeptQuestion) -> bool:
-        is_young = self.clock() - asked.asked < QUESTION_LIFE
+        is_young = self.clock() - asked.asked < bounds.QUESTION_LIFE
         return is_young and self._holds(asked.question.owner)
 
     def _is_open(self, asked: KeptQuestion) -> bool:

@@ -1,7 +1,7 @@
-"""Who may hear of a change. Asked when somebody subscribes, and again whenever one is told.
+"""Who may be notified of a change. Asked for each subscription, and again for each change.
 
-Nothing is read but keys, so a verdict says what `resources.read` would find and never what is in
-it. Code of the site that a resource runs is not run: whether it answers is found out by reading.
+Only keys are read. A verdict says whether `resources/read` would find the resource. Functions of
+the site that make resources do not run for it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from typing import Any, TypeAlias
 from django.db.models import Model
 
 from mcp_django.exceptions import NotFound, QueryError, ToolError
-from mcp_django.exposure.code_resources import in_order, not_found
-from mcp_django.exposure.existence import visible_keys
-from mcp_django.exposure.files import file_field, no_file
-from mcp_django.exposure.find import check_shows_records, missing_record
-from mcp_django.exposure.guard import RETURN
-from mcp_django.exposure.keys import parse_key, spell_key
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import RETURN, parse_key, spell_key
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.reach import home_of, reach_of
-from mcp_django.exposure.resources import key_of
-from mcp_django.exposure.rows import is_plain
-from mcp_django.exposure.tools import code_uri
+from mcp_django.exposure.primitives import code_uri
+from mcp_django.exposure.query.access import allowed_paths, home_of
+from mcp_django.exposure.query.find import check_shows_records, missing_record
+from mcp_django.exposure.query.guard import is_plain
+from mcp_django.exposure.query.related import visible_keys
+from mcp_django.exposure.resources.functions import in_order, not_found
+from mcp_django.exposure.resources.models import file_field, key_of, no_file
 from mcp_django.exposure.uris import LONGEST, Address, parse_uri
 from mcp_django.principal import READ
 
@@ -45,9 +43,9 @@ class Verdict(enum.Enum):
 
 
 class Existence:
-    """Which records exist, for all whose rows are every row: one query serves a thousand callers.
+    """Which records exist, for callers who may see every row: one query serves all of them.
 
-    Make one for each delivery, since it never asks twice.
+    Make one for each batch of changes, since it never asks twice.
     """
 
     def __init__(self) -> None:
@@ -82,17 +80,12 @@ class Record:
         return () if self.values is None else spell_key(self.values)
 
 
-def admit(rights: Rights, uri: str, *, existence: Existence | None = None) -> Verdict:
-    """Whether this caller may read the URI now."""
-    return admit_all(rights, [uri], existence=existence)[uri]
-
-
 def admit_all(
     rights: Rights, uris: Iterable[str], *, existence: Existence | None = None
 ) -> dict[str, Verdict]:
     """The verdict on each URI: one query for all the records of a model.
 
-    Never raises what code of the site or a database does: then nothing is told of that model.
+    Never raises what the site or a database raises: then the URIs of that model are SILENT.
     """
     verdicts: dict[str, Verdict] = {}
     wanted: dict[tuple[ModelExposure, str], dict[str, Record]] = {}
@@ -153,15 +146,15 @@ def has_every_row(rights: Rights, model: type[Model]) -> bool:
     return (
         rights.is_constant(model)
         and is_plain(rights.rows(model).query)
-        and not rights.judges_objects(model)
+        and not rights.checks_rows_one_by_one(model)
     )
 
 
 def may_subscribe(rights: Rights, uri: str) -> None:
-    """Return if the URI can be read now, and raise what reading it would raise if not.
+    """Raise what reading the URI would raise, if anything.
 
-    NotFound, in the same words for what is missing and what is forbidden; QueryError where a
-    model shows no records to anybody.
+    NotFound, in the same words for a missing and a forbidden record; QueryError for a model that
+    shows no records at all.
     """
     record = look_up(rights, uri)
     if record is None:
@@ -214,7 +207,7 @@ def look_up_record(rights: Rights, address: Address) -> Record | None:
 def check_file(rights: Rights, exposure: ModelExposure, name: str) -> None:
     """Raise NotFound unless the caller can see a field that names a file."""
     file_field(exposure, name)
-    if name not in reach_of(rights, exposure).tables[RETURN]:
+    if name not in allowed_paths(rights, exposure).tables[RETURN]:
         raise no_file()
 
 

@@ -1,8 +1,8 @@
-"""From the thread that saved to whoever tells clients, without making the save wait.
+"""From the thread that saved to what notifies clients, without making the save wait.
 
-One outbox per process. `publish` only notes what changed; a thread of its own hands it to the
-sinks: the hub of this process, and what links processes. The thread starts at first need and is
-made anew after a fork.
+Each process has one outbox. `publish` only queues changes. A thread hands them to the sinks: the
+hub of this process, and the publisher that reaches other processes. It starts at first need, and
+again after a fork.
 """
 
 from __future__ import annotations
@@ -11,11 +11,111 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
-from mcp_django.subscriptions.events import Change
-from mcp_django.subscriptions.gathering import Gathering
+from django.db import transaction
+
+from mcp_django.exposure.uris import OBJECTS
+from mcp_django.subscriptions.topics import EVERYTHING, Change, is_control
+
+# Changes on their way out: the first of a kind at once, repeats gathered, never without bound.
+
+#: Seconds in which repeats of a change become one.
+GATHER = 0.25
+NEVER = float("inf")
+#: Changes that may wait. What is more becomes a few that say more.
+MOST = 1000
+
+
+class Gathering:
+    """Not for several threads at once: the outbox holds its lock."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        gather: float = GATHER,
+        most: int = MOST,
+    ) -> None:
+        self.clock = clock
+        self.gather = gather
+        self.most = most
+        self._ready: dict[Change, None] = {}
+        #: Repeats, by when they are due.
+        self._later: dict[Change, float] = {}
+        #: The first of these times.
+        self._next = NEVER
+        #: When a change went out, as long as that makes the next one a repeat. Oldest first.
+        self._gone: dict[Change, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._later)
+
+    def add(self, changes: Iterable[Change]) -> bool:
+        """Whether something is due sooner now than it was before."""
+        now, before = self.clock(), self.due
+        for change in changes:
+            due = self._gone.get(change, now - self.gather) + self.gather
+            # For what processes tell each other somebody waits.
+            if due <= now or is_control(change.topic):
+                self._ready[change] = None
+            else:
+                self._later[change] = due
+                self._next = min(self._next, due)
+        if len(self) > self.most:
+            self._ready = dict.fromkeys(collapse([*self._ready, *self._later], most=self.most))
+            self._later.clear()
+            self._next = NEVER
+        return self.due < before
+
+    def take(self) -> frozenset[Change]:
+        """What is due now."""
+        now = self.clock()
+        due = [change for change, at in self._later.items() if at <= now]
+        return self._leave([*self._ready, *due], now)
+
+    def take_all(self) -> frozenset[Change]:
+        return self._leave([*self._ready, *self._later], self.clock())
+
+    def _leave(self, changes: list[Change], now: float) -> frozenset[Change]:
+        self._ready.clear()
+        for change in changes:
+            self._later.pop(change, None)
+            self._gone.pop(change, None)
+            self._gone[change] = now
+        self._next = min(self._later.values(), default=NEVER)
+        while self._gone and now - next(iter(self._gone.values())) >= self.gather:
+            del self._gone[next(iter(self._gone))]
+        return frozenset(changes)
+
+    @property
+    def due(self) -> float:
+        """When something is to be taken, by the clock."""
+        return -NEVER if self._ready else self._next
+
+    def wait(self) -> float | None:
+        """Seconds until something is due; None: nothing waits."""
+        return None if self.due == NEVER else max(0.0, self.due - self.clock())
+
+
+def collapse(changes: Iterable[Change], *, most: int) -> set[Change]:
+    """Fewer changes that leave none of these out: collections for records, all for some users."""
+    found = {wider(change) for change in changes}
+    if len(found) <= most:
+        return found
+    # What processes tell each other stands for nothing else, so nothing can stand for it.
+    return {EVERYTHING, *(change for change in found if is_control(change.topic))}
+
+
+def wider(change: Change) -> Change:
+    label, slash, _ = change.topic.removeprefix(OBJECTS).partition("/")
+    if change.topic.startswith(OBJECTS) and slash:
+        return replace(change, topic=OBJECTS + label, is_whole=True, users=None)
+    return replace(change, users=None)
+
 
 #: Takes a batch, in the thread of the outbox. Once it returns, the batch counts as delivered: one
 #: that sends through a network returns when that is done, so that `flush` means something.
@@ -32,7 +132,7 @@ logger = logging.getLogger("mcp_django.subscriptions")
 
 
 class Outbox:
-    """Any thread may publish. Nothing that it is told is lost while the process lives."""
+    """Any thread may publish. Nothing is lost while the process lives."""
 
     def __init__(self, *, make: Callable[[], Gathering] = Gathering) -> None:
         self._make = make
@@ -84,7 +184,7 @@ class Outbox:
             self._factory, self._default, self._is_made = factory, None, False
 
     def publish(self, changes: Iterable[Change]) -> None:
-        """Have the sinks told, soon. Never waits for them, and never raises what they raise."""
+        """Hand changes to the sinks, soon. Never waits for them or raises what they raise."""
         if not self.is_wanted:
             return
         with self._changed:
@@ -95,12 +195,14 @@ class Outbox:
                 self._is_asleep = False
                 self._changed.notify_all()
         if not is_running:
-            self._deliver(self._take_all())
+            with self._changed:
+                batch = self._waiting.take_all()
+            self._deliver(batch)
 
     def flush(self, timeout: float = PATIENCE) -> bool:
         """Wait until all that waits was handed over: at the end of a command or of a task.
 
-        False: it was not within the time. In the thread that hands over it does nothing.
+        False: that took too long. In the thread of the outbox it does nothing.
         """
         self._settle()
         if threading.current_thread() is self._thread:
@@ -171,10 +273,6 @@ class Outbox:
                 self._changed.wait(self._waiting.wait())
                 self._is_asleep = False
 
-    def _take_all(self) -> frozenset[Change]:
-        with self._changed:
-            return self._waiting.take_all()
-
     def _deliver(self, batch: frozenset[Change]) -> None:
         for sink in (*self._sinks, *self._made()):
             try:
@@ -200,3 +298,19 @@ flush = outbox.flush
 add_sink = outbox.add_sink
 remove_sink = outbox.remove_sink
 register_default_sink = outbox.register_default_sink
+
+
+# After the commit, once, and without an error or a delay for the code that commits.
+
+
+def publish_after_commit(changes: Iterable[Change], *, using: str | None) -> None:
+    some = tuple(changes)
+    run_after_commit(lambda: publish(some), using=using)
+
+
+def run_after_commit(function: Callable[[], None], *, using: str | None) -> None:
+    try:
+        transaction.on_commit(function, using=using, robust=True)
+    except transaction.TransactionManagementError:
+        # The site commits by hand, so nobody will say when. Better early than never.
+        function()

@@ -6,7 +6,6 @@ template can see are the plain values that it is given.
 
 from __future__ import annotations
 
-from mcp_django.templating.budget import Budget, TemplateError
 from mcp_django.templating.engine import (
     Embedded,
     Piece,
@@ -14,7 +13,7 @@ from mcp_django.templating.engine import (
     compile_template,
     render_template,
 )
-from mcp_django.templating.lookups import Record
+from mcp_django.templating.lookups import Budget, Record, TemplateError
 
 __all__ = [
     "Budget",

@@ -1,28 +1,29 @@
-"""From source to a template, and from a template and values to pieces of text and resources."""
+"""Compiles templates, and renders them to pieces of text and places of resources."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 from django.template import Context, Engine, Template, TemplateSyntaxError
 from django.template.base import Lexer, Node, Parser, TextNode, Variable, VariableNode
 from django.template.base import render_value_in_context as shown
 
-from mcp_django.templating.budget import (
-    MAX_DEPTH,
-    MAX_LINE,
-    MAX_SOURCE,
-    MAX_TOKENS,
+from mcp_django.templating.library import CONTAINERS, LIBRARY, Literal
+from mcp_django.templating.lookups import (
+    BUDGET,
     Budget,
+    Expression,
     TemplateError,
 )
-from mcp_django.templating.filters import CONTAINERS
-from mcp_django.templating.lookups import BUDGET, Expression
-from mcp_django.templating.tags import LIBRARY, Literal
 
+MAX_SOURCE = 32_768
+#: The lexer takes time by the square of what looks like a tag in one line.
+MAX_LINE = 4_000
+MAX_TOKENS = 1_000
+MAX_DEPTH = 12
 LONGEST_REASON = 200
 #: Names that every template has.
 BUILT_IN = dict.fromkeys(("True", "False", "None", "forloop"), False)
@@ -59,10 +60,10 @@ class Shown(Node):
 
 
 class SafeParser(Parser):
-    """Django's, with our expressions. `compile_filter` is the door that every tag goes through."""
+    """Django's parser with our expressions. Every tag uses `compile_filter`."""
 
-    def __init__(self, tokens: Any, *, names: Mapping[str, bool], builtins: Any, origin: Any):
-        super().__init__(tokens, {}, builtins, origin)
+    def __init__(self, tokens: Any, *, names: Mapping[str, bool], origin: Any) -> None:
+        super().__init__(tokens, {}, [LIBRARY], origin)
         self.names = dict(names)
         self.arguments = sorted(names)
         self.depth = 0
@@ -77,7 +78,7 @@ class SafeParser(Parser):
             self.depth -= 1
 
     def invalid_block_tag(self, token: Any, command: str, parse_until: Any = None) -> NoReturn:
-        """Django's own sentence asks whether a library was not loaded. Nothing can be."""
+        """Django's own sentence asks for `{% load %}`, which does not exist here."""
         tags = ", ".join(sorted({*self.tags, *(parse_until or ())}))
         raise self.error(token, f"there is no tag {command[:40]!a}; there are: {tags}")
 
@@ -104,7 +105,7 @@ class SafeParser(Parser):
 
     @contextmanager
     def naming(self, names: Mapping[str, bool]) -> Iterator[None]:
-        """The names that a tag gives to values, until its end. What they are is data or not."""
+        """Add the names that a tag gives to values, until its end, and whether each is data."""
         for name in names:
             if not name.isidentifier() or name.startswith("_"):
                 raise TemplateSyntaxError(f"{name[:40]!a} cannot be a name")
@@ -115,20 +116,11 @@ class SafeParser(Parser):
             self.names = before
 
 
-class RestrictedEngine(Engine):
-    default_builtins: ClassVar[list[str]] = []
-
-    def get_template_builtins(self, builtins: Any) -> list[Any]:
-        return [LIBRARY]
-
-
-ENGINE = RestrictedEngine(
-    dirs=[], app_dirs=False, loaders=[], autoescape=False, debug=False, context_processors=[]
-)
+ENGINE = Engine(autoescape=False, loaders=[])
 
 
 class RestrictedTemplate(Template):
-    """A compiled template. Shared by threads, without state of a rendering."""
+    """A compiled template, shared by threads."""
 
     def __init__(self, source: str, *, names: Mapping[str, bool]) -> None:
         self.names = names
@@ -138,8 +130,7 @@ class RestrictedTemplate(Template):
         tokens = Lexer(self.source).tokenize()
         if len(tokens) > MAX_TOKENS:
             raise TemplateSyntaxError(f"more than {MAX_TOKENS} tags and pieces of text")
-        builtins = self.engine.template_builtins
-        return SafeParser(tokens, names=self.names, builtins=builtins, origin=self.origin).parse()
+        return SafeParser(tokens, names=self.names, origin=self.origin).parse()
 
 
 def compile_template(

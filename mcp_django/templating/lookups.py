@@ -1,56 +1,106 @@
-"""Values by name: no attribute is got and nothing is called, whatever a template says."""
+"""The values that templates see, and the budget of rendering. No lookup gets an attribute or calls
+anything, whatever a template says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import secrets
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from time import thread_time
 from typing import Any
 
 from django.template import TemplateSyntaxError
 from django.template.base import FilterExpression, Variable, VariableDoesNotExist
 from django.utils.functional import Promise
 
-from mcp_django.templating.budget import MAX_FILTERS, MAX_VALUE, Budget
+MAX_FILTERS = 8
+MAX_OUTPUT = 65_536
+MAX_STEPS = 10_000
+#: Processor time of this thread: a busy machine is not the fault of the template.
+MAX_SECONDS = 0.5
+#: Characters of one value.
+MAX_VALUE = 16_384
+MAX_RESOURCES = 8
+MAX_URI = 500
+
+
+class TemplateError(Exception):
+    """A template that cannot be used, or a rendering that went over a limit."""
+
+    def __init__(self, reason: str, *, line: int | None = None) -> None:
+        super().__init__(reason if line is None else f"line {line}: {reason}")
+        self.reason = reason
+        self.line = line
+
+
+@dataclass
+class Budget:
+    """What is left for one prompt. It may span several templates."""
+
+    steps: int = MAX_STEPS
+    output: int = MAX_OUTPUT
+    until: float = field(default_factory=lambda: thread_time() + MAX_SECONDS)
+    resources: list[str] = field(default_factory=list)
+    #: Marks the place of a resource in the text. Nobody can guess it, so no value contains it.
+    mark: str = field(default_factory=lambda: f"\x00{secrets.token_hex(16)}:")
+    #: Ends the names of fences, for the same reason.
+    fence: str = field(default_factory=lambda: secrets.token_hex(4))
+
+    def step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise TemplateError("Rendering took too many steps.")
+        if thread_time() > self.until:
+            raise TemplateError("Rendering took too long.")
+
+    def write(self, text: str) -> str:
+        self.output -= len(text)
+        if self.output < 0:
+            raise TemplateError("The text would be too long.")
+        return text
+
+    def embed(self, uri: str) -> str:
+        """The mark that stands for a resource in the text."""
+        if len(self.resources) == MAX_RESOURCES:
+            raise TemplateError(f"More than {MAX_RESOURCES} resources.")
+        if len(uri) > MAX_URI:
+            raise TemplateError(f"The address of a resource is longer than {MAX_URI} characters.")
+        self.resources.append(uri)
+        return f"{self.mark}{len(self.resources) - 1}\x00"
+
+    def fenced(self, text: str) -> str:
+        """Text that people typed, marked, so that a model can tell it from the instructions."""
+        inner = f"\n{text}\n" if "\n" in text else text
+        return f"<data-{self.fence}>{inner}</data-{self.fence}>"
+
 
 BUDGET = "mcp_django.budget"
-#: Exactly these types: a subclass could have ideas of its own about being shown.
+#: Exactly these types: a subclass could override how it is shown.
 LEAVES = frozenset(
     {bool, int, float, Decimal, date, datetime, time, timedelta, type(None), list, tuple, dict}
 )
-#: What these filters write is made of numbers and of words of their own.
+#: Filters that write only numbers and their own words.
 CLEAN = frozenset(
     {
-        "date",
-        "time",
-        "timesince",
-        "timeuntil",
-        "length",
-        "pluralize",
-        "filesizeformat",
+        "date", "time", "timesince", "timeuntil", "length", "pluralize", "filesizeformat",
         "floatformat",
     }
-)
+)  # fmt: skip
 
 
 class Record:
     """What a caller may read of an object. Templates get the named values, and nothing else."""
 
-    __slots__ = ("_names", "_read", "_text")
+    __slots__ = ("text", "values")
 
-    def __init__(self, names: Iterable[str], read: Callable[[str], Any], text: str) -> None:
-        self._names = frozenset(names)
-        self._read = read
-        self._text = text
+    def __init__(self, values: dict[str, Any], text: str) -> None:
+        self.values = values
+        self.text = text
 
     def __str__(self) -> str:
-        return self._text
-
-    def read(self, name: str) -> Any:
-        """Raises KeyError for a name that this record does not have."""
-        if name not in self._names:
-            raise KeyError(name)
-        return self._read(name)
+        return self.text
 
 
 def plain(text: str) -> str:
@@ -61,7 +111,7 @@ def plain(text: str) -> str:
 def value_in(value: Any, bit: str) -> Any:
     """Raises KeyError or IndexError."""
     if type(value) is Record:
-        return value.read(bit)
+        return value.values[bit]
     if type(value) is dict:
         return value[bit]
     if type(value) in (list, tuple) and bit.isdecimal() and len(bit) < 6:
@@ -112,16 +162,13 @@ class Expression(FilterExpression):
         for function, arguments in self.filters:
             safe = [(lookup, self._argument(lookup, one)) for lookup, one in arguments]
             is_data = any(lookup and parser.is_data(one) for lookup, one in safe)
-            self.is_data = is_data or (self.is_data and self._passes(function))
+            self.is_data = is_data or (self.is_data and function._filter_name not in CLEAN)
             filters.append((function, safe))
         self.filters = filters
 
     def _argument(self, lookup: bool, argument: Any) -> Any:  # noqa: FBT001  Django's pair
         refuse_translation(argument)
         return SilentVariable(argument.var) if lookup else argument
-
-    def _passes(self, function: Any) -> bool:
-        return function._filter_name not in CLEAN
 
     def resolve(self, context: Any, ignore_failures: bool = False) -> Any:  # noqa: FBT001, FBT002
         budget: Budget = context.render_context[BUDGET]

@@ -10,9 +10,16 @@ def test_clerks_see_no_margins(django_user_model):
 
 from __future__ import annotations
 
-from mcp_django.testing.answers import ACCEPT, CANCEL, DECLINE, Unanswered
-from mcp_django.testing.client import Client
-from mcp_django.testing.responses import HTTPAnswer, ProtocolFailure, ToolAnswer
+from mcp_django.testing.client import (
+    ACCEPT,
+    CANCEL,
+    DECLINE,
+    Client,
+    HTTPAnswer,
+    ProtocolFailure,
+    ToolAnswer,
+    Unanswered,
+)
 
 __all__ = [
     "ACCEPT",

@@ -2,40 +2,167 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 
 from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.handlers.tools import find_tool
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
-from mcp_django.protocol.envelope import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.errors import METHOD_NOT_FOUND
-from mcp_django.protocol.headers import SESSION, encode_value
+from mcp_django.protocol.headers import SESSION, encode_params, encode_value
 from mcp_django.protocol.methods import NAME_PARAMS
-from mcp_django.protocol.param_headers import encode_params
+from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
+from mcp_django.protocol.questions import ELICITATION, SAMPLING
 from mcp_django.protocol.revisions import MODERN, Era, Revision
-from mcp_django.testing.answers import (
-    CAPABILITIES,
-    MOST_ROUNDS,
-    Answers,
-    Unanswered,
-    answers_to,
-)
-from mcp_django.testing.connections import Scope, ask, kept_connections
-from mcp_django.testing.responses import HTTPAnswer, ProtocolFailure, ToolAnswer
-from mcp_django.transports.executor import InlineLane, lanes
-from mcp_django.transports.streamable_http import MCPApplication
+from mcp_django.transports.calls.lanes import InlineLane, lanes
+from mcp_django.transports.http.streamable_http import MCPApplication
+
+
+class Choice:
+    def __init__(self, action: Literal["accept", "decline", "cancel"]) -> None:
+        self.action = action
+
+    def __repr__(self) -> str:
+        return f"<{self.action}>"
+
+
+#: A form with this content; what the model writes; folders; what a person chose without a form.
+Answer: TypeAlias = Mapping[str, Any] | str | Sequence[str] | Choice
+#: By the key of the question; a function gets the question.
+Answers: TypeAlias = Mapping[str, Answer | Callable[[dict[str, Any]], Answer]]
+
+#: Questions that a client is ready for.
+CAPABILITIES: dict[str, Any] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {},
+    "roots": {},
+}
+#: Times that a client sends one request again.
+MOST_ROUNDS = 20
+
+
+#: The person agrees, and fills nothing in: for pages.
+ACCEPT = Choice("accept")
+#: The person says no.
+DECLINE = Choice("decline")
+#: The person closes the form.
+CANCEL = Choice("cancel")
+
+
+class Unanswered(AssertionError):
+    """The server asked, and the test has no answer to that. `questions` are by key."""
+
+    def __init__(self, questions: Mapping[str, dict[str, Any]]) -> None:
+        messages = [
+            f"{key}: {question.get('params', {}).get('message', question['method'])}"
+            for key, question in questions.items()
+        ]
+        super().__init__("Asked for " + "; ".join(messages))
+        self.questions = questions
+
+
+def answers_to(
+    questions: Mapping[str, dict[str, Any]], answers: Answers | None
+) -> dict[str, dict[str, Any]]:
+    """What a client sends back. Raises Unanswered."""
+    unanswered = {key: one for key, one in questions.items() if key not in (answers or {})}
+    if answers is None or unanswered:
+        raise Unanswered(unanswered)
+    return {key: answer_to(one, answers[key]) for key, one in questions.items()}
+
+
+def answer_to(question: dict[str, Any], answer: Any) -> dict[str, Any]:
+    if callable(answer):
+        answer = answer(question)
+    if isinstance(answer, Choice):
+        return {"action": answer.action}
+    if question["method"] == ELICITATION:
+        return {"action": "accept", "content": dict(answer)}
+    if question["method"] == SAMPLING:
+        content = {"type": "text", "text": answer}
+        return {"role": "assistant", "content": content, "model": "test", "stopReason": "endTurn"}
+    return {"roots": [{"uri": uri} for uri in answer]}
+
+
+class ProtocolFailure(AssertionError):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        super().__init__(f"HTTP {status}, {error['code']}: {error['message']}")
+        self.status = status
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+def events_of(body: bytes) -> list[Any]:
+    """The messages in a stream of events. An event may have none: a place to come back to."""
+    lines = body.decode().split("\n")
+    data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    return [msgspec.json.decode(one) for one in data if one]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTTPAnswer:
+    """One HTTP response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_stream(self) -> bool:
+        return self.headers.get("content-type", "").startswith("text/event-stream")
+
+    @property
+    def messages(self) -> list[Any]:
+        """The JSON-RPC messages in the body, from JSON, a batch or a stream of events."""
+        if self.is_stream:
+            return events_of(self.body)
+        if not self.body:
+            return []
+        decoded = msgspec.json.decode(self.body)
+        return decoded if isinstance(decoded, list) else [decoded]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolAnswer:
+    """What a tool answered."""
+
+    is_error: bool
+    text: str
+    structured: Any = None
+    #: What came before the answer: progress.
+    notifications: list[dict[str, Any]] = field(default_factory=list)
+
+
+Scope: TypeAlias = dict[str, Any]
+
+
+@contextmanager
+def kept_connections() -> Iterator[None]:
+    """As Django's own test client: the test's transaction is not closed with a request."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        for signal in (request_started, request_finished):
+            signal.connect(close_old_connections)
+
 
 CLIENT = {"name": "mcp_django.testing", "version": "1"}
-ACCEPT = "application/json, text/event-stream"
-
 SentHeaders: TypeAlias = Mapping[str, str | None]
 
 
@@ -78,12 +205,12 @@ class Client:
         if capabilities is None:
             capabilities = {} if answers is None else CAPABILITIES
         self.capabilities = capabilities
-        #: The id that the server gave with the handshake. What follows is in that session.
+        #: The id of the session, which the server gave with the handshake.
         self.session: str | None = None
-        #: What the last request was answered with before its result, by key.
+        #: The questions that the server asked during the last request, by key.
         self.questions: dict[str, dict[str, Any]] = {}
         self._ids = itertools.count(1)
-        # Tests make more calls in a minute than people, and their users have the same keys.
+        # Tests make more calls in a minute than people, for users with the same keys.
         throttles.clear()
 
     # MCP
@@ -92,7 +219,7 @@ class Client:
         return self.request("server/discover")
 
     def initialize(self) -> dict[str, Any]:
-        """What the server says of itself. Where it begins a session, all that follows is in it."""
+        """The answer of the server. If it starts a session, all further requests are in it."""
         params = {
             "protocolVersion": self.revision.value,
             # Answers are by key, and requests of the server have none.
@@ -105,7 +232,7 @@ class Client:
         return result
 
     def end_session(self) -> None:
-        """As a client that leaves for good. What follows is in no session."""
+        """End the session. Further requests are in none."""
         self.http("DELETE", headers=self.session_headers())
         self.session = None
 
@@ -196,8 +323,7 @@ class Client:
 
     def send(self, method: str, params: Mapping[str, Any] | None = None) -> list[Any]:
         """The messages that answer one request, questions among them. Raises ProtocolFailure."""
-        message = self.message(method, params)
-        answer = self.post(message, headers=self.routing_headers(message))
+        answer = self.post_request(method, params)
         messages = answer.messages
         if "error" in messages[-1]:
             raise ProtocolFailure(answer.status, messages[-1]["error"])
@@ -255,6 +381,17 @@ class Client:
         encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
         return self.http("POST", encoded, headers=headers)
 
+    def post_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        headers: SentHeaders | None = None,
+    ) -> HTTPAnswer:
+        """The HTTP answer to one request, whatever it is."""
+        message = self.message(method, params)
+        return self.post(message, headers={**self.routing_headers(message), **(headers or {})})
+
     def http(
         self, verb: str, body: bytes = b"", *, headers: SentHeaders | None = None
     ) -> HTTPAnswer:
@@ -278,7 +415,7 @@ class Client:
         """What an ASGI server would tell the application about a request."""
         sent: dict[str, str | None] = {
             "Host": "testserver",
-            "Accept": ACCEPT,
+            "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "Authorization": f"Bearer {self.token}" if self.token else None,
             **(headers or {}),
@@ -304,9 +441,36 @@ class Client:
         }
 
     async def _run(self, scope: Scope, body: bytes) -> HTTPAnswer:
-        return await ask(self.application, scope, body, asked=self._refuse)
+        """The whole response. Requests that the server sends meanwhile are refused."""
+        events = iter([{"type": "http.request", "body": body, "more_body": False}])
+        sent: list[dict[str, Any]] = []
+        refusals: list[asyncio.Task[HTTPAnswer]] = []
 
-    def _refuse(self, question: Mapping[str, Any]) -> tuple[Scope, bytes]:
+        async def receive() -> dict[str, Any]:
+            event = next(events, None)
+            if event is None:
+                await asyncio.get_running_loop().create_future()  # the client stays connected
+            return event or {}
+
+        async def send(event: dict[str, Any]) -> None:
+            sent.append(event)
+            refusals.extend(
+                asyncio.ensure_future(self._run(*self._refusal(message)))
+                for message in events_of(event.get("body", b""))
+                if "method" in message and "id" in message
+            )
+
+        await self.application(scope, receive, send)
+        await asyncio.gather(*refusals)
+        start, *rest = sent
+        headers: dict[str, str] = {}
+        for name, value in start["headers"]:
+            known = headers.get(name.decode())
+            headers[name.decode()] = f"{known}, {value.decode()}" if known else value.decode()
+        content = b"".join(event.get("body", b"") for event in rest)
+        return HTTPAnswer(status=start["status"], headers=headers, body=content)
+
+    def _refusal(self, question: Mapping[str, Any]) -> tuple[Scope, bytes]:
         """The answer to a request of the server: it comes without the key of its question."""
         error = {"code": METHOD_NOT_FOUND, "message": "This client answers no requests."}
         answer = {"jsonrpc": "2.0", "id": question["id"], "error": error}

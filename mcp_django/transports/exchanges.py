@@ -1,28 +1,40 @@
-"""What an HTTP request asks for, and what it is answered: the words that all transports share."""
+"""What a request asks for and what it is answered, as data that all transports share."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import secrets
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from threading import Event
+from typing import Any, TypeAlias
 
+import msgspec
+from asgiref.sync import async_to_sync
+
+from mcp_django.conf import get_config
+from mcp_django.exceptions import Cancelled
+from mcp_django.handlers.dispatch import PendingAnswer, server_info
 from mcp_django.principal import Principal
-from mcp_django.protocol.envelope import Envelope
-from mcp_django.protocol.errors import ProtocolError
+from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.jsonrpc import (
     Notification,
     Request,
     RequestId,
     Response,
     encode_error,
+    encode_result,
     join_batch,
 )
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.results import InputRequired
+from mcp_django.protocol.negotiation import Envelope
+from mcp_django.protocol.render import render
+from mcp_django.protocol.results import InputRequired, ToolResult
 from mcp_django.protocol.revisions import LATEST_LEGACY, Revision
-from mcp_django.subscriptions.events import Topic
-from mcp_django.subscriptions.topics import Uris
+from mcp_django.subscriptions.topics import Topic, Uris
 
 HeaderList: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -41,8 +53,10 @@ class Reply:
     headers: HeaderList = ()
     #: In place of a body: a stream that stays open, or questions that the client is to answer
     #: first. Middleware sees an empty response, and its headers are those of the stream.
-    opens: Opening | None = None
+    opens: StreamSpec | None = None
     asks: InputRequired | None = None
+    #: In place of a body: what of a batch is left for a later turn.
+    rest: BatchRest | None = None
 
     @property
     def body(self) -> bytes:
@@ -51,8 +65,18 @@ class Reply:
         return self.parts[0] if self.parts else b""
 
 
+@dataclass(frozen=True, kw_only=True)
+class BatchRest:
+    """A batch that made room for other callers before it was answered whole."""
+
+    calls: tuple[Call | ProtocolError, ...]
+    #: The answers so far, and the seconds that they took.
+    parts: tuple[bytes, ...]
+    seconds: float
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Opening:
+class StreamSpec:
     """A stream that is to be opened, after everything about it was looked at."""
 
     #: listen, standalone, resumed or http_sse.
@@ -62,13 +86,13 @@ class Opening:
     client: str = ""
     #: When that was, as loops count.
     at: float = field(default_factory=time.monotonic)
-    #: What the client wants to be told of.
+    #: What the client subscribed to.
     lists: frozenset[Topic] = frozenset()
     uris: Uris = field(default_factory=dict)
     session: str = ""
     #: Where the client posts its messages, where that is not where it asked.
     endpoint: str = ""
-    #: The request that listens, and what it is told first.
+    #: The request that listens, and the first messages that answer it.
     request_id: RequestId | None = None
     first: tuple[bytes, ...] = ()
     #: Told last, where the server ends the stream.
@@ -101,6 +125,9 @@ class Exchange:
     refusal: Reply | None = None
     #: How errors about the request as a whole are written.
     revision: Revision = LATEST_LEGACY
+    #: Reads a body that is too long for an event loop: in the thread, once it is known who sent
+    #: it. Until then nothing else here says what is asked for. None: the body was read.
+    read_body: Callable[[], Exchange] | None = None
 
     @cached_property
     def requests(self) -> tuple[Call, ...]:
@@ -109,12 +136,14 @@ class Exchange:
     @property
     def disconnect_cancels(self) -> bool:
         """2026-07-28: closing the stream cancels. Before, a lost connection says nothing."""
+        if self.read_body is not None:
+            return self.revision.features.disconnect_cancels
         return any(call.envelope.revision.features.disconnect_cancels for call in self.requests)
 
     @property
     def is_constant(self) -> bool:
         """The answer needs neither a thread nor the database."""
-        return all(
+        return self.read_body is None and all(
             call.request.method in METHODS and METHODS[call.request.method].is_constant
             for call in self.requests
         )
@@ -123,3 +152,106 @@ class Exchange:
 def refuse(error: ProtocolError, *, id_optional: bool, headers: HeaderList = ()) -> Reply:
     body = encode_error(error, id_optional=id_optional)
     return Reply(status=error.status, parts=(body,), headers=headers)
+
+
+# Replies that wait for an async tool: on the loop, or in a thread where no loop can take it.
+
+#: Seconds between two looks whether an async tool inside middleware is still wanted.
+LOOK = 0.1
+
+
+Outcome: TypeAlias = Reply | PendingAnswer
+
+
+def run_async(awaitable: Awaitable[Any], cancelled: Event) -> Any:
+    """What an async tool returns. Raises Cancelled when nobody waits for it any more."""
+
+    async def run() -> Any:
+        task = asyncio.ensure_future(awaitable)
+        while not task.done():
+            await asyncio.wait({task}, timeout=LOOK)
+            if cancelled.is_set():
+                task.cancel()
+        if task.cancelled() and cancelled.is_set():
+            raise Cancelled
+        return task.result()
+
+    return async_to_sync(run)()
+
+
+# Refusals of a whole exchange, in the words of its revision.
+
+
+logger = logging.getLogger("mcp_django")
+
+#: Seconds after which a client may look whether staff opened the server again. Nobody knows.
+CLOSED_FOR = "60"
+
+
+def refuse_exchange(
+    exchange: Exchange, error: ProtocolError, *, headers: HeaderList = ()
+) -> Reply:
+    if len(exchange.requests) == 1 and not exchange.is_batch:
+        error.request_id = exchange.requests[0].request.id
+    id_optional = exchange.revision.features.error_id_optional
+    return refuse(error, id_optional=id_optional, headers=(*NO_STORE, *headers))
+
+
+def refuse_rest(rest: BatchRest, refusal: Reply) -> Reply:
+    """The answer of a batch whose rest was refused. Calls that were done before keep theirs.
+
+    `refusal` is the reply to the HTTP request as a whole.
+    """
+    wire = msgspec.json.decode(refusal.body)["error"]
+    parts = list(rest.parts)
+    for call in rest.calls:
+        if isinstance(call, Call):
+            error = ProtocolError(wire["code"], wire["message"], wire.get("data"))
+            error.request_id = call.request.id
+        else:
+            error = call
+        parts.append(encode_error(error, id_optional=False))
+    return Reply(parts=tuple(parts), is_batch=True, headers=NO_STORE)
+
+
+def busy(exchange: Exchange) -> Reply:
+    error = ProtocolError(INTERNAL_ERROR, "The server is busy. Try again later.", status=503)
+    return refuse_exchange(exchange, error, headers=(("Retry-After", "1"),))
+
+
+def closed(exchange: Exchange) -> Reply:
+    error = ProtocolError(INTERNAL_ERROR, "This server is closed for now.", status=503)
+    return refuse_exchange(exchange, error, headers=(("Retry-After", CLOSED_FOR),))
+
+
+def crashed(exchange: Exchange) -> Reply:
+    """Inside an `except`: we have a bug. The log gets all of it, the peer a number."""
+    correlation_id = secrets.token_hex(8)
+    logger.exception("A request failed [%s]", correlation_id)
+    error = ProtocolError(INTERNAL_ERROR, "Internal error", {"id": correlation_id}, status=500)
+    return refuse_exchange(exchange, error)
+
+
+def too_slow(exchange: Exchange) -> Reply:
+    """The answer of a call that ran out of time: a tool failed, another method has an error."""
+    seconds = f"{get_config().tool_timeout:g}"
+    return gave_up(
+        exchange,
+        f"The tool was not done within {seconds} seconds. What it began may still take effect. "
+        "Ask for less.",
+        otherwise=f"Not done within {seconds} seconds.",
+        code=INTERNAL_ERROR,
+    )
+
+
+def gave_up(
+    exchange: Exchange, sentence: str, *, otherwise: str = "", code: int = INVALID_PARAMS
+) -> Reply:
+    """The answer of a call that the transport ended: a tool failed, any other has an error."""
+    call = None if exchange.is_batch else next(iter(exchange.requests), None)
+    if call is None or call.request.method != "tools/call":
+        error = ProtocolError(code, otherwise or sentence)
+        return refuse_exchange(exchange, error)
+    result = ToolResult.error(sentence)
+    wire = render(result, call.envelope.revision, server_info(streams=True))
+    return Reply(parts=(encode_result(call.request.id, wire),), headers=NO_STORE)

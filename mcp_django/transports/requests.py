@@ -7,12 +7,105 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_backends
+from django.contrib.auth.models import PermissionsMixin
 from django.contrib.messages.storage.base import BaseStorage, Message
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
-from django.urls import set_script_prefix
+from django.urls import NoReverseMatch, get_script_prefix, reverse, set_script_prefix
 
-from mcp_django.exposure.memory_sessions import EmptySession
+from mcp_django.conf import get_config
+from mcp_django.exposure.permissions import is_plain_backend
+from mcp_django.exposure.request_attributes import EmptySession, limit_to_models
+from mcp_django.principal import Principal
+
+# Who calls, as a call has them: a user of its own, and no credential.
+
+#: Marks a user whose permissions were read.
+PRIMED = "_mcp_django_primed"
+
+
+def own_copy(principal: Principal) -> Principal:
+    """A principal may be a cached one: what a tool writes on its user ends with the call."""
+    user = principal.user
+    known = user.__dict__
+    if PRIMED not in known:
+        read_permissions(user)
+        known[PRIMED] = True
+    # Not `copy.copy`: a model instance goes through pickling there, for several times the cost.
+    own = object.__new__(type(user))
+    own.__dict__.update(known)
+    if "_state" in known:
+        state = own.__dict__["_state"] = object.__new__(type(known["_state"]))
+        state.__dict__.update(known["_state"].__dict__)
+    models = principal.restriction.models
+    if models is not None:
+        limit_to_models(own, real=user, models=models)
+    # Nor `replace`: a frozen dataclass takes its fields one by one. What was found out about the
+    # principal goes along.
+    caller = object.__new__(type(principal))
+    caller.__dict__.update(principal.__dict__, user=own)
+    return caller
+
+
+def read_permissions(user: Any) -> None:
+    """Read what Django caches on a user: two queries that every copy would make by itself.
+
+    Backends of the site are not asked: their answers may depend on the tenant or on the time.
+    """
+    has_permissions = isinstance(user, PermissionsMixin)
+    # No backend is asked about a superuser.
+    if not has_permissions or user.is_superuser:
+        return
+    for backend in get_backends():
+        if hasattr(backend, "has_perm") and is_plain_backend(type(backend)):
+            backend.get_all_permissions(user)
+
+
+def forget_credential(request: HttpRequest) -> None:
+    """Who calls is known. Nothing that runs from here on needs the credential itself."""
+    request.META.pop("HTTP_AUTHORIZATION", None)
+    request.__dict__.pop("headers", None)  # a cached property, made of META
+    scope = getattr(request, "scope", None)
+    if scope is not None:
+        pairs = [pair for pair in scope["headers"] if pair[0].lower() != b"authorization"]
+        request.scope = {**scope, "headers": pairs}  # type: ignore[attr-defined]  # ASGI's
+
+
+async def known(user: Any) -> Any:
+    return user
+
+
+# Where clients find the endpoint. Never the Host of a request, which anybody may send.
+
+#: Where `get_mcp_application` routed the endpoint to, in this process.
+_routed: list[str] = []
+
+
+def routed_to(path: str) -> None:
+    _routed[:] = [path]
+
+
+def endpoint_path() -> str:
+    """The path that clients ask for: of the ASGI application, else of the view, else `/mcp`."""
+    prefix = get_script_prefix().rstrip("/")
+    if _routed:
+        return f"{prefix}{_routed[0]}" or "/"
+    try:
+        return reverse("mcp_django:endpoint")
+    except NoReverseMatch:
+        return f"{prefix}/mcp"
+
+
+def endpoint_route() -> str:
+    """The same as a URLconf writes it, with neither prefix nor slash in front."""
+    return _routed[0].removeprefix("/") if _routed else "mcp"
+
+
+def endpoint_url() -> str:
+    """The address for clients, or "" where PUBLIC_URL does not say what comes first."""
+    origin = get_config().public_url.rstrip("/")
+    return f"{origin}{endpoint_path()}" if origin else ""
 
 
 class MemoryMessages(BaseStorage):
@@ -52,6 +145,8 @@ FURNITURE = ("session", "_messages", "_dont_enforce_csrf_checks")
 
 def furnish(request: HttpRequest) -> None:
     """Give the same to a request that is not ours."""
-    request.session = EmptySession()
+    # Middleware may have written to the empty session that it was given.
+    if not isinstance(getattr(request, "session", None), EmptySession):
+        request.session = EmptySession()
     request._messages = MemoryMessages(request)  # type: ignore[attr-defined]  # the framework's
     request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # Django's own switch

@@ -1,22 +1,29 @@
-"""Inside the hop: who asks, may they, and the answer in bytes."""
+"""In the thread of a call: who calls, whether they may, and the answer in bytes."""
 
 from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
+from typing import TypeVar
 
 from django.http import HttpRequest
 
-from mcp_django.audit.told import told
-from mcp_django.auth.authenticate import authenticate, challenge
-from mcp_django.auth.site_throttles import site_retry_after
-from mcp_django.auth.switches import check_switches
-from mcp_django.auth.throttles import retry_after
-from mcp_django.context import CallContext, Notify, drop, stay_open
+from mcp_django.audit.entries import log_data
+from mcp_django.auth.authenticate import authenticate, challenge, check_switches
+from mcp_django.auth.throttles import retry_after, site_retry_after, wait_of
+from mcp_django.context import (
+    CallContext,
+    Notify,
+    OutsideTransaction,
+    at_once,
+    drop,
+    stay_open,
+)
 from mcp_django.exceptions import (
     AuthenticationFailed,
     Cancelled,
@@ -27,38 +34,56 @@ from mcp_django.exceptions import (
 from mcp_django.handlers.dispatch import Answer, PendingAnswer, answer, server_info
 from mcp_django.handlers.recording import record_limited
 from mcp_django.principal import Principal
-from mcp_django.protocol.envelope import meta_of
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import encode_error, is_id
+from mcp_django.protocol.negotiation import meta_of
 from mcp_django.protocol.questions import InputParams
-from mcp_django.protocol.results import Result
-from mcp_django.stores.interface import Session
-from mcp_django.transports.callers import forget_credential, known, own_copy
-from mcp_django.transports.exchanges import NO_STORE, Call, Exchange, HeaderList, Opening, Reply
-from mcp_django.transports.openings import open_listening, open_standalone
-from mcp_django.transports.pending_replies import Outcome, PendingReply, run_async
-from mcp_django.transports.refusals import closed, refuse_exchange
+from mcp_django.protocol.render import acknowledged, notification, with_subscription
+from mcp_django.protocol.results import ListenResult, Result
+from mcp_django.protocol.revisions import Revision
+from mcp_django.protocol.sse import parse_event_id
+from mcp_django.stores.interface import Session, Store, get_store
+from mcp_django.subscriptions.topics import LISTS, Uris, by_topic
+from mcp_django.transports.calls.log import may_read
+from mcp_django.transports.exchanges import (
+    NO_STORE,
+    BatchRest,
+    Call,
+    Exchange,
+    HeaderList,
+    Outcome,
+    Reply,
+    StreamSpec,
+    closed,
+    refuse_exchange,
+    run_async,
+)
+from mcp_django.transports.requests import forget_credential, known, own_copy
 from mcp_django.transports.sessions import HEADER as SESSION_HEADER
 from mcp_django.transports.sessions import (
+    apply_notifications,
     as_agreed,
     begin_session,
     end_session,
     find_session,
-    heed,
     new_id,
+    note_session_use,
 )
 
 logger = logging.getLogger("mcp_django")
 
+T = TypeVar("T")
+
 STREAMABLE_HTTP = "streamable_http"
-#: Characters of a progress token, which every progress event repeats.
-LONGEST_TOKEN = 256
+
+#: Seconds after which a batch makes room for other callers.
+BATCH_TURN = 0.05
 
 NO_INPUT = InputParams()
 
 
-def nobody(session: Session, principal: Principal) -> None:
-    """For transports that keep nothing of a session beyond the answer."""
+def ignore(*args: object) -> None:
+    """For transports that keep nothing beyond the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +98,21 @@ class Service:
     streams: bool = True
     transport: str = STREAMABLE_HTTP
     #: Who calls, or what `authenticate` raises.
-    recognise: Callable[[HttpRequest], Principal] = authenticate
+    recognize: Callable[[HttpRequest], Principal] = authenticate
     #: The session that the request came in, once it was found.
     session: Session | None = None
     #: Told in the thread which one that is, and who came.
-    tell_session: Callable[[Session, Principal], None] = nobody
+    tell_session: Callable[[Session, Principal], None] = ignore
+    #: Told in the thread what a long body asks for.
+    tell_exchange: Callable[[Exchange], None] = ignore
     #: Lets the call close its stream and be resumed.
     release_stream: Callable[[int], None] = stay_open
+    outside_transaction: OutsideTransaction = at_once
     #: Answers of the client to what this call asked, when it runs again with them.
     sent_input: InputParams = NO_INPUT
+    #: Whether a batch is answered in several turns, and what was answered in earlier ones.
+    takes_turns: bool = False
+    earlier_parts: tuple[bytes, ...] = ()
 
     def respond(self) -> Outcome:
         """Identify the caller and answer. Raises Cancelled when nobody waits any more."""
@@ -90,7 +121,7 @@ class Service:
 
     def identify(self) -> Principal | Reply:
         try:
-            principal = self.recognise(self.request)
+            principal = self.recognize(self.request)
             check_switches(principal)
             return principal
         except AuthenticationFailed as error:
@@ -110,13 +141,24 @@ class Service:
         forget_credential(self.request)
         self.request.user = principal.user
         self.request.auser = partial(known, principal.user)
-        return self.reply_to(principal)
+        if self.exchange.read_body is not None and (wait := wait_of(principal)) is not None:
+            return self.too_many(wait)
+        if self.exchange.read_body is None:
+            return self.reply_to(principal)
+        exchange = self.exchange.read_body()
+        self.tell_exchange(exchange)
+        return replace(self, exchange=exchange).reply_to(principal)
 
     def reply_to(self, principal: Principal) -> Outcome:
         if self.exchange.refusal is not None:
-            return self.exchange.refusal
+            # To find out what is wrong took time as well.
+            return self.throttle(principal) or self.exchange.refusal
         try:
-            return self.in_session(principal).reply_in_session(principal)
+            service = self.in_session(principal)
+        except ProtocolError as error:
+            return self.throttle(principal) or refuse_exchange(self.exchange, error)
+        try:
+            return service.throttle(principal) or service.reply_in_session(principal)
         except ProtocolError as error:
             return refuse_exchange(self.exchange, error)
 
@@ -126,42 +168,35 @@ class Service:
         if session_id is None:
             return self
         session = find_session(session_id, principal, transport=self.transport)
+        self.outside_transaction(partial(note_session_use, session))
         self.tell_session(session, principal)
         return replace(self, session=session, exchange=as_agreed(self.exchange, session))
 
     def reply_in_session(self, principal: Principal) -> Outcome:
         exchange = self.exchange
-        refusal = self.throttle(principal)
-        if refusal is not None:
-            return refusal
         if exchange.verb == "DELETE":
-            end_session(self.required_session.key)
+            self.outside_transaction(partial(end_session, self.required_session.key))
             return Reply(status=204)
         if exchange.verb == "GET":
             return Reply(opens=self.open_stream(principal))
         if self.session is not None:
-            heed(self.session, exchange.notices)
+            self.outside_transaction(partial(apply_notifications, self.session, exchange.notices))
         if not exchange.calls:
             return Reply(status=202)
         self.accept_calls()
         if exchange.is_batch:
             return self.serve_batch(principal)
         call = exchange.requests[0]
-        answered = self.answer(principal, call)
+        answered = self.dispatch(principal, call)
         if isinstance(answered, PendingAnswer):
-            settle = answered.settle
-            return PendingReply(
-                awaitable=answered.awaitable,
-                settle=lambda returned: reply_of(settle(returned)),
-                give_up=answered.give_up,
-            )
+            return answered.then(reply_of)
         if answered.opens is not None:
             return Reply(opens=open_listening(principal, call, answered.opens, answered.body))
         if call.request.method == "initialize" and self.streams and not answered.is_error:
             return self.reply_with_session(principal, call, answered)
         return reply_of(answered)
 
-    def open_stream(self, principal: Principal) -> Opening:
+    def open_stream(self, principal: Principal) -> StreamSpec:
         return open_standalone(self.required_session, principal, self.exchange.last_event_id)
 
     def accept_calls(self) -> None:
@@ -175,25 +210,30 @@ class Service:
 
     def reply_with_session(self, principal: Principal, call: Call, answered: Answer) -> Reply:
         session_id = new_id()
-        begin_session(
-            principal, call.request.params, transport=self.transport, session_id=session_id
+        self.outside_transaction(
+            partial(
+                begin_session,
+                principal,
+                call.request.params,
+                transport=self.transport,
+                session_id=session_id,
+            )
         )
         reply = reply_of(answered)
         return replace(reply, headers=(*reply.headers, (SESSION_HEADER, session_id)))
 
     def reply_with(self, principal: Principal, result: Result) -> Reply:
         """A result that is known already, as the answer to a single request."""
-        refusal = self.throttle(principal)
-        if refusal is not None:
+        if (refusal := self.throttle(principal)) is not None:
             return refusal
-        answered = self.answer(principal, self.exchange.requests[0], known=result)
+        answered = self.dispatch(principal, self.exchange.requests[0], known=result)
         assert isinstance(answered, Answer)  # noqa: S101  a result is not pending
         return reply_of(answered)
 
     def throttle(self, principal: Principal) -> Reply | None:
         """The refusal of more calls than are allowed. Each element of a batch is one."""
-        if self.sent_input is not NO_INPUT:
-            # The same call once more. What brought the answers was counted.
+        if self.sent_input is not NO_INPUT or self.earlier_parts:
+            # The same call or batch again. It was counted when it came.
             return None
         if not self.exchange.requests and (wait := retry_after(principal)) is not None:
             return self.too_many(wait)
@@ -208,19 +248,24 @@ class Service:
 
     def serve_batch(self, principal: Principal) -> Reply:
         """All answers of a batch, one after the other, as JSON-RPC allows."""
-        parts = []
-        for call in self.exchange.calls:
+        parts = list(self.earlier_parts)
+        started = time.monotonic()
+        for index, call in enumerate(self.exchange.calls):
             if self.cancelled.is_set():
                 raise Cancelled
+            seconds = time.monotonic() - started
+            if index and self.takes_turns and seconds >= BATCH_TURN:
+                rest = self.exchange.calls[index:]
+                return Reply(rest=BatchRest(calls=rest, parts=tuple(parts), seconds=seconds))
             if isinstance(call, ProtocolError):
                 parts.append(encode_error(call, id_optional=False))
                 continue
-            answered = self.answer(principal, call)
+            answered = self.dispatch(principal, call)
             parts.append(self.wait_for(answered).body)
-        status = 200 if self.exchange.requests else 400
+        status = 200 if self.exchange.requests or self.earlier_parts else 400
         return Reply(status=status, parts=tuple(parts), is_batch=True, headers=NO_STORE)
 
-    def answer(
+    def dispatch(
         self, principal: Principal, call: Call, *, known: Result | None = None
     ) -> Answer | PendingAnswer:
         context = self.context_of(principal, call)
@@ -239,27 +284,23 @@ class Service:
             streams=self.streams,
             session="" if self.session is None else self.session.key,
             log_level=call.envelope.log_level,
-            tell=told,
+            tell=log_data,
             # An answer within a batch could come before its question.
             can_request=self.session is not None and not self.exchange.is_batch,
             sent_input=self.sent_input,
             release_stream=self.release_stream,
-            progress_token=token if is_id(token) and len(str(token)) <= LONGEST_TOKEN else None,
+            outside_transaction=self.outside_transaction,
+            progress_token=token if is_id(token) else None,
             notify=self.notify,
             cancelled=self.cancelled,
         )
 
-    def wait_for(self, answered: Answer | PendingAnswer) -> Answer:
+    def wait_for(self, outcome: T | PendingAnswer) -> T:
         """Run an async tool to its end in this thread, where no loop can take it."""
-        if isinstance(answered, Answer):
-            return answered
-        return answered.settle(partial(run_async, answered.awaitable, self.cancelled))
-
-    def finish(self, outcome: Outcome) -> Reply:
-        """The same for a reply."""
-        if isinstance(outcome, Reply):
+        if not isinstance(outcome, PendingAnswer):
             return outcome
-        return outcome.settle(partial(run_async, outcome.awaitable, self.cancelled))
+        settled: T = outcome.settle(partial(run_async, outcome.awaitable, self.cancelled))
+        return settled
 
     def too_many(self, seconds: float) -> Reply:
         headers = (("Retry-After", str(math.ceil(seconds))),)
@@ -288,3 +329,69 @@ def reply_of(answered: Answer) -> Reply:
     if answered.asks is not None:
         return Reply(asks=answered.asks)
     return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
+
+
+# The streams that a request may open.
+
+LISTEN = "listen"
+STANDALONE = "standalone"
+RESUMED = "resumed"
+HTTP_SSE = "http_sse"
+
+
+def open_listening(
+    principal: Principal, call: Call, result: ListenResult, ending: bytes
+) -> StreamSpec:
+    """The stream of a subscription. `ending` is the answer, which comes last."""
+    revision = call.envelope.revision
+    hello = with_subscription(acknowledged(result.honoured), result.subscription)
+    return StreamSpec(
+        kind=LISTEN,
+        principal=principal,
+        revision=revision,
+        client=str(call.envelope.client.get("name", ""))[:200],
+        lists=result.lists,
+        uris=by_topic(result.uris),
+        request_id=result.subscription,
+        first=(notification(hello, revision),),
+        last=(ending,),
+    )
+
+
+def open_standalone(
+    session: Session, principal: Principal, last_event_id: str | None
+) -> StreamSpec:
+    """The standalone stream of a session, or one that resumes the stream of a call.
+
+    Raises ProtocolError: status 400 for an id that is malformed, 404 for one of another session.
+    """
+    spec = StreamSpec(
+        kind=STANDALONE,
+        principal=principal,
+        # Before the subscriptions are read.
+        at=time.monotonic(),
+        revision=Revision(session.revision),
+        client=str(session.client.get("name", ""))[:200],
+        # A legacy client is notified of every list, and of what it subscribed to.
+        lists=LISTS,
+        uris=subscribed_by(session.key, store=get_store()),
+        session=session.key,
+    )
+    if last_event_id is None:
+        return spec
+    stream, number = parse_event_id(last_event_id)
+    if stream == standalone_name(session.key):
+        return replace(spec, after=number)
+    page = get_store().read(stream, session=session.key, after=number)
+    if page is None or not may_read(stream, principal):
+        raise ProtocolError(INVALID_REQUEST, "There is nothing to resume.", status=404)
+    return replace(spec, kind=RESUMED, log=stream, after=number)
+
+
+def subscribed_by(session: str, *, store: Store) -> Uris:
+    return by_topic(sorted(store.subscriptions(session)))
+
+
+def standalone_name(session: str) -> str:
+    """A session has one such stream, so that a client may come back to it in any process."""
+    return f"s-{session[:32]}"

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from threading import Event
+from typing import Any, TypeVar
 
 import msgspec
 from django.utils import timezone
 
+from mcp_django.conf import get_config
+from mcp_django.exposure.primitives import Lane
 from mcp_django.principal import Principal
-from mcp_django.protocol.envelope import check_batches
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import Notification, RequestId, Response, encoder, is_id
+from mcp_django.protocol.negotiation import check_batches, negotiate
 from mcp_django.protocol.revisions import Revision
-from mcp_django.protocol.session import negotiate
-from mcp_django.stores.chosen import get_store
-from mcp_django.stores.interface import Session
-from mcp_django.subscriptions.events import (
-    ANSWER,
-    CANCEL,
-    SESSION,
-    Change,
-    Topic,
-    control_topic,
-)
+from mcp_django.signing import digest_of
+from mcp_django.stores.bounds import SEEN_EVERY
+from mcp_django.stores.interface import Session, Store, get_store
+from mcp_django.stores.last_used import note_use
+from mcp_django.stores.transactions import alias, turns
 from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.topics import ANSWER, CANCEL, SESSION, Change, Topic, control_topic
+from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.exchanges import Call, Exchange
+
+# The store, asked from the event loop.
+
+logger = logging.getLogger("mcp_django.streams")
+
+T = TypeVar("T")
+
+
+async def in_store(job: Callable[[Store], T]) -> T:
+    """What the store answers. Raises what it raises."""
+    return await lanes[Lane.STORE].start(
+        lambda: job(get_store()),
+        seconds=get_config().tool_timeout,
+        cancelled=Event(),
+        is_owed=True,
+    )
+
+
+async def try_store(job: Callable[[Store], object]) -> None:
+    """Tell the store something that others can do without."""
+    try:
+        await in_store(job)
+    except Exception:
+        logger.exception("The store of sessions cannot be reached.")
+
 
 HEADER = "Mcp-Session-Id"
 #: Characters of an id. Ours have 43.
@@ -49,7 +74,7 @@ def new_id() -> str:
 
 def key_of(session_id: str) -> str:
     """Stores never learn an id: who can read them cannot go on with a session."""
-    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of(session_id)
 
 
 def not_found() -> ProtocolError:
@@ -65,8 +90,18 @@ def find_session(session_id: str, principal: Principal, *, transport: str) -> Se
     session = store.session(key)
     if session is None or session.principal != principal.key or session.transport != transport:
         raise not_found()
-    store.see(key)
     return session
+
+
+def note_session_use(session: Session) -> None:
+    """Have it noted that the session was used, at most once a minute. Waits for nobody."""
+    if timezone.now() - session.seen >= SEEN_EVERY:
+        note_use(("session", session.key), partial(see, session.key))
+
+
+def see(key: str) -> None:
+    with turns.alone(alias()):
+        get_store().see(key)
 
 
 def begin_session(
@@ -105,7 +140,7 @@ def agreed(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def agree(session: Session, params: Mapping[str, Any]) -> None:
     """Keep what the handshake says of a session that was there before it, and tell its stream."""
-    get_store().agree(session.key, **agreed(params))
+    get_store().update_session(session.key, **agreed(params))
     publish({Change(topic=session_topic(session.key))})
 
 
@@ -132,7 +167,7 @@ def session_topic(key: str) -> Topic:
 
 
 def cancel_topic(session: str, request_id: RequestId) -> Topic:
-    """Ids of both JSON types are told apart."""
+    """The ids 1 and "1" have different topics."""
     return control_topic(CANCEL, session, encoder.encode(request_id).decode())
 
 
@@ -171,13 +206,13 @@ def as_agreed(exchange: Exchange, session: Session) -> Exchange:
     return replace(exchange, calls=calls, revision=revision)
 
 
-def heed(session: Session, notices: tuple[Notification | Response, ...]) -> None:
+def apply_notifications(session: Session, notices: tuple[Notification | Response, ...]) -> None:
     """Do what notifications and answers of the client are for. What makes no sense is ignored."""
     for notice in notices:
         if isinstance(notice, Response):
-            heed_answer(session, notice)
+            apply_answer(session, notice)
         elif notice.method == "notifications/initialized":
-            get_store().initialized(session.key)
+            get_store().update_session(session.key, is_initialized=True)
             publish({Change(topic=session_topic(session.key))})
         elif member := CANCELLATIONS.get(notice.method):
             request_id = notice.params.get(member)
@@ -185,7 +220,7 @@ def heed(session: Session, notices: tuple[Notification | Response, ...]) -> None
                 publish({Change(topic=cancel_topic(session.key, request_id))})
 
 
-def heed_answer(session: Session, answer: Response) -> None:
+def apply_answer(session: Session, answer: Response) -> None:
     if not isinstance(answer.id, str):
         return
     said = {"result": answer.result} if answer.error is None else {"error": answer.error}

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.db.models import Model
-from django.test import Client
 from django.test.utils import CaptureQueriesContext, isolate_apps
 from django.urls import reverse
 
@@ -18,7 +17,7 @@ from mcp_django.auth import throttles
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.testing.client import kept_connections
-from mcp_django.transports.executor import InlineLane, lanes
+from mcp_django.transports.calls.lanes import InlineLane, lanes
 
 
 def url(name):
@@ -32,12 +31,6 @@ def allow(user, *names):
         found = Permission.objects.get(content_type__app_label=app, codename=codename)
         user.user_permissions.add(found)
     return type(user).objects.get(pk=user.pk)
-
-
-def browser_of(user, **options):
-    browser = Client(**options)
-    browser.force_login(user)
-    return browser
 
 
 def text_of(response):

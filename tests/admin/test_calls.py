@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import Permission
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcp_django.admin import calls
 from mcp_django.models import CallRecord
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/mcp_django/callrecord/"
@@ -33,9 +33,7 @@ def auditor(make_user):
 
 @pytest.fixture
 def browser(auditor):
-    browser = Client()
-    browser.force_login(auditor)
-    return browser
+    return browser_of(auditor)
 
 
 def called(user=None, **changes):
@@ -65,9 +63,8 @@ def detail(record):
     "codenames", [[], ["change_callrecord"], ["delete_callrecord", "add_callrecord"]]
 )
 def test_without_the_permission_there_are_no_records(make_user, codenames):
-    browser = Client()
     curious = make_user("curious", *codenames)
-    browser.force_login(curious)
+    browser = browser_of(curious)
     record = called(curious)
 
     assert browser.get(LIST).status_code == 403

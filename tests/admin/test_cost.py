@@ -8,8 +8,8 @@ from django.contrib.admin.models import LogEntry
 
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool, PersonalToken
-from tests.admin.looking import allow, browser_of, row_of, text_of, url
-from tests.clients import CheckedClient
+from tests.admin.looking import allow, row_of, text_of, url
+from tests.clients import CheckedClient, browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -46,8 +46,7 @@ def test_without_the_permission_there_is_no_page(staff):
 
 def test_the_figures_are_those_of_the_list_as_a_client_gets_it(keeper):
     client = CheckedClient(user=keeper)
-    message = client.message("tools/list")
-    body = client.post(message, headers=client.routing_headers(message)).body
+    body = client.post_request("tools/list").body
 
     response = browser_of(keeper).get(url("cost"))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
-from django.test import Client as Browser
 from django.urls import reverse
 
 from mcp_django.models import ExposedModel, ExposedTool, ServerSettings, UserRestriction
 from mcp_django.testing import Client, ProtocolFailure
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -21,12 +23,6 @@ USERS = reverse("admin:mcp_django_userrestriction_changelist")
 
 def page_of(name):
     return reverse("admin:mcp_django_exposedtool_change", args=[name])
-
-
-def browser_of(user, **options):
-    browser = Browser(**options)
-    browser.force_login(user)
-    return browser
 
 
 @pytest.fixture
@@ -314,6 +310,22 @@ def test_staff_who_may_only_look_see_the_server(make_user):
 
     assert "Ask twice." in looker.get(SERVER).content.decode()
     assert looker.post(SERVER, {"read_only": "on"}).status_code == 403
+
+
+def test_the_history_of_the_server_is_there_before_and_after_the_first_decision(browser):
+    def history():
+        shown = browser.get(SERVER).content.decode()
+        return re.search(r'href="([^"]+)" class="historylink"', shown)[1]
+
+    before = browser.get(history())
+    save(browser, SERVER, read_only="on")
+    after = browser.get(history())
+    row = ServerSettings.objects.get()
+    by_row = browser.get(SERVER.replace("default/change", f"{row.pk}/history"))
+
+    assert before.status_code == 200
+    assert "read-only: no -&gt; yes" in after.content.decode()
+    assert "read-only: no -&gt; yes" in by_row.content.decode()
 
 
 def test_there_is_one_server(browser):

@@ -13,6 +13,7 @@ from django.urls import reverse
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.testing import Client
+from tests.clients import browser_of
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -31,12 +32,6 @@ def make_staff(make_user):
         return make_user(name, *codenames, is_staff=True)
 
     return make
-
-
-def browser_of(user, **options):
-    browser = Browser(**options)
-    browser.force_login(user)
-    return browser
 
 
 @pytest.fixture
@@ -75,7 +70,7 @@ def save(browser, label, **changed):
 
 
 def lines(browser, **query):
-    return {one.label: one for one in browser.get(LIST, query).context["lines"]}
+    return {one.name: one for one in browser.get(LIST, query).context["lines"]}
 
 
 # The list
@@ -87,10 +82,13 @@ def test_every_model_that_there_can_be_is_listed_and_why(browser):
 
     found = lines(browser)
 
-    assert (found["shop.customer"].why, found["shop.customer"].level) == ("Code", Level.ACT)
-    assert (found["shop.order"].why, found["shop.order"].level) == ("Staff", Level.AGGREGATES)
-    assert (found["auth.group"].why, found["auth.group"].level) == ("Waits for staff", 0)
-    assert found["old.thing"].why == "Not in code any more"
+    assert (found["shop.customer"].state_name, found["shop.customer"].level) == ("Code", Level.ACT)
+    assert (found["shop.order"].state_name, found["shop.order"].level) == (
+        "Staff",
+        Level.AGGREGATES,
+    )
+    assert (found["auth.group"].state_name, found["auth.group"].level) == ("Waits for staff", 0)
+    assert found["old.thing"].state_name == "Not in code any more"
     assert (found["shop.order"].shown, found["shop.order"].possible) == (6, 6)
     assert "mcp_django.personaltoken" not in found
 
@@ -369,7 +367,7 @@ def test_whoever_saves_second_is_told_instead_of_overwriting(browser, make_staff
 
 
 def test_two_first_decisions_in_one_moment_make_one_row(browser, monkeypatch):
-    from mcp_django.admin.exposure import ExposedModelAdmin
+    from mcp_django.admin.decisions.exposed_models import ExposedModelAdmin
 
     sent = filled(browser, "shop.order", level=2)
     plain = ExposedModelAdmin.save_model
@@ -382,7 +380,7 @@ def test_two_first_decisions_in_one_moment_make_one_row(browser, monkeypatch):
     monkeypatch.setattr(ExposedModelAdmin, "save_model", meanwhile)
     answer = browser.post(page_of("shop.order"), sent, follow=True)
 
-    assert "Somebody else decided in the same moment" in answer.content.decode()
+    assert "Somebody else saved it at the same moment" in answer.content.decode()
 
 
 @pytest.mark.parametrize("url", [LIST, page_of("shop.order")])

@@ -6,10 +6,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.db import models
 from django.test.utils import isolate_apps
+from django.urls import resolve
 from django.utils import timezone
 
 import mcp_django as mcp
-from mcp_django.admin.inspect import as_text
+from mcp_django.admin.inspect.access import as_text
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import (
@@ -24,13 +25,13 @@ from mcp_django.models import (
 from mcp_django.testing import Client
 from tests.admin.looking import (
     allow,
-    browser_of,
     many_models,
     queries_of,
     row_of,
     text_of,
     url,
 )
+from tests.clients import browser_of
 from tests.exposure.stored import make_prompt
 from tests.library.models import Author, Book
 from tests.shop.models import Customer, Ledger, Memo, Order
@@ -677,7 +678,9 @@ def test_paths_through_numbers_only_say_so(look, bob):
 def test_paths_through_judged_records_say_so(look, bob, monkeypatch):
     customer_admin = admin.site.get_model_admin(Customer)
     monkeypatch.setattr(
-        type(customer_admin), "has_view_permission", lambda self, request, obj=None: True
+        type(customer_admin),
+        "has_view_permission",
+        lambda self, request, obj=None: obj is None or obj.pk > 0,
     )
 
     # Judged for the looker as well, who therefore has no such path.
@@ -789,7 +792,8 @@ def test_a_label_that_only_the_user_would_get_is_left_out(look, looker, bob):
     assert shown["columns"] == ["id", "title", "author"]
     of_ada, of_eve = shown["rows"]
     assert of_ada[2].startswith("Ada (")
-    assert of_eve[1:] == ["On Eve", None]
+    assert of_eve[1] == "On Eve"
+    assert '"label": null' in of_eve[2]
     assert "Eve (" not in text_of(response)
 
 
@@ -954,6 +958,17 @@ def turn_away(get_response):
     return lambda request: HttpResponse("no")
 
 
+def test_middleware_is_in_front_of_the_view_of_the_endpoint(look, bob, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "RUN_MIDDLEWARE": ["tests.admin.test_inspect.note_view"],
+    }
+    noted.clear()
+
+    assert "yes" in row_of(look(), "shop.order")
+    assert noted == [("mcp_django:endpoint", "mcp_django:endpoint")]
+
+
 def test_middleware_sees_the_user_who_is_looked_at(look, bob, settings):
     settings.MCP_DJANGO = {
         **settings.MCP_DJANGO,
@@ -966,6 +981,14 @@ def test_middleware_sees_the_user_who_is_looked_at(look, bob, settings):
 
 
 noted = []
+
+
+def note_view(get_response):
+    def middleware(request):
+        noted.append((resolve(request.path_info).view_name, request.resolver_match.view_name))
+        return get_response(request)
+
+    return middleware
 
 
 def note_user(get_response):

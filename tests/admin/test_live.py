@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from mcp_django.exposure.generation import generations
 from mcp_django.models import ServerSettings, UserRestriction
-from mcp_django.stores.chosen import get_store
-from mcp_django.stores.interface import OpenStream, Session
-from mcp_django.subscriptions.events import control_topic
+from mcp_django.stores.interface import OpenStream, Session, get_store
 from mcp_django.subscriptions.outbox import outbox
-from tests.admin.looking import allow, browser_of, queries_of, text_of, url
+from mcp_django.subscriptions.topics import control_topic
+from tests.admin.looking import allow, queries_of, text_of, url
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 LIVE = url("live")
@@ -156,7 +156,7 @@ def test_the_anonymous_and_the_deleted_have_lines_as_well(browser, make_session,
 def test_the_newest_come_first_and_the_rest_on_other_pages(
     browser, make_session, make_stream, monkeypatch
 ):
-    monkeypatch.setattr("mcp_django.admin.live_lists.ON_PAGE", 2)
+    monkeypatch.setattr("mcp_django.admin.live.ON_PAGE", 2)
     for number in range(5):
         make_session(f"s{number}", minutes=number)
         make_stream(f"t{number}", minutes=number)
@@ -243,7 +243,7 @@ def test_a_store_that_is_gone_is_said_and_no_page_of_errors(
     def gone():
         raise ConnectionError("gone")
 
-    monkeypatch.setattr("mcp_django.admin.live_lists.get_store", gone)
+    monkeypatch.setattr("mcp_django.admin.live.get_store", gone)
 
     assert "cannot be reached" in text_of(browser.get(LIVE))
     ended = browser.post(LIVE, {"sessions": "s1"}, follow=True)
@@ -360,6 +360,19 @@ def test_a_session_is_ended_and_the_log_says_so(browser, warden, make_session, h
     assert (entry.content_type.model, entry.object_id) == ("session", "s1")
     assert entry.get_change_message() == "Ended the session of ada, Editor 1.2."
     assert browser.get(reverse("admin:index")).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_is_ended_where_middleware_holds_a_transaction(browser, make_session, settings):
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE,
+        "tests.transports.middlewares.in_transaction",
+    ]
+    make_session("s1")
+
+    browser.post(LIVE, {"sessions": "s1"})
+
+    assert get_store().session("s1") is None
 
 
 def test_a_stream_is_told_to_close_and_the_log_says_so(browser, make_stream, heard):

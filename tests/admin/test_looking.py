@@ -4,7 +4,8 @@ import pytest
 from django.urls import reverse
 
 from mcp_django.models import PersonalToken
-from tests.admin.looking import browser_of, many_models, queries_of, text_of
+from tests.admin.looking import many_models, queries_of, text_of
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 PAGES = ["overview", "inspect", "cost", "try_it"]

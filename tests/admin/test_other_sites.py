@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from django.contrib import admin
-from django.test import Client as Browser
 from django.urls import reverse
 
 import mcp_django.admin
 from mcp_django.models import ExposedModel, PromptTemplate
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -23,9 +23,7 @@ def office(settings):
 
 @pytest.fixture
 def browser(make_user):
-    browser = Browser()
-    browser.force_login(make_user("boss", is_staff=True, is_superuser=True))
-    return browser
+    return browser_of(make_user("boss", is_staff=True, is_superuser=True))
 
 
 @pytest.mark.usefixtures("office")

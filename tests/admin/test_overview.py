@@ -9,13 +9,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import clear_script_prefix, reverse, set_script_prefix
 from django.utils import timezone
 
-from mcp_django.admin import call_figures
-from mcp_django.admin.call_figures import figures
+from mcp_django.admin.overview import figures, height_of
 from mcp_django.asgi import get_mcp_application
 from mcp_django.exceptions import QueryError
 from mcp_django.models import CallRecord, PersonalToken
-from mcp_django.transports import addresses
-from tests.admin.looking import allow, browser_of, text_of, url
+from mcp_django.transports import requests
+from tests.admin.looking import allow, text_of, url
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -112,9 +112,9 @@ def test_a_name_without_letters_still_names_a_server(watcher, settings):
 
 @pytest.fixture
 def forget_route():
-    before = list(addresses._routed)
+    before = list(requests._routed)
     yield
-    addresses._routed[:] = before
+    requests._routed[:] = before
 
 
 @pytest.mark.parametrize(
@@ -130,17 +130,17 @@ def test_the_path_is_that_of_the_application(settings, forget_route, path, expec
 
     get_mcp_application(path=path)
 
-    assert addresses.endpoint_url() == expected
+    assert requests.endpoint_url() == expected
 
 
 def test_a_script_name_stands_before_the_path(settings, forget_route):
     settings.MCP_DJANGO = {"PUBLIC_URL": "https://example.com"}
     set_script_prefix("/shop/")
     try:
-        addresses._routed.clear()
-        of_view = addresses.endpoint_url()
-        addresses.routed_to("/mcp")
-        of_application = addresses.endpoint_url()
+        requests._routed.clear()
+        of_view = requests.endpoint_url()
+        requests.routed_to("/mcp")
+        of_application = requests.endpoint_url()
     finally:
         clear_script_prefix()
 
@@ -149,9 +149,9 @@ def test_a_script_name_stands_before_the_path(settings, forget_route):
 
 def test_where_nothing_is_routed_the_usual_path_is_told(settings, forget_route):
     settings.ROOT_URLCONF = "tests.admin.no_endpoint"
-    addresses._routed.clear()
+    requests._routed.clear()
 
-    assert addresses.endpoint_path() == "/mcp"
+    assert requests.endpoint_path() == "/mcp"
 
 
 # Tokens
@@ -202,8 +202,8 @@ def test_each_hour_has_a_bar_and_a_number(make_call, watcher):
 
 
 def test_one_call_among_thousands_is_still_drawn():
-    assert call_figures.height_of(1, 100_000) == 2
-    assert call_figures.height_of(0, 100_000) == 0
+    assert height_of(1, 100_000) == 2
+    assert height_of(0, 100_000) == 0
 
 
 def test_a_day_without_calls_says_so(watcher):

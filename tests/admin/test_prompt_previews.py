@@ -7,13 +7,13 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
-from django.http import HttpResponse
-from django.test import Client
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate, PromptVersion
+from tests.clients import browser_of
 from tests.exposure.stored import ORDER, TONE, make_prompt
 from tests.shop.admin import OrderAdmin
 from tests.shop.models import Order
@@ -27,12 +27,6 @@ RIGHTS = ("view_prompttemplate", "preview_as_user", VIEW_USER, "view_order", "vi
 
 def url(template):
     return reverse("admin:mcp_django_prompttemplate_preview", args=[template.pk])
-
-
-def browse(user):
-    browser = Client()
-    browser.force_login(user)
-    return browser
 
 
 @pytest.fixture
@@ -59,7 +53,7 @@ def look(user, template, person=None, **arguments):
     sent = {f"argument_{name}": value for name, value in arguments.items()}
     if person is not None:
         sent["preview_person"] = person
-    return browse(user).post(url(template), sent)
+    return browser_of(user).post(url(template), sent)
 
 
 def texts(response):
@@ -86,7 +80,7 @@ def test_the_page_asks_for_what_a_client_would_ask_for(looker, about):
         "typed", "x", arguments=[ORDER, TONE, {**day, "required": True}, {"name": "many"}]
     )
 
-    page = browse(looker).get(url(template)).content.decode()
+    page = browser_of(looker).get(url(template)).content.decode()
 
     assert f'<option value="{order.pk}">A1</option>' in page
     assert '<option value="firm">firm</option>' in page
@@ -130,7 +124,7 @@ def test_what_a_client_would_be_told_is_told_here(looker, about, arguments, sent
 
 
 def test_files_are_told_by_their_size(looker, monkeypatch):
-    monkeypatch.setattr(registry, "_resources", {})
+    monkeypatch.setattr(registry, "resources", {})
 
     @mcp.resource("shop://picture")
     def picture() -> bytes:
@@ -147,7 +141,7 @@ def test_what_says_nothing_or_is_broken_or_off_says_so(looker):
     broken = PromptTemplate.objects.create(name="broken")
     PromptVersion.objects.create(template=broken, number=1, messages=[])
 
-    assert "This prompt says nothing yet." in browse(looker).get(url(empty)).content.decode()
+    assert "This prompt says nothing yet." in browser_of(looker).get(url(empty)).content.decode()
     page = look(looker, empty).content.decode()
     assert "The prompt is off: nobody gets it yet." in page
     assert "With these arguments the prompt says nothing." in page
@@ -218,7 +212,7 @@ def test_nobody_looks_as_somebody_with_more_permissions(looker, make_user, about
 
     for name in ("root", "memos"):
         response = look(looker, about, name, order="A1")
-        assert f"{name} has permissions that you have not" in response.context["error"]
+        assert f"{name} has permissions that you do not have" in response.context["error"]
         assert texts(response) == []
     assert log() == []
     assert texts(look(root, about, "memos", order="A1"))
@@ -248,7 +242,7 @@ def test_only_people_of_the_lookers_user_admin_can_be_chosen(make_user, bob, abo
     monkeypatch.setattr(user_admin, "has_view_permission", only_in_general, raising=False)
     tried(looker, "bob")
     monkeypatch.undo()
-    page = browse(looker).get(url(about)).content.decode()
+    page = browser_of(looker).get(url(about)).content.decode()
 
     assert sentences == {"There is no user NAME whom you may see."}
     assert '<option value="bob">' in page
@@ -282,7 +276,7 @@ def test_a_right_that_was_lost_counts_at_once(looker, bob, about):
 
 
 def test_a_bug_of_the_site_is_told_as_one(looker, monkeypatch):
-    monkeypatch.setattr(registry, "_resources", {})
+    monkeypatch.setattr(registry, "resources", {})
 
     @mcp.resource("shop://broken")
     def broken() -> str:
@@ -293,6 +287,135 @@ def test_a_bug_of_the_site_is_told_as_one(looker, monkeypatch):
 
     with pytest.raises(RuntimeError, match="of the site"):
         look(looker, template)
+
+
+# What both may see
+
+
+@pytest.fixture
+def narrowed(monkeypatch):
+    """The rows of orders by the name of the user; others see all."""
+    rows = {}
+
+    def get_queryset(self, request):
+        found = super(OrderAdmin, self).get_queryset(request)
+        narrow = rows.get(request.user.get_username())
+        return found if narrow is None else narrow(found)
+
+    monkeypatch.setattr(OrderAdmin, "get_queryset", get_queryset, raising=False)
+    return rows
+
+
+SOME = [
+    lambda rows: rows.filter(number__startswith="L"),
+    lambda rows: rows.filter(number__startswith="L").order_by("pk")[:10],
+    lambda rows: rows.filter(number__startswith="L").distinct(),
+]
+
+
+@pytest.mark.parametrize("some", SOME, ids=["filter", "slice", "distinct"])
+def test_a_row_that_the_looker_may_not_see_is_in_no_part_of_a_preview(
+    looker, bob, about, narrowed, some
+):
+    mine, hidden = Order.objects.create(number="L1"), Order.objects.create(number="HIDDEN-1")
+    narrowed["looker"] = some
+    listed = make_prompt("listed", {"resource": "django://objects/shop.order"})
+
+    refused = look(looker, about, "bob", order=str(hidden.pk))
+    by_name = look(looker, about, "bob", order="HIDDEN-1")
+    seen = look(looker, about, "bob", order=str(mine.pk))
+    (collection,) = texts(look(looker, listed, "bob"))
+
+    assert refused.context["error"] == f"Argument order: there is no shop.order '{hidden.pk}'."
+    assert by_name.context["error"] == "Argument order: there is no shop.order 'HIDDEN-1'."
+    assert len(texts(seen)) == 2
+    assert "L1" in collection
+    assert "HIDDEN-1" not in "".join(page.content.decode() for page in (refused, seen))
+    assert "HIDDEN-1" not in collection
+
+
+def test_a_preview_has_no_more_rows_than_the_person_gets(make_user, bob, about, narrowed):
+    root = make_user("root", is_staff=True, is_superuser=True)
+    Order.objects.create(number="L1")
+    hidden = Order.objects.create(number="B1")
+    narrowed["bob"] = SOME[0]
+    listed = make_prompt("listed", {"resource": "django://objects/shop.order"})
+
+    (collection,) = texts(look(root, listed, "bob"))
+
+    assert "L1" in collection
+    assert "B1" not in collection
+    assert "there is no" in look(root, about, "bob", order=str(hidden.pk)).context["error"]
+
+
+def test_a_row_that_is_judged_by_itself_is_shown_if_both_may_see_it(
+    looker, bob, about, monkeypatch
+):
+    def has_view_permission(self, request, obj=None):
+        is_mine = obj is None or obj.number.startswith(request.user.get_username()[0])
+        return super(OrderAdmin, self).has_view_permission(request) and is_mine
+
+    monkeypatch.setattr(OrderAdmin, "has_view_permission", has_view_permission, raising=False)
+    orders = [Order.objects.create(number=number) for number in ("bob's", "looker's")]
+
+    previews = [look(looker, about, "bob", order=str(one.pk)) for one in orders]
+
+    assert ["there is no" in one.context["error"] for one in previews] == [True, True]
+
+
+def test_a_field_that_the_looker_may_not_see_is_not_in_a_preview(looker, bob, about, monkeypatch):
+    def get_fields(self, request, obj=None):
+        return ["status"] if request.user.get_username() == "looker" else ["status", "number"]
+
+    monkeypatch.setattr(OrderAdmin, "get_fields", get_fields, raising=False)
+    monkeypatch.setattr(OrderAdmin, "list_display", ["status"])
+    order = Order.objects.create(number="B1")
+
+    said, resource = texts(look(looker, about, "bob", order=str(order.pk)))
+
+    assert "B1" not in said
+    assert "B1" not in resource
+    assert "status" in resource
+
+
+def test_what_code_says_to_somebody_else_is_shown_if_the_looker_gets_the_same(
+    looker, bob, monkeypatch
+):
+    monkeypatch.setattr(registry, "resources", {})
+
+    @mcp.resource("shop://opening-hours")
+    def hours() -> str:
+        """When the shop is open."""
+        return "From eight to six."
+
+    @mcp.resource("shop://mine")
+    def mine(request: HttpRequest) -> str:
+        """Whose orders."""
+        return f"Orders of {request.user.get_username()}."
+
+    template = make_prompt(
+        "days", {"resource": "shop://opening-hours"}, {"resource": "shop://mine"}
+    )
+
+    as_bob, as_looker = look(looker, template, "bob"), look(looker, template)
+
+    assert texts(as_bob) == ["From eight to six.", None]
+    assert "Orders of bob." not in as_bob.content.decode()
+    assert "You would get something else" in as_bob.content.decode()
+    assert texts(as_looker) == ["From eight to six.", "Orders of looker."]
+
+
+def test_what_code_refuses_the_looker_is_not_shown(looker, bob, monkeypatch):
+    monkeypatch.setattr(registry, "resources", {})
+
+    @mcp.resource("shop://bobs", permission=lambda request: request.user.pk == bob.pk)
+    def bobs() -> str:
+        """Only for bob."""
+        return "For bob."
+
+    template = make_prompt("bobs", {"resource": "shop://bobs"})
+
+    assert texts(look(looker, template, "bob")) == [None]
 
 
 # The site's middleware
@@ -320,18 +443,21 @@ class Closed:
 
 
 def test_middleware_of_the_site_runs_for_the_person_and_not_for_the_looker(
-    looker, bob, about, settings, monkeypatch
+    make_user, looker, bob, about, settings, monkeypatch
 ):
+    root = make_user("root", is_staff=True, is_superuser=True)
     Order.objects.create(number="bob")
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.Tenants"]
 
     def get_queryset(self, request):
-        return super(OrderAdmin, self).get_queryset(request).filter(number=request.tenant)
+        found = super(OrderAdmin, self).get_queryset(request)
+        return found if request.user.is_superuser else found.filter(number=request.tenant)
 
     monkeypatch.setattr(OrderAdmin, "get_queryset", get_queryset, raising=False)
 
-    assert texts(look(looker, about, "bob", order="bob"))
+    assert texts(look(root, about, "bob", order="bob"))
     assert "there is no" in look(looker, about, order="bob").context["error"]
+    assert "there is no" in look(looker, about, "bob", order="bob").context["error"]
 
 
 def test_middleware_may_answer_in_place_of_the_call(looker, about, settings):

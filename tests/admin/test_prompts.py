@@ -11,8 +11,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from mcp_django.exposure.prompt_documents import document_of, encode
+from mcp_django.exposure.prompts.documents import document_of, encode
 from mcp_django.models import ExposedModel, PromptTemplate, PromptVersion
+from tests.clients import browser_of
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
 
 pytestmark = pytest.mark.django_db
@@ -26,12 +27,6 @@ def url(template, page="change"):
     return reverse(f"admin:mcp_django_prompttemplate_{page}", args=[template.pk])
 
 
-def browse(user, **options):
-    browser = Client(**options)
-    browser.force_login(user)
-    return browser
-
-
 @pytest.fixture
 def writer(make_user):
     verbs = ("view", "add", "change", "delete")
@@ -41,7 +36,7 @@ def writer(make_user):
 
 @pytest.fixture
 def browser(writer):
-    return browse(writer)
+    return browser_of(writer)
 
 
 @pytest.fixture
@@ -268,7 +263,7 @@ def test_the_page_says_which_names_messages_can_print(browser):
 
 def test_who_may_only_look_sees_what_it_says_and_changes_nothing(reader):
     template = make_prompt("late", "Hi <b>there</b>", arguments=[TONE])
-    browser = browse(reader)
+    browser = browser_of(reader)
 
     page = browser.get(url(template)).content.decode()
     sent = controls("Ho")
@@ -403,7 +398,7 @@ def test_many_versions_have_pages_and_none_has_a_sentence(browser):
 @pytest.mark.parametrize("page", ["versions", "preview", "download"])
 def test_a_page_of_no_prompt_is_not_there(browser, make_user, page):
     address = reverse(f"admin:mcp_django_prompttemplate_{page}", args=[99])
-    stranger = browse(make_user("stranger", is_staff=True))
+    stranger = browser_of(make_user("stranger", is_staff=True))
 
     assert browser.get(address).status_code == 404
     assert stranger.get(address).status_code == 403
@@ -458,7 +453,7 @@ def test_who_may_only_add_replaces_nothing(make_user):
     template = make_prompt("late", "Hi")
     content = encode({**document_of(template), "messages": [{"text": "Ho"}]})
 
-    response = post_file(browse(adder), content, replace="on")
+    response = post_file(browser_of(adder), content, replace="on")
 
     assert response.status_code == 403
     assert template.versions.count() == 1
@@ -485,7 +480,7 @@ def test_an_upload_that_cannot_be_used_changes_nothing(browser, content, sentenc
 
 
 def test_every_form_wants_the_token_against_forged_requests(writer):
-    browser = browse(writer, enforce_csrf_checks=True)
+    browser = browser_of(writer, enforce_csrf_checks=True)
     template = make_prompt("late", "Hi")
 
     for address in (

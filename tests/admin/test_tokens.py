@@ -8,15 +8,17 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
 from django.contrib.sessions.models import Session
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
-from mcp_django.admin import token_forms, tokens
+from mcp_django.admin import tokens
+from mcp_django.admin import tokens as token_forms
 from mcp_django.auth.authenticate import authenticate
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import Registry
 from mcp_django.models import PersonalToken
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -47,16 +49,6 @@ def alice(make_staff):
 
 
 @pytest.fixture
-def browse():
-    def login(user):
-        browser = Client()
-        browser.force_login(user)
-        return browser
-
-    return login
-
-
-@pytest.fixture
 def bobs_token(make_staff):
     return PersonalToken.create(user=make_staff("bob"), name="bob's phone")[0]
 
@@ -80,8 +72,8 @@ def secret_in(response):
 # Making one
 
 
-def test_the_form_starts_with_the_default_expiry_and_reading(browse, alice):
-    page = browse(alice).get(ADD)
+def test_the_form_starts_with_the_default_expiry_and_reading(alice):
+    page = browser_of(alice).get(ADD)
 
     shown = page.context["adminform"].form
     days = shown["expires_at"].initial - timezone.now()
@@ -90,8 +82,8 @@ def test_the_form_starts_with_the_default_expiry_and_reading(browse, alice):
     assert "user" not in shown.fields
 
 
-def test_the_answer_to_the_form_shows_a_secret_that_works(browse, alice):
-    response = browse(alice).post(ADD, form(scopes=["mcp:read", "mcp:write"], read_only="on"))
+def test_the_answer_to_the_form_shows_a_secret_that_works(alice):
+    response = browser_of(alice).post(ADD, form(scopes=["mcp:read", "mcp:write"], read_only="on"))
 
     header = {"authorization": f"Bearer {secret_in(response)}"}
     principal = authenticate(RequestFactory().post("/mcp", headers=header))
@@ -104,8 +96,8 @@ def test_the_answer_to_the_form_shows_a_secret_that_works(browse, alice):
     assert principal.restriction.models is None
 
 
-def test_the_secret_is_shown_once_and_kept_nowhere(browse, alice):
-    browser = browse(alice)
+def test_the_secret_is_shown_once_and_kept_nowhere(alice):
+    browser = browser_of(alice)
     response = browser.post(ADD, form())
     secret, token = secret_in(response), PersonalToken.objects.get()
 
@@ -121,12 +113,12 @@ def test_the_secret_is_shown_once_and_kept_nowhere(browse, alice):
     assert secret not in repr(kept)
 
 
-def test_the_token_may_be_held_to_exposed_models(browse, alice, monkeypatch):
+def test_the_token_may_be_held_to_exposed_models(alice, monkeypatch):
     registry = Registry()
     registry.register(Group, type("G", (ModelExposure,), {"fields": ["name"]}))
     monkeypatch.setattr(token_forms, "registry", registry)
 
-    browse(alice).post(ADD, form(models=["auth.group"]))
+    browser_of(alice).post(ADD, form(models=["auth.group"]))
 
     assert PersonalToken.objects.get().models == ["auth.group"]
 
@@ -143,8 +135,8 @@ def test_the_token_may_be_held_to_exposed_models(browse, alice, monkeypatch):
     ],
     ids=str,
 )
-def test_a_form_with_a_mistake_makes_nothing(browse, alice, wrong, sentence):
-    response = browse(alice).post(ADD, form(**wrong))
+def test_a_form_with_a_mistake_makes_nothing(alice, wrong, sentence):
+    response = browser_of(alice).post(ADD, form(**wrong))
 
     assert sentence in response.content.decode()
     assert not PersonalToken.objects.exists()
@@ -153,28 +145,28 @@ def test_a_form_with_a_mistake_makes_nothing(browse, alice, wrong, sentence):
 # Whose
 
 
-def test_staff_cannot_make_a_token_for_somebody_else(browse, alice, bobs_token):
-    browse(alice).post(ADD, form(user=bobs_token.user.pk))
+def test_staff_cannot_make_a_token_for_somebody_else(alice, bobs_token):
+    browser_of(alice).post(ADD, form(user=bobs_token.user.pk))
 
     assert PersonalToken.objects.get(name="laptop").user == alice
 
 
 @pytest.mark.parametrize("attributes", [{"is_superuser": True}, {}])
-def test_those_who_manage_all_can(browse, make_staff, bobs_token, attributes):
+def test_those_who_manage_all_can(make_staff, bobs_token, attributes):
     codenames = [] if attributes else ["manage_all_tokens"]
     manager = make_staff("mary", *codenames, **attributes)
 
-    response = browse(manager).post(ADD, form(user=bobs_token.user.pk))
+    response = browser_of(manager).post(ADD, form(user=bobs_token.user.pk))
 
     assert secret_in(response)
     assert PersonalToken.objects.get(name="laptop").user == bobs_token.user
 
 
-def test_nobody_makes_himself_a_superusers_token(browse, make_staff):
+def test_nobody_makes_himself_a_superusers_token(make_staff):
     root = make_staff("root", is_superuser=True)
     manager = make_staff("mary", "manage_all_tokens")
 
-    response = browse(manager).post(ADD, form(user=root.pk))
+    response = browser_of(manager).post(ADD, form(user=root.pk))
 
     assert "not one of the available choices" in response.content.decode()
     assert not PersonalToken.objects.exists()
@@ -196,8 +188,8 @@ def test_users_who_cannot_be_superusers_are_all_offered(alice, monkeypatch, rf):
     assert list(tokens.possible_owners(request)) == [alice]
 
 
-def test_other_peoples_tokens_do_not_exist_for_staff(browse, alice, bobs_token):
-    browser = browse(alice)
+def test_other_peoples_tokens_do_not_exist_for_staff(alice, bobs_token):
+    browser = browser_of(alice)
 
     assert bobs_token.name not in browser.get(LIST).content.decode()
     assert browser.get(change_page(bobs_token)).status_code == 302
@@ -219,30 +211,30 @@ def test_permission_is_asked_per_token(rf, alice, bobs_token, verb):
     assert not may(request, bobs_token)
 
 
-def test_without_the_models_permissions_there_is_no_page(browse, django_user_model):
+def test_without_the_models_permissions_there_is_no_page(django_user_model):
     staff = django_user_model.objects.create_user("eve", is_staff=True)
 
-    assert browse(staff).get(ADD).status_code == 403
-    assert browse(staff).get(LIST).status_code == 403
+    assert browser_of(staff).get(ADD).status_code == 403
+    assert browser_of(staff).get(LIST).status_code == 403
 
 
 # Seeing and ending
 
 
-def test_the_list_tells_what_each_token_is(browse, make_staff, bobs_token):
-    page = browse(make_staff("mary", "manage_all_tokens")).get(LIST).content.decode()
+def test_the_list_tells_what_each_token_is(make_staff, bobs_token):
+    page = browser_of(make_staff("mary", "manage_all_tokens")).get(LIST).content.decode()
 
     for word in ("bob", f"mcp_{bobs_token.hint}…", "read", "active"):
         assert word in page
 
 
-def test_tokens_are_found_by_user_name_or_state(browse, make_staff, bobs_token):
+def test_tokens_are_found_by_user_name_or_state(make_staff, bobs_token):
     mary = make_staff("mary", "manage_all_tokens")
     gone, _ = PersonalToken.create(user=mary, name="gone")
     gone.revoke()
     old, _ = PersonalToken.create(user=mary, name="old")
     PersonalToken.objects.filter(pk=old.pk).update(expires_at=timezone.now())
-    browser = browse(mary)
+    browser = browser_of(mary)
 
     def found(query):
         return {one.name for one in browser.get(f"{LIST}?{query}").context["cl"].result_list}
@@ -255,9 +247,9 @@ def test_tokens_are_found_by_user_name_or_state(browse, make_staff, bobs_token):
     assert found("") == {bobs_token.name, "old", "gone"}
 
 
-def test_afterwards_only_the_name_can_change(browse, alice):
+def test_afterwards_only_the_name_can_change(alice):
     token, _ = PersonalToken.create(user=alice, name="laptop", models=["auth.group"])
-    browser = browse(alice)
+    browser = browser_of(alice)
 
     assert "auth.group" in browser.get(change_page(token)).content.decode()
     browser.post(change_page(token), form(name="desk", scopes=["mcp:write"], read_only="on"))
@@ -268,17 +260,17 @@ def test_afterwards_only_the_name_can_change(browse, alice):
     assert after.expires_at == token.expires_at
 
 
-def test_a_token_without_a_limit_says_so(browse, alice):
+def test_a_token_without_a_limit_says_so(alice):
     token, _ = PersonalToken.create(user=alice, name="laptop")
 
-    assert "no limit" in browse(alice).get(change_page(token)).content.decode()
+    assert "no limit" in browser_of(alice).get(change_page(token)).content.decode()
 
 
-def test_revoking_ends_tokens_and_leaves_a_trace(browse, alice):
+def test_revoking_ends_tokens_and_leaves_a_trace(alice):
     first, second = (PersonalToken.create(user=alice, name=name)[0] for name in "ab")
     second.revoke()
 
-    response = browse(alice).post(
+    response = browser_of(alice).post(
         LIST,
         {"action": "revoke_selected", "_selected_action": [first.pk, second.pk]},
         follow=True,
@@ -289,12 +281,12 @@ def test_revoking_ends_tokens_and_leaves_a_trace(browse, alice):
     assert [one.change_message for one in LogEntry.objects.all()] == ["Revoked."]
 
 
-def test_staff_who_may_only_look_cannot_revoke(browse, django_user_model):
+def test_staff_who_may_only_look_cannot_revoke(django_user_model):
     staff = django_user_model.objects.create_user("eve", is_staff=True)
     staff.user_permissions.add(Permission.objects.get(codename="view_personaltoken"))
     token, _ = PersonalToken.create(user=staff, name="x")
 
-    browse(staff).post(LIST, {"action": "revoke_selected", "_selected_action": [token.pk]})
+    browser_of(staff).post(LIST, {"action": "revoke_selected", "_selected_action": [token.pk]})
 
     token.refresh_from_db()
     assert token.state() == "active"

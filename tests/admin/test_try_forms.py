@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.admin.try_forms import ArgumentsForm
+from mcp_django.admin.inspect.try_forms import ArgumentsForm
 
 
 def schema(required=(), defs=None, **properties):
@@ -68,9 +68,7 @@ def test_what_is_empty_is_not_sent():
 
 
 def test_what_is_required_must_be_there():
-    assert mistakes(schema(["a"], a={"type": "string"})) == {
-        "argument_a": ["This field is required."]
-    }
+    assert mistakes(schema(["a"], a={"type": "string"})) == {"a": ["This field is required."]}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_what_is_required_must_be_there():
     ids=str,
 )
 def test_a_text_that_is_none_is_refused_at_its_field(kind, text, sentence):
-    [error] = mistakes(schema(one=kind), one=text)["argument_one"]
+    [error] = mistakes(schema(one=kind), one=text)["one"]
 
     assert sentence in error
 
@@ -128,9 +126,7 @@ def test_references_in_circles_and_to_elsewhere_mean_any_json(reference):
 def test_a_schema_that_is_no_list_of_members_takes_all_arguments_as_json(root):
     assert arguments(root, arguments='{"a": 1}') == {"a": 1}
     assert arguments(root, arguments="") == {}
-    assert mistakes(root, arguments="[1]") == {
-        "argument_arguments": ["Write a JSON object, such as {}."]
-    }
+    assert mistakes(root, arguments="[1]") == {"arguments": ["Write a JSON object, such as {}."]}
 
 
 def test_a_member_called_arguments_is_a_member():
@@ -143,7 +139,7 @@ def test_titles_descriptions_and_defaults_are_told():
     kind = {"type": "integer", "title": "How many", "description": "At most 5.", "default": 3}
     form = ArgumentsForm(schema(n=kind))
 
-    field = form.fields["argument_n"]
+    field = form.fields["n"]
     assert field.label == "How many"
     assert field.help_text == "At most 5. Without it: 3."
 
@@ -152,7 +148,7 @@ def test_names_of_members_cannot_be_those_of_the_page():
     found = schema(csrfmiddlewaretoken={"type": "string"}, tool={"type": "string"})
     form = ArgumentsForm(found)
 
-    assert set(form.fields) == {
+    assert {field.html_name for field in form} == {
         "argument_csrfmiddlewaretoken",
         "argument_tool",
         "argument_confirmation",

@@ -18,13 +18,14 @@ from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
 
 import mcp_django as mcp
-from mcp_django.exposure import confirmations
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.questions import confirmations
 from mcp_django.levels import Level
 from mcp_django.models import CallRecord, ExposedModel, ExposedTool
-from mcp_django.transports.executor import lanes
-from mcp_django.transports.middleware import Chain
-from tests.admin.looking import allow, browser_of, in_this_thread, text_of, url
+from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.http.middleware import Chain
+from tests.admin.looking import allow, in_this_thread, text_of, url
+from tests.clients import browser_of
 from tests.shop.models import Memo, Order
 
 pytestmark = pytest.mark.django_db
@@ -572,7 +573,7 @@ def test_a_deletion_waits_for_the_button(call, trier):
     assert not Order.objects.exists()
 
 
-@pytest.mark.parametrize("forged", ["x" * 60, "A" * 40 + ":1xURlX:" + "b" * 43])
+@pytest.mark.parametrize("forged", ["x" * 60, "A" * confirmations.LENGTH])
 def test_what_only_looks_like_a_confirmation_is_none(call, add_tool, forged):
     def tell() -> str:
         """Tell what somebody wrote."""

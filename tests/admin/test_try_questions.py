@@ -10,7 +10,8 @@ from django import forms
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool
-from tests.admin.looking import allow, browser_of, in_this_thread, text_of, url
+from tests.admin.looking import allow, in_this_thread, text_of, url
+from tests.clients import browser_of
 from tests.shop.models import Customer, Order
 
 pytestmark = pytest.mark.django_db

@@ -3,42 +3,16 @@ from __future__ import annotations
 import time
 
 import pytest
-from django.utils import timezone
 
-from mcp_django.audit.ends import End
-from mcp_django.audit.entries import Entry
-from mcp_django.audit.writer import Writer
+from mcp_django.audit.entries import CallEnd
+from mcp_django.audit.records import Writer
 from mcp_django.models import CallRecord
-
-
-@pytest.fixture
-def make_entry():
-    def make(target="echo", **changes):
-        entry = Entry(
-            server="default",
-            at=timezone.now(),
-            kind="tool",
-            principal="default/user:1/test",
-            user_id=None,
-            client="test",
-            method="tools/call",
-            target=target,
-            outcome="done",
-            milliseconds=1,
-            rows=None,
-            bytes=10,
-            correlation_id="",
-            arguments=None,
-        )
-        return entry._replace(**changes)
-
-    return make
 
 
 @pytest.fixture
 def make_end():
     def make(target="echo", **changes):
-        end = End(
+        end = CallEnd(
             server="default",
             at=time.time(),
             key="default/user:1/test",

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_django.audit.told import LONGEST, told
+from mcp_django.audit.entries import OF_LOGS, log_data
 from mcp_django.protocol.jsonrpc import encoder
 from tests.spec import requirement
 
@@ -51,7 +51,7 @@ class Silent:
     ],
 )
 def test_data_is_told_as_json_can_say_it(data, shown):
-    assert told(data) == shown
+    assert log_data(data) == shown
 
 
 @requirement("logging:secrets")
@@ -67,17 +67,17 @@ def test_data_is_told_as_json_can_say_it(data, shown):
     ],
 )
 def test_credentials_are_not_told(data):
-    found = json.dumps(told(data))
+    found = json.dumps(log_data(data))
 
     assert "hunter2" not in found
     assert "[redacted]" in found
 
 
 def test_all_of_it_has_a_limit():
-    found = told({str(n): "x" * 1000 for n in range(40)})
+    found = log_data({str(n): "x" * 1000 for n in range(40)})
 
     assert found.startswith('{"0": "xxx')
-    assert len(found) == LONGEST + 1
+    assert len(found) == OF_LOGS.whole + 1
 
 
 @given(
@@ -88,4 +88,4 @@ def test_all_of_it_has_a_limit():
     )
 )
 def test_anything_can_be_encoded(data):
-    encoder.encode(told(data))
+    encoder.encode(log_data(data))

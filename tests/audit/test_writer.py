@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from shutil import copyfile
 from threading import Event
 from zoneinfo import ZoneInfo
 
@@ -22,13 +23,18 @@ from django.db import (
     connections,
     transaction,
 )
-from django.utils import timezone
 
-from mcp_django.audit import writer as writers
-from mcp_django.audit.records import Gathered, Records, records
-from mcp_django.audit.rows import write_ends, write_rows
-from mcp_django.audit.writer import BATCH
+from mcp_django.audit import records as writers
+from mcp_django.audit.records import (
+    BATCH,
+    Gathered,
+    Records,
+    records,
+    write_ends,
+    write_rows,
+)
 from mcp_django.models import CallRecord
+from tests.tables import without_table
 from tests.transports.wire import PATIENCE
 
 
@@ -264,6 +270,27 @@ def test_a_thread_that_died_is_replaced(make_writer, make_end, monkeypatch):
     assert table.targets == ["second"]
 
 
+def test_a_thread_that_ends_late_leaves_the_one_after_it_alone(make_writer, make_end):
+    began, gate, written = Event(), Event(), []
+
+    def write(rows):
+        began.set()
+        gate.wait(PATIENCE)
+        written.extend(row.target for row in rows)
+
+    writer = make_writer(write=write)
+    writer.put(make_end("first"))
+    assert began.wait(PATIENCE)
+    late = writer._thread
+    writer.close(seconds=0)
+    writer.put(make_end("second"))
+    gate.set()
+    late.join(PATIENCE)
+    writer.put(make_end("third"), wait=True)
+
+    assert sorted(written) == ["first", "second", "third"]
+
+
 def test_what_is_left_at_the_end_is_written(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table, gather=PATIENCE * 10)
@@ -434,14 +461,9 @@ def test_records_are_written_over_a_connection_that_is_closed_when_it_is_quiet(
 @pytest.mark.django_db(transaction=True)
 def test_a_missing_table_stops_no_call_and_what_waited_is_written_later(make_writer, make_end):
     writer = make_writer(patience=0.2)
-    with connection.schema_editor() as editor:
-        editor.delete_model(CallRecord)
-    try:
+    with without_table(CallRecord):
         writer.put(make_end("a"), wait=True)
         writer.put(make_end("b"), wait=True)
-    finally:
-        with connection.schema_editor() as editor:
-            editor.create_model(CallRecord)
     writer.close()
 
     # PostgreSQL and MariaDB call it a mistake in the program, SQLite an operation that failed.
@@ -467,25 +489,26 @@ def test_a_connection_that_was_cut_is_replaced(make_writer, make_end):
 
 
 @pytest.mark.django_db
-def test_every_column_arrives_as_it_was(make_entry, staff):
-    entry = make_entry(user_id=staff.pk, rows=7, arguments={"name": "echo", "n": [1, None]})
+def test_every_column_arrives_as_it_was(make_end, staff):
+    end = make_end(user_id=staff.pk, rows=7, arguments={"name": "echo", "n": [1, None]})
 
-    write_rows([entry, make_entry("other")])
+    write_rows([end, make_end("other")])
 
     record, other = CallRecord.objects.order_by("pk")
-    assert {name: getattr(record, name) for name in entry._fields} == entry._asdict()
+    assert {name: getattr(record, name) for name in end.columns()} == end.columns()
     assert (other.user_id, other.rows, other.arguments) == (None, None, None)
     assert CallRecord.objects.filter(arguments__isnull=True).count() == 1
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
-def test_a_time_of_any_zone_arrives_as_that_moment(make_entry, zone):
-    at = timezone.now().astimezone(ZoneInfo(zone))
+@pytest.mark.parametrize("zone", [UTC, ZoneInfo("Europe/Paris")])
+def test_a_time_arrives_as_that_moment_whatever_zone_the_database_has(make_end, zone, monkeypatch):
+    monkeypatch.setattr(connection, "timezone", zone)
+    end = make_end()
 
-    write_rows([make_entry(at=at)])
+    write_rows([end])
 
-    assert CallRecord.objects.get().at == at
+    assert CallRecord.objects.get().at == end.columns()["at"]
 
 
 @pytest.mark.django_db
@@ -501,9 +524,9 @@ def test_a_site_without_time_zones_keeps_its_own_time(make_end, settings):
 
 
 @pytest.mark.django_db
-def test_a_batch_is_written_whole_or_not_at_all(make_entry):
+def test_a_batch_is_written_whole_or_not_at_all(make_end):
     with pytest.raises(Exception), transaction.atomic():  # noqa: B017, PT011  each has its own
-        write_rows([make_entry(), make_entry(bytes=None)])
+        write_rows([make_end(), make_end(bytes=None)])
 
     assert not CallRecord.objects.exists()
 
@@ -538,20 +561,20 @@ def test_a_test_may_put_something_in_the_writers_place(make_end):
         records.put(make_end())
         records.close()
 
-    assert [one.target for one in gathered.entries] == ["echo"]
-    assert records.sink is None
+    assert [one.target for one in gathered.ends] == ["echo"]
+    assert records.gathered is None
 
 
 START = """
 import os, sys, django
 django.setup()
 from django.core.management import call_command
-from mcp_django.audit.ends import End
+from mcp_django.audit.entries import CallEnd
 from mcp_django.audit.records import records
 from mcp_django.models import CallRecord
 
 def put(target, **options):
-    records.put(End(
+    records.put(CallEnd(
         "default", 1.5e9, "p", None, "c", None, "m", target, CallRecord.Outcome.DONE, 1, None, 1,
         "", None
     ), **options)
@@ -579,11 +602,16 @@ def run(code, database, *, check=True):
     return done
 
 
-@pytest.fixture
-def database(tmp_path):
-    path = tmp_path / "calls.sqlite3"
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory):
+    path = tmp_path_factory.mktemp("calls") / "calls.sqlite3"
     run('call_command("migrate", verbosity=0)', path)
     return path
+
+
+@pytest.fixture
+def database(migrated, tmp_path):
+    return copyfile(migrated, tmp_path / "calls.sqlite3")
 
 
 def test_a_process_that_ends_writes_what_is_left(database):

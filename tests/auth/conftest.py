@@ -30,7 +30,7 @@ def nothing_remembered():
 def clock(monkeypatch):
     """One clock for everything that this process remembers."""
     found = Clock()
-    windows = (throttles.calls, throttles.tool_calls, throttles.told, throttles.failures)
+    windows = (throttles.calls, throttles.tool_calls, throttles.refusals, throttles.failures)
     for memory in (cache, generations, *windows):
         monkeypatch.setattr(memory, "clock", found)
     return found

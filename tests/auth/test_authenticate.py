@@ -13,16 +13,21 @@ from django.utils import timezone
 from django.views.debug import ExceptionReporter
 
 from mcp_django.auth import PersonalTokens
-from mcp_django.auth.authenticate import authenticate, cache, cached_principal, challenge
+from mcp_django.auth.authenticate import (
+    PrincipalCache,
+    authenticate,
+    cache,
+    cached_principal,
+    challenge,
+)
 from mcp_django.auth.authenticators import authenticators
-from mcp_django.auth.cache import PrincipalCache
 from mcp_django.exceptions import (
     AuthenticationFailed,
     NotAuthenticated,
     ServiceUnavailable,
     TooManyRequests,
 )
-from mcp_django.exposure.generation import Mark, current
+from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Principal
 from mcp_django.protocol.headers import Headers
@@ -164,7 +169,7 @@ def test_a_new_caller_costs_one_query_for_token_and_user(
     present, secret, django_assert_num_queries
 ):
     PersonalToken.objects.update(last_used_at=timezone.now())
-    current()
+    cache_version()
 
     with django_assert_num_queries(1):
         assert authenticate(present(f"Bearer {secret}")).user.username == "alice"
@@ -187,7 +192,7 @@ def test_a_known_caller_costs_no_query_permissions_included(
 def test_nobody_is_known_for_longer_than_a_second(present, secret, clock):
     first = authenticate(present(f"Bearer {secret}"))
     clock.now += 0.9
-    current()
+    cache_version()
     assert authenticate(present(f"Bearer {secret}")) is first
 
     clock.now += 0.2
@@ -281,15 +286,15 @@ def test_nor_is_a_token_behind_such_an_authenticator(settings, present, secret):
 
 
 def test_the_memory_is_bounded_and_drops_the_oldest():
-    small, mark = PrincipalCache(size=2), Mark(0, 0)
+    small, mark = PrincipalCache(size=2), CacheVersion(0, 0)
     principals = [Principal(user=None, scopes=frozenset(), method=key) for key in "abc"]
 
     for principal in principals:
-        small.keep(principal.method.encode(), principal, mark=mark)
+        small.keep(principal.method.encode(), principal, cache_version=mark)
 
     assert len(small) == 2
-    assert small.get(b"a", mark=mark) is None
-    assert small.get(b"c", mark=mark) is principals[2]
+    assert small.known(b"a", cache_version=mark) is None
+    assert small.known(b"c", cache_version=mark) is principals[2]
 
 
 # Refusing
@@ -446,5 +451,5 @@ def test_a_credential_does_not_appear_in_error_reports(settings, present):
     ours = [one for one in reporter.get_traceback_frames() if "authenticate.py" in one["filename"]]
     variables = [frame["vars"] for frame in ours if not frame["filename"].startswith(__file__)]
 
-    assert "held_off" in repr(variables)
+    assert "configured" in repr(variables)
     assert "sesame" not in repr(variables)

@@ -8,22 +8,26 @@ from django.contrib.auth.models import AbstractBaseUser, Group, Permission, User
 from django.db import DatabaseError, connection, models, transaction
 from django.test.utils import CaptureQueriesContext, isolate_apps
 
-from mcp_django.exposure import rights_signals
+from mcp_django.exposure import generation
 from mcp_django.exposure.generation import (
-    Generations,
-    bump,
-    current,
+    CacheVersions,
+    cache_version,
     generations,
-    known_mark,
-    mark,
+    invalidate,
+    known_cache_version,
 )
 from mcp_django.models import ExposureGeneration, PersonalToken
+from tests.tables import without_table
 
 pytestmark = pytest.mark.django_db
 
 
 def stored(server="default"):
     return ExposureGeneration.objects.filter(server=server).values_list("number", flat=True).get()
+
+
+def current(server="default"):
+    return cache_version(server).number
 
 
 @pytest.fixture
@@ -67,17 +71,17 @@ def test_what_another_process_wrote_is_known_within_a_second(clock):
 
 
 def test_the_event_loop_gets_the_mark_only_while_it_is_fresh(clock, django_assert_num_queries):
-    found = mark()
+    found = cache_version()
 
     with django_assert_num_queries(0):
-        assert known_mark() == found
+        assert known_cache_version() == found
         clock.now += 1
-        assert known_mark() is None
-        assert known_mark("other") is None
+        assert known_cache_version() is None
+        assert known_cache_version("other") is None
 
 
 def test_what_was_read_before_a_change_is_not_believed_after_it(clock):
-    found = Generations(clock=clock)
+    found = CacheVersions(clock=clock)
 
     def change(execute, sql, *rest):
         """Another thread announces a change while the row is being read."""
@@ -87,15 +91,15 @@ def test_what_was_read_before_a_change_is_not_believed_after_it(clock):
         return answer
 
     with connection.execute_wrapper(change):
-        before = found.mark()
+        before = found.cache_version()
 
-    assert found.known_mark() is None
-    assert found.mark() != before
+    assert found.known_cache_version() is None
+    assert found.cache_version() != before
 
 
 @pytest.mark.django_db(transaction=True)
 def test_threads_that_ask_together_read_once(clock):
-    found = Generations(clock=clock)
+    found = CacheVersions(clock=clock)
     together = threading.Barrier(4)
     reads = []
 
@@ -107,7 +111,7 @@ def test_threads_that_ask_together_read_once(clock):
         try:
             with connection.execute_wrapper(count):
                 together.wait(5)
-                return found.mark()
+                return found.cache_version()
         finally:
             connection.close()
 
@@ -121,9 +125,7 @@ def test_threads_that_ask_together_read_once(clock):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("inside_transaction", [True, False])
 def test_without_its_table_the_number_is_zero_and_nothing_else_breaks(inside_transaction):
-    with connection.schema_editor() as editor:
-        editor.delete_model(ExposureGeneration)
-    try:
+    with without_table(ExposureGeneration):
         if inside_transaction:
             with transaction.atomic():
                 assert current() == 0
@@ -131,9 +133,6 @@ def test_without_its_table_the_number_is_zero_and_nothing_else_breaks(inside_tra
         else:
             assert current() == 0
             User.objects.create_user("alice")
-    finally:
-        with connection.schema_editor() as editor:
-            editor.create_model(ExposureGeneration)
 
     assert User.objects.filter(username="alice").exists()
 
@@ -161,10 +160,10 @@ def test_a_row_says_what_it_counts():
 
 def test_each_server_has_a_number_of_its_own(committed):
     with committed():
-        bump("one")
+        invalidate("one")
     with committed():
-        bump("one")
-        bump("two")
+        invalidate("one")
+        invalidate("two")
 
     assert (current("one"), current("two"), current()) == (2, 1, 0)
 
@@ -173,7 +172,7 @@ def test_a_change_for_all_raises_every_number(committed):
     ExposureGeneration.objects.create(server="other", number=5)
 
     with committed():
-        bump(None)
+        invalidate(None)
 
     assert (stored("default"), stored("other")) == (1, 6)
 
@@ -181,7 +180,7 @@ def test_a_change_for_all_raises_every_number(committed):
 def test_a_thousand_changes_in_one_transaction_raise_it_once(committed):
     with committed():
         for _ in range(1000):
-            bump()
+            invalidate()
 
     assert stored() == 1
 
@@ -189,7 +188,7 @@ def test_a_thousand_changes_in_one_transaction_raise_it_once(committed):
 def test_a_change_after_a_commit_counts_anew(committed):
     for _ in range(3):
         with committed():
-            bump()
+            invalidate()
 
     assert stored() == 3
 
@@ -197,12 +196,12 @@ def test_a_change_after_a_commit_counts_anew(committed):
 @pytest.mark.django_db(transaction=True)
 def test_what_is_rolled_back_raises_nothing():
     with transaction.atomic():
-        bump()
+        invalidate()
         transaction.set_rollback(True)
     assert current() == 0
 
     with transaction.atomic():
-        bump()
+        invalidate()
 
     assert current() == 1
 
@@ -211,9 +210,9 @@ def test_what_is_rolled_back_raises_nothing():
 def test_a_savepoint_that_is_rolled_back_does_not_take_the_others_with_it():
     with transaction.atomic():
         with transaction.atomic():
-            bump()
+            invalidate()
             transaction.set_rollback(True)
-        bump()
+        invalidate()
 
     assert current() == 1
 
@@ -222,7 +221,7 @@ def test_a_savepoint_that_is_rolled_back_does_not_take_the_others_with_it():
 def test_a_site_that_commits_by_hand_is_served_too():
     transaction.set_autocommit(False)
     try:
-        bump()
+        invalidate()
         transaction.commit()
     finally:
         transaction.set_autocommit(True)
@@ -231,12 +230,12 @@ def test_a_site_that_commits_by_hand_is_served_too():
 
 
 def test_this_process_forgets_before_the_commit_and_again_after_it(committed):
-    before = mark()
+    before = cache_version()
 
     with committed():
-        bump()
-        within = mark()
-    after = mark()
+        invalidate()
+        within = cache_version()
+    after = cache_version()
 
     assert before.own < within.own < after.own
     assert after.number == 1
@@ -270,22 +269,22 @@ def test_a_change_of_rights_raises_the_number(committed, token, alice, change):
 
 
 def test_a_login_and_a_use_of_a_token_raise_nothing(committed, token, alice):
-    before = generations.mark()
+    before = generations.cache_version()
 
     with committed():
         alice.save(update_fields=["last_login"])
         PersonalToken.objects.update(last_used_at=None)
 
-    assert mark() == before
+    assert cache_version() == before
 
 
 def test_connecting_again_doubles_nothing(committed, alice):
-    rights_signals.connect()
+    generation.connect()
 
     with committed() as callbacks:
         alice.save()
 
-    raised = [one for one in callbacks if one.__module__ == bump.__module__]
+    raised = [one for one in callbacks if one.__module__ == invalidate.__module__]
     assert len(raised) == 1
 
 
@@ -300,8 +299,8 @@ def test_a_user_without_groups_is_watched_all_the_same():
             app_label = "nasty"
             proxy = True
 
-    assert list(rights_signals.models_of_rights(Member)) == [Member, Visitor]
-    assert list(rights_signals.fields_of_rights(Member)) == []
+    assert list(generation.models_of_rights(Member)) == [Member, Visitor]
+    assert list(generation.fields_of_rights(Member)) == []
 
 
 @isolate_apps("tests.nasty")
@@ -332,8 +331,8 @@ def test_roles_of_the_site_are_groups_whatever_they_are_called():
         class Meta:
             app_label = "nasty"
 
-    assert set(rights_signals.models_of_rights(Member)) == {Member, Role, Assignment, Permission}
-    names = [field.name for field in rights_signals.fields_of_rights(Member)]
+    assert set(generation.models_of_rights(Member)) == {Member, Role, Assignment, Permission}
+    names = [field.name for field in generation.fields_of_rights(Member)]
     assert names == ["roles", "rights"]
 
 
@@ -350,6 +349,6 @@ def test_a_router_that_fails_does_not_fail_whoever_saves(settings, caplog):
     settings.DATABASE_ROUTERS = [BrokenRouter()]
 
     with transaction.atomic():
-        bump(using="default")
+        invalidate(using="default")
 
     assert "No such shard." in caplog.text

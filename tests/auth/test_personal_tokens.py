@@ -16,6 +16,7 @@ from mcp_django.models import PersonalToken
 from mcp_django.principal import Restriction
 from mcp_django.token_secrets import is_well_formed, new_secret
 from tests.spec import requirement
+from tests.tables import without_table
 
 #: Whatever the reason.
 SAME = r"^The credential is not valid\.$"
@@ -288,14 +289,11 @@ def test_revoking_again_keeps_the_first_date(token):
 
 @pytest.mark.django_db(transaction=True)
 def test_without_tables_nobody_can_be_served_and_the_log_says_what_to_type(secret, present):
-    with connection.schema_editor() as editor:
-        editor.delete_model(PersonalToken)
-    try:
-        with pytest.raises(ServiceUnavailable, match=r"manage\.py migrate"):
-            authenticate(present(f"Bearer {secret}"))
-    finally:
-        with connection.schema_editor() as editor:
-            editor.create_model(PersonalToken)
+    with (
+        without_table(PersonalToken),
+        pytest.raises(ServiceUnavailable, match=r"manage\.py migrate"),
+    ):
+        authenticate(present(f"Bearer {secret}"))
 
 
 @pytest.mark.django_db

@@ -4,15 +4,16 @@ import io
 import json
 import logging
 import logging.config
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+import mcp_django
 from mcp_django.auth.redaction import (
     LOGGERS,
-    RedactingFactory,
     RedactSecrets,
-    handlers_of,
     install,
     redact,
 )
@@ -66,6 +67,8 @@ class Broken:
         ('"HTTP_AUTHORIZATION": "Token abc"', '"HTTP_AUTHORIZATION": "[redacted]"'),
         ("[(b'authorization', b'Basic abc')]", "[(b'authorization', b'[redacted]')]"),
         ("got Bearer abc.def-ghi_jkl~mno+pqr/=", "got Bearer [redacted]"),
+        ("POST /mcp?access_token=opaque-1 401", "POST /mcp?access_token=[redacted] 401"),
+        ("?a=1&access_token=x.y&b=2", "?a=1&access_token=[redacted]&b=2"),
         ("authorization is needed", "authorization is needed"),
         ("mcp_django started", "mcp_django started"),
     ],
@@ -75,8 +78,8 @@ def test_credentials_are_found_in_whatever_clothes(text, clean):
 
 
 @requirement("logs:credentials")
-@pytest.mark.parametrize("name", [*LOGGERS, "mcp_django.deep.below", "daphne.http"])
-def test_no_watched_logger_lets_a_token_through(keep, name, caplog, monkeypatch):
+@pytest.mark.parametrize("name", LOGGERS)
+def test_no_logger_of_ours_lets_a_token_through(keep, name, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG, logger=name)
     monkeypatch.setattr(logging.getLogger(name), "propagate", True)
 
@@ -84,6 +87,49 @@ def test_no_watched_logger_lets_a_token_through(keep, name, caplog, monkeypatch)
 
     assert "Called with [redacted]." in keep.text
     assert SECRET not in keep.text
+
+
+def test_every_logger_of_the_package_is_named():
+    sources = Path(mcp_django.__file__).parent.rglob("*.py")
+    named = re.findall(r"getLogger\((.*?)\)", "\n".join(one.read_text() for one in sources))
+
+    assert {one.strip("\"'") for one in named} - {"name"} == set(LOGGERS)
+
+
+@pytest.mark.parametrize("secret", [SECRET, "opaque"])
+@pytest.mark.parametrize(
+    ("name", "message", "arguments"),
+    [
+        ("django.server", '"%s" %s %s', ("POST /mcp?access_token={} HTTP/1.1", "401", "9")),
+        (
+            "django.channels.server",
+            "HTTP %(method)s %(path)s %(status)s",
+            ({"method": "POST", "path": "/mcp?access_token={}", "status": 401},),
+        ),
+        (
+            "uvicorn.access",
+            '%s - "%s %s HTTP/%s" %d',
+            ("127.0.0.1:1", "POST", "/mcp?access_token={}", "1.1", 401),
+        ),
+    ],
+)
+def test_a_handler_with_the_filter_gets_no_credential_of_an_address(
+    keep, caplog, monkeypatch, name, message, arguments, secret
+):
+    """From access logs as runserver, the runserver of Daphne and uvicorn write them."""
+    keep.addFilter(RedactSecrets())
+    caplog.set_level(logging.DEBUG, logger=name)
+    monkeypatch.setattr(logging.getLogger(name), "propagate", True)
+
+    def put(value):
+        if isinstance(value, dict):
+            return {key: put(inner) for key, inner in value.items()}
+        return value.format(secret) if isinstance(value, str) else value
+
+    logging.getLogger(name).info(message, *map(put, arguments))
+
+    assert "/mcp?access_token=[redacted]" in keep.text
+    assert secret not in keep.text
 
 
 LOGGED = {
@@ -120,7 +166,7 @@ def test_a_traceback_holds_no_token_and_others_stay_as_they_are(keep):
         try:
             raise ValueError(message)
         except ValueError:
-            logging.getLogger("django.request").exception("Internal error")
+            logging.getLogger("mcp_django").exception("Internal error")
 
     first, second = keep.records
     assert "ValueError: bad [redacted]" in first.exc_text
@@ -159,80 +205,59 @@ def test_a_setting_that_cannot_be_read_leaves_it_on(settings, keep):
     assert SECRET not in keep.text
 
 
-def test_installing_again_changes_nothing(keep):
-    install()
-    before = logging.getLogRecordFactory()
+def test_installing_again_changes_nothing_and_touches_nothing_of_the_site(keep):
+    factory = logging.getLogRecordFactory()
 
     install()
 
-    assert isinstance(before, RedactingFactory)
-    assert logging.getLogRecordFactory() is before
-    assert len([one for one in keep.filters if isinstance(one, RedactSecrets)]) == 1
+    assert logging.getLogRecordFactory() is factory
+    assert keep.filters == []
+    for name in LOGGERS:
+        filters = logging.getLogger(name).filters
+        assert len([one for one in filters if isinstance(one, RedactSecrets)]) == 1
 
 
-def test_handlers_that_a_new_configuration_brings_are_guarded():
+def test_a_new_configuration_of_logging_takes_nothing_away():
     stream = io.StringIO()
-    root = logging.getLogger()
-    before = list(root.handlers), root.level
+    logger = logging.getLogger("mcp_django")
+    before = logging.getLogger().level, logger.level, logger.propagate
     logging.config.dictConfig(
         {
             "version": 1,
             "disable_existing_loggers": False,
+            "filters": {"redact": {"()": "mcp_django.auth.redaction.RedactSecrets"}},
             "formatters": {"plain": {"format": "%(message)s %(note)s"}},
             "handlers": {
                 "late": {
                     "class": "logging.StreamHandler",
                     "stream": stream,
                     "formatter": "plain",
-                }
+                },
+                "redacting": {
+                    "class": "logging.StreamHandler",
+                    "stream": stream,
+                    "formatter": "plain",
+                    "filters": ["redact"],
+                },
             },
-            "loggers": {"oauthlib": {"handlers": ["late"], "level": "DEBUG", "propagate": False}},
+            "loggers": {
+                "mcp_django": {"handlers": ["late"], "level": "DEBUG", "propagate": False},
+                "oauthlib": {"handlers": ["redacting"], "level": "DEBUG", "propagate": False},
+            },
         }
     )
     try:
-        logging.getLogger("oauthlib.oauth2").debug("got %s", SECRET, extra={"note": SECRET})
+        for name in ("mcp_django", "oauthlib.oauth2"):
+            logging.getLogger(name).debug("got %s", SECRET, extra={"note": SECRET})
     finally:
-        logger = logging.getLogger("oauthlib")
-        logger.handlers, logger.propagate = [], True
-        root.handlers, root.level = before
+        for name in ("mcp_django", "oauthlib"):
+            logging.getLogger(name).handlers = []
+        logging.getLogger("oauthlib").propagate = True
+        logging.getLogger("oauthlib").setLevel(logging.NOTSET)
+        level, logger.level, logger.propagate = before
+        logging.getLogger().setLevel(level)
 
-    assert stream.getvalue() == "got [redacted] [redacted]\n"
-
-
-def test_another_record_factory_of_the_site_is_kept():
-    ours = logging.getLogRecordFactory()
-
-    def stamped(*args, **kwargs):
-        record = logging.LogRecord(*args, **kwargs)
-        record.stamp = "site"
-        return record
-
-    logging.setLogRecordFactory(stamped)
-    try:
-        install()
-        record = logging.getLogger("mcp_django").makeRecord(
-            "mcp_django", logging.INFO, __file__, 1, f"got {SECRET}", (), None
-        )
-    finally:
-        logging.setLogRecordFactory(ours)
-
-    assert vars(record)["stamp"] == "site"
-    assert record.msg == "got [redacted]"
-
-
-def test_records_from_other_processes_come_through():
-    record = logging.makeLogRecord({"name": "mcp_django", "msg": "x"})
-
-    assert record.getMessage() == "x"
-
-
-def test_a_logger_that_keeps_its_records_reaches_its_own_handlers_only(monkeypatch):
-    logger, handler = logging.getLogger("mcp_django.alone"), Keep()
-    monkeypatch.setattr(logger, "propagate", False)
-    monkeypatch.setattr(logger, "handlers", [handler])
-    monkeypatch.setattr(logging, "lastResort", None)
-
-    assert list(handlers_of("mcp_django.alone")) == [handler]
+    assert stream.getvalue() == "got [redacted] [redacted]\n" * 2
 
 
 def test_the_filter_serves_handlers_that_a_site_configures_itself():

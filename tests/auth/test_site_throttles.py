@@ -4,7 +4,7 @@ import pytest
 from django.core.cache import cache
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_django.auth.site_throttles import throttle_class
+from mcp_django.auth.throttles import throttle_class
 from mcp_django.models import CallRecord
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, WSGIClient
@@ -34,9 +34,7 @@ def client(request, staff):
 
 
 def statuses(client, times, method="resources/list"):
-    message = client.message(method)
-    headers = client.routing_headers(message)
-    return [client.post(message, headers=headers).status for _ in range(times)]
+    return [client.post_request(method).status for _ in range(times)]
 
 
 @pytest.mark.needs("drf")
@@ -54,8 +52,7 @@ def test_the_scope_is_mcp_and_the_longest_wait_counts(client, use):
     use(f"{DRF}.TwoPerUser", f"{DRF}.ThreePerScope")
     assert statuses(client, 4) == [200, 200, 429, 429]
 
-    message = client.message("resources/list")
-    answer = client.post(message, headers=client.routing_headers(message))
+    answer = client.post_request("resources/list")
 
     assert answer.status == 429
     assert 3000 < int(answer.headers["retry-after"]) <= 3600

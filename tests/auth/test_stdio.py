@@ -5,7 +5,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 
-from mcp_django.auth.stdio import NamedUser
+from mcp_django.auth.authenticate import NamedUser
 from mcp_django.exceptions import AuthenticationFailed
 from mcp_django.principal import SCOPES
 

@@ -84,6 +84,7 @@ def test_threads_together_get_no_more_than_one_would(clock):
         ("fe80::1%eth0", "fe80::/64"),
         ("", ""),
         ("unix:", "unix:"),
+        ("x" * 8000, "x" * 64),
     ],
 )
 def test_addresses_of_one_host_count_as_one(address, counted):
@@ -99,15 +100,6 @@ def test_keys_may_have_limits_of_their_own(clock):
     assert windows.take("key") is None
 
 
-def test_a_tool_without_a_limit_is_not_counted(clock):
-    alice = principal(User(pk=1))
-
-    answers = [throttles.tool_retry_after(alice, "echo", limit=None) for _ in range(3)]
-
-    assert answers == [None] * 3
-    assert len(throttles.tool_calls) == 0
-
-
 def test_a_refusal_is_news_once_in_a_minute(settings, clock):
     settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
     alice = principal(User(pk=1))
@@ -115,6 +107,6 @@ def test_a_refusal_is_news_once_in_a_minute(settings, clock):
     retry_after(alice)
 
     first = throttles.is_first_refusal(alice)
-    throttles.told.take(alice.key)
+    throttles.refusals.take(alice.key)
 
     assert (before, first, throttles.is_first_refusal(alice)) == (False, True, False)

@@ -20,6 +20,8 @@ To put a page under it, write `tests/browser/test_YOURS.py`:
   `tab_to(role, name)`, `press(keys)`, `expect(locator)`, `screenshot_to(name)`. Whatever it
   gives runs in a thread of Playwright's own, so the test itself may use the ORM and
   `mcp_django.testing.Client` in between.
+- A tab stays open for later tests that ask for one like it, without cookies, storage and page.
+  Its cache stays: do not use Playwright's `route`, which switches it off.
 - Each test fails at its end on any error in the console, any exception in a script and any
   request that leaves this machine. `page.faults` has them; a test that wants one clears it.
 - The server is pytest-django's `live_server` (own threads, this process), so the database is

@@ -59,31 +59,47 @@ def look(request: pytest.FixtureRequest, settings: Any) -> Look:
     return chosen
 
 
+@pytest.fixture(scope="package")
+def idle_tabs(chromium: Any) -> dict[str, list[Tab]]:
+    """Tabs of earlier tests, by what they were opened with: a new one starts processes, and has
+    nothing in its cache."""
+    return {}
+
+
 @pytest.fixture
 def browse(
-    chromium: Any, playwright: PlaywrightThread, live_server: LiveServer, look: Look
+    chromium: Any,
+    playwright: PlaywrightThread,
+    live_server: LiveServer,
+    look: Look,
+    idle_tabs: dict[str, list[Tab]],
 ) -> Iterator[Callable[..., Tab]]:
     """A tab in which a user is logged in. The test fails on whatever went wrong in it."""
-    opened: list[tuple[Any, Tab]] = []
+    opened: list[tuple[Tab, list[Tab]]] = []
 
     def open_tab(user: Any = None, **options: Any) -> Tab:
-        context = chromium.new_context(
-            base_url=live_server.url, reduced_motion="reduce", **{**look.context, **options}
-        )
-        context.set_default_timeout(10_000)
-        # Chromium asks for it by itself, and the site of the tests has none.
-        context.route("**/favicon.ico", lambda route: route.fulfill(status=204))
+        options = {"reduced_motion": "reduce", **look.context, **options}
+        idle = idle_tabs.setdefault(f"{look.name} {sorted(options.items())}", [])
+        if idle:
+            tab = idle.pop()
+        else:
+            # Without a route: it would switch the cache off.
+            context = chromium.new_context(base_url=live_server.url, **options)
+            context.set_default_timeout(10_000)
+            tab = Tab(playwright, context, look)
+        opened.append((tab, idle))
         if user is not None:
-            context.add_cookies([{**login_cookie(user), "url": live_server.url}])
-        tab = Tab(playwright, context, look)
-        opened.append((context, tab))
+            tab.context.add_cookies([{**login_cookie(user), "url": live_server.url}])
         return tab
 
     yield open_tab
-    for context, tab in opened:
+    faults = []
+    for tab, idle in opened:
         tab.evaluate("1")  # it hears what happened meanwhile
-        context.close()
-    assert [fault for _, tab in opened for fault in tab.faults] == []
+        faults += tab.faults
+        tab.forget()
+        idle.append(tab)
+    assert faults == []
 
 
 def login_cookie(user: Any) -> dict[str, str]:

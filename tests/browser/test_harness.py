@@ -55,6 +55,18 @@ def test_a_focus_that_nobody_sees_is_a_finding(page):
         page.tab_to("link", "There")
 
 
+def test_a_tab_for_another_test_remembers_nothing(page):
+    page.evaluate("localStorage.kept = sessionStorage.kept = document.cookie = 'kept=1'")
+    page.evaluate("console.error('over there')")
+
+    page.forget()
+    page.goto("/admin/login/")
+
+    kept = page.evaluate("[localStorage.kept, sessionStorage.kept, document.cookie].join()")
+    assert "kept" not in kept
+    assert page.faults == []
+
+
 @every_look
 def test_looks_differ(page, look):
     assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") == (

@@ -9,8 +9,7 @@ from django.utils import timezone
 
 import mcp_django as mcp
 from mcp_django.models import CallRecord, ExposedModel, PersonalToken
-from mcp_django.stores.chosen import get_store
-from mcp_django.stores.interface import OpenStream, Session
+from mcp_django.stores.interface import OpenStream, Session, get_store
 from tests.browser.looks import every_look
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Order

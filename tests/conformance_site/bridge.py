@@ -119,7 +119,7 @@ class Bridge(Front):
         super().__init__(target, revision=revision)
         self.connect = connect
         self.conversations: dict[str, Conversation] = {}
-        self.opening = Lock()
+        self.spec = Lock()
 
     def server_close(self) -> None:
         super().server_close()
@@ -177,12 +177,14 @@ class Bridge(Front):
             handler.begin(status, content_type="application/json", **headers)
             handler.write(json.dumps(first).encode())
         elif first is not None:
+            if waiting.is_modern:
+                self.agreed.add(meta_of(waiting.request)[REVISION])
             handler.begin(200, content_type="text/event-stream", **headers)
             handler.write_event(first)
             self._stream(handler, waiting.messages)
 
     def _conversation(self, handler: Handler, *, key: str, is_new: bool) -> Conversation:
-        with self.opening:
+        with self.spec:
             if key not in self.conversations:
                 if not is_new:
                     raise RefusedError(404)

@@ -24,7 +24,8 @@ class Front(ThreadingHTTPServer):
         """Handshakes ask for `revision`. The suite's client always wants its newest one."""
         super().__init__(("127.0.0.1", 0), Handler)
         self.target, self.revision = target, revision
-        #: What the server agreed to.
+        #: The revisions that the server answered in: as a handshake has agreed, or, where there
+        #: is none, as the request names it.
         self.agreed: set[str] = set()
 
     @contextmanager
@@ -91,19 +92,18 @@ class Handler(BaseHTTPRequestHandler):
         Thread(target=wait, daemon=True).start()
 
 
-class Negotiator(Front):
-    """Passes all else on to a Streamable HTTP server, as it is."""
+class Witness(Front):
+    """Passes everything on to a Streamable HTTP server as it is, and sees what is agreed."""
 
     def answer(self, handler: Handler, body: bytes) -> None:
-        if body:
-            body = json.dumps(self.renegotiate(json.loads(body))).encode()
+        self.pass_on(handler, body, headers=dict(handler.headers.items()))
+
+    def pass_on(self, handler: Handler, body: bytes, *, headers: dict[str, str]) -> None:
         upstream = HTTPConnection(urlsplit(self.target).netloc)
         upstream.putrequest(
             handler.command, handler.path, skip_host=True, skip_accept_encoding=True
         )
-        for name, value in handler.headers.items():
-            if name.lower() == "mcp-protocol-version":
-                value = self.revision
+        for name, value in headers.items():
             if name.lower() not in ("connection", "content-length"):
                 upstream.putheader(name, self.own(value))
         upstream.putheader("Content-Length", str(len(body)))
@@ -111,8 +111,22 @@ class Negotiator(Front):
         upstream.endheaders(body)
         handler.watch(partial(shut, upstream.sock))
         response = upstream.getresponse()
+        asked = {name.lower(): value for name, value in headers.items()}
+        if response.status == 200 and "mcp-session-id" not in asked:
+            self.agreed.update(asked[name] for name in asked if name == "mcp-protocol-version")
         hop = ("connection", "transfer-encoding", "date", "server")
         kept = {name: value for name, value in response.getheaders() if name.lower() not in hop}
         handler.begin(response.status, **kept)
         while data := response.read1(65536):
             handler.write(data)
+
+
+class Negotiator(Witness):
+    """Passes all else on, in a revision that the suite does not ask for."""
+
+    def answer(self, handler: Handler, body: bytes) -> None:
+        if body:
+            body = json.dumps(self.renegotiate(json.loads(body))).encode()
+        headers = dict(handler.headers.items())
+        changed = [name for name in headers if name.lower() == "mcp-protocol-version"]
+        self.pass_on(handler, body, headers={**headers, **dict.fromkeys(changed, self.revision)})

@@ -12,7 +12,7 @@ import msgspec
 from django import forms
 
 import mcp_django as mcp
-from mcp_django.exposure import names
+from mcp_django.exposure import registry as names
 from mcp_django.exposure.registry import registry
 
 #: The suite calls its tools longer names than a site may give, for the sake of clients.

@@ -21,6 +21,11 @@ PIPED = {
     "dns-rebinding-protection": "a pipe has no host",
     f"server-stateless:{HEADER_CHECK}": "a pipe has no headers",
 }
+#: Scenarios of extensions, by the starts of their names. No revision has them.
+EXTENSIONS = {
+    "tasks-": "tasks are an extension that is not there",
+    "sep-2640-": "skills are an extension that is not there",
+}
 #: Scenarios of what came with a later revision, and the feature that this one lacks.
 LATER = {
     "2024-11-05": {"tools-call-audio": "audio", "tools-call-elicitation": "elicitation"},
@@ -72,7 +77,7 @@ RUNS = [
     for transport, revisions in {
         HTTP: ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
         HTTP_SSE: ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"),
-        STDIO: ("2025-06-18", "2025-11-25", "2026-07-28"),
+        STDIO: ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
     }.items()
     for revision in revisions
 ]

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 
 from tests.conformance_site import suite
 from tests.conformance_site.bridge import Bridge
-from tests.conformance_site.fronts import Front, Negotiator
-from tests.conformance_site.plan import HTTP, HTTP_SSE, RUNS, Run
+from tests.conformance_site.fronts import Front, Negotiator, Witness
+from tests.conformance_site.plan import EXTENSIONS, HTTP, HTTP_SSE, RUNS, Run
 from tests.conformance_site.serve import USER, Site, serve
 from tests.conformance_site.suite import Verdict
 from tests.conformance_site.upstreams import Children, EventSource
@@ -34,7 +34,9 @@ OLDEST_SCHEMA = "2025-03-26"
 @contextmanager
 def front(run: Run, site: Site) -> Iterator[Front]:
     """What the suite asks instead of the site."""
-    if run.transport == HTTP:
+    if run.is_direct:
+        yield Witness(site.url, revision=run.revision)
+    elif run.transport == HTTP:
         yield Negotiator(site.url, revision=run.revision)
     elif run.transport == HTTP_SSE:
         yield Bridge(partial(EventSource, site.url), site.url, revision=run.revision)
@@ -64,14 +66,11 @@ def counted(verdict: Verdict, name: str, *, left_out: dict[str, str]) -> Verdict
 def report(run: Run, *, site: Site) -> tuple[bool, list[str]]:
     """Whether the site conforms, and what to print."""
     began = time.monotonic()
-    if run.is_direct:
-        found, agreed = verdicts(run, site.url), {run.revision}
-    else:
-        with front(run, site) as between, between.serving() as url:
-            found, agreed = verdicts(run, url), between.agreed
+    with front(run, site) as between, between.serving() as url:
+        found, agreed = verdicts(run, url), between.agreed
     lines = [line for name, verdict in found.items() for line in complaints(name, verdict)]
-    if run.has_handshake and agreed != {run.revision}:
-        lines.append(f"  other revisions were agreed to: {sorted(agreed)}")
+    if agreed != {run.revision}:
+        lines.append(f"  the revisions that were agreed to: {sorted(agreed)}")
     shown = sum(verdict.is_shown for verdict in found.values())
     took = time.monotonic() - began
     headline = f"{run}: {shown} of {len(found)} scenarios pass ({took:.0f} s)"
@@ -94,11 +93,31 @@ def explanations(run: Run) -> list[str]:
     ]
 
 
+def other_scenarios(
+    names: Callable[[str | None], Sequence[str]],
+) -> tuple[dict[str, str], list[str]]:
+    """The scenarios that no run asks, with the reason, and those that have none. `names` gives
+    those of a revision, or all.
+    """
+    asked = {name for run in RUNS for name in names(run.scenarios_of)}
+    extensions, unplanned = {}, []
+    for name in names(None):
+        reasons = [EXTENSIONS[start] for start in EXTENSIONS if name.startswith(start)]
+        if name not in asked and reasons:
+            extensions[name] = reasons[0]
+        elif name not in asked:
+            unplanned.append(name)
+    return extensions, unplanned
+
+
 def main() -> int:
     words = set(sys.argv[1:]) - {"-v"}
     runs = [run for run in RUNS if words <= {run.revision, *run.transport.split()}]
     suite.install()
-    is_good = bool(runs)
+    extensions, unplanned = other_scenarios(suite.names)
+    for name in unplanned:
+        print(f"{name}: in no run, and not in the plan")
+    is_good = bool(runs) and not unplanned
     with serve() as site, ThreadPoolExecutor(AT_A_TIME) as pool:
         # The longest first. What is printed has the order of the plan.
         started = sorted(runs, key=lambda run: not run.is_slow)
@@ -107,6 +126,8 @@ def main() -> int:
             conforms, lines = results[run].result()
             is_good &= conforms
             print("\n".join(lines + explanations(run) * ("-v" in sys.argv)), flush=True)
+    for name, reason in extensions.items():
+        print(f"Not asked: {name}: {reason}")
     return 0 if is_good else 1
 
 

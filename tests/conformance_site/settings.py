@@ -11,7 +11,6 @@ ASGI_APPLICATION = "tests.conformance_site.asgi.application"
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "channels",
     "mcp_django",
     "tests.conformance_site",
 ]

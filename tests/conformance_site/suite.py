@@ -46,7 +46,8 @@ class Verdict:
 
     @property
     def failures(self) -> list[dict[str, str]]:
-        return [check for check in self.checks if check["status"] == "FAILURE"]
+        """Those that a revision asks for, and those that it only recommends."""
+        return [check for check in self.checks if check["status"] in ("FAILURE", "WARNING")]
 
     @property
     def is_shown(self) -> bool:
@@ -58,9 +59,9 @@ class Verdict:
 
 
 @cache
-def names(revision: str) -> tuple[str, ...]:
-    """The scenarios that the suite has for a revision."""
-    listed = ask("list", "--server", "--spec-version", revision)
+def names(revision: str | None = None) -> tuple[str, ...]:
+    """The scenarios that the suite has for a revision, or all that it has."""
+    listed = ask("list", "--server", *(["--spec-version", revision] if revision else []))
     return tuple(re.findall(r"^  - (\S+)", listed, re.MULTILINE))
 
 

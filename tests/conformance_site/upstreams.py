@@ -14,6 +14,8 @@ from threading import Lock, Timer
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
+from tests.conformance_site.suite import HOME
+
 Message = dict[str, Any]
 #: Seconds for an answer to a POST, and for a process to end.
 PATIENCE = 30
@@ -99,10 +101,12 @@ class Child:
     """A process of `manage.py mcp_stdio`."""
 
     def __init__(self, environment: dict[str, str], *, user: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "django", "mcp_stdio", "--user", user],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-        )  # fmt: skip
+        # Each says that it has no channel layer, and there is one for each scenario.
+        with (HOME / "stdio.log").open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "django", "mcp_stdio", "--user", user],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment,
+            )  # fmt: skip
         self.lock = Lock()
 
     def send(self, message: Message) -> None:

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.demo.conftest import ROOT
+from tests.demo.state import ROOT
 
 FAKE_PYTHON = """#!/bin/sh
 case "$*" in
@@ -41,7 +41,7 @@ def test_a_token_that_ended_is_replaced_and_the_others_stay(demo, how):
     before = tokens(demo)
     demo.ask("end_token", "manager", how)
 
-    printed = demo.manage("demo", "--no-serve").stdout
+    printed = demo.ask("run", "demo", "--no-serve")
 
     after = tokens(demo)
     assert {name for name in after if after[name] != before[name]} == {"manager"}
@@ -51,7 +51,7 @@ def test_a_token_that_ended_is_replaced_and_the_others_stay(demo, how):
 
 
 def test_what_is_printed_names_the_port_and_can_be_pasted(demo):
-    printed = demo.manage("demo", "--no-serve", "--port", "8123").stdout
+    printed = demo.ask("run", "demo", "--no-serve", "--port", "8123")
 
     endpoint = "http://127.0.0.1:8123/mcp"
     configurations = [

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.demo.conftest import ROOT
+from tests.demo.state import ROOT
 from tests.services import path_of
-from tests.transports.live_servers import free_port
+from tests.transports.live_servers import free_port, wait_for
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 @contextmanager
@@ -60,8 +60,8 @@ def test_a_client_that_waits_sees_a_flight_that_is_changed_in_the_admin(demo):
         while "Serving." not in (line := served.stdout.readline()):
             printed.append(line.strip())
         command = next(line for line in printed if line.startswith("curl -N"))
-        retried = [*shlex.split(command), "--silent", "--retry-connrefused", "--retry", "20"]
-        with running(*retried) as client, page(address) as tab:
+        wait_for(port)
+        with running(*shlex.split(command), "--silent") as client, page(address) as tab:
             acknowledged = next_message(client)
             log_in(tab, password)
             tab.goto("/admin/flights/flight/")

@@ -13,7 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *(
+        page
+        for folder in ("docs", "docs/howto", "docs/topics", "docs/reference")
+        for page in sorted((ROOT / folder).glob("*.md"))
+    ),
 ]
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

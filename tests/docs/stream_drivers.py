@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import Any
 
-from mcp_django.auth.stdio import NamedUser
-from mcp_django.transports.stdio_callers import Caller
+from mcp_django.auth.authenticate import NamedUser
+from mcp_django.transports.stdio.conversation import Caller
 from tests.docs.drivers import CAPABILITIES, Driver, Refused, batched
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
@@ -55,7 +55,7 @@ class HTTPSSE(Driver):
 class Stdio(Driver):
     async def begin(self) -> None:
         self.stack = AsyncExitStack()
-        caller = Caller(recognise=NamedUser("staff").authenticate)
+        caller = Caller(recognize=NamedUser("staff").authenticate)
         self.peer = await self.stack.enter_async_context(talking(caller, revision=self.revision))
         self.peer.capabilities = CAPABILITIES
         if self.is_legacy:

@@ -35,7 +35,15 @@ def test_the_examples_do_what_the_pages_say():
 
 @pytest.mark.needs("daphne", "drf")
 @pytest.mark.parametrize(
-    "name", ["settings_local", "settings_public", "settings_drf", "settings_audit"]
+    "name",
+    [
+        "settings_local",
+        "settings_public",
+        "settings_drf",
+        "settings_audit",
+        "settings_redaction",
+        "settings_wsgi",
+    ],
 )
 def test_the_settings_that_pages_show_pass_the_checks(name):
     finished = django("check", "--fail-level", "ERROR", settings=f"mysite.{name}")

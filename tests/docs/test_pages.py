@@ -13,36 +13,36 @@ from django.dispatch import Signal
 
 import mcp_django
 from mcp_django import auth, signals
-from mcp_django.conf import Config, package_version
-from mcp_django.exposure import (
-    aggregates,
-    cursors,
-    find,
-    groups,
-    metrics,
-    ordering,
-    paths,
-    query,
-    records,
-    uris,
-    values,
+from mcp_django.conf import Config
+from mcp_django.exposure import fields, paths, uris
+from mcp_django.exposure.fields import MEASURES, OPERATORS, transforms_of
+from mcp_django.exposure.options import (
+    SECRET_APPS,
+    SECRET_FIELDS,
+    SECRET_MODELS,
+    SECRET_WORDS,
+    ModelExposure,
 )
-from mcp_django.exposure.code_prompts import prompt
-from mcp_django.exposure.code_resources import resource
-from mcp_django.exposure.functions import scope_of, tool
-from mcp_django.exposure.operators import MEASURES, OPERATORS, transforms_of
-from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.record_tools import RECORD_TOOLS
-from mcp_django.exposure.tools import BUILT_IN
+from mcp_django.exposure.primitives import BUILT_IN
+from mcp_django.exposure.prompts.functions import prompt
+from mcp_django.exposure.query import aggregates, filters, pagination
+from mcp_django.exposure.query import aggregates as groups
+from mcp_django.exposure.query import aggregates as metrics
+from mcp_django.exposure.query import find as records
+from mcp_django.exposure.query.arguments import MOST_GROUPS
+from mcp_django.exposure.resources.functions import resource
+from mcp_django.exposure.tools.functions import scope_of, tool
+from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.models import CallRecord
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.methods import METHODS
-from mcp_django.templating.tags import LIBRARY
+from mcp_django.templating.library import LIBRARY
 from mcp_django.testing import Client
-from mcp_django.transports.middleware import BROWSER_ONLY
+from mcp_django.transports.http.middleware import BROWSER_ONLY
 from tests.docs.pages import PAGES, ROOT, Block, blocks, regions, sources, table
 
 DOCS = ROOT / "docs"
+HOWTO, TOPICS, REFERENCE = DOCS / "howto", DOCS / "topics", DOCS / "reference"
 README = ROOT / "README.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
@@ -93,12 +93,14 @@ def test_every_json_block_is_json(block: Block):
 
 def test_the_configurations_of_clients_are_those_that_the_demo_prints():
     printed = (ROOT / "templates" / "demo" / "connect.txt").read_text()
-    found = [one.text for one in blocks("json") if one.page == README]
-    # Of stdio the demo prints nothing: that has no address.
-    shown = [json.loads(text) for text in found if '"url"' in text]
+    pages = (README, HOWTO / "connect.md")
+    configurations = [
+        [json.loads(block.text) for block in blocks("json") if block.page == page]
+        for page in pages
+    ]
 
-    assert len(shown) == 2
-    for configuration in shown:
+    assert [len(shown) for shown in configurations] == [1, 2]
+    for configuration in (*configurations[0], *configurations[1]):
         text = json.dumps(configuration)
         for ours, theirs in (
             ("my-shop", "flight-desk"),
@@ -108,7 +110,16 @@ def test_the_configurations_of_clients_are_those_that_the_demo_prints():
             text = text.replace(ours, theirs)
         assert text in printed
     assert "claude mcp add --transport http flight-desk {{ endpoint }} --header" in printed
-    assert "claude mcp add --transport http my-shop" in README.read_text()
+    assert all("claude mcp add --transport http my-shop" in page.read_text() for page in pages)
+
+
+def test_the_readme_is_short_and_shows_the_admin():
+    text = README.read_text()
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
+
+    assert len(text.splitlines()) <= 150
+    assert pictures
+    assert all((ROOT / picture).stat().st_size < 150_000 for picture in pictures)
 
 
 # Links, commands and names
@@ -131,17 +142,30 @@ def test_every_relative_link_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), link
 
 
+def test_no_page_of_the_docs_links_to_what_is_not_built_with_them():
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in DOCS.rglob("*.md")
+        for link in LINK.findall(page.read_text())
+        if not link.startswith(("https://", "#"))
+    }
+
+    assert linked
+    assert [path for path in linked if not path.is_relative_to(DOCS) or path.is_dir()] == []
+
+
 def test_every_page_is_in_the_index():
     index = (DOCS / "index.md").read_text()
 
-    pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
-    assert pages <= set(LINK.findall(index))
+    pages = {str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)}
+    assert pages - {"index.md"} <= set(LINK.findall(index))
 
 
 def test_every_make_target_exists():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
-    assert set(re.findall(r"`?\bmake ([a-z]+)[` \n]", README.read_text())) <= targets
+    typed = "".join(block.text for block in blocks("console"))
+    assert set(re.findall(r"^\$ make ([a-z-]+)", typed, re.MULTILINE)) <= targets
     for text in codes(EVERYTHING):
         if text.startswith("make "):
             assert text.split()[1] in targets, text
@@ -157,7 +181,7 @@ def test_every_management_command_exists():
 def test_the_commands_about_tokens_are_understood():
     from mcp_django.management.commands.mcp_token import Command
 
-    text = (DOCS / "tokens.md").read_text()
+    text = (TOPICS / "tokens.md").read_text()
     lines = re.findall(r"manage\.py mcp_token ([^`\n)]+)", text + README.read_text())
     parser = Command().create_parser("manage.py", "mcp_token")
 
@@ -178,14 +202,15 @@ def test_files_that_the_pages_name_exist():
 
 def test_every_setting_is_listed_with_its_default():
     found = {}
-    for heading in re.findall(r"^## .+$", (DOCS / "settings.md").read_text(), re.MULTILINE)[:-1]:
-        for name, default, meaning in table(DOCS / "settings.md", heading):
+    page = REFERENCE / "settings.md"
+    for heading in re.findall(r"^## .+$", page.read_text(), re.MULTILINE)[:-1]:
+        for name, default, meaning in table(page, heading):
             assert meaning.endswith(".") or "](" in meaning
             found[name.strip("`")] = default.strip("`")
 
     config = {name.upper(): value for name, value in vars(Config()).items()}
     assert found.pop("VERSION") == ""
-    assert config.pop("VERSION") == package_version()
+    assert config.pop("VERSION") == mcp_django.__version__
     given = {name: ast.literal_eval(default) for name, default in found.items()}
     assert given == {
         name: list(value) if isinstance(value, tuple) else value for name, value in config.items()
@@ -193,10 +218,10 @@ def test_every_setting_is_listed_with_its_default():
 
 
 def test_every_column_and_outcome_of_a_record_is_listed():
-    lines = (DOCS / "audit.md").read_text().partition("| Outcome | Means |")[2]
+    lines = (TOPICS / "audit.md").read_text().partition("| Outcome | Means |")[2]
     outcomes = re.findall(r"^\| `(\w+)` \|", lines.partition("\n\n")[0], re.MULTILINE)
 
-    assert column(DOCS / "audit.md", "## Records of calls") == [
+    assert column(TOPICS / "audit.md", "## Records of calls") == [
         field.name for field in CallRecord._meta.fields if not field.primary_key
     ]
     assert sorted(outcomes) == sorted(CallRecord.Outcome.values)
@@ -205,12 +230,12 @@ def test_every_column_and_outcome_of_a_record_is_listed():
 def test_every_signal_is_listed():
     found = [name for name, value in vars(signals).items() if type(value) is Signal]
 
-    assert column(DOCS / "audit.md", "## Signals") == found
+    assert column(TOPICS / "audit.md", "## Signals") == found
 
 
 def test_every_check_is_listed():
     sources = (path.read_text() for path in (ROOT / "mcp_django").glob("checks*.py"))
-    page = (DOCS / "checks.md").read_text()
+    page = (REFERENCE / "checks.md").read_text()
 
     ids = set(re.findall(r'id="(mcp_django\.[EWI]\d{3})"', "".join(sources)))
     assert ids
@@ -224,37 +249,58 @@ def test_every_attribute_of_an_exposure_is_listed():
         if not name.startswith("_") and not callable(value) and not isinstance(value, property)
     ]
 
-    assert sorted(column(DOCS / "registering.md", "## Models")) == sorted(attributes)
+    assert sorted(column(TOPICS / "registering.md", "## Models")) == sorted(attributes)
 
 
 def test_every_attribute_of_an_admin_is_listed():
-    source = (ROOT / "mcp_django" / "exposure" / "admin_options.py").read_text()
+    source = (ROOT / "mcp_django" / "exposure" / "admin_sites.py").read_text()
 
-    listed = column(DOCS / "registering.md", "## Models, from the admin")
+    listed = column(TOPICS / "registering.md", "## Models, from the admin")
     assert set(listed) == set(re.findall(r'"(mcp_\w+)"', source))
+
+
+def test_every_column_that_no_name_betrays_is_listed():
+    rows = table(TOPICS / "registering.md", "## Columns that look secret")
+
+    listed = {codes(model)[0]: columns for model, columns in rows}
+    wholly = {model for model, columns in listed.items() if columns == "all"}
+    partly = {model: set(codes(listed[model])) for model in listed.keys() - wholly}
+    assert wholly == SECRET_MODELS
+    assert partly == SECRET_FIELDS
+
+
+def test_every_word_and_app_of_secrets_is_listed():
+    text = (TOPICS / "registering.md").read_text().partition("## Columns that look secret\n")[2]
+    _, words, _, apps, _ = text.partition("\n|")[0].split("\n- ")
+
+    pattern = SECRET_WORDS.pattern.partition("_)(")[2].rpartition(r")\d*")[0]
+    codes_and_credentials = ("(recovery|backup)_?codes?", "recovery_code|backup_code")
+    listed = pattern.replace(*codes_and_credentials).replace("credentials?", "credential")
+    assert codes(words) == listed.split("|")
+    assert set(codes(apps)) == SECRET_APPS
 
 
 def test_every_option_of_a_tool_is_listed():
     options = set(inspect.signature(tool).parameters) - {"function", "registry"}
 
-    assert set(column(DOCS / "registering.md", "## Functions")) == options
+    assert set(column(TOPICS / "registering.md", "## Functions")) == options
 
 
 def test_every_option_of_a_resource_is_listed():
     options = set(inspect.signature(resource).parameters) - {"registry"}
 
-    assert set(column(DOCS / "resources.md", "## Functions as resources")) == options
+    assert set(column(TOPICS / "resources.md", "## Functions as resources")) == options
 
 
 def test_every_variable_that_is_completed_is_listed():
-    listed = set(column(DOCS / "resources.md", "## Completion")) - {"status"}
+    listed = set(column(TOPICS / "resources.md", "## Completion")) - {"status"}
 
     templates = (uris.DEFINITION, uris.COLLECTION, uris.OBJECT, uris.FILE)
     assert listed == {name for one in templates for name in one.variables}
 
 
 def test_the_scope_of_each_kind_of_tool_is_told():
-    lines = (DOCS / "registering.md").read_text().partition("The options decide which scope")[2]
+    lines = (TOPICS / "registering.md").read_text().partition("The options decide which scope")[2]
     told = dict(re.findall(r"^\| `?([\w=]+|says neither)`? \| `(mcp:\w+)` \|$", lines, re.M))
 
     assert told == {
@@ -269,7 +315,7 @@ def test_the_scope_of_each_kind_of_tool_is_told():
 def test_every_generic_tool_is_listed_with_its_arguments():
     listed = {
         codes(name)[0]: codes(arguments)
-        for name, arguments, _ in table(DOCS / "tools.md", "## The generic tools")
+        for name, arguments, _ in table(REFERENCE / "tools.md", "## The generic tools")
     }
 
     assert set(listed) == BUILT_IN
@@ -277,19 +323,39 @@ def test_every_generic_tool_is_listed_with_its_arguments():
         assert arguments == list(RECORD_TOOLS[name].arguments.schema.get("properties", {})), name
 
 
+def test_pages_that_count_the_generic_tools_agree_on_their_number():
+    numbers = {"six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
+    counted = re.compile(rf"\b({'|'.join(numbers)})\s+\[?generic tools")
+
+    said = counted.findall(EVERYTHING)
+
+    assert len(said) >= 2
+    assert {numbers[word] for word in said} == {len(BUILT_IN)}
+
+
+def test_the_page_about_rights_says_how_many_rows_are_checked_for_a_page():
+    assert (
+        f"If none of the next {records.FARTHEST:,} records" in (TOPICS / "rights.md").read_text()
+    )
+
+
+def names_of(tool):
+    return list(RECORD_TOOLS[tool].arguments.schema["properties"])
+
+
 def test_every_argument_of_a_query_is_listed():
-    assert column(DOCS / "querying.md", "# Querying") == ["model", *find.ARGUMENTS]
+    assert column(TOPICS / "querying.md", "# Querying") == names_of("find_records")
 
 
 def test_every_uri_is_listed():
     templates = [uris.DEFINITION, uris.COLLECTION, uris.OBJECT, uris.FILE]
 
-    listed = column(DOCS / "tools.md", "## Resources")
+    listed = column(REFERENCE / "tools.md", "## Resources")
     assert listed == [uris.SITE, *(one.text for one in templates)]
 
 
 def test_every_method_is_listed():
-    rows = table(DOCS / "tools.md", "## Methods of the protocol")
+    rows = table(REFERENCE / "tools.md", "## Methods of the protocol")
 
     assert {name for row in rows for name in codes(row[0])} == set(METHODS)
 
@@ -305,13 +371,13 @@ def test_the_file_of_a_prompt_is_shown_as_it_is():
 def test_every_option_of_a_prompt_is_listed():
     options = set(inspect.signature(prompt).parameters) - {"function", "registry"}
 
-    assert set(column(DOCS / "prompts.md", "## Prompts in code")) >= {"str", "Literal"}
-    told = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (DOCS / "prompts.md").read_text(), re.M)
+    assert set(column(TOPICS / "prompts.md", "## Prompts in code")) >= {"str", "Literal"}
+    told = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (TOPICS / "prompts.md").read_text(), re.M)
     assert options <= {name for cell in told for name in codes(cell)}
 
 
 def test_every_tag_and_filter_of_prompts_is_listed():
-    rows = table(DOCS / "prompts.md", "### The template language")
+    rows = table(TOPICS / "prompts.md", "### The template language")
     told = {what: codes(which) for what, which in rows}
 
     assert told == {"tags": sorted(LIBRARY.tags), "filters": sorted(LIBRARY.filters)}
@@ -320,7 +386,7 @@ def test_every_tag_and_filter_of_prompts_is_listed():
 def test_every_operator_is_listed():
     told = {
         kind: codes(operators)
-        for kinds, operators in table(DOCS / "querying.md", "## Operators")
+        for kinds, operators in table(TOPICS / "querying.md", "## Operators")
         for kind in kinds.split(", ")
     }
 
@@ -328,7 +394,7 @@ def test_every_operator_is_listed():
 
 
 def test_every_part_of_a_date_is_listed():
-    page = DOCS / "querying.md"
+    page = TOPICS / "querying.md"
     lines = page.read_text().partition("Parts of dates and times")[2]
     told = dict(re.findall(r"^\| (date|datetime|time) \| (.+) \|$", lines, re.MULTILINE))
 
@@ -338,31 +404,31 @@ def test_every_part_of_a_date_is_listed():
 
 
 def test_every_limit_of_a_query_is_the_true_one():
-    told = {name: int(limit) for name, limit in table(DOCS / "querying.md", "## Limits")}
+    told = {name: int(limit) for name, limit in table(TOPICS / "querying.md", "## Limits")}
 
     assert told == {
-        "Conditions in one object": query.MAX_CONDITIONS,
-        "Alternatives in `any_of`": query.MAX_ALTERNATIVES,
-        "Words in `search`": query.MAX_WORDS,
-        "Characters in a text value": values.TERM,
-        "Values in a list": values.ITEMS,
-        "Names in `order_by`": ordering.MAX_ORDER,
+        "Conditions in one object": filters.MAX_CONDITIONS,
+        "Alternatives in `any_of`": filters.MAX_ALTERNATIVES,
+        "Words in `search`": filters.MAX_WORDS,
+        "Characters in a text value": fields.TERM,
+        "Values in a list": fields.ITEMS,
+        "Names in `order_by`": pagination.MAX_ORDER,
         "Names in `group_by`": groups.MAX_GROUPS,
         "Metrics": metrics.MAX_METRICS,
         "Comparisons in `having`": aggregates.MAX_HAVING,
-        "Groups in an answer": aggregates.MAX_LIMIT,
+        "Groups in an answer": MOST_GROUPS,
         "Names in `fields`": records.MAX_FIELDS,
         "Relations in a path": paths.MAX_HOPS,
-        "Seconds that a cursor is good for": cursors.LIFETIME.total_seconds(),
+        "Seconds that a cursor is valid": pagination.LIFETIME.total_seconds(),
     }
 
 
 def test_every_argument_and_function_of_an_aggregate_is_listed():
-    page = DOCS / "querying.md"
+    page = TOPICS / "querying.md"
     lines = page.read_text().partition("## Groups and numbers")[2].partition("## Operators")[0]
     told = dict(re.findall(r"^\| ([a-z, ]+) \| ((?:`\w+` ?)+) \|$", lines, re.MULTILINE))
 
-    assert column(page, "## Groups and numbers") == ["model", *aggregates.ARGUMENTS]
+    assert column(page, "## Groups and numbers") == names_of("aggregate_records")
     assert {
         kind: codes(names)
         for kinds, names in told.items()
@@ -377,7 +443,7 @@ def test_every_argument_and_function_of_an_aggregate_is_listed():
 
 
 def test_every_authenticator_is_listed():
-    listed = column(DOCS / "tokens.md", "## Other credentials")
+    listed = column(TOPICS / "tokens.md", "## Other credentials")
 
     public = {f"mcp_django.auth.{name}" for name in auth.__all__}
     assert set(listed) == public - {"mcp_django.auth.Authenticator"}
@@ -385,19 +451,19 @@ def test_every_authenticator_is_listed():
 
 def test_every_method_of_the_test_client_is_there():
     for name in re.findall(r"`(\w+)\(", "\n".join(
-        row[0] for row in table(DOCS / "testing.md", "## The client")
+        row[0] for row in table(HOWTO / "testing.md", "## The client")
     )):  # fmt: skip
         assert callable(getattr(Client, name)), name
 
 
 def test_the_middleware_that_does_not_run_is_named():
-    told = (DOCS / "deploying.md").read_text().lower().replace("conditional get", "conditional")
+    told = (HOWTO / "deploying.md").read_text().lower().replace("conditional get", "conditional")
 
     for path in BROWSER_ONLY:
         assert path.split(".")[-2].replace("http", "conditional") in told, path
 
 
-def test_the_demo_has_the_users_that_the_readme_names():
+def test_the_demo_has_the_users_that_its_page_names():
     source = ast.parse((ROOT / "demo_project/flights/seeding/users.py").read_text())
     users = [
         {one.arg: ast.literal_eval(one.value) for one in node.keywords if one.arg in USER}
@@ -405,21 +471,38 @@ def test_the_demo_has_the_users_that_the_readme_names():
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "DemoUser"
     ]
 
-    told = [[name.strip("`"), sees] for name, sees in table(README, "## The demo")]
+    told = [
+        [name.strip("`"), sees] for name, sees in table(HOWTO / "demo.md", "# How to try the demo")
+    ]
     assert told == [[one["username"], one["sees"]] for one in users]
 
 
 USER = ("username", "sees")
 
 
-def test_the_readme_names_the_versions_that_the_package_accepts():
+def test_no_site_is_told_to_install_an_app_that_it_does_not_need():
+    sites = [*PAGES, *(ROOT / "docs/examples").rglob("*.py"), ROOT / "demo_project/settings.py"]
+
+    named = [page.name for page in sites if re.search(r"""["']channels["']""", page.read_text())]
+
+    assert named == []
+
+
+@pytest.mark.parametrize("page", [README, REFERENCE / "compatibility.md"], ids=str)
+def test_the_page_names_the_versions_that_the_package_accepts(page):
     project = (ROOT / "pyproject.toml").read_text()
-    text = README.read_text()
+    text = page.read_text()
 
     assert 'requires-python = ">=3.11"' in project
     assert "Python 3.11 or later" in text
     versions = re.findall(r'"Framework :: Django :: ([\d.]+)"', project)
     assert f"Django {', '.join(versions[:-1])} and {versions[-1]}." in text
+
+
+def test_the_readme_names_the_license():
+    project = (ROOT / "pyproject.toml").read_text()
+    text = README.read_text()
+
     assert 'license = "BSD-3-Clause"' in project
     assert "License: [BSD-3-Clause](LICENSE)" in text
 
@@ -427,7 +510,12 @@ def test_the_readme_names_the_versions_that_the_package_accepts():
 def test_no_page_names_a_machine_or_a_registry():
     hosts = set(re.findall(r"https?://([\w.-]+)", EVERYTHING))
 
-    assert hosts <= {"127.0.0.1", "shop.example.com", "modelcontextprotocol.io"}
+    assert hosts <= {
+        "127.0.0.1",
+        "chat.example.com",
+        "modelcontextprotocol.io",
+        "shop.example.com",
+    }
 
 
 def test_every_public_name_is_documented():

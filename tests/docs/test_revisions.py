@@ -1,4 +1,4 @@
-"""The table of the README: what works with each revision, over each transport.
+"""The table of the page about compatibility: what works with each revision, over each transport.
 
 Each test tries one word of the table in every cell. Where the word is missing, it must not work.
 """
@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from django.forms import Form
 
 import mcp_django as mcp
-from mcp_django.protocol.envelope import LOG_LEVEL_KEY
+from mcp_django.protocol.negotiation import LOG_LEVEL_KEY
 from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Revision
 from tests.clients import CheckedClient
 from tests.docs.drivers import Refused
@@ -27,15 +27,15 @@ from tests.transports.wire import Gate
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
-README = ROOT / "README.md"
-HEADING = "## What works today"
+PAGE = ROOT / "docs" / "reference" / "compatibility.md"
+HEADING = "## Revisions and transports"
 DRIVERS = {
     "Streamable HTTP": StreamableHTTP,
     "WSGI view": WSGI,
     "HTTP+SSE": HTTPSSE,
     "stdio": Stdio,
 }
-ROWS = {row[0]: row[1:] for row in table(README, HEADING)}
+ROWS = {row[0]: row[1:] for row in table(PAGE, HEADING)}
 WORDS = ["progress", "logs", "subscriptions", "questions", "resuming", "batches"]
 NOTHING_MORE, NOT_SERVED = "nothing more", "\u2014"
 
@@ -80,7 +80,7 @@ def gate():
 
 
 async def test_the_table_has_every_revision_and_transport_and_known_words_in_one_order():
-    head = re.search(r"^\| Revision \|.*$", README.read_text(), re.MULTILINE)[0]
+    head = re.search(r"^\| Revision \|.*$", PAGE.read_text(), re.MULTILINE)[0]
 
     assert [one.strip() for one in head.strip("|").split("|")] == ["Revision", *DRIVERS]
     assert list(ROWS) == [revision.value for revision in Revision]
@@ -170,7 +170,7 @@ async def test_completion_works_everywhere(peer):
 
 
 async def test_the_page_says_what_works_everywhere():
-    text = " ".join(README.read_text().partition(HEADING)[2].split())
+    text = " ".join(PAGE.read_text().partition(HEADING)[2].split())
 
     assert text.startswith("Tools, resources, prompts and completion work everywhere.")
 

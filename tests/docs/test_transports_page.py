@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from tests.docs.pages import EXAMPLES, ROOT, blocks_of
 from tests.docs.test_tutorial import free_port
 
-PAGE = list(blocks_of(ROOT / "docs" / "transports.md"))
+PAGE = list(blocks_of(ROOT / "docs" / "topics" / "transports.md"))
 SHOWN = [
     (command, answer)
     for command, answer in pairwise(PAGE)
@@ -34,6 +35,18 @@ import sys
 from django.core.management import execute_from_command_line
 
 execute_from_command_line(sys.argv)
+"""
+# Each command would load Django anew.
+BEGIN = """\
+import django
+
+django.setup()
+
+from django.core.management import call_command
+
+call_command("migrate", verbosity=0)
+call_command("createsuperuser", interactive=False, username="ada", email="ada@example.com")
+call_command("mcp_token", "create", "ada", "--name", "x")
 """
 PING = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
 PATIENCE = 60
@@ -74,9 +87,6 @@ class Site:
         assert process.returncode == 0, printed
         return printed
 
-    def manage(self, *arguments):
-        return self.run(sys.executable, "manage.py", *arguments)
-
     def type(self, text):
         """What a command prints: all of it, or the first event where it goes on and on."""
         text = text.replace("127.0.0.1:8000", f"127.0.0.1:{self.port}")
@@ -95,9 +105,8 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     site = Site(tmp_path_factory.mktemp("transports"), free_port())
-    site.manage("migrate", "--verbosity", "0")
-    site.manage("createsuperuser", "--noinput", "--username", "ada", "--email", "ada@example.com")
-    site.environment["TOKEN"] = site.manage("mcp_token", "create", "ada", "--name", "x").split()[0]
+    printed = site.run(sys.executable, "-c", BEGIN)
+    site.environment["TOKEN"] = re.search(r"\bmcp_\w+", printed)[0]
     listen = ["-b", "127.0.0.1", "-p", str(site.port), "mysite.asgi:application"]
     with site.start(sys.executable, "-m", "daphne", *listen, stderr=subprocess.STDOUT) as server:
         while "Listening on TCP" not in (line := server.stdout.readline()):
@@ -121,7 +130,9 @@ def test_every_command_answers_what_the_page_shows(site, command, shown):
 
 
 def test_what_the_page_about_stdio_tells_a_desktop_program_starts_the_site(site, tmp_path):
-    (block,) = [one for one in blocks_of(ROOT / "docs" / "stdio.md") if one.language == "json"]
+    (block,) = [
+        one for one in blocks_of(ROOT / "docs" / "howto" / "stdio.md") if one.language == "json"
+    ]
     told = json.loads(block.text)["mcpServers"]["my-shop"]
     paths = {
         "/path/to/shop/.venv/bin/python": sys.executable,

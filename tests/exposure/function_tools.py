@@ -11,9 +11,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
-from mcp_django.exposure.functions import FunctionTool, tool
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry
+from mcp_django.exposure.tools.functions import FunctionTool, tool
 from mcp_django.principal import SCOPES, Principal, Restriction
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolResult

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_django.exposure.prompt_contents import Body, Contents, compile_contents, parse_contents
-from mcp_django.exposure.prompt_versions import add_version
+from mcp_django.exposure.prompts.contents import Body, Contents, compile_contents, parse_contents
+from mcp_django.exposure.prompts.stored import add_version
 from mcp_django.models import PromptTemplate
 
 ORDER = {"name": "order", "type": "object", "model": "shop.order", "required": True}

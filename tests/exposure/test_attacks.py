@@ -6,14 +6,15 @@ import base64
 
 import pytest
 from django.contrib.admin import AdminSite, ModelAdmin
+from django.db import OperationalError, connection
 from django.db import models as m
 
 from mcp_django.exceptions import QueryError
-from mcp_django.exposure import resources
-from mcp_django.exposure.admin_options import exposure_of
-from mcp_django.exposure.admin_sites import model_admins
-from mcp_django.exposure.declarations import Declaration
+from mcp_django.exposure.admin_sites import exposure_of, model_admins
+from mcp_django.exposure.decisions import has_table
+from mcp_django.exposure.paths import Declaration
 from mcp_django.exposure.registry import Registry
+from mcp_django.exposure.resources import models as resources
 from tests.nasty import models
 from tests.nasty.site import Narrowable, caller, numbers, page, record, records, registry
 from tests.shop.models import Customer
@@ -83,6 +84,17 @@ class Ghost(m.Model):
     class Meta:
         managed = False
         app_label = "nasty"
+
+
+def test_a_table_of_a_database_that_does_not_answer_is_taken_for_granted(shop):
+    """Reading it is an error then, and no shorter list."""
+
+    def refuse(execute, sql, params, many, context):
+        raise OperationalError("The database is gone.")
+
+    assert not has_table(Ghost)
+    with connection.execute_wrapper(refuse):
+        assert has_table(Ghost)
 
 
 def test_a_model_without_a_table_does_not_empty_the_overview(shop):

@@ -5,13 +5,13 @@ from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_django.exposure.names import check_tool_name, suggest_tool_name
+from mcp_django.exposure.registry import check_name, suggest_tool_name
 from tests.spec import requirement
 
 
 @pytest.mark.parametrize("name", ["a", "revenue", "mark_shipped", "top_10", "a" * 40])
 def test_a_plain_name_is_kept(name):
-    assert check_tool_name(name) == name
+    assert check_name(name, kind="tool") == name
 
 
 @requirement("tools:names")
@@ -21,7 +21,7 @@ def test_a_plain_name_is_kept(name):
 )
 def test_a_name_that_some_client_refuses_is_refused_with_one_that_works(name):
     with pytest.raises(ImproperlyConfigured, match="cannot be the name of a tool") as caught:
-        check_tool_name(name)
+        check_name(name, kind="tool")
 
     assert f'name="{suggest_tool_name(name)}"' in str(caught.value)
 
@@ -45,4 +45,4 @@ def test_a_suggestion_stays_near_to_the_name(name, suggested):
 def test_every_suggestion_is_a_valid_name(name):
     suggested = suggest_tool_name(name)
 
-    assert check_tool_name(suggested) == suggested
+    assert check_name(suggested, kind="tool") == suggested

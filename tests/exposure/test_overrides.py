@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.exceptions import NotFound
-from mcp_django.exposure.decisions import Decisions, ModelDecision
-from mcp_django.exposure.declarations import SEARCH, Declaration
-from mcp_django.exposure.guard import FILTER, GROUP, METRIC, ORDER, RETURN
+from mcp_django.exposure.decisions import Decisions, Exposed, ModelDecision, restricted
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.overrides import Exposed, narrowed
-from mcp_django.exposure.reach import reach_of
+from mcp_django.exposure.paths import FILTER, GROUP, METRIC, ORDER, RETURN, SEARCH, Declaration
+from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.testing import Client, ProtocolFailure
@@ -199,7 +197,7 @@ def test_staff_cannot_go_beyond_a_level_that_code_names():
         fields = ("id",)
         level = Level.AGGREGATES
 
-    found = narrowed(Closed(Ledger), ModelDecision(level=Level.WRITE))
+    found = restricted(Closed(Ledger), ModelDecision(level=Level.WRITE))
 
     assert found.standard_level == Level.AGGREGATES
 
@@ -256,7 +254,7 @@ def test_an_exposure_that_no_row_changed_is_the_same_object_as_before():
 def test_a_row_counts_for_the_very_next_question():
     rights = caller()
     order = next(one for one in rights.exposures() if one.label == "nasty.order")
-    assert reach_of(rights, order)
+    assert allowed_paths(rights, order)
 
     ExposedModel.objects.create(label="nasty.order", level=Level.HIDDEN)
 
@@ -287,7 +285,7 @@ def test_what_was_taken_away_leaves_search_labels_order_and_time_of_change():
         modified_field="placed_at",
     )
 
-    found = narrowed(code, ModelDecision(fields=("id", "status", "customer")))
+    found = restricted(code, ModelDecision(fields=("id", "status", "customer")))
 
     assert found.search_fields == ["customer__name"]
     assert (found.label_fields, found.ordering) == ([], [])
@@ -297,7 +295,7 @@ def test_what_was_taken_away_leaves_search_labels_order_and_time_of_change():
 def test_another_spelling_of_a_field_is_taken_away_with_it():
     code = exposure_with(fields=["id", "customer_id"], filter_fields=["id", "customer__country"])
 
-    found = narrowed(code, ModelDecision(fields=("id",)))
+    found = restricted(code, ModelDecision(fields=("id",)))
 
     assert found.filter_fields == ["id"]
 
@@ -305,7 +303,7 @@ def test_another_spelling_of_a_field_is_taken_away_with_it():
 def test_a_path_that_does_not_exist_is_left_to_the_checks():
     code = exposure_with(fields=["id", "nothing"], filter_fields=["id", "nothing__else"])
 
-    found = narrowed(code, ModelDecision(fields=("id",)))
+    found = restricted(code, ModelDecision(fields=("id",)))
 
     assert found.filter_fields == ["id"]
 

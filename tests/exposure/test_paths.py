@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_django.exposure import reach as reaches
+from mcp_django.cached import Recent
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import MAX_HOPS, locate, resolve, spellings
-from mcp_django.exposure.reach import problems, reach_of
+from mcp_django.exposure.paths import MAX_HOPS, Declaration, locate, resolve, spellings
+from mcp_django.exposure.query import access as reaches
+from mcp_django.exposure.query.access import allowed_paths
 from tests.nasty.models import Customer, Note, Order, Person, RushOrder, Seat, Watch
 from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, registry
 
@@ -95,21 +96,21 @@ BROKEN = [
 def test_every_bad_declaration_is_told_in_words_and_refused_when_used(options, sentence):
     tables = registry({Order: {**ORDER, **options}})
 
-    found = problems(tables.exposures[Order])
+    found = Declaration(tables.exposures[Order]).problems
 
     assert len(found) == 1
     assert found[0].startswith(f"nasty.order: {sentence}")
     with pytest.raises(ImproperlyConfigured, match=r"nasty\.order"):
-        reach_of(caller(tables=tables), tables.exposures[Order])
+        allowed_paths(caller(tables=tables), tables.exposures[Order])
 
 
 def test_good_declarations_have_no_problems():
-    assert not any(problems(REGISTRY.exposures[model]) for model in EXPOSED)
+    assert not any(Declaration(REGISTRY.exposures[model]).problems for model in EXPOSED)
 
 
 def reach(options, **rights):
     tables = registry({Order: options})
-    return reach_of(caller(tables=tables, **rights), tables.exposures[Order])
+    return allowed_paths(caller(tables=tables, **rights), tables.exposures[Order])
 
 
 def test_paths_default_to_the_fields_and_only_what_has_an_order_orders():
@@ -132,7 +133,7 @@ def test_what_is_excluded_is_gone_from_every_use_and_so_is_all_behind_it():
 def test_callers_with_equal_rights_share_one_reach_and_others_do_not():
     def of(**rights):
         who = caller(**rights)
-        return reach_of(who, REGISTRY.exposures[Order])
+        return allowed_paths(who, REGISTRY.exposures[Order])
 
     everybody = of()
 
@@ -144,13 +145,13 @@ def test_callers_with_equal_rights_share_one_reach_and_others_do_not():
 
 
 def test_only_so_many_reaches_are_remembered(monkeypatch):
-    monkeypatch.setattr(reaches, "MOST_REACHES", 1)
+    monkeypatch.setattr(reaches, "_access", Recent(size=1))
     tables = registry()
     who = caller(tables=tables)
-    first = reach_of(who, tables.exposures[Order])
-    reach_of(who, tables.exposures[Seat])
+    first = allowed_paths(who, tables.exposures[Order])
+    allowed_paths(who, tables.exposures[Seat])
 
-    assert reach_of(who, tables.exposures[Order]) is not first
+    assert allowed_paths(who, tables.exposures[Order]) is not first
 
 
 def test_each_step_of_a_path_must_be_shown_to_the_caller():
@@ -174,7 +175,7 @@ def test_the_digest_of_a_reach_is_the_same_in_every_process():
 
     def digest(fields):
         tables = registry({Seat: {"fields": fields}}, base=Plain)
-        return reach_of(caller(tables=tables), tables.exposures[Seat]).digest
+        return allowed_paths(caller(tables=tables), tables.exposures[Seat]).digest
 
     assert digest("hall number") == digest("hall number") == "7bb69ce67863c7a3"
     assert digest("hall") != digest("hall number")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, Permission
+from django.db import InterfaceError, OperationalError, connection
 from django.test import RequestFactory, override_settings
 
 import mcp_django as mcp
 from mcp_django.exceptions import NotFound
+from mcp_django.exposure.options import looks_at_object
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.principal import READ, Principal, Restriction
 from mcp_django.testing import Client, ProtocolFailure
+from tests.depot.admin import ParcelAdmin
+from tests.depot.models import Driver
 from tests.shop.admin import OrderAdmin
 from tests.shop.models import Customer, Ledger, Memo, Order
 from tests.spec import requirement
@@ -159,7 +163,7 @@ def test_an_exposure_that_decides_itself_serves_people_who_are_not_staff(make_us
             return Order.objects.filter(status="paid")
 
         def has_view_permission(self, request, obj=None):
-            return True
+            return obj is None or obj.number != "A3"
 
     own = Registry()
     own.register(Order, Own)
@@ -170,7 +174,7 @@ def test_an_exposure_that_decides_itself_serves_people_who_are_not_staff(make_us
 
     assert rights.may_view(Order)
     assert rights.rows(Order).count() == 1
-    assert rights.judges_objects(Order)
+    assert rights.checks_rows_one_by_one(Order)
 
 
 def test_an_exposure_that_defines_rows_only_still_asks_for_the_permission(make_user):
@@ -288,15 +292,15 @@ def test_models_may_be_asked_for_without_being_exposed(make_user):
 def test_an_exposure_may_say_that_its_rows_need_no_judge(make_user):
     class Own(mcp.ModelExposure):
         fields = ("number",)
-        rows_are_enough = True
+        queryset_enforces_view_permission = True
 
         def has_view_permission(self, request, obj=None):
-            return True
+            return obj is None or obj.number != "A3"
 
     own = Registry()
     own.register(Order, Own)
 
-    assert not rights_of(make_user("ada"), registry=own).judges_objects(Order)
+    assert not rights_of(make_user("ada"), registry=own).checks_rows_one_by_one(Order)
 
 
 def test_a_misspelt_model_is_answered_with_those_of_this_caller(client, make_user):
@@ -348,3 +352,283 @@ def test_a_model_that_no_admin_has_shows_each_of_its_rows(staff):
 def test_a_model_that_somebody_may_not_view_has_no_admin_for_them(staff, make_user):
     assert isinstance(rights_of(staff).model_admin(Order), OrderAdmin)
     assert rights_of(make_user("outsider", is_staff=True)).model_admin(Order) is None
+
+
+# Rules about single objects
+
+
+class HistoryAdmin(admin.ModelAdmin):
+    """As simple_history writes it: every method asks Django's."""
+
+    def has_view_permission(self, request, obj=None):
+        return super().has_view_permission(request, obj)
+
+    def has_change_permission(self, request, obj=None):
+        return super().has_change_permission(request, obj)
+
+    def has_view_or_change_permission(self, request, obj=None):
+        return self.has_view_permission(request, obj) or self.has_change_permission(request, obj)
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):
+    def has_change_permission(self, request, obj=None):
+        return False
+
+
+class StaffAdmin(admin.ModelAdmin):
+    def has_view_permission(self, request, obj=None):
+        return request.user.is_staff if obj else True
+
+
+class ClosedFormAdmin(admin.ModelAdmin):
+    """Changes are judged by object, and so is nothing else."""
+
+    def has_change_permission(self, request, obj=None):
+        return obj is None or obj.number == "A1"
+
+    def has_view_or_change_permission(self, request, obj=None):
+        return request.user.is_staff
+
+
+@pytest.fixture
+def order_admin(monkeypatch):
+    """Let a class stand for the ModelAdmin of Order."""
+
+    def replace(kind):
+        monkeypatch.setitem(admin.site._registry, Order, kind(Order, admin.site))
+
+    return replace
+
+
+@pytest.mark.parametrize("kind", [HistoryAdmin, ReadOnlyAdmin, StaffAdmin, ClosedFormAdmin])
+def test_a_rule_that_does_not_look_at_the_object_leaves_numbers_and_paths(
+    client, order_admin, kind
+):
+    customer = Customer.objects.create(name="Ann", country="FR")
+    for number in ("A1", "A2"):
+        Order.objects.create(number=number, customer=customer, total=2)
+    order_admin(kind)
+
+    overview = client.read_resource("django://site")["models"]
+    totals = client.call_tool(
+        "aggregate_records", model="shop.order", metrics={"sum": {"sum": "total"}}
+    )
+
+    assert {one["model"]: one["records"] for one in overview}["shop.order"] == 2
+    assert not totals.is_error, totals.text
+
+
+def by_attribute(self, request, obj=None):
+    return obj is None or obj.number == "A1"
+
+
+def by_attribute_that_may_be_missing(self, request, obj=None):
+    return obj is None or getattr(obj, "number", "A1") == "A1"
+
+
+def by_attribute_whatever_happens(self, request, obj=None):
+    try:
+        return obj is None or obj.number == "A1"
+    except Exception:
+        return True
+
+
+def by_membership(self, request, obj=None):
+    return obj is None or obj in list(Order.objects.filter(number="A1"))
+
+
+def by_hash(self, request, obj=None):
+    return obj is None or obj in set(Order.objects.filter(number="A1"))
+
+
+def by_text(self, request, obj=None):
+    return obj is None or str(obj) == "A1"
+
+
+def by_format(self, request, obj=None):
+    return obj is None or f"{obj}" == "A1"
+
+
+def by_query(self, request, obj=None):
+    return obj is None or Customer.objects.filter(orders=obj, name="Ann").exists()
+
+
+def by_class(self, request, obj=None):
+    return obj is None or (isinstance(obj, Order) and obj.pk == 1)
+
+
+def by_rules_for_classes(self, request, obj=None):
+    rules = {Order: lambda one: one.number == "A1"}
+    return obj is None or rules.get(type(obj), bool)(obj)
+
+
+def by_its_exact_class(self, request, obj=None):
+    return obj is None or type(obj) is not Order or obj.number == "A1"
+
+
+def by_its_class_among_others(self, request, obj=None):
+    return obj is None or type(obj) not in (Customer, Order) or obj.number == "A1"
+
+
+def by_a_class_above_it(self, request, obj=None):
+    return obj is None or not issubclass(type(obj), Order) or obj.number == "A1"
+
+
+def by_permission_on_the_object(self, request, obj=None):
+    return obj is None or request.user.has_perm("shop.view_order", obj)
+
+
+RULES = [
+    by_attribute,
+    by_attribute_that_may_be_missing,
+    by_attribute_whatever_happens,
+    by_membership,
+    by_hash,
+    by_text,
+    by_format,
+    by_query,
+    by_class,
+    by_rules_for_classes,
+    by_its_exact_class,
+    by_its_class_among_others,
+    by_a_class_above_it,
+    by_permission_on_the_object,
+]
+
+
+@pytest.mark.parametrize("method", ["has_view_permission", "has_view_or_change_permission"])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_that_looks_at_the_object_is_asked_about_each(client, replaced, method, rule):
+    customer = Customer.objects.create(name="Ann")
+    Order.objects.create(pk=1, number="A1", customer=customer)
+    Order.objects.create(pk=2, number="A2")
+    replaced(**{method: rule, "__str__": lambda self: "admin"})
+
+    overview = client.read_resource("django://site")["models"]
+    found = client.call_tool("find_records", model="shop.order")
+    hidden = client.call_tool("get_record", model="shop.order", pk=2)
+    totals = client.call_tool("aggregate_records", model="shop.order")
+
+    assert {one["model"]: one["records"] for one in overview}["shop.order"] is None
+    assert "A2" not in found.text
+    assert hidden.is_error
+    assert totals.is_error
+
+
+class Basket:
+    """Of a model that says itself whether it is true."""
+
+    def __len__(self):
+        return 0
+
+
+@pytest.mark.parametrize(("model", "looks"), [(Order, False), (Basket, True)])
+def test_whether_an_object_is_true_is_only_a_look_at_it_where_the_class_says(model, looks):
+    assert looks_at_object(lambda obj: not obj or 7, model) is looks
+
+
+def test_a_model_is_there_only_if_its_list_in_the_admin_is(client, replaced):
+    replaced(has_view_or_change_permission=lambda self, request, obj=None: False)
+
+    assert "shop.order" not in models_of(client)
+
+
+def test_the_list_in_the_admin_is_not_enough_without_the_right_to_view(make_user, replaced):
+    replaced(has_view_or_change_permission=lambda self, request, obj=None: True)
+    client = Client(user=make_user("adder", "add_order", is_staff=True))
+
+    assert "shop.order" not in models_of(client)
+
+
+def test_a_rule_is_asked_about_unknown_objects_once_in_a_call(client, replaced):
+    asked = []
+
+    def has_view_permission(self, request, obj=None):
+        asked.append(obj)
+        return True
+
+    replaced(has_view_permission=has_view_permission)
+    client.call_tool("list_models")
+    asked.clear()
+
+    client.call_tool("find_records", model="shop.order", search="A")
+
+    assert [type(one) is Order for one in asked if one is not None] == [False, True]
+
+
+# A database that cannot say
+
+
+ASKED_AGAIN = [
+    ("tools/list", {}),
+    ("resources/list", {}),
+    ("tools/call", {"name": "list_models", "arguments": {}}),
+    ("tools/call", {"name": "find_records", "arguments": {"model": "depot.parcel"}}),
+]
+
+
+def failing_for(table, error):
+    """While statements about a table fail: for `connection.execute_wrapper`."""
+
+    def fail(execute, sql, params, many, context):
+        if table in sql:
+            raise error
+        return execute(sql, params, many, context)
+
+    return connection.execute_wrapper(fail)
+
+
+@pytest.mark.parametrize(("method", "params"), ASKED_AGAIN)
+def test_a_connection_lost_while_rights_are_asked_is_an_error_and_no_shorter_answer(
+    boss, method, params
+):
+    lost = OperationalError("server closed the connection unexpectedly")
+
+    with failing_for("auth_user_groups", lost), pytest.raises(ProtocolFailure) as failure:
+        boss.request(method, params)
+
+    assert failure.value.code == -32603
+    assert failure.value.data["id"]
+    assert boss.request(method, params)
+
+
+@pytest.mark.parametrize("name", ["may_change", "change_actions", "permission"])
+def test_every_question_about_rights_ends_with_the_connection(boss, add_tool, monkeypatch, name):
+    def ask(*arguments, **options):
+        return Driver.objects.exists()
+
+    if name == "permission":
+        add_tool(do_nothing, permission=ask)
+    elif name == "may_change":
+        monkeypatch.setattr(ParcelAdmin, "has_change_permission", ask)
+    else:
+        monkeypatch.setattr(ParcelAdmin, "get_actions", ask)
+    lost = InterfaceError("connection already closed")
+
+    with failing_for("depot_driver", lost), pytest.raises(ProtocolFailure) as failure:
+        boss.request("tools/list")
+
+    assert failure.value.code == -32603
+
+
+def do_nothing() -> str:
+    """Do nothing."""
+    return ""
+
+
+def test_a_model_whose_rules_ask_a_table_that_is_not_there_leaves_the_others(boss, caplog):
+    with failing_for("auth_user_groups", OperationalError("no such table: auth_user_groups")):
+        labels = models_of(boss)
+
+    assert "depot.parcel" not in labels
+    assert {"depot.driver", "depot.van"} <= set(labels)
+    assert "What may be seen of depot.Parcel cannot be told." in caplog.text
+
+
+def test_a_connection_lost_while_records_are_counted_is_an_error(client):
+    lost = OperationalError("server closed the connection unexpectedly")
+
+    with failing_for("shop_order", lost), pytest.raises(ProtocolFailure) as failure:
+        client.call_tool("list_models")
+
+    assert failure.value.code == -32603

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.uris import (
     COLLECTION,
+    RESERVED,
     Address,
     object_uri,
     parse_uri,
@@ -45,12 +46,38 @@ def test_reserved_keys_are_arguments_and_their_exact_form_is_a_filter():
         ("a__isnull=true", {"a__isnull": "true"}),
         ("a=", {"a": ""}),
         ("a=1%2B1+1", {"a": "1+1+1"}),
+        # Of clients that write all filters as the value of one variable.
+        ("filters=a%3D1", {"a": "1"}),
+        ("filters=a%3D1%26b__in%3D2%26b__in%3D3", {"a": "1", "b__in": ["2", "3"]}),
+        (
+            "filters=%7B%22a%22%3A%201%2C%20%22b__in%22%3A%20%5B%222%22%5D%7D",
+            {"a": 1, "b__in": ["2"]},
+        ),
+        ("filters=%7B%22a%22%3A%201%7D&b=2", {"a": 1, "b": "2"}),
+        ("filters=a", {"filters": "a"}),
+        ("filters=%7B", {"filters": "{"}),
+        ("filters=%5B%5D", {"filters": "[]"}),
+        ("filters__exact=a%3D1", {"filters__exact": "a=1"}),
     ],
 )
 def test_filters_are_read_as_find_records_takes_them(query, filters):
     address = parse_uri(f"django://objects/a.b?{query}")
 
     assert query_arguments(address.query)["filters"] == filters
+
+
+@pytest.mark.parametrize(
+    ("query", "arguments"),
+    [
+        ("fields=", {}),
+        ("fields=&order_by=&search=&cursor=&limit=&filters=", {}),
+        ("fields=a,,b&search=x", {"fields": ["a", "b"], "search": "x"}),
+    ],
+)
+def test_what_is_empty_in_a_query_is_left_out(query, arguments):
+    address = parse_uri(f"django://objects/a.b?{query}")
+
+    assert query_arguments(address.query) == arguments
 
 
 @pytest.mark.parametrize(
@@ -81,7 +108,7 @@ def test_every_key_survives_its_uri(parts):
 @given(st.dictionaries(st.text(min_size=1), st.text(), max_size=4))
 @example({"in": "", "range": "x"})
 def test_every_filter_survives_the_template(filters):
-    names = {name for name in filters if name not in ("search", "order_by", "fields", "cursor")}
+    names = filters.keys() - {*RESERVED, "filters"}
     filters = {name: filters[name] for name in names if not name.endswith(("__in", "__range"))}
 
     address = parse_uri(COLLECTION.expand({"model": "a.b", "filters": filters}))

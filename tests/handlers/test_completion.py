@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.apps import apps
 
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
@@ -74,10 +75,14 @@ def test_what_was_chosen_before_decides_what_is_offered(client):
 @requirement("completion:access")
 def test_what_a_caller_may_not_see_is_offered_to_others_only(client, make_user):
     Order.objects.create(number="A1")
-    blind = CheckedClient(user=make_user("blind", "view_memo", is_staff=True))
+    # Where a backend has rules of its own, a model without an admin does not exist.
+    other = "customer" if apps.is_installed("django.contrib.admin") else "memo"
+    blind = CheckedClient(user=make_user("blind", f"view_{other}", is_staff=True))
 
     assert "shop.order" in complete(client, "model")["values"]
-    assert complete(blind, "model")["values"] == ["shop.memo"]
+    offered = complete(blind, "model")["values"]
+    assert f"shop.{other}" in offered
+    assert "shop.order" not in offered
     hidden = complete(blind, "pk", model="shop.order")
     assert hidden == complete(blind, "pk", model="shop.nothing")
     assert hidden["values"] == []

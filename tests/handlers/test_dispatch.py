@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 import mcp_django as mcp
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled
-from mcp_django.exposure.tools import PendingCall
+from mcp_django.exposure.primitives import PendingCall
 from mcp_django.handlers import dispatch
 from mcp_django.handlers.dispatch import HANDLERS, PendingAnswer, answer, server_info
 from mcp_django.principal import SCOPES, Principal
@@ -32,6 +32,22 @@ def context_of(user, revision=MODERN):
 
 def test_every_method_that_is_served_has_a_handler():
     assert HANDLERS.keys() == METHODS.keys()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("a\r\nb", {}),
+        ("tools/call", {"name": "a\r\nb"}),
+        ("prompts/get", {"name": "a\r\nb"}),
+    ],
+)
+def test_a_name_that_does_not_exist_is_repeated_on_one_line(client, method, params):
+    with pytest.raises(ProtocolFailure) as raised:
+        client.send(method, params)
+
+    assert raised.value.message.endswith(r": a\r\nb")
 
 
 # What a tool can come to

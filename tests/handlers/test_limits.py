@@ -27,7 +27,7 @@ def clock(monkeypatch):
         throttles.tool_calls,
         throttles.completions,
         throttles.failed_calls,
-        throttles.told,
+        throttles.refusals,
     ):
         monkeypatch.setattr(windows, "clock", clock)
     return clock

@@ -276,7 +276,7 @@ def test_a_list_that_is_answered_on_the_event_loop_is_recorded_as_any_other(
     with django_assert_num_queries(0), records.using(gathered):
         async_to_sync(client._run)(scope, msgspec.json.encode(message))
 
-    assert [(one.method, one.outcome) for one in gathered.entries] == [("tools/list", "done")]
+    assert [(one.method, one.outcome) for one in gathered.ends] == [("tools/list", "done")]
 
 
 def test_each_element_of_a_batch_is_recorded(staff):
@@ -333,10 +333,10 @@ def test_arguments_are_kept_as_they_were_when_the_call_ended(
     client.call_tool("keep", names=["a"])
     given[0].append("b")
 
-    assert waiting[0].entry().arguments["arguments"] == {"names": ["a"]}
+    assert waiting[0].arguments["arguments"] == {"names": ["a"]}
 
 
-@pytest.mark.parametrize("name", ["x" * 10_000, "\x00\x1b[31m\r\nFORGED", "\U0001f40d" * 200])
+@pytest.mark.parametrize("name", ["x" * 8_000, "\x00\x1b[31m\r\nFORGED", "\U0001f40d" * 200])
 def test_names_that_clients_choose_are_one_short_line(staff, name):
     client = Client(user=staff, record=True)
     message = client.message("tools/call", {"name": name, "arguments": {}})
@@ -353,6 +353,9 @@ def test_names_that_clients_choose_are_one_short_line(staff, name):
 
 
 def test_a_uri_of_a_megabyte_is_cut(client):
+    # Later clients repeat it in a header, which has 8 KiB at most.
+    client.revision = Revision.V2025_11_25
+
     refused(client, "resources/read", uri="django://objects/shop.order/" + "x" * 1_000_000)
 
     assert len(only().target) == 300
@@ -370,7 +373,7 @@ def test_two_principals_with_long_names_stay_two(staff):
         gathered = Gathered()
         with records.using(gathered):
             answer(context, Request(1, "resources/list"), server_info(streams=True))
-        answers.append(gathered.entries[0].principal)
+        answers.append(gathered.ends[0].columns()["principal"])
 
     assert len(set(answers)) == 2
     assert {len(text) for text in answers} == {200}
@@ -589,7 +592,7 @@ def test_a_call_that_is_given_up_is_recorded_as_cancelled(monkeypatch, staff):
     with records.using(gathered), pytest.raises(mcp.Cancelled):
         answer(context, Request(1, "tools/call"), server_info(streams=True))
 
-    assert [one.outcome for one in gathered.entries] == ["cancelled"]
+    assert [one.outcome for one in gathered.ends] == ["cancelled"]
 
 
 def test_an_async_tool_has_one_end_whoever_tells_it_first(staff, add_tool):
@@ -611,13 +614,13 @@ def test_an_async_tool_has_one_end_whoever_tells_it_first(staff, add_tool):
         pending = answer(
             context, Request(1, "tools/call", {"name": "later"}), server_info(streams=True)
         )
-        before = len(gathered.entries)
+        before = len(gathered.ends)
         final = pending.settle(lambda: asyncio.run(pending.awaitable))
         pending.give_up()
 
     assert before == 0
     assert b"done" in final.body
-    assert [one.outcome for one in gathered.entries] == ["done"]
+    assert [one.outcome for one in gathered.ends] == ["done"]
 
 
 def test_where_nobody_asks_nothing_is_kept(client, settings, caplog):

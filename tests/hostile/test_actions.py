@@ -187,13 +187,21 @@ def test_a_changelist_that_never_reaches_the_action_is_no_success(boss, parcels,
 # Confirmations
 
 
-@pytest.mark.parametrize("token", ["", "x", "a:b:c", "true", "é", "A" * 5000])
+@pytest.mark.parametrize("token", ["x", "a:b:c", "true", "é", "A" * 5000])
 @pytest.mark.parametrize("name", ["ask_always", "confirm_only"])
 def test_a_made_up_confirmation_confirms_nothing(boss, parcels, name, token):
     answer = boss.call_tool(f"depot_parcel_{name}", pks=[parcels["ours"].pk], confirmation=token)
 
     assert answer.is_error
     assert "This confirmation is not valid. Nothing was changed." in answer.text
+    assert statuses() == {"waiting"}
+
+
+@pytest.mark.parametrize("name", ["ask_always", "confirm_only"])
+def test_an_empty_confirmation_is_none(boss, parcels, name):
+    answer = boss.call_tool(f"depot_parcel_{name}", pks=[parcels["ours"].pk], confirmation="")
+
+    assert "confirmation" in answer.structured
     assert statuses() == {"waiting"}
 
 

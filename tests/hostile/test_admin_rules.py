@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core import checks
 
 from mcp_django.exposure.admin_sites import AdminSource
-from mcp_django.exposure.reach import reach_of
+from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.testing import Client
 from tests.nasty import models
 from tests.nasty.site import REGISTRY, caller
@@ -71,7 +71,7 @@ def test_a_router_that_takes_turns_changes_no_paths(settings):
     settings.DATABASE_ROUTERS = [Replicas()]
 
     found = {
-        tuple(reach_of(caller(), REGISTRY.exposures[models.Order]).names("filter"))
+        tuple(allowed_paths(caller(), REGISTRY.exposures[models.Order]).names("filter"))
         for _ in range(6)
     }
 

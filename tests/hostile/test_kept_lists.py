@@ -10,12 +10,12 @@ from django.utils import translation
 from django.utils.translation import gettext_lazy
 
 import mcp_django as mcp
-from mcp_django.exposure.plain_users import is_plain
+from mcp_django.exposure.permissions import is_plain
 from mcp_django.exposure.registry import registry
-from mcp_django.models import PersonalToken
-from mcp_django.protocol.revisions import Revision
+from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
+from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.testing import Client
-from mcp_django.transports import streamable_http
+from mcp_django.transports.http import streamable_http
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 
@@ -276,10 +276,8 @@ def test_a_page_after_the_first_is_never_taken_for_the_first(client, settings):
 
 def test_kept_lists_are_counted_and_throttled_as_all_calls(client, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 3}
-    message = client.message("tools/list")
-    headers = client.routing_headers(message)
 
-    statuses = [client.post(message, headers=headers).status for _ in range(5)]
+    statuses = [client.post_request("tools/list").status for _ in range(5)]
 
     assert statuses == [200, 200, 200, 429, 429]
 
@@ -334,3 +332,187 @@ def test_lists_of_resources_take_no_query_for_a_known_caller(
 
     with django_assert_num_queries(0):
         client.request(method)
+
+
+# Discovery, whose bytes are kept
+
+
+@pytest.fixture
+def in_full(monkeypatch):
+    """The answers that were made anew without a thread."""
+    made = []
+    constant_service = streamable_http.constant_service
+
+    def watched(exchange):
+        made.append(exchange.requests[0].request.method)
+        return constant_service(exchange)
+
+    monkeypatch.setattr(streamable_http, "constant_service", watched)
+    return made
+
+
+def instructions(client):
+    return client.discover().get("instructions")
+
+
+def test_discovery_is_made_once_for_a_known_caller(client, in_full):
+    answers = [client.discover() for _ in range(4)]
+
+    # The first needs a thread: nobody knows yet who calls.
+    assert in_full == ["server/discover"]
+    assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize("request_id", [7, -(2**63), 0, "", "seven", 'a"b\\c', "\N{SNOWMAN}"])
+def test_kept_discovery_has_the_id_of_its_own_request(client, in_full, request_id):
+    for _ in range(3):
+        client.discover()
+    message = {**client.message("server/discover"), "id": request_id}
+
+    answer = client.post(message, headers=client.routing_headers(message)).messages[0]
+
+    assert answer["id"] == request_id
+    assert answer["result"] == client.discover()
+    assert len(in_full) == 1
+
+
+def test_what_staff_write_is_discovered_at_once(client, in_full):
+    before = [instructions(client) for _ in range(3)]
+
+    ServerSettings.objects.update_or_create(defaults={"instructions": "Ask the office."})
+
+    assert "Ask the office." not in before
+    assert [instructions(client) for _ in range(3)] == ["Ask the office."] * 3
+    assert in_full == ["server/discover"] * 2
+
+
+def test_a_server_that_staff_close_discovers_nothing(client):
+    for _ in range(3):
+        client.discover()
+
+    ServerSettings.objects.update_or_create(defaults={"closed": True})
+
+    assert client.post_request("server/discover").status == 503
+
+
+def test_a_blocked_user_and_a_revoked_token_discover_nothing(make_user):
+    users = [make_user(name, is_staff=True) for name in ("ada", "ben", "eve")]
+    clients = [Client(user=user) for user in users]
+    for client in clients * 3:
+        client.discover()
+
+    UserRestriction.objects.create(user=users[0], blocked=True)
+    PersonalToken.objects.filter(user=users[1]).delete()
+
+    assert [one.post_request("server/discover").status for one in clients] == [401, 401, 200]
+
+
+def test_each_caller_has_a_discovery_of_its_own(make_user, in_full):
+    clients = [Client(user=make_user(name, is_staff=True)) for name in ("ada", "ben")]
+
+    for client in clients * 3:
+        client.discover()
+
+    assert len(in_full) == 2
+
+
+def test_kept_discovery_is_counted_and_throttled_as_all_calls(client, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 4}
+
+    statuses = [client.post_request("server/discover").status for _ in range(6)]
+
+    assert statuses == [200, 200, 200, 200, 429, 429]
+
+
+def test_what_else_stands_in_a_discovery_is_looked_at(client, in_full):
+    for _ in range(3):
+        client.discover()
+
+    answer = client.post_request("server/discover", {"inputResponses": 5}).messages[0]
+
+    assert answer["error"]["code"] == -32602
+    assert len(in_full) == 2
+    assert "supportedVersions" in client.discover()
+
+
+def test_pings_of_legacy_clients_are_kept_by_their_revision(client, in_full):
+    clients = [
+        CheckedClient(token=client.token, revision=one)
+        for one in Revision
+        if one.era is Era.LEGACY
+    ]
+
+    answers = [one.request("ping") for one in clients * 3]
+
+    assert answers == [{}] * len(answers)
+    assert len(in_full) <= len(clients)
+
+
+def test_a_batch_of_pings_is_answered_whole(client):
+    old = CheckedClient(token=client.token, revision=Revision("2025-03-26"))
+    pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
+
+    for _ in range(3):
+        answer = old.post(pings).messages
+
+    assert [one["id"] for one in answer] == [1, 2]
+
+
+# Permissions of functions, which are kept as Django keeps them
+
+
+def refusal(client):
+    return client.post_request("tools/call", {"name": "secret"}).messages[0]["error"]["code"]
+
+
+def test_a_permission_that_is_lost_is_lost_to_the_next_call(make_user, add_tool):
+    user = make_user("ada", "change_order", is_staff=True)
+
+    def secret() -> str:
+        """Tell it."""
+        return "told"
+
+    add_tool(secret, permission="shop.change_order")
+    client, other = Client(user=user), Client(user=make_user("ben", is_staff=True))
+    before = [client.call_tool("secret").text for _ in range(3)]
+    refused = refusal(other)
+
+    user.user_permissions.clear()
+    after = refusal(client)
+
+    assert before == ["told"] * 3
+    assert [refused, after] == [-32602] * 2
+
+
+def test_a_backend_of_the_site_is_asked_for_every_call(make_user, settings, monkeypatch, add_tool):
+    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.ClosedAfterHours"]
+
+    def secret() -> str:
+        """Tell it."""
+        return "told"
+
+    add_tool(secret, permission="shop.change_order")
+    client = Client(user=make_user("ada", "change_order", is_staff=True))
+    before = [client.call_tool("secret").text for _ in range(3)]
+
+    monkeypatch.setattr(ClosedAfterHours, "is_open", False)
+    after = refusal(client)
+
+    assert before == ["told"] * 3
+    assert after == -32602
+
+
+def test_a_tool_that_staff_take_away_is_gone_for_the_next_call(make_user, add_tool):
+    def secret() -> str:
+        """Tell it."""
+        return "told"
+
+    add_tool(secret, permission="shop.change_order")
+    client = Client(user=make_user("ada", "change_order", is_staff=True))
+    before = [client.call_tool("secret").text for _ in range(3)]
+
+    ExposedTool.objects.create(name="secret", enabled=False)
+    after = refusal(client)
+
+    assert before == ["told"] * 3
+    assert after == -32602

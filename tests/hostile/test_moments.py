@@ -9,16 +9,17 @@ from asgiref.sync import sync_to_async
 from django.contrib import admin
 
 from mcp_django.exposure.generation import generations
-from mcp_django.exposure.tools import Lane
+from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
-from mcp_django.stores.chosen import chosen
+from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
-from mcp_django.subscriptions.events import LISTS, Change, list_changed
 from mcp_django.subscriptions.outbox import flush, publish
-from mcp_django.transports import deliveries
-from mcp_django.transports import hub as hubs
-from mcp_django.transports.executor import lanes
-from mcp_django.transports.hub import get_hub
+from mcp_django.subscriptions.topics import LISTS, Change
+from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.streams import hub as hubs
+from mcp_django.transports.streams import notifier
+from mcp_django.transports.streams.hub import get_hub
+from tests.changed import list_changed
 from tests.clients import CheckedClient
 from tests.shop.admin import OrderAdmin
 from tests.shop.models import Order
@@ -39,13 +40,15 @@ class Held(MemoryStore):
 
     def subscriptions(self, session):
         found = super().subscriptions(session)
-        if self.gates:
-            self.gates.pop(0).wait()
+        if self.gates and self.gates[0][0] <= found:
+            _, gate = self.gates.pop(0)
+            gate.wait()
         return found
 
-    def hold(self):
-        self.gates.append(Gate())
-        return self.gates[-1]
+    def hold(self, *uris):
+        """The next answer that has these."""
+        self.gates.append((frozenset(uris), Gate()))
+        return self.gates[-1][1]
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def store(monkeypatch):
     found = Held()
     monkeypatch.setattr(chosen, "_store", found)
     yield found
-    for gate in found.gates:
+    for _, gate in found.gates:
         gate.open()
 
 
@@ -106,7 +109,8 @@ async def test_what_changes_before_the_stream_knows_of_a_subscription_is_told(cl
     stream = await session.get()
     await stream.frame()
     assert await sync_to_async(flush)()
-    gate = store.hold()
+    # The stream may still be reading what there was before.
+    gate = store.hold(uri)
     await subscribe(session, uri)
     await gate.until_reached()
 
@@ -169,7 +173,7 @@ def sizes(hub):
 
 async def settled():
     hub = get_hub()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while hub._tasks:
             await asyncio.wait(set(hub._tasks))
 
@@ -216,15 +220,15 @@ def clients(make_user):
 
 
 async def test_calls_get_their_turn_between_slow_rules(clients, monkeypatch):
-    monkeypatch.setattr(deliveries, "SLICE", 0)
+    monkeypatch.setattr(notifier, "SLICE", 0)
     wishes = {"notifications": {"toolsListChanged": True}}
     streams = [
         await EventStream.asking(one, "subscriptions/listen", wishes).opened() for one in clients
     ]
     assert await sync_to_async(flush)()
     jobs = []
-    judge = deliveries.judge
-    monkeypatch.setattr(deliveries, "judge", lambda *args: jobs.append(args) or judge(*args))
+    judge = notifier.judge
+    monkeypatch.setattr(notifier, "judge", lambda *args: jobs.append(args) or judge(*args))
 
     publish({list_changed("tools")})
 
@@ -265,7 +269,7 @@ async def test_changes_that_were_lost_are_told_to_each_stream_as_all_that_it_wan
     streams = [await (await SessionClient.begin(client)).get() for _ in range(2)]
     assert await sync_to_async(flush)()
 
-    get_hub().dirty_all()
+    get_hub().mark_all_stale()
 
     for stream in streams:
         assert {(await stream.message())["method"].split("/")[1] for _ in LISTS} == LISTS

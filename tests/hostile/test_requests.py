@@ -10,9 +10,10 @@ import pytest
 import mcp_django as mcp
 from mcp_django.protocol.headers import Headers
 from mcp_django.testing import Client
-from mcp_django.transports.endpoint import understand
+from mcp_django.transports.http.endpoint import understand
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import Service
+from tests.clients import WSGIClient
 from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
@@ -27,8 +28,7 @@ def sent_with(client, *pairs, **scope):
         return {**found, **scope, "headers": [*found["headers"], *pairs]}
 
     client.scope = changed
-    message = client.message("tools/list")
-    return client.post(message, headers=client.routing_headers(message))
+    return client.post_request("tools/list")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,6 @@ def test_a_header_that_means_nothing_here_changes_nothing(staff, name, value):
 def test_a_token_anywhere_but_in_its_header_is_none(staff):
     secret = Client(user=staff).token.encode()
     places = [
-        {"query_string": b"access_token=" + secret},
-        {"query_string": b"Authorization=Bearer%20" + secret},
         {"pairs": [(b"cookie", b"access_token=" + secret)]},
         {"pairs": [(b"x-authorization", b"Bearer " + secret)]},
         {"pairs": [(b"authorization_", b"Bearer " + secret)]},
@@ -92,6 +90,43 @@ def test_a_token_anywhere_but_in_its_header_is_none(staff):
 
         assert answer.status == 401
         assert secret not in answer.body
+
+
+@requirement("authorization:no-query-token")
+@pytest.mark.parametrize("has_header", [True, False])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "access_token=%s",
+        "a=1&ACCESS_TOKEN=%s",
+        "access%%5Ftoken=%s",
+        "authorization=Bearer%%20%s",
+        "Authorization=Token+%s",
+        "%s",
+        "key=%s",
+    ],
+)
+def test_an_address_with_a_credential_is_refused_whatever_else_was_sent(staff, query, has_header):
+    client = Client(user=staff)
+    secret = client.token
+    client.token = secret if has_header else None
+
+    answer = sent_with(client, query_string=(query % secret).encode())
+
+    assert answer.status == 400
+    assert "Authorization header" in answer.messages[0]["error"]["message"]
+    assert secret.encode() not in answer.body
+
+
+@pytest.mark.parametrize("query", ["access_token=opaque", "q=1&access_token=x.y.z"])
+def test_a_credential_of_another_kind_is_refused_in_an_address_as_well(query):
+    assert sent_with(Client(), query_string=query.encode()).status == 400
+    assert WSGIClient(path=f"/mcp?{query}").http("POST", b"{}").status == 400
+
+
+@pytest.mark.parametrize("query", ["access=1", "token=", "q=bearer", "session_id=x"])
+def test_an_address_without_a_credential_is_nobodys_business(staff, query):
+    assert sent_with(Client(user=staff), query_string=query.encode()).status == 200
 
 
 def test_a_batch_begins_nothing_more_when_nobody_waits(staff, add_tool):

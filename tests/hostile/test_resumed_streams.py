@@ -8,14 +8,23 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission
 
 import mcp_django as mcp
 from mcp_django.exposure.generation import generations
+from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel, ExposedTool, PersonalToken
+from mcp_django.models import (
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    PersonalToken,
+    PromptTemplate,
+)
 from mcp_django.principal import Principal, Restriction
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.transports import hub as hubs
-from mcp_django.transports.hub import get_hub
-from mcp_django.transports.log_keys import may_read, new_key
+from mcp_django.transports.calls.log import may_read, new_key
+from mcp_django.transports.streams import hub as hubs
+from mcp_django.transports.streams.hub import get_hub
 from tests.clients import CheckedClient
+from tests.exposure.stored import make_prompt
+from tests.shop.models import Memo
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Gate, speaking
 
@@ -140,13 +149,44 @@ def close_tool(staff):
     ExposedTool.objects.create(name="work", enabled=False)
 
 
-LOSSES = [take_permission, join_group, narrow_token, make_read_only, close_model, close_tool]
+def close_prompt(staff):
+    ExposedPrompt.objects.create(name="shop_greeting", enabled=False)
+
+
+def close_stored_prompt(staff):
+    template = PromptTemplate.objects.get(name="welcome")
+    template.enabled = False
+    template.save()
+
+
+def give_stored_prompt_away(staff):
+    template = PromptTemplate.objects.get(name="welcome")
+    template.groups.add(Group.objects.create(name="others"))
+
+
+def take_out_group_fields(staff):
+    ExposedModel.objects.create(label="shop.order", group_fields=[])
+
+
+LOSSES = [
+    take_permission,
+    join_group,
+    narrow_token,
+    make_read_only,
+    close_model,
+    close_tool,
+    close_prompt,
+    close_stored_prompt,
+    give_stored_prompt_away,
+    take_out_group_fields,
+]
 
 
 @pytest.mark.parametrize("lose", LOSSES)
 async def test_who_has_other_rights_than_the_call_had_finds_nothing_to_resume(
     client, staff, gate, lose
 ):
+    await sync_to_async(make_prompt)("welcome", "Welcome.")
     session, last = await lost(client)
     gate.open()
 
@@ -155,6 +195,23 @@ async def test_who_has_other_rights_than_the_call_had_finds_nothing_to_resume(
 
     assert refused.status == unknown.status == 404
     assert refused.body == unknown.body
+
+
+async def test_what_code_does_not_declare_any_more_is_not_resumed(client, gate):
+    session, last = await lost(client)
+    gate.open()
+    declared = type(registry.candidates[Memo])
+
+    registry.unregister(Memo)
+    registry.register(Memo, type("Narrower", (declared,), {"fields": ["id"]}))
+    try:
+        refused = await session.get(last)
+    finally:
+        registry.unregister(Memo)
+        registry.register(Memo, declared)
+
+    assert refused.status == 404
+    assert (await session.get(last)).status == 200
 
 
 async def test_a_right_that_is_lost_ends_a_stream_that_was_resumed_before(client, staff, gate):

@@ -11,7 +11,8 @@ from django.contrib.admin import AdminSite
 from django.db import connection
 
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure.find import find_records
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.find import find_records
 from mcp_django.testing import Client
 from tests.nasty import models
 from tests.nasty.site import Narrowable, caller, numbers, page, record, registry
@@ -84,7 +85,8 @@ CALLS = [
 
 def answer(who, arguments):
     try:
-        found = find_records(who, who.registry.exposures[models.Order], arguments)
+        asked = FindRecords(model="nasty.order", **arguments)
+        found = find_records(who, who.registry.exposures[models.Order], asked)
     except QueryError as refusal:
         return str(refusal)
     return found.encoded_records
@@ -101,7 +103,7 @@ def test_callers_of_different_rights_share_no_answers_in_threads(orders):
     together = threading.Barrier(4)
 
     def ask(start):
-        together.wait(timeout=10)
+        together.wait(timeout=60)
         jobs = list(expected) * 3
         jobs = jobs[start:] + jobs[:start]
         try:

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
+from mcp_django.cached import Cached
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.prompt_contents import BrokenContents
-from mcp_django.exposure.stored_prompts import StoredPrompt, stored_prompts
+from mcp_django.exposure.prompts.contents import BrokenContents
+from mcp_django.exposure.prompts.stored import StoredPrompt, stored_prompts
 from mcp_django.models import PromptTemplate
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
@@ -25,7 +26,7 @@ OBJECT = {"name": "it", "type": "object", "model": "nasty.order"}
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(stored_prompts, "_kept", {})
+    monkeypatch.setattr(stored_prompts, "_kept", Cached())
 
 
 def get(source, who, **given):

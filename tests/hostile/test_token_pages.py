@@ -7,9 +7,9 @@ from io import StringIO
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.core.management import call_command
-from django.test import Client as Browser
 
 from mcp_django.models import PersonalToken
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -41,9 +41,7 @@ def eve(make_user):
 
 @pytest.fixture
 def browser(eve):
-    found = Browser()
-    found.force_login(eve)
-    return found
+    return browser_of(eve)
 
 
 @pytest.fixture
@@ -128,8 +126,7 @@ def test_names_stay_text_and_secrets_stay_out_of_every_page_and_record(browser, 
 
 
 def test_a_post_without_its_csrf_token_makes_nothing(eve):
-    browser = Browser(enforce_csrf_checks=True)
-    browser.force_login(eve)
+    browser = browser_of(eve, enforce_csrf_checks=True)
 
     assert browser.post(f"{PAGE}add/", FORM).status_code == 403
     assert not PersonalToken.objects.exists()

@@ -10,8 +10,8 @@ from django.db.models import Count, Q, Sum
 
 from mcp_django.exceptions import Leak, NotFound
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.reach import reach_of
-from mcp_django.exposure.rows import guarded
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.guard import guarded
 from tests.leaks.paths import Route, routes
 from tests.leaks.site import HIDDEN
 
@@ -40,7 +40,7 @@ def ask_past_the_first_stage(rights: Rights, roots: Any) -> tuple[int, list[str]
     tried, passed = 0, []
     for root in roots:
         try:
-            reach = reach_of(rights, rights.exposed.exposures[root])
+            reach = allowed_paths(rights, rights.exposed.exposures[root])
         except (KeyError, NotFound):
             continue
         for route in hidden_routes(root):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mcp_django.exceptions import unknown
-from mcp_django.exposure.operators import DAY_OPERATORS, PART_OPERATORS
+from mcp_django.exposure.fields import DAY_OPERATORS, PART_OPERATORS
 from mcp_django.exposure.paths import resolve, spellings
 from tests.leaks.paths import Route
 from tests.leaks.places import Answer, Asker

@@ -9,29 +9,31 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from mcp_django.exposure import admin_options, cursors, describe, reach, records
-from mcp_django.exposure.declarations import SEARCH, declaration_of
-from mcp_django.exposure.guard import FILTER, Inspection
-from mcp_django.exposure.paths import resolve
-from mcp_django.exposure.reach import Reach, reach_of
+from mcp_django.exposure import admin_sites
+from mcp_django.exposure.paths import FILTER, SEARCH, declaration_of, resolve
+from mcp_django.exposure.query import access, describe, find, pagination
+from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
+from mcp_django.exposure.query.guard import Inspection
 from tests.nasty import models
 
 
 def let_through(patch: Any, *, is_told: bool) -> None:
     """A hidden path in the tables of one exposure; told of, or to be guessed."""
-    make = Reach.__init__
+    make = AccessiblePaths.__init__
 
-    def make_with_more(self: Reach, *args: Any) -> None:
+    def make_with_more(self: AccessiblePaths, *args: Any) -> None:
         make(self, *args)
         if self.model is models.Watch:
-            path = resolve(models.Watch, "secret_reason")
-            self.tables[FILTER]["secret_reason"] = path
-            # The policy is made of the paths, so the guard does not mind.
-            self.paths[FILTER] = (*self.paths[FILTER], path)
-            if not is_told:
-                object.__setattr__(path, "text", "order__number")
+            # Several: whoever sees the model asks for a share of the names only.
+            for name in ("secret_reason", "order__margin", "order__remark", "order__gift"):
+                path = resolve(models.Watch, name)
+                self.tables[FILTER][name] = path
+                # The policy is made of the paths, so the guard does not mind.
+                self.paths[FILTER] = (*self.paths[FILTER], path)
+                if not is_told:
+                    object.__setattr__(path, "text", "order__number")
 
-    patch.setattr(Reach, "__init__", make_with_more)
+    patch.setattr(AccessiblePaths, "__init__", make_with_more)
 
 
 def drop_the_column_rule(patch: Any) -> None:
@@ -39,46 +41,46 @@ def drop_the_column_rule(patch: Any) -> None:
 
 
 def show_all_labels(patch: Any) -> None:
-    labelled = records.labelled
+    labelled = find.labelled
     patch.setattr(
-        records,
+        find,
         "labelled",
         lambda name, convert, names, check: labelled(name, convert, names, None),
     )
 
 
 def join_narrowed_hops(patch: Any) -> None:
-    def first_of_many(self: Reach, path: Any, start: int = 0) -> int | None:
+    def first_of_many(self: AccessiblePaths, path: Any, start: int = 0) -> int | None:
         hops = enumerate(path.hops)
         return next((at for at, hop in hops if at >= start and hop.is_many), None)
 
-    patch.setattr(Reach, "hard_hop", first_of_many)
+    patch.setattr(AccessiblePaths, "needs_subquery", first_of_many)
 
 
 def search_what_looks_secret(patch: Any) -> None:
-    patch.setattr(admin_options, "is_open", lambda model, path: True)
+    patch.setattr(admin_sites, "is_open", lambda model, path: True)
 
 
 def search_what_is_forbidden(patch: Any) -> None:
-    is_usable = Reach._is_usable
+    is_usable = AccessiblePaths._is_usable
     patch.setattr(
-        Reach,
+        AccessiblePaths,
         "_is_usable",
         lambda self, path, *, use: use == SEARCH or is_usable(self, path, use=use),
     )
 
 
-def leave_cursors_open(patch: Any) -> None:
-    patch.setattr(cursors, "mixed", lambda text, nonce: text)
+def keep_hidden_columns_in_cursors(patch: Any) -> None:
+    patch.setattr(pagination, "is_shown", lambda access, order: True)
 
 
 def describe_what_is_declared(patch: Any) -> None:
-    def declared(rights: Any, exposure: Any) -> Reach:
-        found = copy.copy(reach_of(rights, exposure))
+    def declared(rights: Any, exposure: Any) -> AccessiblePaths:
+        found = copy.copy(allowed_paths(rights, exposure))
         found.paths = declaration_of(exposure).paths
         return found
 
-    patch.setattr(describe, "reach_of", declared)
+    patch.setattr(describe, "allowed_paths", declared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +100,7 @@ NARROWED = "staff who see the open rows"
 
 
 def pass_what_staff_took_away(patch: Any) -> None:
-    patch.setattr(reach, "begins_with", lambda names, gone: False)
+    patch.setattr(access, "begins_with", lambda names, gone: False)
 
 
 MUTANTS = (
@@ -146,8 +148,8 @@ MUTANTS = (
         promise="difference",
     ),
     Mutant(
-        name="cursors can be read",
-        plant=leave_cursors_open,
+        name="cursors hold what records do not show",
+        plant=keep_hidden_columns_in_cursors,
         viewer=SUPERUSER,
         roots=(models.Tricky,),
         promise="canary",

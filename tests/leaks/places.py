@@ -10,10 +10,12 @@ from urllib.parse import quote
 import msgspec
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure import aggregates, find, resources
-from mcp_django.exposure.completion import complete_resource
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.record_tools import RECORD_TOOLS
+from mcp_django.exposure.query import aggregates, find
+from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
+from mcp_django.exposure.resources import models
+from mcp_django.exposure.resources.completion import complete_resource
+from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.exposure.uris import COLLECTION, OBJECT
 
 #: Pages of two, so that there are cursors; no model has as many rows as this allows for.
@@ -46,7 +48,9 @@ class Asker:
 
     def page(self, label: str, **arguments: Any) -> find.Page:
         self.used.update(arguments)
-        found = find.find_records(self.rights, self.rights.exposure(label), arguments)
+        found = find.find_records(
+            self.rights, self.rights.exposure(label), FindRecords(model=label, **arguments)
+        )
         if found.next_cursor is not None:
             self.cursors.add(found.next_cursor)
         return found
@@ -74,7 +78,10 @@ class Asker:
 
     def groups(self, label: str, **arguments: Any) -> bytes:
         self.used.update(f"aggregate {name}" for name in arguments)
-        return aggregates.aggregate_records(self.rights, self.rights.exposure(label), arguments)
+        asked = AggregateRecords(model=label, **arguments)
+        return aggregates.aggregate_records(
+            self.rights, self.rights.exposure(label), asked
+        ).encoded
 
     def completed(self, template: str, label: str, argument: str, value: Any) -> bytes:
         """Nothing to offer is another answer than an argument that does not exist."""
@@ -94,7 +101,7 @@ class Asker:
         return msgspec.json.encode(found)
 
     def resource(self, uri: str) -> bytes:
-        (found,) = resources.read_resource(self.rights, uri)
+        (found,) = models.read_resource(self.rights, uri).contents
         return found.text.encode() if found.text is not None else bytes(found.blob or b"")
 
     def resource_tool(self, uri: str) -> bytes:

@@ -77,7 +77,7 @@ class Selective(Narrowable):
 
 
 class Public(Narrowable):
-    rows_are_enough = True
+    queryset_enforces_view_permission = True
 
     def has_view_permission(self, request, obj=None):
         return True

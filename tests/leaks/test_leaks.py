@@ -8,10 +8,10 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 
-from mcp_django.exposure import aggregates, find
 from mcp_django.exposure.generation import generations
-from mcp_django.exposure.record_tools import RECORD_TOOLS
-from mcp_django.exposure.tools import WRITES
+from mcp_django.exposure.primitives import WRITES
+from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
+from mcp_django.exposure.tools.records import RECORD_TOOLS
 from tests.leaks.canaries import Canaries
 from tests.leaks.guard_alone import ask_past_the_first_stage
 from tests.leaks.mutants import MUTANTS, drop_the_column_rule
@@ -90,14 +90,18 @@ def test_every_caller_asked_in_every_place_that_takes_a_path(reports, viewer):
     assert {*CONDITIONS, *NAMES} - places.keys() == set()
 
 
+def names_of(struct):
+    return [name for name in struct.__struct_fields__ if name != "model"]
+
+
 def test_every_place_argument_and_tool_was_used(reports):
     places: Counter[str] = sum((one.places for one in reports.values()), Counter())
     used = set().union(*(one.used for one in reports.values()))
 
     assert PLACES.keys() - places.keys() == set()
     assert set(RECORD_TOOLS) - WRITES - used == set()
-    assert {*find.ARGUMENTS} - used == set()
-    assert {f"aggregate {name}" for name in aggregates.ARGUMENTS} - used == set()
+    assert {*names_of(FindRecords)} - used == set()
+    assert {f"aggregate {name}" for name in names_of(AggregateRecords)} - used == set()
 
 
 def test_every_hidden_column_was_asked_for_where_it_is_and_through_relations(reports):

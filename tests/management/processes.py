@@ -13,7 +13,7 @@ import msgspec
 from django.db import connection
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 30
+PATIENCE = 60
 META = "io.modelcontextprotocol/"
 MODERN = {
     META + "protocolVersion": "2026-07-28",

@@ -7,10 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from mcp_django.audit import prune
+from mcp_django.management.commands import mcp_prune
 from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation
-from mcp_django.stores.chosen import get_store
-from mcp_django.stores.interface import Session
+from mcp_django.stores.interface import Session, get_store
 
 pytestmark = pytest.mark.django_db
 
@@ -84,7 +83,7 @@ def test_a_users_records_may_be_pruned_by_age(alice):
 
 
 def test_more_than_one_chunk_is_deleted(alice, monkeypatch):
-    monkeypatch.setattr(prune, "CHUNK", 2)
+    monkeypatch.setattr(mcp_prune, "CHUNK", 2)
     for _ in range(5):
         called(alice, days=100)
     young = called(alice, days=0)

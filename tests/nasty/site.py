@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from django.test import RequestFactory
 
-from mcp_django.exposure import aggregates, find
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query import aggregates, find
+from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
 from mcp_django.exposure.registry import Registry
 from mcp_django.principal import SCOPES, Principal
 from tests.nasty import models
@@ -114,7 +115,8 @@ def caller(*, pk=1, may=lambda perm: True, narrow=None, shown=None, tables=REGIS
 
 
 def page(who, model, /, **arguments):
-    return find.find_records(who, who.registry.exposures[model], arguments)
+    exposure = who.registry.exposures[model]
+    return find.find_records(who, exposure, FindRecords(model=exposure.label, **arguments))
 
 
 def records(who, model, /, **arguments):
@@ -127,7 +129,8 @@ def record(who, model, pk, **options):
 
 def aggregate(who, model=models.Order, /, **arguments):
     exposure = who.registry.exposures[model]
-    return msgspec.json.decode(aggregates.aggregate_records(who, exposure, arguments))
+    asked = AggregateRecords(model=exposure.label, **arguments)
+    return msgspec.json.decode(aggregates.aggregate_records(who, exposure, asked).encoded)
 
 
 def groups(who=None, model=models.Order, /, **arguments):

@@ -9,10 +9,9 @@ EVERY_SCOPE = [part for scope in SCOPES for part in ("--scope", scope)]
 
 
 @pytest.fixture(scope="session")
-def desk(tmp_path_factory):
+def desk(fresh_demo, tmp_path_factory):
     """The flight desk behind Daphne, with a token for each of its users and some more."""
-    desk = Desk(tmp_path_factory.mktemp("official") / "state")
-    desk.manage("demo", "--no-serve")
+    desk = Desk(fresh_demo.copy_to(tmp_path_factory.mktemp("official") / "state").state)
     with desk.inside() as desk.orm:
         desk.orm.ask("prepare")
         for user in ("admin", "dispatcher", "outsider", "traveller"):

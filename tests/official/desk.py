@@ -51,17 +51,6 @@ class Desk:
             **more,
         }
 
-    def manage(self, *arguments: str) -> str:
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.environment(),
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=PATIENCE,
-        ).stdout
-
     def make_token(self, name: str, user: str, *options: str) -> None:
         """With `manage.py mcp_token`, in a process that has Django loaded already."""
         made = json.loads(self.orm.ask("run", "mcp_token", "create", user, *options, "--json"))

@@ -44,8 +44,8 @@ def prepare():
     )
 
 
-def gaps():
-    return range(GAP, 28_000, GAP)
+def gaps(last=28_000):
+    return range(GAP, last, GAP)
 
 
 def answer_to(name):
@@ -65,8 +65,8 @@ def rows_of(username):
     return found
 
 
-def airport_keys():
-    return list(models.Airport.objects.order_by("pk").values_list("pk", flat=True))
+def airport_keys(last):
+    return list(models.Airport.objects.filter(pk__lte=last).values_list("pk", flat=True))
 
 
 def german():
@@ -177,13 +177,15 @@ def run(*command):
     return written.getvalue()
 
 
-def come_and_go(step):
-    """Airports appear anywhere among the others, some with equal heights, and are gone again."""
+def come_and_go(step, last=28_000):
+    """Airports appear anywhere among those up to `last` and behind them, some with equal heights,
+    and are gone again.
+    """
     random = Random(step)
     models.Airport.objects.filter(icao__startswith="#").delete()
     if step < 0:
         return 0
-    free = set(random.sample(gaps(), 12)) | {
+    free = set(random.sample(gaps(last), 12)) | {
         random.randrange(30_000, 40_000),
         -random.randrange(99),
     }

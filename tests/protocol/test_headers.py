@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
 from mcp_django.protocol.headers import (
+    LONGEST_VALUE,
     Headers,
     accepts,
     decode_value,
@@ -133,6 +135,20 @@ def test_any_bytes_are_headers(pairs):
 
     for name, _ in pairs:
         assert headers.count(name.decode("latin-1").lower()) > 0
+
+
+@pytest.mark.parametrize(
+    "too_long",
+    [[(b"x", b"y" * (LONGEST_VALUE + 1))], [(b"x", b"y" * LONGEST_VALUE)] * 8],
+    ids=["value", "together"],
+)
+def test_nothing_is_read_behind_headers_that_are_too_long(too_long):
+    behind = iter([(b"x", b"y")] * 3)
+
+    headers = Headers(chain(too_long, behind))
+
+    assert headers.are_too_long
+    assert len(list(behind)) == 3
 
 
 @pytest.mark.parametrize(

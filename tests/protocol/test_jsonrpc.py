@@ -6,12 +6,15 @@ import json
 import time
 import tracemalloc
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_django.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import (
+    MAX_DEPTH,
+    MAX_VALUES,
     Batch,
     Notification,
     Request,
@@ -36,7 +39,7 @@ json_values = st.recursive(
     lambda children: st.lists(children) | st.dictionaries(st.text(), children),
     max_leaves=20,
 )
-ids = st.text() | st.integers(-(2**63), 2**63 - 1)
+ids = st.text(max_size=256) | st.integers(-(2**63), 2**63 - 1)
 
 
 def outcome(function, body):
@@ -93,7 +96,8 @@ def test_any_json_object_is_a_message_or_an_invalid_request_that_echoes_a_readab
         given_id = wire.get("id")
         is_int = type(given_id) is int and -(2**63) <= given_id < 2**63
         assert found.code == INVALID_REQUEST
-        assert found.request_id == (given_id if is_int or isinstance(given_id, str) else None)
+        is_text = isinstance(given_id, str) and len(given_id) <= 256
+        assert found.request_id == (given_id if is_int or is_text else None)
 
 
 @given(json_values, st.booleans())
@@ -168,6 +172,7 @@ def test_what_is_no_json_is_a_parse_error_without_an_id(body):
         rb'{"a": "\\", "a": ":"}',
         rb'{"a": "\":{", "a": "}"}',
         b'{"a":{"a":{"a":1,"a":2}}}',
+        b"[" + b'{"a": 1}, ' * MAX_DEPTH + b'{"a": 1, "a": 2}]',
         b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "method": "tools/call"}',
         '{"é": 1, "\\u00e9": 2}'.encode(),
         '{"😀": 1, "\\ud83d\\ude00": 2}'.encode(),
@@ -192,6 +197,12 @@ def test_a_key_that_stands_twice_in_one_object_is_a_parse_error(body):
 )
 def test_colons_and_braces_in_strings_make_no_key_stand_twice(text):
     assert decode_json(text.encode()) == json.loads(text)
+
+
+def test_brackets_in_a_text_are_no_nesting():
+    text = "[" * (MAX_DEPTH + 1)
+
+    assert decode_json(f'"{text}"'.encode()) == text
 
 
 @requirement("jsonrpc:hostile-json")
@@ -243,6 +254,81 @@ def test_four_mebibytes_of_anything_are_refused_in_bounded_time(head, unit, tail
     assert time.process_time() - began < 5
 
 
+def cost_of(act, body):
+    began = time.process_time()
+    act(body)
+    return time.process_time() - began
+
+
+@requirement("jsonrpc:hostile-json")
+def test_a_million_strings_are_refused_at_about_the_price_of_decoding_them():
+    body = b"[" + b'"",' * (FOUR_MIB // 3) + b'""]'
+
+    refused = min(cost_of(refusal, body) for _ in range(3))
+
+    # Measured: 0.7, and 20 where each of them is looked at.
+    assert refused < 5 * min(cost_of(msgspec.json.decode, body) for _ in range(3))
+
+
+def test_a_body_may_have_as_many_strings_as_its_values_and_their_keys():
+    members = {f"{n},": "," for n in range(MAX_VALUES)}
+
+    assert decode_json(json.dumps(members, separators=(",", ":")).encode()) == members
+
+
+#: More values than a body may have, so that all that looks at a body looks at this one.
+MANY = b"," * 20_001
+NASTY = [
+    (MANY + b'"', rb"\"", b""),
+    (MANY + b'"', rb"\"", b"\\"),
+    (MANY + b'"', rb"\\", b""),
+    (MANY + b'"', rb"\\", b"\\"),
+    (MANY + b'"', b'\\"\\', b""),
+    (MANY, b'"', b""),
+    (MANY, b'""', b'"'),
+    (MANY, b'"a', b'"'),
+    (MANY, b"\\", b""),
+    (MANY, b'\\"', b""),
+    (MANY, b'"\\', b""),
+    (MANY, b'"\n', b""),
+    (MANY + b'"', b"\n", b"\\"),
+    (MANY + b'"', b"\xff", b""),
+    (b"", b'"",', b""),
+    (b"[", b'"\\"",', b'""]'),
+    (b"", b"[", b""),
+    (b"", b'{"":', b""),
+    (b"{", b'"a":1,', b'"a":1}'),
+    (b'{"a":"', rb"\":", b'"}'),
+    (b'["', rb"\ud83d", b'"]'),
+    (b"[", b"1e1,", b"1]"),
+]
+
+
+def fastest(function, body):
+    """CPU seconds of this thread, of the best of several runs."""
+    times = []
+    for _ in range(4):
+        began = time.thread_time()
+        outcome(function, body)
+        times.append(time.thread_time() - began)
+    return min(times)
+
+
+@requirement("jsonrpc:hostile-json")
+@pytest.mark.parametrize(("head", "unit", "tail"), NASTY, ids=lambda part: ascii(part[-8:]))
+def test_the_time_to_decode_grows_no_faster_than_the_body(head, unit, tail):
+    """Ratios of CPU time, so that no machine is too slow or too busy for this."""
+    sizes = [4**power * 1024 for power in range(1, 7)]
+    assert sizes[-1] == FOUR_MIB
+    bodies = [head + unit * (max(size - len(head), 0) // len(unit)) + tail for size in sizes]
+    # Below that, what is measured is the clock.
+    unit_time = max(fastest(decode_json, bodies[0]), 0.000_05)
+
+    # In this order: what grows with the square of its size fails before it takes hours.
+    for size, body in zip(sizes, bodies, strict=True):
+        assert fastest(decode_json, body) < 10 * unit_time * size / sizes[0]
+
+
 def test_many_elements_that_are_no_messages_cost_little_more_than_to_decode_them():
     body = b"[" + b"{}," * (FOUR_MIB // 12) + b"{}]"
     tracemalloc.start()
@@ -269,20 +355,46 @@ def test_an_id_keeps_its_value_and_type(request_id):
 
 
 @requirement("jsonrpc:request-id")
-@pytest.mark.parametrize("request_id", ["", "x" * 10_000, "1", 0, -1, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize(
+    "request_id", ["", "x" * 256, "😀" * 256, "1", 0, -1, 2**63 - 1, -(2**63)]
+)
 def test_an_id_at_the_edge_is_an_id(request_id):
     assert decode(request(id=request_id)) == Request(request_id, "ping")
 
 
 @requirement("jsonrpc:request-id")
 @pytest.mark.parametrize(
-    "request_id", [None, True, False, 1.0, 1.5, 1e300, 2**63, -(2**63) - 1, 10**4000, [], {}, [1]]
+    "request_id",
+    [None, True, False, 1.0, 1.5, 1e300, 2**63, -(2**63) - 1, 10**4000, [], {}, [1], "x" * 257],
+    ids=lambda one: ascii(one)[:20],
 )
 def test_what_is_no_id_is_refused_and_not_echoed(request_id):
     error = refusal(request(id=request_id))
 
     assert error.code == INVALID_REQUEST
     assert error.request_id is None
+
+
+@requirement("jsonrpc:request-id")
+def test_an_answer_to_a_long_id_is_refused():
+    error = refusal(json.dumps({"jsonrpc": "2.0", "id": "x" * 257, "result": {}}).encode())
+
+    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
+
+
+@pytest.mark.parametrize("token", ["x" * 256, "", 7, None])
+def test_a_progress_token_has_the_length_of_an_id(token):
+    message = decode(request(params={"_meta": {"progressToken": token}}))
+
+    assert isinstance(message, Request)
+    assert message.params["_meta"]["progressToken"] == token
+
+
+def test_a_longer_progress_token_is_refused_with_the_id_of_its_request():
+    error = refusal(request(params={"_meta": {"progressToken": "x" * 257}}))
+
+    assert (error.code, error.request_id) == (INVALID_REQUEST, 1)
+    assert "256" in error.message
 
 
 @requirement("jsonrpc:version-member", "errors:id-echoed")

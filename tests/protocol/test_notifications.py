@@ -11,16 +11,16 @@ from pydantic import ValidationError
 
 from mcp_django.protocol.jsonrpc import encode_request
 from mcp_django.protocol.methods import LOG_LEVELS
-from mcp_django.protocol.notifications import (
+from mcp_django.protocol.render import (
     acknowledged,
     cancelled,
     list_changed,
     log_message,
+    notification,
     progress,
     resource_updated,
     with_subscription,
 )
-from mcp_django.protocol.render import notification
 from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, MODERN, Era, Revision
 from tests.oracle import SUBSCRIBED, assert_valid_message
 from tests.spec import requirement

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from mcp.shared.inbound import mcp_param_headers
 
 from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
-from mcp_django.protocol.headers import Headers
-from mcp_django.protocol.param_headers import (
+from mcp_django.protocol.headers import (
     GREATEST_INTEGER,
+    Headers,
     check_params,
     encode_params,
     sent_params,

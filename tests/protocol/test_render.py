@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from mcp_django.protocol.content import Annotations, ResourceContents, ResourceLink, TextContent
-from mcp_django.protocol.envelope import META
 from mcp_django.protocol.errors import ProtocolError
-from mcp_django.protocol.jsonrpc import encode_error, encode_result
-from mcp_django.protocol.notifications import Notification, progress
-from mcp_django.protocol.render import LIST_TTL, ServerInfo, notification, render
+from mcp_django.protocol.jsonrpc import Notification, encode_error, encode_result
+from mcp_django.protocol.negotiation import META
+from mcp_django.protocol.render import LIST_TTL, ServerInfo, notification, progress, render
 from mcp_django.protocol.results import (
     DiscoverResult,
     EmptyResult,
@@ -31,7 +30,6 @@ from mcp_django.protocol.results import (
     ToolAnnotations,
     ToolDefinition,
     ToolResult,
-    Wishes,
 )
 from mcp_django.protocol.revisions import Era, Revision
 from tests.oracle import assert_valid_message, assert_valid_result
@@ -409,7 +407,7 @@ def test_a_server_without_instructions_or_streams_says_so(result, revision):
 @requirement("subscriptions:id")
 @pytest.mark.parametrize("subscription", [7, "7"], ids=repr)
 def test_the_end_of_a_subscription_names_it_beside_the_server(subscription):
-    result = ListenResult(wishes=Wishes(), honoured={}, subscription=subscription)
+    result = ListenResult(honoured={}, subscription=subscription)
 
     found = wire(result, V26)
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
+import mcp_django
 from mcp_django.protocol.revisions import (
     ASSUMED,
     LATEST_LEGACY,
@@ -30,9 +33,6 @@ SINCE = {
     "structured_content": "2025-06-18",
     "resource_links": "2025-06-18",
     "last_modified": "2025-06-18",
-    "meta": "2025-06-18",
-    "implementation_details": "2025-11-25",
-    "argument_errors_in_band": "2025-11-25",
     "error_id_optional": "2025-11-25",
     "rich_elicitation": "2025-11-25",
     "url_elicitation": "2025-11-25",
@@ -78,6 +78,14 @@ def test_every_feature_has_a_test():
     known = {*SINCE, "batches", "priming_events", "era"}
 
     assert {field.name for field in fields(Features)} == known
+
+
+@pytest.mark.parametrize("feature", [one.name for one in fields(Features) if one.name != "era"])
+def test_a_feature_decides_something(feature):
+    read = re.compile(rf"\bfeatures\.{feature}\b")
+    sources = Path(mcp_django.__file__).parent.rglob("*.py")
+
+    assert any(read.search(source.read_text()) for source in sources)
 
 
 @pytest.mark.parametrize("text", TEXTS)

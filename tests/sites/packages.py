@@ -11,7 +11,11 @@ INSTALLED_APPS = [
     "guardian",
     "tests.sites.parcels",
 ]
-MIDDLEWARE = [*MIDDLEWARE, "simple_history.middleware.HistoryRequestMiddleware"]
+MIDDLEWARE = [
+    *MIDDLEWARE,
+    "mcp_django.middleware.CallerMiddleware",
+    "simple_history.middleware.HistoryRequestMiddleware",
+]
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "guardian.backends.ObjectPermissionBackend",

@@ -9,12 +9,13 @@ from django.test.utils import CaptureQueriesContext
 import mcp_django as mcp
 from mcp_django.auth.authenticate import cache
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.admin_dry_runs import dry_run
+from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from mcp_django.models import PersonalToken
 from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import Log, Question, Session
-from mcp_django.subscriptions.admission import Verdict, admit
+from mcp_django.subscriptions.admission import Verdict
 from mcp_django.testing import ProtocolFailure
+from tests.changed import admit
 from tests.clients import CheckedClient
 from tests.databases import VENDOR
 from tests.nasty.models import Customer as ArchivedCustomer

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from django.core.checks import run_checks
 from django.core.management import call_command
 
 from tests.clients import CheckedClient, WSGIClient
@@ -47,6 +48,14 @@ def test_a_token_is_made_on_the_command_line(reader, capsys):
 
     client = CheckedClient(token=capsys.readouterr().out.strip())
     assert client.call_tool("list_models").structured["models"]
+
+
+def test_models_need_rows_where_permissions_may_hold_for_some_objects(reader, settings):
+    settings.AUTHENTICATION_BACKENDS = ["tests.sites.restricted.ObjectPermissionBackend"]
+
+    found = [one for one in run_checks(tags=["mcp_django"]) if one.id == "mcp_django.W009"]
+
+    assert {one.msg.partition(" ")[0] for one in found} == {"shop.memo", "shop.order"}
 
 
 def test_no_part_of_the_admin_is_ever_imported(reader):

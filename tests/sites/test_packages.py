@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from guardian.shortcuts import assign_perm
 from reversion.models import Version
 
-from tests.clients import CheckedClient
+from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
+from tests.clients import CheckedClient, WSGIClient
 from tests.sites.parcels.models import Guarded, Tracked, Versioned
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +69,36 @@ def test_each_write_is_one_row_of_simple_history(client, boss):
     assert [row.history_type for row in rows] == ["+", "~", "-"]
     assert [row.size for row in rows] == [0, 5, 5]
     assert {row.history_user_id for row in rows} == {boss.pk}
+
+
+@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
+@pytest.mark.parametrize("revision", [LATEST_LEGACY, MODERN[-1]])
+@pytest.mark.parametrize(
+    ("name", "rights"),
+    [
+        ("staff", ["view_tracked", "change_tracked"]),
+        ("viewer", ["view_tracked"]),
+        ("outsider", []),
+    ],
+)
+def test_the_admin_of_simple_history_leaves_numbers(make_user, kind, revision, name, rights):
+    for size in (1, 2):
+        Tracked.objects.create(name="a", size=size)
+    client = kind(user=make_user(name, *rights, is_staff=True), revision=revision)
+    if revision is LATEST_LEGACY:
+        client.initialize()
+
+    models = json.loads(client.call_tool("list_models").text)["models"]
+    metrics = {"total": {"sum": "size"}}
+    groups = client.call_tool("aggregate_records", model="parcels.tracked", metrics=metrics)
+
+    counts = {one["model"]: one["records"] for one in models}
+    if not rights:
+        assert "parcels.tracked" not in counts
+        assert groups.is_error
+        return
+    assert counts["parcels.tracked"] == 2
+    assert json.loads(groups.text)["groups"] == [{"total": 3}]
 
 
 def test_the_rights_of_guardian_on_single_objects_hold(make_user):

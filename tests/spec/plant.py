@@ -21,7 +21,7 @@ from tests.spec.faults import FAULTS, Fault
 
 ROOT = Path(__file__).parent.parent.parent
 COPIED = ("mcp_django", "tests", "pyproject.toml")
-LOOKED_AT = ("tests/protocol", "tests/transports/test_endpoint.py")
+LOOKED_AT = ("tests/protocol", "tests/transports/http/test_endpoint.py")
 PYTEST = (
     sys.executable,
     "-m",

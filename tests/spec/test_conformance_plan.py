@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.request import Request, urlopen
 
 import pytest
 
 from mcp_django.protocol.revisions import LEGACY, Revision
+from tests.conformance_site.fronts import Witness
 from tests.conformance_site.plan import BRIDGED, HTTP, HTTP_SSE, LATER, PIPED, RUNS, STDIO
+from tests.conformance_site.run import other_scenarios
+from tests.conformance_site.suite import Verdict
 from tests.docs.pages import ROOT, table
 
 REVISIONS = list(Revision)
@@ -25,8 +31,50 @@ def test_each_revision_with_a_handshake_is_asked_over_http_sse():
     assert revisions_over(HTTP_SSE) == list(LEGACY)
 
 
-def test_both_eras_are_asked_over_pipes():
-    assert {revision.era for revision in revisions_over(STDIO)} == {one.era for one in Revision}
+def test_each_revision_is_asked_over_pipes():
+    assert revisions_over(STDIO) == REVISIONS
+
+
+def test_a_warning_is_a_failure():
+    passed, warned = [{"id": "a", "status": status} for status in ("SUCCESS", "WARNING")]
+
+    assert Verdict(checks=[passed]).is_shown
+    assert Verdict(checks=[passed, warned]).failures == [warned]
+    assert not Verdict(checks=[passed, warned]).is_shown
+
+
+def test_scenarios_of_extensions_are_named_and_any_other_that_no_run_asks_is_an_error():
+    asked = ("tools-list", "tasks-list")
+    listed = {None: (*asked, "tasks-cancel", "sep-2640-skills", "new-thing")}
+
+    extensions, unplanned = other_scenarios(lambda revision: listed.get(revision, asked))
+
+    assert list(extensions) == ["tasks-cancel", "sep-2640-skills"]
+    assert unplanned == ["new-thing"]
+
+
+@pytest.mark.parametrize(
+    ("version", "session", "agreed"),
+    [("2026-07-28", {}, {"2026-07-28"}), ("2025-06-18", {"Mcp-Session-Id": "a"}, set())],
+)
+def test_what_was_agreed_is_seen_where_the_suite_asks_the_site_itself(version, session, agreed):
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as site:
+        Thread(target=site.serve_forever, daemon=True).start()
+        witness = Witness(f"http://127.0.0.1:{site.server_port}/mcp", revision=version)
+        with witness.serving() as url:
+            urlopen(Request(url, headers={"MCP-Protocol-Version": version, **session})).close()
+        site.shutdown()
+
+    assert witness.agreed == agreed
 
 
 @pytest.mark.parametrize("run", [one for one in RUNS if one.transport == HTTP], ids=str)
@@ -47,10 +95,10 @@ def test_a_bridge_is_no_excuse_for_scenarios_about_messages():
     assert not [name for name in {**BRIDGED, **PIPED} if name.startswith(about_messages)]
 
 
-def test_the_readme_tells_of_each_run_that_all_of_its_scenarios_pass():
+def test_the_page_says_of_each_run_that_all_of_its_scenarios_pass():
     planned = {(run.revision, run.transport) for run in RUNS}
 
-    told = table(ROOT / "README.md", "## Conformance")
+    told = table(ROOT / "docs" / "reference" / "conformance.md", "## Results")
 
     assert [row[0] for row in told] == [revision.value for revision in REVISIONS]
     for revision, *cells in told:

@@ -54,7 +54,6 @@ TOOLS: tuple[Requirement, ...] = (
         chapter="server/tools",
         looks_at="tools/call",
         added_in=V2511,
-        feature="argument_errors_in_band",
     ),
     Requirement(
         "tools:execution-errors",

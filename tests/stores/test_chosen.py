@@ -6,8 +6,8 @@ import sys
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_django.stores.chosen import get_store
 from mcp_django.stores.database import DatabaseStore
+from mcp_django.stores.interface import get_store
 from mcp_django.stores.memory import MemoryStore
 
 

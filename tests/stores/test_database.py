@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 import pytest
 from django.db import OperationalError, connection, transaction
 
@@ -14,11 +16,13 @@ from mcp_django.models import (
     Subscription,
 )
 from mcp_django.models import Session as SessionRow
-from mcp_django.stores.bounds import SEEN_EVERY, digest_of
-from mcp_django.stores.contention import until_done
+from mcp_django.protocol.errors import ProtocolError
+from mcp_django.signing import digest_of
+from mcp_django.stores.bounds import SEEN_EVERY
 from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import OpenStream, Question
-from mcp_django.stores.last_seen import LastSeen
+from mcp_django.stores.last_used import LastSeen
+from mcp_django.stores.transactions import until_done, written
 from tests.stores.conftest import COMMITS
 
 pytestmark = COMMITS
@@ -32,19 +36,13 @@ def store(database):
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [
-        ("session", ["s1"]),
         ("see", ["s1"]),
-        ("initialized", ["s1"]),
+        ("update_session", ["s1"]),
         ("end_session", ["s1"]),
-        ("sessions", []),
-        ("subscriptions", ["s1"]),
         ("append", ["l1", [b"a"]]),
         ("renew", ["hub"]),
-        ("take_answer", ["q1"]),
         ("withdraw", ["q1"]),
         ("hide_stream", ["t1"]),
-        ("streams", []),
-        ("prune", []),
     ],
 )
 def test_a_caller_inside_of_a_transaction_is_told(store, method, arguments):
@@ -238,3 +236,55 @@ def test_a_database_that_is_gone_is_not_asked_again():
         until_done(work)
 
     assert len(work.errors) == 1
+
+
+# Others who do not let go
+
+
+@pytest.fixture
+def hold():
+    """Somebody else with a lock on a session: on SQLite on everything."""
+    held, released = Event(), Event()
+
+    def lock():
+        try:
+            with transaction.atomic():
+                SessionRow.objects.filter(key="s1").update(log_level="error")
+                held.set()
+                released.wait()
+        finally:
+            connection.close()
+
+    thread = Thread(target=lock)
+
+    def start():
+        thread.start()
+        held.wait()
+
+    yield start
+    released.set()
+    thread.join()
+
+
+@pytest.mark.skipif(connection.vendor == "mysql", reason="Its own limit is 50 seconds.")
+def test_whoever_writes_what_others_hold_is_told_to_come_back(store, add_session, hold, caplog):
+    add_session()
+    if connection.vendor == "sqlite":
+        # Not the 20 seconds of the settings.
+        connection.cursor().execute("PRAGMA busy_timeout = 100")
+    hold()
+
+    with pytest.raises(ProtocolError, match=r"busy\. Try again later\.") as raised:
+        store.subscribe("s1", "django://site", most=5)
+
+    assert raised.value.status == 503
+    assert "What sessions are to remember cannot be written" in caplog.text
+
+
+def test_a_database_that_is_gone_is_not_said_to_be_busy():
+    @written
+    def fail():
+        raise OperationalError("no such host")
+
+    with pytest.raises(OperationalError, match="no such host"):
+        fail()

@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
-from mcp_django.stores.bounds import digest_of
+from mcp_django.signing import digest_of
 from mcp_django.stores.interface import Question
 
 pytestmark = pytest.mark.needs("redis", "channels_redis")

@@ -75,8 +75,8 @@ def test_a_session_may_be_there_before_its_handshake(store, add_session):
     store.subscribe("s1", "django://site", most=1)
     agreed = {"revision": "2025-11-25", "client": HOSTILE, "capabilities": {"roots": {}}}
 
-    store.agree("s1", **agreed)
-    store.agree("s2", **agreed)
+    store.update_session("s1", **agreed)
+    store.update_session("s2", **agreed)
 
     assert store.session("s1") == replace(before, **agreed)
     assert store.subscriptions("s1") == {"django://site"}
@@ -100,8 +100,8 @@ def test_nothing_brings_a_forgotten_session_back(store, clock, add_session):
     clock.pass_by(minutes=30)
 
     store.see("s1")
-    store.initialized("s1")
-    store.set_log_level("s1", "debug")
+    store.update_session("s1", is_initialized=True)
+    store.update_session("s1", log_level="debug")
 
     assert store.session("s1") is None
     assert not store.subscribe("s1", "django://site", most=5)
@@ -110,8 +110,8 @@ def test_nothing_brings_a_forgotten_session_back(store, clock, add_session):
 def test_the_handshake_ends_and_the_log_level_changes(store, add_session):
     added = add_session()
 
-    store.initialized("s1")
-    store.set_log_level("s1", "warning")
+    store.update_session("s1", is_initialized=True)
+    store.update_session("s1", log_level="warning")
 
     assert store.session("s1") == replace(added, is_initialized=True, log_level="warning")
 

@@ -6,8 +6,8 @@ from django.test import TestCase
 import mcp_django as mcp
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
-from mcp_django.subscriptions.events import LISTS
 from mcp_django.subscriptions.outbox import outbox
+from mcp_django.subscriptions.topics import LISTS
 
 
 class Heard:
@@ -47,8 +47,10 @@ class Heard:
 
 @pytest.fixture
 def heard():
-    # What an earlier test decided was rolled back without a word.
+    # What an earlier test decided was rolled back without a word, and what it took off a list is
+    # no news here.
     generations.forget()
+    outbox.flush()
     found = Heard()
     outbox.add_sink(found)
     yield found

@@ -12,16 +12,16 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, QueryError, ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import registry
-from mcp_django.exposure.resources import read
+from mcp_django.exposure.resources.models import read
 from mcp_django.exposure.uris import object_uri
 from mcp_django.principal import READ, WRITE, Principal, Restriction
 from mcp_django.subscriptions.admission import (
     Existence,
     Verdict,
-    admit,
     admit_all,
     may_subscribe,
 )
+from tests.changed import admit
 from tests.nasty import models as nasty
 from tests.nasty.site import REGISTRY, caller
 from tests.nasty.site import registry as nasty_registry

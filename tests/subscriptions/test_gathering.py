@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.subscriptions.events import (
+from mcp_django.subscriptions.outbox import Gathering, collapse
+from mcp_django.subscriptions.topics import (
     ANSWER,
     EVERYTHING,
     LOG,
     TOOLS,
     Change,
     control_topic,
-    list_changed,
 )
-from mcp_django.subscriptions.gathering import Gathering, collapse
+from tests.changed import list_changed
 
 ORDERS = "django://objects/shop.order"
 

@@ -18,15 +18,15 @@ from mcp_django.models import (
     ServerSettings,
     UserRestriction,
 )
-from mcp_django.subscriptions.events import (
+from mcp_django.subscriptions.receivers import registered
+from mcp_django.subscriptions.topics import (
     LISTS,
     PROMPTS,
     RESOURCES,
     TOOLS,
     Change,
-    list_changed,
 )
-from mcp_django.subscriptions.list_receivers import registered
+from tests.changed import list_changed
 from tests.shop.models import Ledger
 
 pytestmark = pytest.mark.django_db

@@ -11,11 +11,12 @@ from django.db import connection, transaction
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.models.signals import m2m_changed, post_save
 
+from mcp_django.cached import Cached
 from mcp_django.exposure.uris import SITE
 from mcp_django.models import ExposedModel
-from mcp_django.subscriptions import commits, receivers
-from mcp_django.subscriptions.events import Change
+from mcp_django.subscriptions import receivers
 from mcp_django.subscriptions.outbox import outbox
+from mcp_django.subscriptions.topics import Change
 from tests.nasty import models as nasty
 from tests.shop.models import Customer, Ledger, Memo, Order
 
@@ -357,7 +358,7 @@ def test_relations_of_models_that_nobody_exposes_announce_nothing(heard, committ
 
 
 def test_too_many_at_once_are_any_of_the_model(heard, committed, tagged, monkeypatch):
-    monkeypatch.setattr("mcp_django.subscriptions.many_to_many.MOST_RECORDS", 2)
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.MOST_RECORDS", 2)
     tags = [nasty.Tag.objects.create(slug=f"t{number}") for number in range(3)]
 
     with committed():
@@ -434,7 +435,7 @@ def test_a_savepoint_that_is_rolled_back_takes_its_own_changes_only(heard):
 def test_a_savepoint_of_a_long_transaction_shares_nothing_with_what_is_rolled_back(
     heard, monkeypatch
 ):
-    monkeypatch.setattr(commits, "MOST_FACTS", 2)
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.MOST_FACTS", 2)
 
     with transaction.atomic():
         for number in range(5):
@@ -449,7 +450,7 @@ def test_a_savepoint_of_a_long_transaction_shares_nothing_with_what_is_rolled_ba
 
 @pytest.mark.django_db(transaction=True)
 def test_a_transaction_of_thousands_keeps_a_few_functions_and_loses_nothing(heard, monkeypatch):
-    monkeypatch.setattr(commits, "MOST_FACTS", 10)
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.MOST_FACTS", 10)
     with transaction.atomic():
         memos = [Memo.objects.create(text="x", code=f"c{number}") for number in range(50)]
         assert len(connection.run_on_commit) <= 11
@@ -568,7 +569,7 @@ def test_connecting_twice_tells_once(heard, committed):
 
 def test_before_all_apps_are_ready_nothing_is_looked_up(heard, committed, monkeypatch):
     memo = Memo(pk=1, text="x", code="x")
-    monkeypatch.setattr("mcp_django.subscriptions.watched.apps.ready", False)
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.apps.ready", False)
 
     with committed():
         post_save.send(Memo, instance=memo, created=True, using="default")
@@ -610,6 +611,6 @@ def test_where_our_tables_are_out_of_reach_what_was_in_force_is(heard, monkeypat
     Memo.objects.create(text="x", code="x")
     assert MEMOS in heard.topics
 
-    monkeypatch.setattr(receivers.registry, "in_force", None)
+    monkeypatch.setattr(receivers.registry, "in_force", Cached())
     Memo.objects.create(text="x", code="y")
     assert MEMOS in heard.topics

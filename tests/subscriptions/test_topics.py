@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_django.exposure.keys import spell
+from mcp_django.exposure.paths import spell
 from mcp_django.exposure.uris import object_uri
 from mcp_django.subscriptions.topics import object_topic, topic_of
 from tests.nasty.models import Odd, Seat, Tricky

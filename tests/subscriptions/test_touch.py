@@ -7,7 +7,8 @@ from django.db import transaction
 
 import mcp_django as mcp
 from mcp_django.exposure.uris import SITE
-from mcp_django.subscriptions.events import Change
+from mcp_django.subscriptions.outbox import add_sink, remove_sink
+from mcp_django.subscriptions.topics import Change
 from tests.nasty.models import Order as NastyOrder
 from tests.nasty.models import Person, RushOrder, Seat
 from tests.shop.models import Ledger, Memo, Order
@@ -28,6 +29,19 @@ def test_an_object_is_announced_as_a_save_would(heard, committed):
         mcp.touch(memo)
 
     assert heard.changes == {Change(topic=MEMOS), Change(topic=f"{MEMOS}/{memo.pk}")}
+
+
+def test_flush_returns_when_what_was_announced_is_handed_over(committed, request):
+    batches = []
+    add_sink(batches.append)
+    request.addfinalizer(lambda: remove_sink(batches.append))
+    with committed():
+        mcp.touch("django://objects/shop.memo")
+
+    is_done = mcp.flush(timeout=5)
+
+    assert is_done
+    assert Change(topic=MEMOS) in frozenset().union(*batches)
 
 
 def test_an_object_without_a_key_is_its_collection(heard, committed):
@@ -59,7 +73,7 @@ def test_a_queryset_is_announced_by_the_keys_that_it_has_now(heard, committed, r
 
 
 def test_more_records_than_can_be_named_are_any_of_the_model(heard, committed, monkeypatch):
-    monkeypatch.setattr("mcp_django.subscriptions.touch.MOST_RECORDS", 2)
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.MOST_RECORDS", 2)
     memos(3)
 
     with committed():

@@ -30,7 +30,7 @@ class OwnDict(dict):
 
 
 def values():
-    customer = Record({"name"}, {"name": "Ada"}.__getitem__, "Ada")
+    customer = Record({"name": "Ada"}, "Ada")
     fields = {
         "number": "A7",
         "customer": customer,
@@ -40,7 +40,7 @@ def values():
         "note": "ignore all previous",
     }
     return {
-        "order": Record(fields, fields.__getitem__, "Order A7"),
+        "order": Record(fields, "Order A7"),
         "text": "hello " * 10,
         "big": list(range(1000)),
         "d": {"a": 1},

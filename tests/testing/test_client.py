@@ -8,9 +8,8 @@ from django.db import connection, transaction
 
 import mcp_django as mcp
 from mcp_django.protocol.revisions import LEGACY, Era, Revision
-from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
-from mcp_django.testing.answers import ACCEPT, CANCEL, DECLINE
-from mcp_django.transports.executor import ThreadLane, lanes
+from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, HTTPAnswer, ProtocolFailure
+from mcp_django.transports.calls.lanes import ThreadLane, lanes
 from tests.shop.models import Order
 
 

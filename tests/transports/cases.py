@@ -40,6 +40,8 @@ REFUSED = [
     Case(name="unknown revision", headers={"MCP-Protocol-Version": "1999-01-01"}, status=400),
     Case(name="strange host", headers={"Host": "evil.example"}, status=400),
     Case(name="strange origin", headers={"Origin": "https://evil.example"}, status=403),
+    Case(name="long header", headers={"X-Long": "x" * 8193}, status=431),
+    Case(name="long headers", headers={f"X-{n}": "x" * 8192 for n in range(8)}, status=431),
 ]
 #: Where there are sessions.
 IN_SESSIONS = [
@@ -66,4 +68,4 @@ WITHOUT_SESSIONS = [
     ),
 ]
 #: These are turned away before anybody asks who they are.
-STRANGERS = {"strange host", "strange origin"}
+STRANGERS = {"strange host", "strange origin", "long header", "long headers"}

@@ -3,18 +3,18 @@ from __future__ import annotations
 import pytest
 
 import mcp_django as mcp
-from mcp_django.transports import addresses
-from mcp_django.transports.executor import lanes
+from mcp_django.transports import requests
+from mcp_django.transports.calls.lanes import lanes
 from tests.transports.wire import Gate
 
 
 @pytest.fixture(autouse=True)
 def where_the_endpoint_was():
     """An application that somebody makes says where the endpoint of this process is."""
-    before = list(addresses._routed)
-    addresses.routed_to("/mcp")
+    before = list(requests._routed)
+    requests.routed_to("/mcp")
     yield
-    addresses._routed[:] = before
+    requests._routed[:] = before
 
 
 @pytest.fixture

@@ -21,11 +21,16 @@ from django import forms  # noqa: E402
 
 import mcp_django as mcp  # noqa: E402  after Django is set up
 from mcp_django.stores import bounds  # noqa: E402
+from mcp_django.transports.http import bodies  # noqa: E402
+from mcp_django.transports.streams import event_stream, hub, layer  # noqa: E402
 from tests.shop.models import Memo  # noqa: E402
 
 if "LIVE_LEASE" in os.environ:
     # Tests do not wait for a quarter of a minute.
     bounds.LEASE = timedelta(seconds=float(os.environ["LIVE_LEASE"]))
+    hub.RENEWED, event_stream.LOOK = 1, 0.2
+# Redis may be gone for a moment.
+layer.HEARTBEAT = layer.PAUSE = 0.5
 
 
 def everybody(request):
@@ -115,13 +120,26 @@ def change_memo(text: str) -> str:
 
 
 @mcp.tool(read_only=True, permission=everybody)
+def spell(size: int) -> str:
+    """Answer with so many letters."""
+    return "x" * size
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def wait_for_bodies(seconds: float) -> float:
+    """Say how long a body may stop, and for how long it could before."""
+    before, bodies.LONGEST_PAUSE = bodies.LONGEST_PAUSE, seconds
+    return before
+
+
+@mcp.tool(read_only=True, permission=everybody)
 def requests_alive() -> int:
     """Count the requests that Daphne holds."""
     from daphne.http_protocol import WebRequest
 
     gc.collect()
     # Not isinstance(): it asks lazy objects for their class, which makes them.
-    return sum(type(one) is WebRequest for one in gc.get_objects())
+    return sum(type(held) is WebRequest for held in gc.get_objects())
 
 
 def ready() -> None:

@@ -6,13 +6,23 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
+import msgspec
 import pytest
+from django.db import connection
 
-PATIENCE = 10
+from mcp_django.protocol.revisions import Revision
+from mcp_django.testing import Client
+from tests.transports.event_stream import Event
+
+PATIENCE = 60
 
 
 def free_port() -> int:
@@ -21,14 +31,40 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
+def wait_for(port: int) -> None:
+    """Until somebody listens there."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise TimeoutError
+
+
+def make_database(file: Path) -> None:
+    """For servers, with the tables of the tests."""
+    if connection.vendor == "sqlite":
+        # Where the tests run has them already, and no rows before a test begins.
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM INTO %s", [str(file)])
+        return
+    command = ["migrate", "--verbosity=0", "--run-syncdb", "--skip-checks"]
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.transports.live_settings", "LIVE_DB": str(file)}
+    environ = {**os.environ, **settings}
+    subprocess.run([sys.executable, "-m", "django", *command], env=environ, check=True)
+
+
 @contextmanager
-def live_server(server: str, **environ: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def live_server(
+    server: str, *, module: str = "tests.transports.live", **environ: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The process and its port. It answers, and is told to stop behind the block."""
     port = free_port()
     # A pipe that nobody reads would stop the server when its log has filled it.
     with TemporaryFile("w+") as log:
         process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.transports.live", server, str(port)],
+            [sys.executable, "-W", "ignore", "-m", module, server, str(port)],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -47,3 +83,64 @@ def live_server(server: str, **environ: str) -> Iterator[tuple[subprocess.Popen[
                 process.kill()
                 process.communicate()
                 raise
+
+
+class Servers:
+    """Each is started for the first test that needs it, and again once it has ended."""
+
+    def __init__(self, **environ: str) -> None:
+        self.environ = environ
+        self.running: dict[tuple[str, ...], tuple[subprocess.Popen[str], int]] = {}
+        self.stack = ExitStack()
+
+    def __enter__(self) -> Servers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for process, _ in self.running.values():
+            # They end beside each other.
+            process.terminate()
+        self.stack.close()
+
+    def start(self, server: str, **environ: str) -> tuple[subprocess.Popen[str], int]:
+        """The process and its port."""
+        key = (server, *environ.values())
+        if key not in self.running or self.running[key][0].poll() is not None:
+            started = live_server(server, **self.environ, **environ)
+            self.running[key] = self.stack.enter_context(started)
+        return self.running[key]
+
+
+class Reader:
+    """A client that reads a stream."""
+
+    def __init__(self, port: int, **wishes: object) -> None:
+        client = Client(revision=Revision.V2026_07_28)
+        message = client.message("subscriptions/listen", {"notifications": wishes})
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **client.routing_headers(message),
+        }
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self.connection.request("POST", "/mcp", msgspec.json.encode(message), headers)
+        self.response = self.connection.getresponse()
+        assert self.response.status == 200
+
+    def message(self) -> Any:
+        while True:
+            lines = []
+            while line := self.response.readline().decode().rstrip("\n"):
+                lines.append(line)
+            if not lines:
+                return None
+            event = Event("\n".join(lines))
+            if event.data:
+                return event.message
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.response.close()
+        self.connection.close()

@@ -26,10 +26,12 @@ if os.environ.get("LIVE_LAYER"):
 MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "MAX_BODY": 20_000,
-    "TOOL_TIMEOUT": 0.5,
+    "TOOL_TIMEOUT": 1.5,
     # The database has no tables.
     "STORE": "memory",
 }
+if os.environ.get("LIVE_ORIGIN"):
+    MCP_DJANGO["ALLOWED_ORIGINS"] = [os.environ["LIVE_ORIGIN"]]
 if os.environ.get("LIVE_DB"):
     # One of several processes over a database that has tables.
     DATABASES["default"] |= {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 from typing import Any
 
 from django.contrib import messages
@@ -11,14 +12,16 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import MiddlewareNotUsed, PermissionDenied
-from django.db import connection
-from django.http import HttpResponse, HttpResponseRedirect
+from django.db import connection, transaction
+from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import CsrfViewMiddleware
-from django.urls import resolve
+from django.urls import resolve, reverse, set_urlconf
 from django.utils.decorators import sync_and_async_middleware
+from django.utils.functional import SimpleLazyObject
 
 seen: list[Any] = []
 tenant = threading.local()
+owner: ContextVar[str] = ContextVar("owner", default="")
 
 
 class OwnSessions(SessionMiddleware):
@@ -39,6 +42,16 @@ def function(get_response):
         response = get_response(request)
         seen.append("function out")
         return response
+
+    return middleware
+
+
+def in_transaction(get_response):
+    """As the middleware of django-reversion, and many of sites' own."""
+
+    def middleware(request):
+        with transaction.atomic():
+            return get_response(request)
 
     return middleware
 
@@ -102,6 +115,14 @@ class ViewRefusal(Plain):
         return HttpResponse("<h1>secret page</h1>", status=403)
 
 
+class Closing(Plain):
+    """Answers with a page of its own once everything is done."""
+
+    def __call__(self, request):
+        self.get_response(request)
+        return HttpResponse("closed", status=403)
+
+
 class Page(Plain):
     """Answers by itself."""
 
@@ -124,9 +145,26 @@ class Login(Plain):
         return HttpResponseRedirect("/secret-login/")
 
 
+class Missing(Plain):
+    def __call__(self, request):
+        raise Http404
+
+
 class Denying(Plain):
     def __call__(self, request):
         raise PermissionDenied("secret reason")
+
+
+class ViewRaising(Plain):
+    def process_view(self, request, view, args, kwargs):
+        raise ValueError("secret bug")
+
+
+class Replacing(Plain):
+    """Answers in place of whatever answered."""
+
+    def __call__(self, request):
+        return HttpResponse(status=max(self.get_response(request).status_code, 404))
 
 
 class Raising(Plain):
@@ -159,6 +197,17 @@ def only_for_a_tenant(execute, sql, params, many, context):
     return execute(sql, params, many, context)
 
 
+class UserTenant(Plain):
+    """Chooses the tenant of the user, and one of its own for nobody."""
+
+    def __call__(self, request):
+        chosen = owner.set(request.user.get_username() or "nobody")
+        try:
+            return self.get_response(request)
+        finally:
+            owner.reset(chosen)
+
+
 class EagerUser(Plain):
     def __call__(self, request):
         seen.append((request.user.is_authenticated, request.user.get_username()))
@@ -168,6 +217,26 @@ class EagerUser(Plain):
 class ForgetfulUser(Plain):
     def __call__(self, request):
         request.user = AnonymousUser()
+        return self.get_response(request)
+
+
+class LazilyForgetfulUser(Plain):
+    def __call__(self, request):
+        request.user = SimpleLazyObject(AnonymousUser)
+        return self.get_response(request)
+
+
+class DeviceUser(Plain):
+    """Puts the same user behind something lazy, as django-otp does."""
+
+    def __call__(self, request):
+        user = request.user
+
+        def verified():
+            user.device = "phone"
+            return user
+
+        request.user = SimpleLazyObject(verified)
         return self.get_response(request)
 
 
@@ -197,9 +266,63 @@ class Header(Plain):
 
 
 class Resolving(Plain):
+    """Asks which view the request is for, in each of the ways that Django has."""
+
     def __call__(self, request):
-        match = resolve(request.path_info)
-        seen.append((match.view_name, request.resolver_match.view_name))
+        urlconf = getattr(request, "urlconf", None)
+        matches = [
+            resolve(request.path_info),
+            resolve(request.path_info, urlconf),
+            request.resolver_match,
+        ]
+        seen.append({(match.view_name, match.func.__name__) for match in matches})
+        return self.get_response(request)
+
+
+class Measuring(Plain):
+    """As django-prometheus does, for which a request without a match is a bug."""
+
+    def process_view(self, request, view, args, kwargs):
+        match = request.resolver_match
+        seen.append((match.view_name, match.url_name, match.app_names, match.route))
+
+
+class Reversing(Plain):
+    def __call__(self, request):
+        seen.append([reverse("admin:index"), reverse("mcp_django:endpoint")])
+        return self.get_response(request)
+
+
+class Hosts(Plain):
+    """Chooses the URLconf of a subdomain, as django-hosts does."""
+
+    def __call__(self, request):
+        request.urlconf = "tests.transports.other_urls"
+        set_urlconf(request.urlconf)
+        return self.get_response(request)
+
+
+class OwnURLs(Plain):
+    """Chooses the URLconf that has the endpoint."""
+
+    def __call__(self, request):
+        request.urlconf = "tests.urls"
+        return self.get_response(request)
+
+
+class ThreadHosts(Plain):
+    """Chooses it for the thread alone."""
+
+    def __call__(self, request):
+        set_urlconf("tests.transports.other_urls")
+        return self.get_response(request)
+
+
+class Shop(Plain):
+    """Asks for a page that one subdomain has."""
+
+    def __call__(self, request):
+        seen.append((reverse("shop"), resolve("/shop/").view_name))
         return self.get_response(request)
 
 

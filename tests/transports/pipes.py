@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 
 from mcp_django.protocol.revisions import Era, Revision
-from mcp_django.transports.standard_streams import Pipes
-from mcp_django.transports.stdio import serve
+from mcp_django.transports.stdio.conversation import Pipes, serve
 from tests.oracle import assert_valid_message
 
-PATIENCE = 5
+PATIENCE = 60
 META = "io.modelcontextprotocol/"
 
 

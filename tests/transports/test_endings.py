@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from mcp_django.exposure.tools import Lane
-from mcp_django.transports.endings import end_process
+from mcp_django.exposure.primitives import Lane
+from mcp_django.transports.shutdown import end_process
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
-import sys
-import time
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from tempfile import TemporaryFile
@@ -20,11 +17,19 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from tests.services import path_of
 from tests.transports.event_stream import Event
-from tests.transports.live_servers import free_port, live_server
+from tests.transports.live_servers import (
+    free_port,
+    live_server,
+    make_database,
+    wait_for,
+)
 
-pytestmark = pytest.mark.needs("redis", "channels_redis")
+# The servers get a copy of the database of the tests.
+pytestmark = [pytest.mark.needs("redis", "channels_redis"), pytest.mark.django_db]
+CORE = "channels_redis.core.RedisChannelLayer"
+PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
 REVISION = Revision.V2025_11_25
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Answer:
@@ -72,15 +77,15 @@ class Answer:
 
 
 class Site:
-    """Two servers over one database and one channel layer."""
+    """Servers over one database and one channel layer."""
 
-    def __init__(self, folder, backend):
+    def __init__(self, database, backend):
         self.environ = {
             **os.environ,
             "LIVE_LAYER": backend,
             "LIVE_PREFIX": f"test-{secrets.token_hex(8)}",
-            "LIVE_DB": str(folder / "site.sqlite3"),
-            "LIVE_LEASE": "6",
+            "LIVE_DB": str(database),
+            "LIVE_LEASE": "4",
         }
         self.client = Client(revision=REVISION)
         self.answers = []
@@ -88,22 +93,12 @@ class Site:
         self.processes = []
         self.ports = []
 
-    def start(self):
-        django = [
-            sys.executable,
-            "-m",
-            "django",
-            "migrate",
-            "--verbosity=0",
-            "--run-syncdb",
-            "--skip-checks",
-        ]
-        settings = {"DJANGO_SETTINGS_MODULE": "tests.transports.live_settings"}
-        subprocess.run(django, env={**self.environ, **settings}, check=True)
-        for server in ("uvicorn", "daphne"):
-            process, port = self.running.enter_context(live_server(server, **self.environ))
-            self.processes.append(process)
-            self.ports.append(port)
+    def start(self, server):
+        """The index of one more server."""
+        process, port = self.running.enter_context(live_server(server, **self.environ))
+        self.processes.append(process)
+        self.ports.append(port)
+        return len(self.ports) - 1
 
     def stop(self):
         for answer in self.answers:
@@ -121,6 +116,7 @@ class Site:
             "clientInfo": {"name": "x", "version": "1"},
         }
         answer = self.send(index, "POST", self.client.message("initialize", params))
+        assert answer.status == 200, answer.response.read()
         session = answer.response.headers["mcp-session-id"]
         answer.json()
         return {"Mcp_Session_Id": session}
@@ -136,21 +132,16 @@ class Site:
         return self.send(index, "POST", message, **session)
 
 
-@pytest.fixture(
-    scope="module",
-    params=["core.RedisChannelLayer", "pubsub.RedisPubSubChannelLayer"],
-    ids=["core", "pubsub"],
-)
-def site(request, tmp_path_factory):
-    with started(tmp_path_factory.mktemp("site"), f"channels_redis.{request.param}") as site:
-        yield site
-
-
-@contextmanager
-def started(folder, backend):
-    site = Site(folder, backend)
+@pytest.fixture(scope="module", params=[CORE, PUBSUB], ids=["core", "pubsub"])
+def site(request, tmp_path_factory, django_db_setup, django_db_blocker):
+    """Two servers, which all tests share."""
+    database = tmp_path_factory.mktemp("site") / "site.sqlite3"
+    with django_db_blocker.unblock():
+        make_database(database)
+    site = Site(database, request.param)
     try:
-        site.start()
+        for server in ("uvicorn", "daphne"):
+            site.start(server)
         yield site
     finally:
         site.stop()
@@ -244,16 +235,6 @@ def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp
         stream.close()
 
 
-def wait_for(port):
-    """Until somebody listens there."""
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise TimeoutError
-
-
 def test_a_session_has_one_standalone_stream_in_all_processes(site):
     session = site.begin(0)
     first = site.send(0, "GET", **session)
@@ -314,18 +295,19 @@ def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(si
     assert stream.message() is None
 
 
-def test_the_calls_of_a_process_that_is_killed_end_with_an_error(tmp_path):
-    with started(tmp_path, "channels_redis.core.RedisChannelLayer") as site:
-        session = site.begin(0)
-        call = site.call(0, session, "wait_to_be_stopped")
+@pytest.mark.parametrize("site", [CORE], indirect=True, ids=["core"])
+def test_the_calls_of_a_process_that_is_killed_end_with_an_error(site):
+    killed = site.start("uvicorn")
+    session = site.begin(killed)
+    call = site.call(killed, session, "wait_to_be_stopped")
+    event = call.event()
+    while not event.data:
         event = call.event()
-        while not event.data:
-            event = call.event()
 
-        site.processes[0].send_signal(signal.SIGKILL)
-        again = site.send(1, "GET", **session, Last_Event_ID=event.id)
+    site.processes[killed].send_signal(signal.SIGKILL)
+    again = site.send(1, "GET", **session, Last_Event_ID=event.id)
 
-        error = again.message()
-        assert error["error"]["code"] == -32603
-        assert error["id"] == site.last_id
-        assert again.message() is None
+    error = again.message()
+    assert error["error"]["code"] == -32603
+    assert error["id"] == site.last_id
+    assert again.message() is None

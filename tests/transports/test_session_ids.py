@@ -63,7 +63,7 @@ def test_an_id_is_visible_ascii_and_long(client):
 @requirement("sessions:unknown")
 @pytest.mark.parametrize(
     "session",
-    ["", "x", "x" * 43, "x" * 128, "x" * 129, "x" * 10_000, "\xe9", "../..", "a, b"],
+    ["", "x", "x" * 43, "x" * 128, "x" * 129, "x" * 8_000, "\xe9", "../..", "a, b"],
     ids=lambda one: repr(one[:10]) + str(len(one)),
 )
 def test_an_id_that_nobody_was_given_is_not_found(client, session):
@@ -138,11 +138,7 @@ def test_a_session_that_nobody_uses_is_not_found_any_more(client, settings):
     ],
 )
 def test_what_needs_a_session_and_names_none_is_told_so(client, verb, method, params):
-    message = client.message(method, params)
-
-    answer = client.http("GET") if verb == "GET" else client.http(verb)
-    if verb == "POST":
-        answer = client.post(message, headers=client.routing_headers(message))
+    answer = client.post_request(method, params) if verb == "POST" else client.http(verb)
 
     assert answer.status == 400
     assert "Mcp-Session-Id" in answer.messages[0]["error"]["message"]

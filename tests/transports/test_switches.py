@@ -6,17 +6,17 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from mcp_django.auth.stdio import NamedUser
+from mcp_django.auth.authenticate import NamedUser
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.models import ServerSettings, UserRestriction
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
-from mcp_django.stores.chosen import get_store
-from mcp_django.transports import hub as hubs
-from mcp_django.transports.hub import get_hub
-from mcp_django.transports.stdio_callers import Caller
-from tests.admin.looking import browser_of, url
-from tests.clients import CheckedClient, WSGIClient
+from mcp_django.stores.interface import get_store
+from mcp_django.transports.stdio.conversation import Caller
+from mcp_django.transports.streams import hub as hubs
+from mcp_django.transports.streams.hub import get_hub
+from tests.admin.looking import url
+from tests.clients import CheckedClient, WSGIClient, browser_of
 from tests.transports.event_stream import EventStream
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
@@ -223,7 +223,7 @@ async def test_a_store_that_is_gone_does_not_keep_a_server_open(client, monkeypa
     def gone():
         raise ConnectionError("gone")
 
-    monkeypatch.setattr("mcp_django.subscriptions.closings.get_store", gone)
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.get_store", gone)
     await set_closed(True)
 
     assert [one.get("id") for one in await stream.rest()][-1] == 1
@@ -341,7 +341,7 @@ async def test_switches_cost_no_query_while_nothing_changes(
 
 
 async def test_a_client_at_a_pipe_is_refused_and_its_subscription_is_over(staff):
-    caller = Caller(recognise=NamedUser(staff.get_username()).authenticate)
+    caller = Caller(recognize=NamedUser(staff.get_username()).authenticate)
     async with talking(caller) as peer:
         subscription = peer.ask("subscriptions/listen", **WISHES)
         await peer.message()

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from mcp_django.exposure.tools import Lane
+from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
-from mcp_django.transports.executor import lanes
+from mcp_django.transports.calls.lanes import lanes
 from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 
-PATIENCE = 5
+PATIENCE = 60
 #: A call of the tool of the fixture `patient`.
 PATIENT = {"name": "patient", "arguments": {}}
 

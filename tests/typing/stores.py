@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mcp_django.stores import Store
 from mcp_django.stores.database import DatabaseStore
-from mcp_django.stores.interface import Store
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.stores.redis import RedisStore
 

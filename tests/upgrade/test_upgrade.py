@@ -6,21 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.db import connection
+
+from tests.upgrade.schema import schema
 
 #: Of the token in the dumps.
 SECRET = "mcp_w6yPLxCwTcRmdhb3PGgewUsXkstTo8QQ1SuTiaA6MaK1aPm2V"
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.fixture
-def database(tmp_path, django_db_blocker):
-    """An empty one, of the kind that the tests run on."""
+@contextmanager
+def empty_database(folder, django_db_blocker):
+    """A database of the kind that the tests run on."""
     if connection.vendor == "sqlite":
-        yield str(tmp_path / "site.sqlite3")
+        yield str(folder / "site.sqlite3")
         return
     name = f"test_mcp_django_upgrade_{os.getpid()}"
     with django_db_blocker.unblock(), connection._nodb_cursor() as cursor:
@@ -29,9 +32,10 @@ def database(tmp_path, django_db_blocker):
         cursor.execute(f"DROP DATABASE {name}")
 
 
-@pytest.fixture
-def site(database):
-    def run(*arguments):
+def runner(database):
+    """Runs functions of `inside` on one database, each in a process of its own."""
+
+    def run(*arguments, **environment):
         finished = subprocess.run(
             [sys.executable, "-W", "error", "-m", "tests.upgrade.inside", *arguments],
             cwd=ROOT,
@@ -39,6 +43,7 @@ def site(database):
                 **os.environ,
                 "DJANGO_SETTINGS_MODULE": "tests.upgrade.settings",
                 "MCP_UPGRADE_DB": database,
+                **environment,
             },
             capture_output=True,
             text=True,
@@ -54,15 +59,51 @@ def site(database):
     return run
 
 
-@pytest.mark.skipif(connection.vendor == "mysql", reason="The first slice ran on two databases.")
-def test_a_token_of_the_first_slice_works_after_all_migrations(site):
+@pytest.fixture
+def site(tmp_path, django_db_blocker):
+    with empty_database(tmp_path, django_db_blocker) as database:
+        yield runner(database)
+
+
+@pytest.fixture
+def new_schema(db):
+    """Our tables on a site that never had an older release: this one."""
+    return json.loads(json.dumps(schema()))
+
+
+older_releases = pytest.mark.skipif(
+    connection.vendor == "mysql", reason="The dumps of older releases are of two databases."
+)
+
+
+@older_releases
+def test_a_site_that_applied_all_four_migrations_has_nothing_to_do(site, new_schema):
     found = site("upgrade", SECRET)
 
+    assert found["planned"] == []
+    assert found["schema"] == new_schema
     assert found["records"] == ["A1"]
     assert "find_records" in found["tools"]
     assert found["owner"] == "clerk"
     assert found["used"]
     assert found["number"] >= 5  # the generation in the dump: caches of old processes stay void
+
+
+@older_releases
+def test_a_token_of_the_first_slice_works_after_the_steps_of_the_changelog(
+    site, new_schema, tmp_path
+):
+    tokens = str(tmp_path / "tokens.json")
+    site("leave_first_slice", tokens, MCP_UPGRADE_FROM="first_slice")
+
+    found = site("come_back", tokens, SECRET)
+
+    assert found["planned"] == ["0001_initial"]
+    assert found["schema"] == new_schema
+    assert found["records"] == ["A1"]
+    assert "find_records" in found["tools"]
+    assert found["owner"] == "clerk"
+    assert found["used"]
 
 
 def test_without_our_tables_the_site_works_and_the_endpoint_refuses(site):

@@ -4,7 +4,7 @@ from django import forms
 from django.contrib import admin
 from django.utils.html import format_html
 
-from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Thing
+from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Team, Thing
 
 
 class TwoInputs(forms.Widget):
@@ -51,6 +51,10 @@ class PartInline(admin.TabularInline):
     max_num = 5
 
 
+class PartAdmin(admin.ModelAdmin):
+    pass
+
+
 class ScrapInline(admin.TabularInline):
     model = Scrap
     extra = 1
@@ -76,6 +80,29 @@ class ThingAdmin(admin.ModelAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
 
+class TeamForm(forms.ModelForm):
+    """Django would leave these out: see the rows between."""
+
+    tags = forms.ModelMultipleChoiceField(Tag.objects.all(), required=False)
+
+    class Meta:
+        model = Team
+        fields = ["name"]
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial["tags"] = list(self.instance.tags.values_list("pk", flat=True))
+
+    def _save_m2m(self):
+        super()._save_m2m()
+        self.instance.tags.set(self.cleaned_data["tags"])
+
+
+class TeamAdmin(admin.ModelAdmin):
+    form = TeamForm
+
+
 class JobAdmin(admin.ModelAdmin):
     """Whose name begins with a tenant works for it."""
 
@@ -86,7 +113,8 @@ class JobAdmin(admin.ModelAdmin):
 site = admin.AdminSite(name="workshop")
 site.register(Tag, TagAdmin)
 site.register(Thing, ThingAdmin)
-site.register(Part)
+site.register(Part, PartAdmin)
 site.register(Keeper)
 site.register(Scrap)
 site.register(Job, JobAdmin)
+site.register(Team, TeamAdmin)

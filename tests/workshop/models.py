@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+from django.contrib.contenttypes.fields import GenericForeignKey
+from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils import timezone
@@ -125,6 +127,17 @@ class Scrap(models.Model):
     text = models.CharField(max_length=20)
 
 
+class Remark(models.Model):
+    """About anything. The form of no record has these unless a test says so."""
+
+    # Apps without migrations get their tables before those that have some.
+    content_type = models.ForeignKey(ContentType, models.CASCADE, db_constraint=False)
+    object_id = models.PositiveBigIntegerField()
+    target = GenericForeignKey("content_type", "object_id")
+    text = models.CharField(max_length=20)
+    is_hidden = models.BooleanField(default=False)
+
+
 class Job(models.Model):
     """Rows of several tenants."""
 
@@ -137,3 +150,16 @@ class Job(models.Model):
 
     def __str__(self):
         return self.name
+
+
+class Team(models.Model):
+    """Whose rows between have more than two keys."""
+
+    name = models.CharField(max_length=20)
+    tags = models.ManyToManyField(Tag, through="Membership", blank=True)
+
+
+class Membership(models.Model):
+    team = models.ForeignKey(Team, models.CASCADE)
+    tag = models.ForeignKey(Tag, models.CASCADE)
+    role = models.CharField(max_length=20, default="member")

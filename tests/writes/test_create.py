@@ -10,9 +10,12 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.core.files.storage import FileSystemStorage
 
+from mcp_django.exposure.generation import generations
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel, ExposedPrompt
 from tests.clients import CheckedClient
-from tests.workshop.admin import ThingAdmin, site
-from tests.workshop.models import Tag, Thing
+from tests.workshop.admin import TagAdmin, ThingAdmin, site
+from tests.workshop.models import Job, Tag, Thing
 
 pytestmark = pytest.mark.django_db
 
@@ -124,6 +127,93 @@ def test_a_key_makes_two_calls_one(client):
     assert first.structured == second.structured
     assert other.is_error
     assert Tag.objects.count() == 1
+
+
+def withdraw_field(clerk):
+    ExposedModel.objects.create(label="workshop.tag", level=Level.WRITE, fields=["id"])
+
+
+def give_permission(clerk):
+    clerk.user_permissions.add(*Permission.objects.filter(codename="view_thing"))
+
+
+def switch_prompt_off(clerk):
+    ExposedPrompt.objects.create(name="shop_greeting", enabled=False)
+
+
+def narrow_token(clerk):
+    clerk.mcp_personal_tokens.update(models=["workshop.tag"])
+    generations.forget()
+
+
+def delete_record(clerk):
+    Tag.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    "change", [withdraw_field, give_permission, switch_prompt_off, narrow_token, delete_record]
+)
+def test_an_answer_under_other_rights_is_not_given_again_and_nothing_is_done_twice(
+    make_user, change
+):
+    clerk = make_user("clerk", "view_tag", "add_tag", is_staff=True)
+    client = CheckedClient(user=clerk, scopes=["mcp:read", "mcp:write"])
+    call = {"model": "workshop.tag", "values": {"name": "secret"}, "idempotency_key": "k1"}
+    assert not client.call_tool("create_record", **call).is_error
+    before = Tag.objects.count()
+    change(clerk)
+    left = Tag.objects.count()
+
+    answer = client.call_tool("create_record", **call)
+
+    assert before == 1
+    assert answer.is_error
+    assert answer.text.startswith("This call was done before, and was not done again.")
+    assert "secret" not in answer.text
+    assert Tag.objects.count() == left
+
+
+def test_an_answer_about_a_record_that_left_the_rows_of_the_caller_is_not_given_again(make_user):
+    nora = CheckedClient(user=make_user("nora", is_staff=True, is_superuser=True))
+    values = {"name": "secret", "tenant": "n"}
+    call = {"model": "workshop.job", "values": values, "idempotency_key": "k1"}
+    assert nora.call_tool("create_record", **call).structured["record"]["name"] == "secret"
+    Job.objects.update(tenant="z")
+
+    answer = nora.call_tool("create_record", **call)
+
+    assert answer.is_error
+    assert answer.text.startswith("This call was done before, and was not done again.")
+    assert Job.objects.count() == 1
+
+
+def test_an_answer_with_a_field_that_code_of_the_site_hides_now_is_not_given_again(
+    client, monkeypatch
+):
+    fields = ["name"]
+    monkeypatch.setattr(TagAdmin, "get_fields", lambda *asked: fields, raising=False)
+    call = {"model": "workshop.tag", "values": {"name": "secret"}, "idempotency_key": "k1"}
+    assert client.call_tool("create_record", **call).structured["record"]["name"] == "secret"
+    fields[:] = ["is_active"]
+
+    answer = client.call_tool("create_record", **call)
+
+    assert answer.is_error
+    assert answer.text.startswith("This call was done before, and was not done again.")
+    assert Tag.objects.count() == 1
+
+
+def test_an_answer_without_a_record_is_given_again_as_it_was(make_user):
+    nora = CheckedClient(user=make_user("nora", is_staff=True, is_superuser=True))
+    values = {"name": "elsewhere", "tenant": "z"}
+    call = {"model": "workshop.job", "values": values, "idempotency_key": "k1"}
+
+    first, second = (nora.call_tool("create_record", **call) for _ in range(2))
+
+    assert not first.is_error
+    assert first.structured["record"] is None
+    assert second.structured == first.structured
+    assert Job.objects.count() == 1
 
 
 def test_a_call_that_failed_can_be_sent_again_with_its_key(client):

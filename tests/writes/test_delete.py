@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from django.contrib.admin.actions import delete_selected
 from django.contrib.admin.models import LogEntry
+from django.db.models import CASCADE, SET_NULL
 
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from tests.clients import CheckedClient
-from tests.workshop.admin import JobAdmin, TagAdmin
+from tests.workshop.admin import JobAdmin, PartAdmin, TagAdmin, ThingAdmin
 from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Thing
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +32,7 @@ def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing
     shown = delete(client, pk=thing.pk)
 
     assert shown.structured["would_delete"]["workshop.part"] == 3
-    assert shown.structured["and_records_of_other_kinds"] is True  # scraps, and rows between
+    assert shown.structured["and_other_records"] is True  # scraps, and rows between
     assert "scrap" not in shown.text
     assert shown.structured["examples"][0]["title"] == "T"
     assert "Nothing was deleted." in shown.structured["next"]
@@ -109,7 +113,7 @@ def test_what_protects_is_not_named_where_it_is_hidden(change, client, thing):
 
     if change is None:
         registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"]}))
-    assert shown.structured["and_records_of_other_kinds"] is True
+    assert shown.structured["and_other_records"] is True
     assert "keeper" not in shown.text.lower()
     assert "confirmation" not in shown.structured
 
@@ -134,7 +138,7 @@ def test_a_forged_confirmation_deletes_nothing(confirmation, client, thing):
     assert Thing.objects.exists()
 
 
-@pytest.mark.parametrize("confirmation", [True, 1, {}, ["x"]])
+@pytest.mark.parametrize("confirmation", [True, 1, {"a": 1}, ["x"]])
 def test_a_confirmation_is_a_text_that_we_made(confirmation, client, thing):
     answer = delete(client, pk=thing.pk, confirmation=confirmation)
 
@@ -173,8 +177,7 @@ def test_a_confirmation_is_good_for_one_call_of_one_person(client, make_user, ta
         ({"filters": {}}, "Name the records"),
         ({"any_of": [{"id": 1}, {}]}, "Name the records"),
         ({"any_of": []}, "Name the records"),
-        ({"pk": 1, "exclude": {}}, "Name the records"),
-        ({"pk": []}, "Nothing was done."),
+        ({"pk": []}, "Name the records"),
         ({"filters": {"id": 0}}, "Nothing was done."),
         ({"pk": 10**9}, "There is no workshop.tag with the key 1000000000."),
         ({"pk": [1, 10**9, "x", 10**40]}, "There is no workshop.tag with these keys: "),
@@ -188,6 +191,16 @@ def test_what_names_no_records_deletes_none(arguments, words, client, tags):
     assert answer.is_error
     assert words in answer.text
     assert Tag.objects.count() == 3
+
+
+def test_a_key_names_a_record_whatever_else_is_empty(client, tags):
+    empty = {"filters": {}, "exclude": {}, "any_of": []}
+    shown = delete(client, "workshop.tag", pk=tags[0].pk, confirmation="", **empty)
+
+    agreed = agree(client, shown, "workshop.tag", pk=tags[0].pk, **empty)
+
+    assert not agreed.is_error, agreed.text
+    assert Tag.objects.count() == 2
 
 
 def test_filters_that_match_too_many_are_refused(client, db):
@@ -329,3 +342,234 @@ def test_below_the_level_write_nothing_is_deleted(client, tags):
 
     assert answer.is_error
     assert answer.text.startswith("You cannot delete records of workshop.tag. You can delete")
+
+
+# Rows that the rules of their model hide
+
+
+def hide(monkeypatch, model, **conditions):
+    monkeypatch.setattr(
+        registry._classes[model],
+        "get_queryset",
+        lambda self, request: model.objects.exclude(**conditions),
+    )
+    registry.forget_resolved()
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_hidden_rows_that_would_go_along_are_not_counted(dry_run, client, thing, monkeypatch):
+    hide(monkeypatch, Part, name=" p1")
+    thing.scraps.all().delete()
+    for field in Thing._meta.many_to_many:
+        getattr(thing, field.name).clear()
+
+    shown = delete(client, pk=thing.pk)
+    if dry_run:
+        done = delete(client, pk=thing.pk, dry_run=True)
+    else:
+        done = agree(client, shown, pk=thing.pk)
+
+    assert shown.structured["would_delete"] == {"workshop.part": 2, "workshop.thing": 1}
+    assert shown.structured["and_other_records"] is True
+    assert done.structured["deleted"] == {"workshop.part": 2, "workshop.thing": 1}
+    assert Part.objects.exists() is dry_run
+
+
+def test_rows_that_are_judged_one_by_one_are_counted_as_they_are_seen(client, thing, monkeypatch):
+    monkeypatch.setattr(
+        PartAdmin,
+        "has_view_permission",
+        lambda self, request, obj=None: obj is None or obj.name == " p1",
+    )
+
+    shown = delete(client, pk=thing.pk)
+
+    assert shown.structured["would_delete"] == {"workshop.part": 1, "workshop.thing": 1}
+
+
+def test_several_records_do_not_count_hidden_rows_either(client, thing, monkeypatch):
+    other = Thing.objects.create(title="other", number=5)
+    Part.objects.create(thing=other, name="p1")
+    hide(monkeypatch, Part, name__endswith="p1")
+
+    shown = delete(client, pk=[thing.pk, other.pk])
+
+    assert shown.structured["would_delete"] == {"workshop.part": 2, "workshop.thing": 2}
+
+
+def test_hidden_rows_that_protect_are_neither_named_nor_counted(client, thing, monkeypatch):
+    kept = Keeper.objects.create(thing=thing)
+    hidden = [Keeper.objects.create(thing=thing) for _ in range(2)]
+    hide(monkeypatch, Keeper, pk__in=[one.pk for one in hidden])
+
+    some = delete(client, pk=thing.pk)
+    kept.delete()
+    none = delete(client, pk=thing.pk)
+    tried = delete(client, pk=thing.pk, dry_run=True)
+
+    assert some.structured["protected_by"] == {"workshop.keeper": 1}
+    assert "protected_by" not in none.structured
+    assert "protected_by" not in tried.structured
+    assert none.structured["and_other_records"] is True
+    assert "keeper" not in none.text
+    assert "cannot be deleted" in none.structured["next"]
+
+
+NUMBERS = {"level": Level.AGGREGATES, "aggregates_only": True}
+
+
+@pytest.mark.exposure(Part=NUMBERS, Keeper=NUMBERS)
+def test_records_that_are_never_shown_are_counted_only_where_they_are_many(client, thing):
+    few = delete(client, pk=thing.pk)
+    Part.objects.bulk_create(Part(thing=thing, name="p") for _ in range(2))
+    many = delete(client, pk=thing.pk)
+    Keeper.objects.create(thing=thing)
+    protected = delete(client, pk=thing.pk)
+
+    assert few.structured["would_delete"] == {"workshop.thing": 1}
+    assert few.structured["and_other_records"] is True
+    assert many.structured["would_delete"] == {"workshop.thing": 1, "workshop.part": 5}
+    assert "protected_by" not in protected.structured
+    assert "cannot be deleted" in protected.structured["next"]
+
+
+def test_a_right_that_is_lacking_for_hidden_rows_only_is_not_named(make_user, thing, monkeypatch):
+    clerk = make_user("clerk", "view_thing", "delete_thing", "view_part", is_staff=True)
+    hide(monkeypatch, Part, name__contains="p")
+
+    shown = delete(CheckedClient(user=clerk), pk=thing.pk)
+
+    assert "permission_lacking_for" not in shown.structured
+    assert shown.structured["and_other_records"] is True
+    assert "confirmation" not in shown.structured
+    assert "part" not in shown.text
+
+
+def test_what_a_site_says_would_go_is_the_most_that_is_counted(client, thing, monkeypatch):
+    """As with records that are only marked, and take nothing along."""
+    monkeypatch.setattr(
+        ThingAdmin,
+        "get_deleted_objects",
+        lambda self, objs, request: (["T"], {"things": 1}, set(), []),
+    )
+
+    shown = delete(client, pk=thing.pk)
+
+    assert shown.structured["would_delete"] == {"workshop.thing": 1}
+    assert "and_other_records" not in shown.structured
+
+
+def test_a_site_that_does_not_count_is_not_counted_for(client, thing, monkeypatch):
+    """As with tables where that would take too long."""
+    monkeypatch.setattr(
+        ThingAdmin, "get_deleted_objects", lambda self, objs, request: ([], {}, set(), [])
+    )
+
+    shown = delete(client, pk=thing.pk)
+    done = agree(client, shown, pk=thing.pk)
+
+    assert "would_delete" not in shown.structured
+    assert "and_other_records" not in shown.structured
+    assert done.structured["deleted"] == {}
+    assert not Thing.objects.exists()
+
+
+def test_hidden_rows_take_no_place_in_the_difference(client, thing, monkeypatch):
+    hide(monkeypatch, Part, name="hidden")
+    Part.objects.bulk_create(Part(thing=thing, name="hidden") for _ in range(60))
+
+    answer = delete(client, pk=thing.pk, dry_run=True)
+
+    difference = answer.structured["difference"]
+    assert difference["is_complete"] is True
+    assert len(difference["deleted"]) == 4
+    assert answer.structured["deleted"] == {"workshop.part": 3, "workshop.thing": 1}
+
+
+def test_a_difference_names_fifty_records_and_says_that_there_are_more(client, thing):
+    Part.objects.bulk_create(Part(thing=thing, name="p") for _ in range(60))
+
+    answer = delete(client, pk=thing.pk, dry_run=True)
+
+    assert answer.structured["difference"]["is_complete"] is False
+    assert len(answer.structured["difference"]["deleted"]) == 50
+
+
+@pytest.mark.exposure(Thing={"actions": ["remove"]})
+def test_the_page_of_an_action_that_deletes_counts_visible_rows_only(client, thing, monkeypatch):
+    def remove(modeladmin, request, queryset):
+        return delete_selected(modeladmin, request, queryset)
+
+    remove.mcp_dry_run = True
+    monkeypatch.setattr(ThingAdmin, "actions", [remove])
+    hide(monkeypatch, Part, name=" p1")
+
+    shown = client.call_tool("workshop_thing_remove", pks=[thing.pk])
+    tried = client.call_tool("workshop_thing_remove", pks=[thing.pk], dry_run=True)
+    Keeper.objects.create(thing=thing)
+    protected = client.call_tool("workshop_thing_remove", pks=[thing.pk])
+
+    assert json.loads(shown.structured["page"]["text"]) == {
+        "would_delete": {"workshop.part": 2, "workshop.thing": 1},
+        "and_other_records": True,
+    }
+    assert tried.structured["outcome"] == "tried"
+    assert "p1" not in shown.text + tried.text
+    assert json.loads(protected.structured["page"]["text"])["protected_by"] == {
+        "workshop.keeper": 1
+    }
+
+
+# Tokens that are held to some models
+
+
+@pytest.fixture
+def held(boss):
+    """Good for tags alone, of somebody who may do everything."""
+    return CheckedClient(user=boss, models=["workshop.tag"])
+
+
+@pytest.mark.parametrize("on_delete", [CASCADE, SET_NULL])
+def test_a_token_that_is_held_to_some_models_touches_no_records_of_others(
+    held, tags, monkeypatch, on_delete
+):
+    monkeypatch.setattr(Job._meta.get_field("tag").remote_field, "on_delete", on_delete)
+    red, blue, _ = tags
+    Job.objects.create(tag=red, name="j")
+
+    refused = delete(held, "workshop.tag", pk=red.pk)
+    both = delete(held, "workshop.tag", pk=[red.pk, blue.pk])
+    free = delete(held, "workshop.tag", pk=blue.pk)
+
+    assert refused.is_error
+    assert refused.text == both.text
+    assert refused.text.startswith("Nothing was deleted: records of other models would go along")
+    assert "job" not in refused.text
+    assert not agree(held, free, "workshop.tag", pk=blue.pk).is_error
+    assert Tag.objects.filter(pk=red.pk).exists()
+    assert not Tag.objects.filter(pk=blue.pk).exists()
+    assert Job.objects.get().tag == red
+
+
+def test_rows_between_two_models_belong_to_the_record_that_has_the_relation(boss, tags):
+    thing = Thing.objects.create(title="T")
+    thing.tags.set(tags)
+    of_things = CheckedClient(user=boss, models=["workshop.thing"])
+    of_tags = CheckedClient(user=boss, models=["workshop.tag"])
+
+    refused = delete(of_tags, "workshop.tag", pk=tags[0].pk)
+    done = agree(of_things, delete(of_things, pk=thing.pk), pk=thing.pk)
+
+    assert refused.is_error
+    assert not done.is_error, done.text
+    assert not Thing.objects.exists()
+
+
+def test_a_token_that_is_held_to_some_models_takes_records_of_these_along(boss, tags):
+    held = CheckedClient(user=boss, models=["workshop.tag", "workshop.job"])
+    Job.objects.create(tag=tags[0], name="j")
+
+    done = agree(held, delete(held, "workshop.tag", pk=tags[0].pk), "workshop.tag", pk=tags[0].pk)
+
+    assert not done.is_error, done.text
+    assert not Job.objects.exists()

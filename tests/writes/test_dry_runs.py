@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from mcp_django.models import CallRecord
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+from tests.workshop.admin import TagAdmin
 from tests.workshop.models import Job, Keeper, Tag, Thing
 
 pytestmark = pytest.mark.django_db
@@ -89,3 +95,127 @@ def test_a_dry_run_uses_no_key_of_a_call(client):
     assert not Job.objects.exists()
     assert not client.call_tool("create_record", **call).is_error
     assert Job.objects.count() == 1
+
+
+# How often
+
+
+@pytest.fixture
+def limited(settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "DRY_RUNS_PER_MINUTE": 2}
+
+
+def test_dry_runs_have_a_limit_of_their_own_whichever_tool_and_however_they_end(
+    client, make_user, tags, thing, limited
+):
+    tag = {"model": "workshop.tag"}
+    client.call_tool("create_record", **tag, values={"name": "x"}, dry_run=True)
+    client.call_tool("update_record", **tag, pk=999, values={}, dry_run=True)
+
+    third = client.call_tool("delete_record", **tag, pk=tags[0].pk, dry_run=True)
+    written = client.call_tool("create_record", **tag, values={"name": "x"})
+    refused_false = client.call_tool("create_record", **tag, values={"name": "y"}, dry_run=False)
+    other = CheckedClient(user=make_user("other", is_staff=True, is_superuser=True))
+    of_another = other.call_tool("delete_record", **tag, pk=tags[0].pk, dry_run=True)
+
+    assert third.is_error
+    assert re.fullmatch(r"Too many dry runs\. Try again in \d+ seconds\.", third.text)
+    assert not written.is_error
+    assert not refused_false.is_error
+    assert not of_another.is_error
+
+
+@pytest.mark.exposure(Tag={"actions": ["leave"]})
+def test_dry_runs_of_actions_count_too_and_those_of_functions_do_not(
+    client, tags, limited, monkeypatch, add_tool
+):
+    def leave(modeladmin, request, queryset):
+        pass
+
+    leave.mcp_dry_run = True
+    monkeypatch.setattr(TagAdmin, "actions", [leave])
+
+    def rehearse(*, dry_run: bool) -> str:
+        """Mean something else by it."""
+        return "rehearsed"
+
+    add_tool(rehearse)
+
+    answers = [
+        client.call_tool("workshop_tag_leave", pks=[tags[0].pk], dry_run=True) for _ in range(3)
+    ]
+    rehearsed = client.call_tool("rehearse", dry_run=True)
+
+    assert [one.is_error for one in answers] == [False, False, True]
+    assert not rehearsed.is_error
+
+
+def test_each_dry_run_is_recorded_also_one_that_is_refused(boss, tags, limited):
+    client = CheckedClient(user=boss, record=True)
+    call = {"model": "workshop.tag", "dry_run": True}
+
+    client.call_tool("create_record", **call, values={"name": "x"})
+    client.call_tool("create_record", **call, values={"name": ["x"]})
+    client.call_tool("create_record", **call, values={"name": "x"})
+    client.call_tool("create_record", model="workshop.tag", values={"name": "x"})
+
+    rows = CallRecord.objects.filter(method="tools/call").order_by("pk")
+    assert list(rows.values_list("target", "outcome", "user")) == [
+        ("create_record workshop.tag (dry run)", "done", boss.pk),
+        ("create_record workshop.tag (dry run)", "failed", boss.pk),
+        ("create_record workshop.tag (dry run)", "limited", boss.pk),
+        ("create_record workshop.tag", "done", boss.pk),
+    ]
+
+
+def test_whatever_is_called_as_a_dry_run_has_a_record_that_fits(boss):
+    client = CheckedClient(user=boss, record=True)
+
+    with pytest.raises(ProtocolFailure):
+        client.call_tool("x" * 5000, dry_run=True)
+
+    assert len(CallRecord.objects.get(method="tools/call").target) == 300
+
+
+# What cannot be read
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_field_that_the_caller_cannot_read_counts_as_changed_whatever_it_held(
+    is_same, client, thing
+):
+    keys = [one.pk for one in thing.tags.all()] if is_same else []
+    values = {"title": "T2", "count": 12345 if is_same else 1, "tags": keys}
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values=values, dry_run=True
+    )
+
+    assert answer.structured["changed"] == ["title", "count", "tags"]
+
+
+@pytest.mark.exposure(Part={"fields": ["id", "name"]})
+@pytest.mark.parametrize("quantity", [1, 2])
+def test_the_same_goes_for_a_row_in_the_form(quantity, client, thing):
+    row = {"pk": thing.parts.first().pk, "quantity": quantity}
+
+    answer = client.call_tool(
+        "update_record",
+        model="workshop.thing",
+        pk=thing.pk,
+        inlines={"parts": [row]},
+        dry_run=True,
+    )
+
+    assert answer.structured["changed"] == ["parts"]
+
+
+@pytest.mark.exposure(Thing={"filter_fields": ["count", "tags"]})
+def test_what_can_be_filtered_by_is_no_secret(client, thing):
+    values = {"count": 12345, "tags": [one.pk for one in thing.tags.all()], "title": "T"}
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values=values, dry_run=True
+    )
+
+    assert answer.structured["changed"] == []

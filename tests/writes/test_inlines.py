@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib import admin
+from django.contrib.contenttypes.admin import GenericTabularInline
 
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
+from mcp_django.principal import READ, WRITE
 from tests.clients import CheckedClient
-from tests.workshop.admin import PartInline
-from tests.workshop.models import Part, Thing
+from tests.workshop.admin import PartAdmin, PartInline, TagAdmin, ThingAdmin, site
+from tests.workshop.models import Part, Remark, Tag, Thing
 
 pytestmark = pytest.mark.django_db
 
@@ -111,7 +116,7 @@ def test_bad_rows_are_refused(rows, words, client, thing, snapshot):
     assert snapshot(thing) == before
 
 
-@pytest.mark.parametrize("inlines", [{"parts": {}}, {"parts": ["x"]}, {"parts": 5}, []])
+@pytest.mark.parametrize("inlines", [{"parts": {}}, {"parts": ["x"]}, {"parts": 5}, [1]])
 def test_what_is_no_list_of_rows_is_refused(inlines, client, thing):
     answer = client.call_tool(
         "update_record", model="workshop.thing", pk=thing.pk, inlines=inlines
@@ -253,3 +258,242 @@ def test_what_is_sent_or_there_from_the_start_is_not_filled_in(client, thing, pr
     assert answer.is_error is other.is_error is False, answer.text + other.text
     new = thing.parts.order_by("pk").values_list("name", "quantity", "pin")
     assert list(new) == [("mine", 4, ""), ("5", 5, ""), ("third", 1, "")]
+
+
+# Rows that the rules of their model hide
+
+
+def hide_by_admin(monkeypatch):
+    monkeypatch.setattr(
+        PartAdmin, "get_queryset", lambda self, request: Part.objects.exclude(pin="hidden")
+    )
+
+
+def hide_by_exposure(monkeypatch):
+    kind = registry._classes[Part]
+    monkeypatch.setattr(
+        kind, "get_queryset", lambda self, request: Part.objects.exclude(pin="hidden")
+    )
+    registry.forget_resolved()
+
+
+def hide_by_object(monkeypatch):
+    monkeypatch.setattr(
+        PartAdmin,
+        "has_view_permission",
+        lambda self, request, obj=None: obj is None or obj.pin != "hidden",
+    )
+
+
+def hide_by_cut(monkeypatch):
+    """Rows that Django cannot filter any more."""
+    monkeypatch.setattr(
+        PartAdmin,
+        "get_queryset",
+        lambda self, request: Part.objects.exclude(pin="hidden").order_by("pk")[:100],
+    )
+
+
+@pytest.fixture(params=[hide_by_admin, hide_by_exposure, hide_by_object, hide_by_cut])
+def hidden(request, monkeypatch, thing):
+    """The second part of the thing, which the rules for parts hide from everybody."""
+    part = thing.parts.order_by("pk")[1]
+    Part.objects.filter(pk=part.pk).update(pin="hidden")
+    request.param(monkeypatch)
+    return part
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("change", [{"quantity": 666}, {"delete": True}, {"delete": "x"}, {}])
+def test_a_hidden_row_is_answered_as_a_missing_one_and_stays(
+    change, dry_run, client, thing, hidden
+):
+    before = rows_of(thing)
+    call = {"model": "workshop.thing", "pk": thing.pk, "dry_run": dry_run}
+
+    answer = client.call_tool(
+        "update_record", **call, inlines={"parts": [{"pk": hidden.pk, **change}]}
+    )
+    missing = client.call_tool(
+        "update_record", **call, inlines={"parts": [{"pk": 9999, **change}]}
+    )
+
+    assert answer.is_error
+    assert answer.text.replace(str(hidden.pk), "9999") == missing.text
+    assert rows_of(thing) == before
+
+
+def test_visible_rows_change_beside_hidden_ones_that_stay(client, thing, hidden):
+    first, _, third = thing.parts.order_by("pk")
+    before = rows_of(thing)
+
+    answer = update(
+        client, thing, {"pk": third.pk, "quantity": 7}, {"pk": first.pk, "delete": True},
+        {"name": "new"},
+    )  # fmt: skip
+
+    assert not answer.is_error, answer.text
+    after = rows_of(thing)
+    assert after[hidden.pk] == before[hidden.pk]
+    assert after[third.pk] == before[third.pk] | {"quantity": 7}
+    assert first.pk not in after
+    assert len(after) == 3
+
+
+def test_hidden_rows_stay_when_no_row_is_named(client, thing, hidden, snapshot):
+    before = snapshot(thing)
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"}
+    )
+
+    assert not answer.is_error, answer.text
+    assert answer.structured["changed"] == ["title"]
+    assert snapshot(thing) == before | {"title": "new"}
+
+
+def test_faults_count_visible_rows_only(client, thing, hidden):
+    last = thing.parts.order_by("pk").last()
+
+    bad_row = update(client, thing, {"pk": last.pk, "quantity": "x"})
+    too_many = update(client, thing, *({"name": str(at)} for at in range(4)))
+    enough = update(client, thing, *({"name": str(at)} for at in range(3)))
+
+    # The second of those that can be seen.
+    assert "parts-1.quantity: 'x' is not a number." in bad_row.text
+    assert "There can be at most 5 rows." in too_many.text
+    assert not enough.is_error, enough.text
+
+
+def test_rules_about_the_number_and_order_of_rows_see_visible_rows_only(
+    client, thing, hidden, monkeypatch
+):
+    get_formset = PartInline.get_formset
+    monkeypatch.setattr(
+        PartInline,
+        "get_formset",
+        lambda self, request, obj=None, **kwargs: get_formset(
+            self, request, obj, can_order=True, min_num=3, validate_min=True, **kwargs
+        ),
+    )
+    third = thing.parts.order_by("pk").last()
+
+    too_few = update(client, thing, {"pk": third.pk, "quantity": 7})
+    enough = update(client, thing, {"pk": third.pk, "quantity": 7}, {"name": "new"})
+
+    # Two are there for this caller, whatever the database has.
+    assert too_few.is_error
+    assert "parts: Please submit at least 3 forms." in too_few.text
+    assert not enough.is_error, enough.text
+    hidden.refresh_from_db()
+    assert (hidden.name, hidden.quantity) == (" p1", 1)
+
+
+def test_hidden_rows_of_a_form_of_another_admin_stay_too(client, thing, hidden, monkeypatch):
+    """As with packages that hand over to the ModelAdmin of a child."""
+
+    class Other(ThingAdmin):
+        pass
+
+    def change_view(self, request, *args, **kwargs):
+        return Other(Thing, site).change_view(request, *args, **kwargs)
+
+    other_change_view = ThingAdmin.change_view
+    monkeypatch.setattr(ThingAdmin, "change_view", change_view)
+    monkeypatch.setattr(Other, "change_view", other_change_view, raising=False)
+    # Such a form takes no choices that it does not offer any more.
+    Tag.objects.update(is_active=True)
+    first = thing.parts.order_by("pk")[0]
+
+    refused = update(client, thing, {"pk": hidden.pk, "quantity": 666})
+    done = update(client, thing, {"pk": first.pk, "quantity": 7})
+
+    assert f"parts: There is no row with the key {hidden.pk}." in refused.text
+    assert not done.is_error, done.text
+    hidden.refresh_from_db()
+    assert (hidden.name, hidden.quantity) == (" p1", 1)
+    assert rows_of(thing)[first.pk]["quantity"] == 7
+
+
+@pytest.fixture
+def remarks(monkeypatch, thing):
+    """Two about a thing, in its form; the rules for remarks hide the first."""
+
+    class RemarkInline(GenericTabularInline):
+        model = Remark
+
+    class RemarkAdmin(admin.ModelAdmin):
+        def get_queryset(self, request):
+            return super().get_queryset(request).filter(is_hidden=False)
+
+    monkeypatch.setattr(ThingAdmin, "inlines", [RemarkInline])
+    site.register(Remark, RemarkAdmin)
+    options = {"fields": ["id", "text"], "level": Level.WRITE}
+    registry.register(Remark, type("RemarkExposure", (ModelExposure,), options))
+    yield [
+        Remark.objects.create(target=thing, text="secret", is_hidden=True),
+        Remark.objects.create(target=thing, text="open"),
+    ]
+    registry.unregister(Remark)
+    site.unregister(Remark)
+
+
+def test_generic_rows_obey_the_rules_of_their_model(client, thing, remarks):
+    secret, visible = remarks
+    prefix = "workshop-remark-content_type-object_id"
+    call = {"model": "workshop.thing", "pk": thing.pk}
+
+    refused = client.call_tool(
+        "update_record", **call, inlines={prefix: [{"pk": secret.pk, "delete": True}]}
+    )
+    done = client.call_tool(
+        "update_record", **call, inlines={prefix: [{"pk": visible.pk, "text": "other"}]}
+    )
+
+    assert f"There is no row with the key {secret.pk}." in refused.text
+    assert not done.is_error, done.text
+    assert list(Remark.objects.order_by("pk").values_list("text", "is_hidden")) == [
+        ("secret", True),
+        ("other", False),
+    ]
+
+
+# Tokens
+
+
+def test_a_token_without_the_scope_to_delete_deletes_no_rows_either(boss, thing):
+    writer = CheckedClient(user=boss, scopes=[READ, WRITE])
+    first, second, _ = thing.parts.order_by("pk")
+
+    refused = update(writer, thing, {"pk": first.pk, "delete": True})
+    changed = update(writer, thing, {"pk": second.pk, "quantity": 7})
+    described = writer.call_tool("describe_model", model="workshop.thing")
+
+    assert "parts: You may not delete rows here." in refused.text
+    assert not changed.is_error, changed.text
+    assert thing.parts.count() == 3
+    assert '"delete"' not in described.text
+
+
+def test_a_token_held_to_some_models_deletes_no_row_that_takes_others_along(
+    boss, thing, tags, monkeypatch
+):
+    class ThingInline(admin.TabularInline):
+        model = Thing
+        fk_name = "tag"
+        fields = ["title"]
+
+    monkeypatch.setattr(TagAdmin, "inlines", [ThingInline])
+    held = CheckedClient(user=boss, models=["workshop.tag", "workshop.thing"])
+    # The relation has no name, so its formset has none but its place.
+    rows = {"inlines": {"-1": [{"pk": thing.pk, "delete": True}]}}
+
+    refused = held.call_tool("update_record", model="workshop.tag", pk=tags[0].pk, **rows)
+    Part.objects.all().delete()
+    thing.scraps.all().delete()
+    alone = held.call_tool("update_record", model="workshop.tag", pk=tags[0].pk, **rows)
+
+    assert refused.is_error
+    assert "records of other models would go along" in refused.text
+    assert not alone.is_error, alone.text
+    assert not Thing.objects.exists()

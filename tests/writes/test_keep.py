@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DataError, IntegrityError, OperationalError
 from django.http import Http404, HttpResponseRedirect
 
+from mcp_django.exposure.admin_bridge.posts import SubmittedForm, keep
 from mcp_django.testing import ProtocolFailure
 from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Job, Keeper, Part, Tag, Thing
@@ -228,7 +229,7 @@ def test_many_faults_are_told_shortly(client, thing):
         "update_record", model="workshop.thing", pk=thing.pk, inlines={"parts": rows}
     )
 
-    assert "There are 80 more faults." in answer.text
+    assert "There are 80 more errors." in answer.text
 
 
 def test_a_long_list_of_keys_is_refused(client, thing):
@@ -251,7 +252,7 @@ def test_an_admin_without_urls_is_told_as_such(client, tags, settings):
 
     answer = update(client, tags[0], name="x")
 
-    assert answer.text.startswith("Nothing was saved: the admin is not among the URLs")
+    assert answer.text.startswith("Nothing was done: the admin is not among the URLs")
 
 
 # What the site or the database refuses
@@ -344,3 +345,21 @@ def test_a_record_that_the_site_removes_on_saving_is_told_as_gone(client, tags, 
     answer = update(client, tags[0], name="new")
 
     assert answer.structured == {"pk": None, "changed": ["name"], "record": None}
+
+
+def test_a_field_of_the_form_alone_that_needs_a_browser_is_set_aside():
+    class ExtraForm(forms.ModelForm):
+        extra = forms.CharField(initial="as it was")
+
+        class Meta:
+            model = Tag
+            fields = []
+
+    form = ExtraForm({"extra": "posted"}, instance=Tag())
+    submitted = SubmittedForm(None, names=[], sent=[])
+    submitted.browser_only[""] = frozenset({"extra"})
+    keep(submitted, form, formset="")
+
+    assert form.is_valid()
+    assert form.cleaned_data["extra"] == "as it was"
+    assert not form.has_changed()

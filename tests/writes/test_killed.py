@@ -7,6 +7,8 @@ neither clean up nor say goodbye.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -34,24 +36,35 @@ def client(boss):
     return CheckedClient(token=CheckedClient(user=boss).token)
 
 
+@pytest.fixture(scope="module")
+def other(django_db_setup):
+    """A process that makes each call in a fork of its own."""
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "tests.writes.killed_process",
+            str(connection.settings_dict["NAME"]),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def kill(client):
+def kill(client, other):
     """Let another process call, and kill it at the first, second, ... time of a signal."""
 
     def kill(point, name, **arguments):
-        database = str(connection.settings_dict["NAME"])
-        given = [database, client.token, point, name, json.dumps(arguments)]
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.writes.killed_process", *given],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                assert process.stdout.readline() == "here\n"
-            finally:
-                process.kill()
-        assert process.returncode == -9
+        other.stdin.write(json.dumps([client.token, point, name, arguments]) + "\n")
+        other.stdin.flush()
+        said, pid = other.stdout.readline().split()
+        assert said == "here"
+        os.kill(int(pid), signal.SIGKILL)
+        assert other.stdout.readline() == "-9\n"
 
     return kill
 

@@ -6,14 +6,14 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.tools import WRITES
+from mcp_django.exposure.primitives import WRITES
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ServerSettings, UserRestriction
 from mcp_django.principal import READ, WRITE
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.workshop.admin import JobAdmin, TagAdmin, ThingAdmin, site
-from tests.workshop.models import Job, Tag, Thing
+from tests.workshop.models import Job, Tag, Team, Thing
 
 pytestmark = pytest.mark.django_db
 
@@ -108,7 +108,7 @@ def test_read_only_takes_them_away_at_every_level(boss, settings, tags):
 
 
 @pytest.mark.exposure(**{
-    name: {"level": Level.ACT} for name in ("Tag", "Thing", "Part", "Keeper", "Job")
+    name: {"level": Level.ACT} for name in ("Tag", "Thing", "Part", "Keeper", "Job", "Team")
 })  # fmt: skip
 def test_without_a_model_of_level_write_there_are_none(client, tags):
     assert listed(client) == set()
@@ -249,7 +249,7 @@ def test_a_site_that_cannot_tell_has_not_said_yes(client, tags, monkeypatch, cap
     answer = client.call_tool("create_record", **CALLS["create_record"])
 
     assert answer.is_error
-    assert "Whether workshop.Tag may be changed cannot be told." in caplog.text
+    assert "Whether workshop.Tag may be changed is unknown." in caplog.text
     assert "workshop.part" in answer.text  # whose admin is Django's own
 
 
@@ -336,8 +336,8 @@ def test_a_fault_of_a_field_that_cannot_be_set_is_told_without_its_name(
 
 def test_the_list_is_not_kept_where_the_site_decides_who_may_write(client, db, monkeypatch):
     assert listed(client) == WRITES
-    answers = iter([False, False, False, True])
-    for model in (Tag, Thing, Job):
+    answers = iter([False, False, False, False, True])
+    for model in (Tag, Thing, Job, Team):
         kind = type(site._registry[model])
         monkeypatch.setattr(kind, "has_add_permission", lambda *args: next(answers, False))
     for label in ("part", "keeper"):
@@ -415,12 +415,13 @@ def test_a_form_that_cannot_be_made_leaves_the_description(client, tags, monkeyp
 
     described = client.call_tool("describe_model", model="workshop.tag").structured
 
+    failed = "It cannot be described: the form of the admin failed."
     assert described["writing"] == {
-        "create_record": None,
-        "update_record": None,
+        "create_record": {"unavailable": failed},
+        "update_record": {"unavailable": failed},
         "delete_record": True,
     }
-    assert "What can be set of workshop.tag cannot be told." in caplog.text
+    assert "What can be set of workshop.tag cannot be described." in caplog.text
 
 
 def test_a_view_without_a_form_is_described_as_such(client, tags, monkeypatch):
@@ -431,7 +432,7 @@ def test_a_view_without_a_form_is_described_as_such(client, tags, monkeypatch):
     described = client.call_tool("describe_model", model="workshop.tag").structured
     answer = client.call_tool("create_record", **CALLS["create_record"])
 
-    assert described["writing"]["create_record"] is None
+    assert described["writing"]["create_record"] == {"unavailable": answer.text}
     assert answer.text == "The admin shows no form for this."
 
 

@@ -7,9 +7,11 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.core.exceptions import SuspiciousFileOperation
+from django.core.files.storage import FileSystemStorage
 from django.utils import translation
 
-from tests.workshop.models import Tag
+from tests.workshop.models import Tag, Thing
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +49,8 @@ def test_repeating_what_is_stored_changes_nothing(client, thing, snapshot, langu
 
     answer = update(client, thing, count=12345, state="paid", at="2026-01-02T03:04:05.678901Z")
 
-    assert answer.structured["changed"] == []
+    # What the caller cannot read counts as changed, whatever it held.
+    assert answer.structured["changed"] == ["count", "at"]
     assert snapshot(thing) == before
 
 
@@ -356,4 +359,65 @@ def test_where_nobody_keeps_the_time_of_changes_the_version_is_pointed_to(client
     )  # fmt: skip
 
     assert answer.is_error
-    assert "take the version" in answer.text
+    assert "send the version" in answer.text
+
+
+# Names of files
+
+ODD_NAMES = [
+    " ", "?", "%", ":", "..", ".", "", "/", "a/?", "\\ ", "a\x00.txt", "a\u202etxt.exe", "\n",
+    "é" * 200 + ".txt", "x" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_that_no_file_can_have_is_a_fault_of_its_field(
+    name, dry_run, client, thing, snapshot
+):
+    before = snapshot(thing)
+    file = {"paper": {"filename": name, "data": "aGVsbG8="}}
+
+    changed = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values=file, dry_run=dry_run
+    )
+    created = client.call_tool(
+        "create_record", model="workshop.thing", values={"title": "x", **file}, dry_run=dry_run
+    )
+
+    for answer in (changed, created):
+        assert answer.is_error
+        assert answer.text.startswith("Nothing was saved.\npaper: ")
+        assert "name" in answer.text
+    assert snapshot(thing) == before
+    assert Thing.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("a b?.txt", "papers/a_b.txt"),
+        ("C:\\x\\y.txt", "papers/y.txt"),
+        ("ü:%.txt", "papers/ü.txt"),
+    ],
+)
+def test_a_name_is_cleaned_up_as_the_admin_does(name, stored, client, thing):
+    answer = update(client, thing, paper={"filename": name, "data": "aGVsbG8="})
+
+    assert not answer.is_error, answer.text
+    thing.refresh_from_db()
+    assert thing.paper.name == stored
+
+
+def test_a_name_that_the_storage_refuses_is_told_as_such(client, thing, monkeypatch):
+    def refuse(self, name):
+        raise SuspiciousFileOperation("/secret/path")
+
+    monkeypatch.setattr(FileSystemStorage, "get_valid_name", refuse)
+
+    answer = update(client, thing, paper={"filename": "a.txt", "data": "aGVsbG8="})
+
+    assert answer.is_error
+    assert answer.text == (
+        "The site cannot store a file of this name. Use a short name of letters and digits."
+    )

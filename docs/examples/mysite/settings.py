@@ -38,14 +38,13 @@ USE_TZ = True
 STATIC_URL = "static/"
 
 # docs: start settings
-INSTALLED_APPS = ["daphne", *INSTALLED_APPS, "channels", "mcp_django"]
+INSTALLED_APPS = ["daphne", *INSTALLED_APPS, "mcp_django"]
 ASGI_APPLICATION = "mysite.asgi.application"
 MCP_DJANGO = {"NAME": "My shop", "PUBLIC_URL": "https://shop.example.com"}
 # docs: end settings
 
 # docs: start sqlite
 DATABASES["default"] |= {
-    "CONN_MAX_AGE": 60,
     "OPTIONS": {
         "timeout": 20,
         "transaction_mode": "IMMEDIATE",

@@ -1,4 +1,4 @@
-"""Stored prompts as files: to keep them beside the code, or to carry them to another site."""
+"""Stored prompts as files: to keep them with the code, or to move them to another site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from mcp_django.exposure.prompt_documents import (
+from mcp_django.exposure.prompts.documents import (
     LARGEST,
     BrokenDocuments,
     Document,

@@ -11,14 +11,17 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from mcp_django.auth.stdio import NamedUser
+from mcp_django.auth.authenticate import NamedUser
 from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable, TooManyRequests
 from mcp_django.principal import SCOPES
-from mcp_django.transports.endings import end_process
-from mcp_django.transports.standard_streams import take_streams
-from mcp_django.transports.stdio import serve
-from mcp_django.transports.stdio_callers import Caller
+from mcp_django.transports.shutdown import end_process
+from mcp_django.transports.stdio.conversation import Caller, serve, take_streams
+from mcp_django.transports.streams.layer import links_processes
 
+ALONE = (
+    "This client does not hear of changes of other processes, such as those of the web server: "
+    "the site has no channel layer that links them. Set CHANNEL_LAYERS to channels_redis."
+)
 TOKEN = "MCP_TOKEN"  # noqa: S105  the name of a variable
 
 
@@ -54,6 +57,8 @@ class Command(BaseCommand):
             ) from None
         except ServiceUnavailable as error:
             raise CommandError(str(error)) from error
+        if not links_processes():
+            self.stderr.write(ALONE)
         # The threads that answer have their own.
         connections.close_all()
         asyncio.run(serve(caller, pipes))
@@ -71,4 +76,4 @@ def make_caller(*, user: str | None, scopes: list[str] | None, token: str) -> Ca
         known = NamedUser(user, scopes=scopes or SCOPES)
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None
-    return Caller(recognise=known.authenticate)
+    return Caller(recognize=known.authenticate)

@@ -14,7 +14,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from mcp_django.auth.users import is_active
+from mcp_django.audit.entries import printable
+from mcp_django.auth.authenticators import is_active
 from mcp_django.conf import get_config
 from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES
@@ -56,11 +57,36 @@ class Command(BaseCommand):
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         getattr(self, action)(**options)
 
-    def create(self, *, user: str, as_json: bool, **options: Any) -> None:
-        found = find_user(user)
-        if not is_active(found):
+    def create(
+        self,
+        *,
+        user: str,
+        scopes: list[str] | None,
+        models: list[str] | None,
+        days: int | None,
+        name: str,
+        read_only: bool,
+        as_json: bool,
+        **options: Any,
+    ) -> None:
+        owner, longest = find_user(user), get_config().token_max_days
+        if not is_active(owner):
             raise CommandError(f"The user {user!r} is not active, so a token would be of no use.")
-        token, secret = make_token(user=found, **options)
+        if days is not None and not 0 < days <= longest:
+            raise CommandError(f"--days is between 1 and {longest}.")
+        for label in models or ():
+            check_model(label)
+        try:
+            token, secret = PersonalToken.create(
+                user=owner,
+                name=name,
+                scopes=scopes or [READ],
+                read_only=read_only,
+                models=models,
+                expires_at=None if days is None else timezone.now() + timedelta(days=days),
+            )
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
         if as_json:
             self.stdout.write(json.dumps({"token": secret, **facts(token)}))
             return
@@ -78,7 +104,7 @@ class Command(BaseCommand):
             return
         for token in tokens:
             self.stdout.write(
-                f"{token.pk}\t{one_line(token.user.get_username())}\t{one_line(token.name)}\t"
+                f"{token.pk}\t{printable(token.user.get_username())}\t{printable(token.name)}\t"
                 f"mcp_{token.hint}…\t"
                 f"{' '.join(token.scopes)}\t{token.state()}\t{token.expires_at:%Y-%m-%d}"
             )
@@ -91,11 +117,6 @@ class Command(BaseCommand):
         self.stdout.write(f"Token {id} is revoked.")
 
 
-def one_line(text: str) -> str:
-    """Without what ends a line or speaks to the terminal: people choose these names."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
-
-
 def find_user(username: str) -> Any:
     users = get_user_model()
     try:
@@ -104,34 +125,6 @@ def find_user(username: str) -> Any:
         raise CommandError(
             f"There is no user whose {users.USERNAME_FIELD} is {username!r}."
         ) from None
-
-
-def make_token(
-    *,
-    user: Any,
-    scopes: list[str] | None,
-    models: list[str] | None,
-    days: int | None,
-    name: str,
-    read_only: bool,
-    **options: Any,
-) -> tuple[PersonalToken, str]:
-    longest = get_config().token_max_days
-    if days is not None and not 0 < days <= longest:
-        raise CommandError(f"--days is between 1 and {longest}.")
-    for label in models or ():
-        check_model(label)
-    try:
-        return PersonalToken.create(
-            user=user,
-            name=name,
-            scopes=scopes or [READ],
-            read_only=read_only,
-            models=models,
-            expires_at=None if days is None else timezone.now() + timedelta(days=days),
-        )
-    except ValidationError as error:
-        raise CommandError(" ".join(error.messages)) from error
 
 
 def check_model(label: str) -> None:

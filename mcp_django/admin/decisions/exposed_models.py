@@ -1,0 +1,287 @@
+"""The page on which staff decide what there is of each model for assistants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.forms import Field, TypedChoiceField, Widget
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import URLPattern
+from django.utils.safestring import SafeString
+
+from mcp_django.admin.decisions.base import (
+    AS_IN_CODE,
+    DecisionAdmin,
+    DecisionForm,
+    ListedThing,
+    names_of_groups,
+)
+from mcp_django.admin.pages import PAGES
+from mcp_django.exposure.decisions import Exposed
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import FILTER, GROUP, ORDER, RETURN, Declaration
+from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
+
+# Which fields records show, and what else they are good for: one table of checkboxes.
+
+#: By use: the chosen names, or None for those of code.
+Chosen: TypeAlias = "dict[str, list[str] | None]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """A column of the table: one use of fields, and the names that code allows for it."""
+
+    name: str
+    title: str
+    allowed: Sequence[str]
+
+
+class FieldChoicesWidget(Widget):
+    template = "mcp_django/field_choices.html"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.uses: Sequence[Use] = ()
+        #: Names that the row has and code does not.
+        self.gone: Sequence[str] = ()
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Chosen:
+        return {
+            use.name: None
+            if data.get(f"{name}-{use.name}-code")
+            else list(data.getlist(f"{name}-{use.name}"))
+            for use in self.uses
+        }
+
+    def id_for_label(self, id_: str) -> str:
+        return ""  # each checkbox has a name of its own
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        chosen: Mapping[str, Any] = value or {}
+        names = dict.fromkeys(path for use in self.uses for path in use.allowed)
+        context = {
+            "name": name,
+            "attrs": attrs or {},
+            "uses": [(use, chosen.get(use.name) is None) for use in self.uses],
+            "rows": [(path, [cell(use, path, chosen) for use in self.uses]) for path in names],
+            "gone": self.gone,
+        }
+        return SafeString(render_to_string(self.template, context))
+
+
+def cell(use: Use, path: str, chosen: Mapping[str, Any]) -> tuple[Use, bool, bool]:
+    """The column, whether code allows the field there, and whether it is ticked."""
+    listed = chosen.get(use.name)
+    ticked = use.allowed if listed is None else listed
+    return use, path in use.allowed, path in ticked
+
+
+class FieldChoicesField(Field):
+    """Its value has a list for each use that staff narrowed, with names that code allows."""
+
+    widget: FieldChoicesWidget
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, widget=FieldChoicesWidget(), **options)
+
+    def clean(self, value: Chosen) -> Chosen:
+        cleaned: Chosen = {}
+        for use in self.widget.uses:
+            names = value[use.name]
+            unknown = sorted(set(names or ()) - set(use.allowed))
+            if unknown:
+                named = ", ".join(name[:60] for name in unknown[:5])
+                raise ValidationError(
+                    f"{use.title}: code does not allow {named}. Nothing was saved."
+                )
+            # In the order of code, and each once.
+            cleaned[use.name] = (
+                None if names is None else [path for path in use.allowed if path in names]
+            )
+        return cleaned
+
+
+# The form in which staff decide about one model.
+
+#: Members of a row, with the use of fields that each narrows, and what people call it.
+USES = {
+    "fields": (RETURN, "Shown"),
+    "filter_fields": (FILTER, "Filter"),
+    "order_fields": (ORDER, "Order"),
+    "group_fields": (GROUP, "Group"),
+}
+
+
+def known_models() -> dict[str, ModelExposure]:
+    """What code allows of each model, before anybody decided. By label."""
+    return {exposure.label: exposure for exposure in registry.candidates.values()}
+
+
+def candidate(label: str) -> ModelExposure | None:
+    return known_models().get(label.lower())
+
+
+def uses_of(code: ModelExposure) -> list[Use]:
+    paths = Declaration(code).paths
+    return [
+        Use(name=name, title=title, allowed=[path.text for path in paths[use]])
+        for name, (use, title) in USES.items()
+    ]
+
+
+class ExposedModelForm(DecisionForm):
+    level = TypedChoiceField(
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text="Each level holds those before it. What code does not allow is not offered.",
+    )
+    uses = FieldChoicesField(label="Fields")
+
+    class Meta:
+        model = ExposedModel
+        fields = ("level", "groups", "notes")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        code = self.thing
+        if code is None:
+            return
+        self.fields["level"].choices = [  # type: ignore[attr-defined]  # a field with choices
+            ("", f"{AS_IN_CODE} ({code.standard_level.label})"),
+            *(choice for choice in Level.choices if choice[0] <= code.highest_level),
+        ]
+        uses = self.fields["uses"]
+        uses.initial = {name: getattr(self.instance, name) for name in USES}
+        uses.widget.uses = uses_of(code)
+        gone = {
+            str(name)
+            for use in uses.widget.uses
+            for name in uses.initial[use.name] or ()
+            if name not in use.allowed
+        }
+        uses.widget.gone = sorted(gone)
+
+    @staticmethod
+    def find(row: ExposedModel) -> ModelExposure | None:
+        return candidate(row.label)
+
+    @staticmethod
+    def words(row: Any, groups: Iterable[Group]) -> dict[str, str]:
+        return {
+            "level": AS_IN_CODE if row.level is None else Level(row.level).label,
+            **{
+                title.lower(): logged_names(getattr(row, name))
+                for name, (_, title) in USES.items()
+            },
+            "groups": names_of_groups(groups),
+            "notes": row.notes or "none",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        for name, chosen in cleaned.get("uses", {}).items():
+            setattr(self.instance, name, chosen)
+        return cleaned
+
+
+def logged_names(names: Sequence[str] | None) -> str:
+    if names is None:
+        return AS_IN_CODE
+    return ", ".join(str(name) for name in names) or "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedModel(ListedThing):
+    """One line of the list."""
+
+    level: Level = Level.HIDDEN
+    shown: int = 0
+    possible: int = 0
+    notes: str = ""
+
+    #: Why there is as much of a model as there is.
+    states = {
+        "code": "Code",
+        "staff": "Staff",
+        "waiting": "Waits for staff",
+        "gone": "Not in code any more",
+    }
+    searched = ("name", "title", "notes", "groups")
+
+    @property
+    def level_name(self) -> str:
+        return word_of(self.level)
+
+
+def word_of(level: Level) -> str:
+    """Its first word: "read"."""
+    return level.label.partition(":")[0]
+
+
+class ExposedModelAdmin(DecisionAdmin):
+    """Every model that there can be. Staff narrow what code opened, or open what it did not."""
+
+    form = ExposedModelForm
+    key = "label"
+    things = staticmethod(known_models)
+    line_class = ListedModel
+    filters = {
+        "level": ("level", {str(level.value): word_of(level) for level in Level}),
+        "why": ("state", ListedModel.states),
+    }
+    decided_fieldsets = [
+        (None, {"fields": ["about", "level", "groups", "notes"]}),
+        ("Fields", {"fields": ["uses"]}),
+    ]
+
+    def name_of(self, row: ExposedModel) -> str:
+        return row.label.lower()
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            row.label = row.label.lower()
+        return row
+
+    def get_urls(self) -> list[URLPattern]:
+        # No label of a model is the name of one of these pages: labels have a dot.
+        return [*(page.route(self) for page in PAGES), *super().get_urls()]
+
+    def line(self, code: ModelExposure, row: ExposedModel | None, exposed: Exposed) -> ListedModel:
+        found = exposed.exposures.get(code.model)
+        waits = "code" if code.is_offered else "waiting"
+        return ListedModel(
+            name=code.label,
+            title=str(code.model._meta.verbose_name_plural),
+            url=self.change_url(code.label),
+            state=waits if row is None else "staff",
+            level=Level.HIDDEN if found is None else found.standard_level,
+            shown=0 if found is None else len(Declaration(found).paths[RETURN]),
+            possible=len(Declaration(code).paths[RETURN]),
+            groups="nobody"
+            if found is None
+            else names_of_groups([] if row is None else row.groups.all()),
+            notes="" if row is None else row.notes,
+        )
+
+    @admin.display(description="model")
+    def about(self, row: ExposedModel) -> str:
+        code = candidate(row.label)
+        if code is None:
+            return f"{row.label}: code has no such model any more, so this decides nothing."
+        opened = "Code opened it" if code.is_offered else "It is in the admin and waits for staff"
+        most = word_of(code.highest_level)
+        name = code.model._meta.verbose_name
+        return f"{row.label} ({name}). {opened}. Code allows at most: {most}."

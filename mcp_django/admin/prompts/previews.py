@@ -1,0 +1,223 @@
+"""A prompt as somebody would get it, before anybody does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import get_user_model
+from django.forms import CharField, ChoiceField, DateInput, Field, Form, TextInput
+from django.http import HttpRequest, HttpResponse
+
+from mcp_django.admin.inspect.impersonation import call_as, find_person, people, reader, viewer_of
+from mcp_django.admin.pages import found_object, render_page
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.inspection import OwnRights, SharedRights
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.primitives import code_uri
+from mcp_django.exposure.prompts.contents import ArgumentContent, Body, BrokenContents, embedded
+from mcp_django.exposure.prompts.stored import StoredPrompt, body_of, labelled_keys, newest_version
+from mcp_django.models import PromptTemplate
+from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
+from mcp_django.protocol.results import PromptMessage
+
+if TYPE_CHECKING:
+    from mcp_django.admin.prompts.templates import PromptTemplateAdmin
+
+PREVIEW_AS = "mcp_django.preview_as_user"
+PERSON = "preview_person"
+PREFIX = "argument_"
+#: Names to choose from as somebody types.
+MOST_OFFERED = 50
+ROLES = {"user": "The user", "assistant": "The assistant"}
+
+
+class PreviewForm(Form):
+    """The arguments of a prompt as a client would ask for them."""
+
+    def __init__(self, body: Body, data: Any, *, person: bool) -> None:
+        super().__init__(data)
+        if person:
+            self.fields[PERSON] = CharField(
+                required=False,
+                label="As",
+                help_text="The name of a user. Empty: yourself. Looking as somebody else is "
+                "written to the log.",
+                widget=TextInput(
+                    attrs={
+                        "class": "vTextField",
+                        "list": f"{PERSON}_offers",
+                        "autocomplete": "off",
+                    }
+                ),
+            )
+        for argument in body.contents.arguments:
+            self.fields[PREFIX + argument.name] = field_of(argument)
+
+    def given(self) -> dict[str, str]:
+        """The arguments that were filled in."""
+        return {
+            name.removeprefix(PREFIX): value
+            for name, value in self.cleaned_data.items()
+            if name.startswith(PREFIX) and value != ""
+        }
+
+
+def field_of(argument: ArgumentContent) -> Field:
+    common: dict[str, Any] = {
+        "required": False,
+        "label": (argument.title or argument.name) + (" *" if argument.required else ""),
+        "help_text": argument.description,
+    }
+    if argument.type == "choice":
+        choices = [("", "(none)"), *((choice, choice) for choice in argument.choices)]
+        return ChoiceField(choices=choices, **common)
+    widget: TextInput | DateInput = TextInput(attrs={"class": "vTextField"})
+    if argument.type == "date":
+        widget = DateInput(attrs={"type": "date", "class": "vDateField"})
+    elif argument.type == "object":
+        common["help_text"] = f"{argument.description} Its key, or what stands for it.".strip()
+        widget.attrs |= {"list": f"{PREFIX}{argument.name}_offers", "autocomplete": "off"}
+    return CharField(widget=widget, strip=False, **common)
+
+
+def preview(
+    model_admin: PromptTemplateAdmin, request: HttpRequest, object_id: str
+) -> HttpResponse:
+    template = found_object(model_admin, request, object_id)
+    version = newest_version(template)
+    context: dict[str, Any] = {"original": template, "version": version}
+    try:
+        body = body_of(version) if version else Body.empty()
+    except BrokenContents as error:
+        context["error"] = str(error)
+        body = Body.empty()
+    may_choose = request.user.has_perm(PREVIEW_AS)
+    data = request.POST if request.method == "POST" else None
+    person: Any = request.user
+    if data is not None and may_choose:
+        try:
+            person = find_person(model_admin, request, data.get(PERSON, "").strip())
+        except ToolError as error:
+            context["error"] = str(error)
+    viewer = None
+    if person.pk != request.user.pk:
+        # Before anything is read: what fails was looked at as well.
+        sentence = f"Previewed as {person.get_username()}. Nothing was changed."
+        model_admin.log_change(request, template, sentence)
+        viewer = viewer_of(request)
+    offers: dict[str, Sequence[tuple[str, str]]] = {}
+    try:
+        offers = call_as(
+            reader(person),
+            request,
+            lambda _, rights: offers_of(body, rights_of_both(rights, viewer)),
+        )
+    except ToolError as error:
+        context["error"] = str(error)
+    if may_choose:
+        names = people(model_admin, request).values_list(
+            get_user_model().USERNAME_FIELD, flat=True
+        )
+        offers[PERSON] = [(name, name) for name in names[:MOST_OFFERED]]
+    form = PreviewForm(body, data, person=may_choose)
+    if data is not None and "error" not in context and form.is_valid():
+        context |= preview_context(request, template, body, person, form.given(), viewer=viewer)
+    return render_page(
+        model_admin,
+        request,
+        "preview.html",
+        title=f"Preview of {template}",
+        page_name="Preview",
+        form=form,
+        person=person,
+        rows=[(one, offers.get(one.name.removeprefix(PREFIX), ())) for one in form],
+        **context,
+    )
+
+
+def rights_of_both(rights: Rights, viewer: OwnRights | None) -> Rights:
+    """What the person and the viewer have. None: the person looks."""
+    return rights if viewer is None else SharedRights(rights, viewer)
+
+
+def offers_of(body: Body, rights: Rights) -> dict[str, Sequence[tuple[str, str]]]:
+    """For arguments that are objects, some keys with what stands for each."""
+    return {
+        name: labelled_keys(rights, label)[:MOST_OFFERED]
+        for name, label in body.contents.models.items()
+    }
+
+
+def preview_context(
+    request: HttpRequest,
+    template: PromptTemplate,
+    body: Body,
+    person: Any,
+    given: Mapping[str, str],
+    *,
+    viewer: OwnRights | None,
+) -> dict[str, Any]:
+    groups = frozenset(template.groups.values_list("pk", flat=True))
+    prompt = StoredPrompt(template, body, groups=groups)
+
+    def work(context: CallContext, rights: Rights) -> tuple[bool, list[PromptMessage] | str]:
+        is_member, seen = prompt.exists_for(rights), rights_of_both(rights, viewer)
+        try:
+            messages = list(prompt.get(context, seen, given).messages)
+        except ToolError as error:
+            return is_member, str(error)
+        if viewer is not None:
+            messages = [own_message(context, seen, one, code=False) for one in messages]
+        return is_member, messages
+
+    is_member, found = call_as(reader(person), request, work)
+    if isinstance(found, str):
+        return {"error": found, "is_member": is_member}
+    messages = found
+
+    def check(context: CallContext, rights: Rights) -> list[PromptMessage]:
+        return [own_message(context, rights, one, code=True) for one in messages]
+
+    if viewer is not None:
+        messages = call_as(reader(request.user), request, check)
+    return {"blocks": [block_of(message) for message in messages], "is_member": is_member}
+
+
+def own_message(
+    context: CallContext, rights: Rights, message: PromptMessage, *, code: bool
+) -> PromptMessage:
+    """The message, without a resource that says something else to these rights.
+
+    Resources of code, or the others: nobody but the code knows which rows it reads.
+    """
+    content = message.content
+    if not isinstance(content, EmbeddedResource) or code_uri(content.contents.uri) != code:
+        return message
+    with suppress(ToolError):
+        if content in embedded(context, rights, content.contents.uri):
+            return message
+    # Contents of neither kind: the template says why.
+    nothing = replace(content.contents, text=None, blob=None)
+    return replace(message, content=replace(content, contents=nothing))
+
+
+def block_of(message: PromptMessage) -> dict[str, Any]:
+    content: Content = message.content
+    found: dict[str, Any] = {"role": ROLES[message.role]}
+    if isinstance(content, TextContent):
+        return {**found, "text": content.text}
+    # Templates and addresses make nothing else.
+    assert isinstance(content, EmbeddedResource)  # noqa: S101
+    contents = content.contents
+    size = None if contents.blob is None else len(contents.blob)
+    return {
+        **found,
+        "uri": contents.uri,
+        "mime_type": contents.mime_type,
+        "text": contents.text,
+        "size": size,
+    }

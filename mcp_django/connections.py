@@ -1,0 +1,85 @@
+"""The database connections of this package's own threads, which keep them between calls.
+
+Threads of a server must not. Under ASGI, Django runs each request in a thread of its own and
+forgets it, with the connection that is open there, so `CONN_MAX_AGE` leaves more and more of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any
+
+from django.db import Error, connections, transaction
+
+#: Seconds that a connection of ours is kept where the site closes its own after each request.
+KEPT = 60.0
+#: Seconds without a call after which a connection is asked whether it still works.
+QUIET = 1.0
+
+
+class LastUse(threading.local):
+    at = 0.0
+
+
+_last_use = LastUse()
+
+
+def keep_connections() -> None:
+    """Have this thread keep its connections. For threads that we start, since they are few.
+
+    Nor do they use a pool: views would wait for the connections that we keep, and would get some
+    with the settings of our sessions, such as a time limit for each statement.
+    """
+    for alias in connections:
+        # A driver that is not there is nobody's business here.
+        with suppress(Exception):
+            keep(connections[alias])
+
+
+def keep(connection: Any) -> None:
+    settings = connection.settings_dict
+    if settings["CONN_MAX_AGE"] == 0:
+        options = {name: value for name, value in settings["OPTIONS"].items() if name != "pool"}
+        # Other threads have their connections from the same dictionary.
+        connection.settings_dict = {**settings, "CONN_MAX_AGE": KEPT, "OPTIONS": options}
+
+
+def refresh_connections() -> None:
+    """Before a call: leave no connection that is too old, or was lost since the last one."""
+    # The end of the last call was the same moment, as far as connections grow old.
+    if time.monotonic() - _last_use.at <= QUIET:
+        return
+    close_old_connections()
+    for connection in connections.all(initialized_only=True):
+        with suppress(Error):
+            if connection.connection is not None and not connection.is_usable():
+                connection.close()
+
+
+def release_connections() -> None:
+    """After a call."""
+    close_old_connections()
+    _last_use.at = time.monotonic()
+
+
+def close_old_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        # One that cannot even be closed is dropped by Django all the same.
+        with suppress(Error):
+            connection.close_if_unusable_or_obsolete()
+
+
+def close_connections() -> None:
+    """At the end of a thread. One in a transaction belongs to a test, under `async_to_sync`."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            with suppress(Error):
+                connection.close()
+
+
+def apart(using: str) -> AbstractContextManager[Any]:
+    """For a read that may fail, such as of a missing table: a transaction around it goes on."""
+    connection = connections[using]
+    return transaction.atomic(using=using) if connection.in_atomic_block else nullcontext()

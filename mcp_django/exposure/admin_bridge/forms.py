@@ -1,0 +1,450 @@
+"""One record through the admin's own add or change view: the form it shows, and what is posted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin.utils import quote
+from django.db import DEFAULT_DB_ALIAS, router
+from django.db.models import Model, Q
+from django.forms.models import BaseModelForm, _get_foreign_key
+from django.http import HttpRequest
+from django.http.response import HttpResponseRedirectBase
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_bridge.deletes import check_within
+from mcp_django.exposure.admin_bridge.posts import (
+    SubmittedForm,
+    own_fields,
+    prepopulated,
+    watch_forms,
+)
+from mcp_django.exposure.admin_bridge.requests import (
+    CapturedMessage,
+    admin_request,
+    path_of,
+    plain_text,
+    signed_copy,
+    without_reports,
+)
+from mcp_django.exposure.admin_bridge.rights import ADD, REMOVE, is_writer, may, settable
+from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
+from mcp_django.exposure.forms.values import as_shown, browser_only, shown_value
+from mcp_django.exposure.functions.results import refusals_in_words
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.related import can_find_out, visible_objects
+from mcp_django.levels import Level
+
+# Rows in a form of the admin: all stored rows are posted, and the named ones change.
+
+logger = logging.getLogger("mcp_django")
+
+#: Rows that one call names.
+MOST_ROWS = 200
+#: Rows of one inline that count for the version of a record, the first by their keys.
+MOST_VERSIONED = 1000
+
+
+class InlineForms:
+    """One formset as the admin shows it to this caller.
+
+    A model that the caller cannot write has no rows here either, and the formset does not have
+    the rows that the rules for their own model hide from the caller.
+    """
+
+    def __init__(self, rights: Rights, shown: Any, *, is_kept: bool) -> None:
+        self.rights = rights
+        self.shown = shown
+        self.formset = shown.formset
+        self.prefix: str = self.formset.prefix
+        self.is_kept = is_kept
+        self.own = own_fields(self.formset)
+        self.browser_only = browser_only(self.formset.empty_form)
+        self.names: list[str] = []
+        model = self.formset.model
+        self.is_offered = rights.level(model) >= Level.WRITE
+        if self.is_offered:
+            self.formset.can_delete &= is_writer(rights, REMOVE)
+            exposure = rights.exposure(model._meta.label_lower)
+            names = settable(rights, exposure, shown_fields(self.formset.empty_form))
+            left_out = self.browser_only | self.own
+            self.names = [name for name in names if name not in left_out]
+            leave_out_hidden_rows(rights, exposure, self.formset)
+
+    def submit(self, post: SubmittedForm, wanted: Sequence[Mapping[str, Any]]) -> None:
+        """Post the rows that are stored, with the changes that are wanted, and the new rows."""
+        post.names[self.prefix] = self.names
+        post.browser_only[self.prefix] = self.browser_only
+        stored = self.formset.initial_forms
+        changes = self._changes(post, wanted, stored)
+        count = max([len(stored), *(at + 1 for at in changes)])
+        for at in range(count):
+            is_new = at >= len(stored)
+            form = self._new_form(at) if is_new else stored[at]
+            self._submit_row(post, form, changes.get(at, {}), is_new=is_new)
+        totals = {"TOTAL": count, "INITIAL": len(stored), "MIN_NUM": 0, "MAX_NUM": 1000}
+        post.pairs += [
+            (f"{self.prefix}-{name}_FORMS", str(total)) for name, total in totals.items()
+        ]
+
+    def _submit_row(
+        self, post: SubmittedForm, form: Any, row: Mapping[str, Any], *, is_new: bool
+    ) -> None:
+        given = {name: value for name, value in row.items() if name not in ("pk", "delete")}
+        post.sent[form.prefix] = frozenset(given)
+        post.refuse_unknown(given, self.names, path=form.prefix)
+        values = {name: value for name, value in given.items() if name in self.names}
+        if is_new:
+            values |= prepopulated(form, self.shown.prepopulated_fields, values)
+        repeat = is_new or not self.is_kept
+        post.add_form(form, values, repeat=repeat, skip=self.own, path=form.prefix)
+        for name in self.own & form.fields.keys() - {"DELETE"}:
+            post.pairs += as_shown(form[name])
+        if row.get("delete"):
+            post.pairs.append((form.add_prefix("DELETE"), "on"))
+
+    def _new_form(self, at: int) -> Any:
+        form = self.formset.empty_form
+        form.prefix = self.formset.add_prefix(at)
+        return form
+
+    def _changes(
+        self, post: SubmittedForm, wanted: Sequence[Mapping[str, Any]], stored: Any
+    ) -> dict[int, Mapping[str, Any]]:
+        """What is wanted, by the place of the row; new rows come after those that are stored."""
+        if len(wanted) > MOST_ROWS:
+            post.refuse(self.prefix, f"At most {MOST_ROWS} rows can be named in one call.")
+            return {}
+        places = {str(form.instance.pk): at for at, form in enumerate(stored)}
+        found: dict[int, Mapping[str, Any]] = {}
+        new = len(stored)
+        for row in wanted:
+            if row.get("pk") is None:
+                at, refusal = new, self._why_not_add(row, new)
+            else:
+                at, refusal = places.get(str(row["pk"]), -1), self._why_not_change(row)
+                if at == -1 or at in found:
+                    what = "There is no row" if at == -1 else "There are two changes of the row"
+                    refusal = f"{what} with the key {shown_value(row['pk'])}."
+            if refusal:
+                post.refuse(self.prefix, refusal)
+                continue
+            if row.get("delete"):
+                model = self.formset.model
+                using = router.db_for_write(model)
+                check_within(self.rights, model, [stored[at].instance], using=using)
+            found[at] = row
+            new = max(new, at + 1)
+        return found
+
+    def _why_not_add(self, row: Mapping[str, Any], at: int) -> str:
+        if row.get("delete", False):
+            return "Name the key of the row to delete."
+        if not self.shown.has_add_permission:
+            return "You may not add rows here."
+        if at >= (self.formset.max_num or 0):
+            return f"There can be at most {self.formset.max_num} rows."
+        return ""
+
+    def _why_not_change(self, row: Mapping[str, Any]) -> str:
+        is_deleted = row.get("delete", False)
+        if not isinstance(is_deleted, bool):
+            return "delete is true or false."
+        if is_deleted and not (self.formset.can_delete and self.shown.has_delete_permission):
+            return "You may not delete rows here."
+        if row.keys() - {"pk", "delete"} and not self.shown.has_change_permission:
+            return "The rows here are read-only for you."
+        return ""
+
+
+def leave_out_hidden_rows(rights: Rights, exposure: ModelExposure, formset: Any) -> None:
+    """Take the rows that this caller may not see out of a formset that was not posted.
+
+    The POST then names the other rows, so that Django looks at no hidden ones.
+    """
+    rows = list(formset.get_queryset())
+    if not rows:
+        return
+    left = visible_objects(rights, exposure, rows, using=rows[0]._state.db)
+    formset.get_queryset = lambda: left
+    # They were made from all rows, if something has asked for them.
+    vars(formset).pop("forms", None)
+
+
+def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
+    """The rows in the form of a record that this caller may see and could change there."""
+    model_admin = rights.model_admin(type(obj))
+    try:
+        inlines = [
+            (one.model, of_parent(one, obj))
+            for one in model_admin.get_inlines(rights.request, obj)
+            if rights.level(one.model) >= Level.WRITE
+        ]
+    except Exception:
+        # Code of the site, written for its pages. The record counts without its rows.
+        logger.exception("The inlines of %s cannot be listed.", obj._meta.label)
+        inlines = []
+    using = obj._state.db or DEFAULT_DB_ALIAS
+    found: list[Model] = []
+    for model, condition in inlines:
+        if condition is not None:
+            rows = model._base_manager.using(using).filter(condition).order_by("pk")
+            exposure = rights.exposed.exposures[model]
+            found += visible_objects(rights, exposure, rows[:MOST_VERSIONED], using=using)
+    return found
+
+
+def of_parent(inline: Any, obj: Model) -> Q | None:
+    """The condition for the rows of an inline: a foreign key to the record, or a generic one.
+
+    None: neither. The formsets of some packages find their rows themselves.
+    """
+    if hasattr(inline, "ct_field"):
+        from django.contrib.contenttypes.models import ContentType
+
+        kind = ContentType.objects.db_manager(obj._state.db).get_for_model(obj)
+        return Q((inline.ct_field, kind), (inline.ct_fk_field, obj.pk))
+    key: Any = _get_foreign_key(type(obj), inline.model, fk_name=inline.fk_name, can_fail=True)
+    return None if key is None else Q((key.name, obj))
+
+
+#: The button that a person presses.
+SAVE = ("_save", "Save")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    obj: Any
+    #: Fields that were sent with a new value, formsets with rows that changed, and everything
+    #: that was sent and that the caller cannot read.
+    changed: Sequence[str]
+    messages: Sequence[CapturedMessage]
+
+
+class RecordForm:
+    """The add form of a model, or the change form of one record, as this caller gets it.
+
+    `values` are keyed by the names of fields, `inlines` by the prefixes of formsets. Scopes and
+    levels are not checked here, but by `rights.may`.
+    """
+
+    def __init__(
+        self,
+        context: CallContext,
+        rights: Rights,
+        exposure: ModelExposure,
+        model_admin: Any,
+        *,
+        obj: Any = None,
+    ) -> None:
+        self.context = context
+        self.rights = rights
+        self.exposure = exposure
+        self.admin = model_admin
+        self.obj = obj
+        self.path = path_of(
+            self.admin, "add" if obj is None else "change", getattr(obj, "pk", None)
+        )
+        self._open()
+
+    def _open(self) -> None:
+        """Send one GET, which is not rendered: it checks rights and gives fields and choices."""
+        one_call = copy(self.admin)
+        made = watch_forms(one_call)
+        request, _ = self._request()
+        with refusals_in_words():
+            shown = context_of(self._view(one_call, request))
+        if "adminform" not in shown or not isinstance(shown["adminform"].form, BaseModelForm):
+            raise ToolError(self._without_form())
+        self.form = shown["adminform"].form
+        # In a form that another ModelAdmin made, what is not sent can only be repeated.
+        self.is_ours = self.form in made
+        if not self.is_ours and self._moves_on():
+            self._open()
+            return
+        offered = self._offered()
+        #: All fields whose widget needs a browser, and those of them that could be set otherwise.
+        self.needs_browser = browser_only(self.form)
+        self.browser_only = [name for name in offered if name in self.needs_browser]
+        self.names = [name for name in offered if name not in self.needs_browser]
+        keeps = self.obj is not None and self.is_ours
+        self.inlines = [
+            InlineForms(self.rights, one, is_kept=keeps and one.formset in made)
+            for one in shown.get("inline_admin_formsets", ())
+        ]
+        #: Why no record can be created, whatever is sent. Empty: it can.
+        self.obstacle = self._obstacle() if self.obj is None else ""
+
+    def _without_form(self) -> str:
+        model = self.admin.model
+        kinds = [
+            one.label
+            for one in self.rights.exposures()
+            if one.model is not model
+            and issubclass(one.model, model)
+            and may(self.rights, one.model, ADD)
+        ]
+        if self.obj is None and kinds:
+            return (
+                "The admin asks first for the kind of the record. Create a record of one of "
+                f"these models: {', '.join(kinds)}."
+            )
+        return "The admin shows no form for this."
+
+    def _moves_on(self) -> bool:
+        """Go on with the ModelAdmin of the record's own class, if the view handed over to it, as
+        the view for a parent of several models does.
+        """
+        kind = type(self.form.instance)
+        own = self.admin.admin_site._registry.get(kind)
+        if self.obj is None or own is None or own is self.admin:
+            return False
+        self.admin, self.path = own, path_of(own, "change", self.obj.pk)
+        return True
+
+    def _offered(self) -> list[str]:
+        """What this caller may set. For fields that only the record's own class has, the rules
+        for that class decide.
+        """
+        names = settable(self.rights, self.exposure, shown_fields(self.form))
+        kind = self.admin.model
+        if kind is self.exposure.model:
+            return names
+        opts = self.exposure.model._meta
+        common = {one.name for one in (*opts.fields, *opts.many_to_many)}
+        if self.rights.level(kind) >= Level.WRITE:
+            common |= {*settable(self.rights, self.rights.exposed.exposures[kind], names)}
+        return [name for name in names if name in common]
+
+    def _obstacle(self) -> str:
+        filled_in = {*self.names, *self._prepopulated_fields()}
+        needed = [name for name in needed_fields(self.form) if name not in filled_in]
+        if not needed:
+            return ""
+        named = [name for name in self.browser_only if name in needed]
+        what = (
+            f"{', '.join(named)}, which can be set only in a browser"
+            if named
+            else ("a field that assistants cannot set")
+        )
+        return (
+            f"No record of {self.exposure.label} can be created here: the form of the admin "
+            f"requires {what}. A person can do it in the admin."
+        )
+
+    def _prepopulated_fields(self) -> Mapping[str, Sequence[str]]:
+        request, _ = self._request()
+        fields: Mapping[str, Sequence[str]] = self.admin.get_prepopulated_fields(request, None)
+        return fields
+
+    def _request(self, **given: Any) -> Any:
+        return admin_request(self.context, self.rights, self.admin, path=self.path, **given)
+
+    def _view(self, one_call: Any, request: HttpRequest) -> Any:
+        # Not changeform_view: django-reversion opens its revision in these two.
+        if self.obj is None:
+            return one_call.add_view(request)
+        return one_call.change_view(request, quote(str(self.obj.pk)))
+
+    def submitted(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> SubmittedForm:
+        """What is to be posted. Raises ToolError for what cannot even be filled in."""
+        if self.obstacle:
+            raise ToolError(self.obstacle)
+        post = SubmittedForm(self.rights, names=self.names, sent=values)
+        post.browser_only[""] = self.needs_browser
+        for name in self.browser_only:
+            if name in values:
+                post.refuse(
+                    name, "This can be set only in a browser: its page has scripts for it."
+                )
+        post.refuse_unknown([one for one in values if one not in self.browser_only], self.names)
+        given = {name: values[name] for name in self.names if name in values}
+        if self.obj is None:
+            given |= prepopulated(self.form, self._prepopulated_fields(), given)
+        post.add_form(self.form, given, repeat=self.obj is None or not self.is_ours)
+        offered = [one.prefix for one in self.inlines if one.is_offered]
+        post.refuse_unknown(inlines, offered, what="an inline")
+        for one in self.inlines:
+            one.submit(post, inlines.get(one.prefix, []) if one.is_offered else [])
+        post.raise_errors()
+        return post
+
+    def save(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> Saved:
+        """Post them. Raises ToolError, with every field that is wrong, when nothing was saved."""
+        post = self.submitted(values, inlines)
+        one_call = signed_copy(self.admin, self.context)
+        watch_forms(one_call, post)
+        seen = watch_saving(one_call)
+        request, recorder = self._request(data=[*post.pairs, SAVE], files=post.files)
+        with refusals_in_words():
+            response = self._view(one_call, request)
+        if not seen and not self._was_saved_elsewhere(response, recorder.messages, seen):
+            post.collect_errors(context_of(response))
+            post.raise_errors()
+            raise ToolError(
+                " ".join(["Nothing was saved.", *(one.text for one in recorder.messages)])
+            )
+        messages = without_reports(recorder.messages, plain_text(seen["obj"]))
+        changed = self._told_of(seen["changed"], post)
+        return Saved(obj=seen["obj"], changed=changed, messages=messages)
+
+    def _told_of(self, changed: Sequence[str], post: SubmittedForm) -> list[str]:
+        """The names that changed, and all that were sent and that this caller cannot read: nobody
+        finds out what is stored by trying values until nothing changes.
+        """
+        models = (self.exposure.model, self.admin.model)
+        hidden = {
+            name
+            for name in post.sent[""]
+            if not any(can_find_out(self.rights, model, name) for model in models)
+        }
+        formsets = {one.prefix: one.formset.model for one in self.inlines}
+        hidden |= {
+            prefix
+            for prefix, model in formsets.items()
+            for row, names in post.sent.items()
+            if row.rpartition("-")[0] == prefix
+            and not all(can_find_out(self.rights, model, name) for name in names)
+        }
+        # In the order of the page, whatever was added.
+        order = dict.fromkeys((*self.form.fields, *formsets, *changed))
+        return [name for name in order if name in hidden or name in changed]
+
+    def _was_saved_elsewhere(
+        self, response: Any, messages: Sequence[CapturedMessage], seen: dict[str, Any]
+    ) -> bool:
+        """Whether another ModelAdmin has saved the record: its view redirects afterwards."""
+        if self.is_ours or not isinstance(response, HttpResponseRedirectBase):
+            return False
+        if self.obj is None or any(one.level_name in ("warning", "error") for one in messages):
+            return False
+        using = router.db_for_write(self.admin.model)
+        found = self.admin.model._base_manager.using(using).filter(pk=self.obj.pk).first()
+        seen.update(obj=found, changed=[])
+        return found is not None
+
+
+def context_of(response: Any) -> dict[str, Any]:
+    return getattr(response, "context_data", None) or {}
+
+
+def watch_saving(one_call: Any) -> dict[str, Any]:
+    """What was saved, once it was. Empty until then."""
+    seen: dict[str, Any] = {}
+    save_related = one_call.save_related
+
+    def watched(request: HttpRequest, form: Any, formsets: Any, change: Any) -> Any:
+        names = list(form.changed_data)
+        rows = [one.prefix for one in formsets if one.has_changed()]
+        result = save_related(request, form, formsets, change)
+        seen.update(obj=form.instance, changed=[*names, *rows])
+        return result
+
+    one_call.save_related = watched
+    return seen

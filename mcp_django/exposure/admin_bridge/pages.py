@@ -1,0 +1,222 @@
+"""Pages between choosing an action and running it: what they ask, and how they are answered."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import jsonschema_rs
+import msgspec
+from django.forms import BaseForm, BoundField
+from django.forms.formsets import BaseFormSet
+
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_bridge.actions import MENU, ActionRun, AdminAnswer
+from mcp_django.exposure.admin_bridge.deletes import confirmation_text
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber, find_related
+from mcp_django.exposure.admin_bridge.requests import page_match
+from mcp_django.exposure.forms.html import Form, asked_by, folded, read_page, text_of
+from mcp_django.exposure.forms.schemas import errors_of
+from mcp_django.exposure.forms.values import InvalidValue, Pair, Post
+from mcp_django.exposure.permissions import Rights
+
+#: How deep in a template's context forms are looked for, and among how many members of a list.
+DEPTH, WIDTH = 2, 20
+#: Errors that the answer to one call names.
+MOST_ERRORS = 20
+#: A time of day says when the page was made: that differs each time.
+TIME_OF_DAY = re.compile(r"\b\d{1,2}:\d{2}(:\d{2})?\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionPage:
+    title: str
+    text: str
+    #: The form that a person would fill in, or None on a page that is only to be read.
+    form: Form | None
+    #: Where that form is sent.
+    path: str
+    #: The Django forms behind it, by prefix.
+    forms: Mapping[str, BaseForm] = field(default_factory=dict)
+    #: The field of such a form behind a control, by the name of the control.
+    fields: Mapping[str, BoundField] = field(default_factory=dict)
+    #: What it asks: JSON Schemas by the name of the control.
+    asks: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    required: Sequence[str] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = {"type": "object", "properties": dict(self.asks)}
+        if self.required:
+            schema["required"] = list(self.required)
+        return {**schema, "additionalProperties": False}
+
+    @property
+    def digest(self) -> str:
+        """Of what a person would read and fill in."""
+        text = TIME_OF_DAY.sub("", self.text)
+        shown = msgspec.json.encode([self.title, text, self.schema], order="sorted")
+        return hashlib.sha256(shown).hexdigest()
+
+    def check(self, answer: Mapping[str, Any]) -> None:
+        """Raise ToolError for names that the page does not ask for, and for those that miss."""
+        unknown = [name for name in answer if name not in self.asks]
+        missing = [name for name in self.required if name not in answer]
+        asks = f"The page asks: {', '.join(self.asks) or 'nothing'}."
+        if unknown:
+            raise ToolError(f"answer: the page has no {ascii(unknown[0])[:60]}. {asks}")
+        if missing:
+            raise ToolError(f"answer: missing {', '.join(missing)}. {asks}")
+
+    def post(self, answer: Mapping[str, Any], rights: Rights) -> Post:
+        """What a browser would send: the page as it was made, and our values over it.
+
+        Raises ToolError for a value that has no place in its control.
+        """
+        assert self.form is not None  # noqa: S101  who sends a page has seen its form
+        post = Post()
+        for name, value in self.form.pairs():
+            is_replaced = any(is_part_of(name, given) for given in answer)
+            if name != "csrfmiddlewaretoken" and not is_replaced:
+                post.pairs.append((name, value))
+        for name, value in answer.items():
+            if name in self.fields:
+                fill_in(post, self.fields[name], value, rights=rights)
+            else:
+                check_value(name, value, self.asks[name])
+                post.pairs += plain_pairs(self.form, name, value)
+        button = next((one for one in self.form.buttons if one.name), None)
+        if button is not None:
+            post.pairs.append((button.name, button.value))
+        return post
+
+    def errors(self, rights: Rights) -> dict[str, Any]:
+        """What is wrong with the values that the page came back with."""
+        describer = AdminDescriber(rights)
+        errors = [
+            (f"{prefix}-{name}" if prefix and name else name, error)
+            for prefix, form in self.forms.items()
+            if form.is_bound
+            for name, error in errors_of(form, describer=describer)
+        ]
+        if more := errors[MOST_ERRORS:]:
+            sentence = f"There are {len(more)} more."
+            errors[MOST_ERRORS:] = [("", {"message": sentence, "code": "more"})]
+        found: dict[str, list[dict[str, Any]]] = {}
+        for path, error in errors:
+            found.setdefault(path, []).append(error)
+        return found
+
+
+def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights) -> None:
+    """Give a bound field a value. Raises ToolError for one that it cannot hold."""
+    try:
+        post.fill_in(bound, value, find=partial(find_related, rights))
+    except InvalidValue as error:
+        raise ToolError(f"answer: {bound.html_name}: {error}") from None
+
+
+def check_value(name: str, value: Any, schema: dict[str, Any]) -> None:
+    try:
+        jsonschema_rs.validate(schema, value)
+    except jsonschema_rs.ValidationError as error:
+        raise ToolError(f"answer: {name}: {error.message[:200]}.") from None
+
+
+def plain_pairs(form: Form, name: str, value: Any) -> list[Pair]:
+    """Where only the HTML is known: texts, options by their values, and boxes to tick."""
+    boxes = (one for one in form.controls if one.name == name and one.kind == "checkbox")
+    box = next(boxes, None)
+    if box is not None:
+        return [(name, box.value)] if value else []
+    values = value if isinstance(value, list) else [value]
+    return [(name, str(one)) for one in values]
+
+
+def is_part_of(name: str, given: str) -> bool:
+    """Whether a control belongs to a value: widgets of several controls number them."""
+    return name == given or name.removeprefix(f"{given}_").isdigit()
+
+
+def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = None) -> ActionPage:
+    """Find out what a page asks. `declared` is the form class that the action names itself."""
+    form = form_to_answer(read_page(answer.html).forms, run)
+    path = run.home if form is None else target_of(form, run)
+    text = confirmation_text(run.rights, answer.context) or text_of(answer.html)
+    title = folded(str(answer.context.get("title") or "")) or text[:80]
+    page = ActionPage(title=title, text=text, form=form, path=path)
+    if form is None:
+        return page
+    names = {one.name for one in form.controls if one.name}
+    describer = AdminDescriber(run.rights)
+    found = [declared()] if declared else list(forms_in(answer.context))
+    forms: dict[str, BaseForm] = {}
+    fields: dict[str, BoundField] = {}
+    asks: dict[str, dict[str, Any]] = {}
+    required: list[str] = []
+    for one in found:
+        schema = describer.form(one)
+        for name, property_ in schema["properties"].items():
+            html_name = one.add_prefix(name)
+            if declared or any(is_part_of(known, html_name) for known in names):
+                forms[one.prefix or ""] = one
+                fields[html_name] = one[name]
+                asks[html_name] = property_
+                # Some templates get one form by two names.
+                if name in schema.get("required", ()) and html_name not in required:
+                    required.append(html_name)
+    if not asks:
+        asks, required = asked_by(form, ignored=MENU)
+    return replace(page, forms=forms, fields=fields, asks=asks, required=required)
+
+
+def form_to_answer(forms: Sequence[Form], run: ActionRun) -> Form | None:
+    """The form of the action itself: the header of a page has forms, too, and so have skins."""
+    posts = [
+        one
+        for one in forms
+        if one.method == "post"
+        and any(control.name not in ("", "csrfmiddlewaretoken") for control in one.controls)
+    ]
+    marks = MENU - {"csrfmiddlewaretoken"}
+    marked = [one for one in posts if any(control.name in marks for control in one.controls)]
+    within = [one for one in posts if leads_within(target_of(one, run), run)]
+    return max(marked or within, key=lambda one: len(one.controls), default=None)
+
+
+def target_of(form: Form, run: ActionRun) -> str:
+    """The path that a form is sent to; of another host, all of its address."""
+    target = urlsplit(urljoin(run.home, form.action or ""))
+    if target.netloc:
+        return target.geturl()
+    return target.path
+
+
+def leads_within(path: str, run: ActionRun) -> bool:
+    match = page_match(path)
+    if match is None or match.namespace != run.model_admin.admin_site.name:
+        return False
+    return match.url_name not in ("logout", "login")
+
+
+def forms_in(value: Any, *, depth: int = 0) -> Iterator[BaseForm]:
+    """The forms in a template's context: as they are, in formsets, lists and what the admin has
+    round them.
+    """
+    if isinstance(value, BaseForm):
+        yield value
+    elif isinstance(value, BaseFormSet):
+        yield from value.forms
+    elif isinstance(getattr(value, "form", None), BaseForm):
+        yield value.form
+    elif depth < DEPTH and isinstance(value, Mapping):
+        for one in value.values():
+            yield from forms_in(one, depth=depth + 1)
+    elif depth < DEPTH and isinstance(value, list | tuple):
+        for one in value[:WIDTH]:
+            yield from forms_in(one, depth=depth + 1)

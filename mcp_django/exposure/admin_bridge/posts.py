@@ -1,0 +1,335 @@
+"""One form of the admin as a call submits it: what is sent, what stays, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.forms import BaseForm, FileField
+from django.http import HttpRequest
+from django.utils.text import slugify
+
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_bridge.relations import (
+    AdminDescriber,
+    find_related,
+    find_with_hidden,
+    keep_hidden_members,
+)
+from mcp_django.exposure.forms.schemas import errors_of
+from mcp_django.exposure.forms.values import Find, InvalidValue, Post, untouched
+from mcp_django.exposure.functions.arguments import shown
+from mcp_django.exposure.permissions import Rights
+
+#: Sentences in one answer, and those of them about names that nobody knows.
+MOST_SENTENCES, MOST_UNKNOWN = 20, 5
+#: What Django says there has the `str()` of records in it.
+OURS = {"deleting_protected": "This row cannot be deleted: other records refer to it."}
+#: Names that a sentence offers.
+MOST_NAMES = 60
+#: Names of a short form, which an error of a field out of sight may depend on.
+MOST_HINTED = 10
+
+
+class SubmittedForm(Post):
+    """The form of a record with its formsets, as one call fills it in.
+
+    An error is found by its path: the name of a field, `parts-0.qty` in a row, `parts` for all
+    rows, "" for the record.
+    """
+
+    def __init__(self, rights: Rights, *, names: Collection[str], sent: Iterable[str]) -> None:
+        super().__init__()
+        self.rights = rights
+        #: The fields that this caller can set, by the prefix of the formset, with "" for the
+        #: record. No other field is named.
+        self.names: dict[str, Collection[str]] = {"": names}
+        #: The fields that the call sends, by the prefix of the form, with "" for the record.
+        self.sent: dict[str, frozenset[str]] = {"": frozenset(sent)}
+        #: By the prefix of the formset: fields of which nothing is posted, since their widgets
+        #: need a browser.
+        self.browser_only: dict[str, frozenset[str]] = {}
+        #: Each sentence once, in the order in which they were said.
+        self._errors: dict[str, dict[str, None]] = {}
+
+    def refuse(self, path: str, sentence: str) -> None:
+        self._errors.setdefault(path, {})[sentence] = None
+
+    def refuse_unknown(
+        self,
+        given: Iterable[str],
+        allowed: Collection[str],
+        *,
+        what: str = "a field",
+        path: str = "",
+    ) -> None:
+        """The same sentence for a field that is hidden, read-only, or was never there."""
+        names = list(allowed)
+        unknown = [name for name in given if name not in names]
+        can = ", ".join(names[:MOST_NAMES]) or "nothing"
+        for name in unknown[:MOST_UNKNOWN]:
+            close = get_close_matches(name[:60], names, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            self.refuse(
+                path, f"{shown(name)} is not {what} that you can set.{hint} You can set: {can}."
+            )
+        if unknown[MOST_UNKNOWN:]:
+            self.refuse(path, f"Nor are {len(unknown) - MOST_UNKNOWN} more.")
+
+    def add_form(
+        self,
+        form: Any,
+        values: Mapping[str, Any],
+        *,
+        repeat: bool,
+        skip: Collection[str] = (),
+        path: str = "",
+    ) -> None:
+        """Post one form. With `repeat`, what the call does not send is posted as it is shown."""
+        for name, field in form.fields.items():
+            if name in skip:
+                continue
+            if name in values:
+                find: Find = partial(find_related, self.rights)
+                if repeat and not form.instance._state.adding:
+                    # A form that cannot be made to keep members of a set has to be sent them.
+                    find = partial(find_with_hidden, self.rights, form[name])
+                try:
+                    self.fill_in(form[name], values[name], find=find)
+                except InvalidValue as error:
+                    self.refuse(f"{path}.{name}" if path else name, str(error))
+            elif (repeat or not is_stored(form, name)) and not isinstance(field, FileField):
+                self.pairs += untouched(form[name]) or []
+
+    def collect_errors(self, context: Mapping[str, Any]) -> None:
+        """Take the errors of a form that the admin shows again."""
+        if "adminform" not in context:
+            return
+        formsets = [one.formset for one in context.get("inline_admin_formsets", ())]
+        describer = AdminDescriber(self.rights)
+        for path, error in errors_of(context["adminform"].form, formsets, describer=describer):
+            if not self._can_set(path):
+                names = self.names[""]
+                few = len(names) <= MOST_HINTED
+                hint = f" It may depend on these: {', '.join(names)}." if few else ""
+                self.refuse(
+                    "",
+                    f"The form of the admin refuses this for a field that you cannot set.{hint}",
+                )
+                continue
+            sentence = OURS.get(error["code"]) or str(error["message"])
+            if "allowed" in error:
+                sentence += f" Use one of: {', '.join(map(str, error['allowed']))}."
+            if path in self.names[""] and path not in self.sent[""]:
+                sentence += " (You did not send this field.)"
+            self.refuse(path, sentence)
+
+    def _can_set(self, path: str) -> bool:
+        if path in self.names or path in self.names[""]:
+            return True
+        row, _, name = path.partition(".")
+        prefix = row.rpartition("-")[0]
+        return prefix != "" and prefix in self.names and (not name or name in self.names[prefix])
+
+    def raise_errors(self) -> None:
+        """Raise ToolError with all of them, if there are any."""
+        sentences = [
+            f"{path}: {sentence}" if path else sentence
+            for path, own in self._errors.items()
+            for sentence in own
+        ]
+        if more := sentences[MOST_SENTENCES:]:
+            sentences[MOST_SENTENCES:] = [f"There are {len(more)} more errors."]
+        if sentences:
+            raise ToolError("\n".join(["Nothing was saved.", *sentences]))
+
+
+# What was not sent stays as it is, bit for bit, although the form checks and saves it all.
+#
+# A browser sends every field, and what it shows has lost something already: outer spaces, line
+# breaks, microseconds, a choice that is no longer offered. So in the form of one call each field
+# that was not sent is disabled, and cleans to what is stored.
+
+
+def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[Any]:
+    """Have a copy of a ModelAdmin keep what is not submitted.
+
+    Returns a list that fills with the forms and formsets that are made. What is not in it was
+    made by another ModelAdmin, to which the view handed over: nothing done to the copy counts.
+    """
+    made: list[Any] = []
+    get_form = one_call.get_form
+    get_formsets = one_call.get_formsets_with_inlines
+
+    def form_class(request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        base = get_form(request, obj, **kwargs)
+        prepare: Callable[[BaseForm], None] | None = None
+        if submitted is not None:
+            method = keep if kwargs.get("change") else keep_defaults
+            prepare = partial(method, submitted, formset="")
+        return watched_form(base, made, prepare)
+
+    def formset_classes(request: HttpRequest, obj: Any = None) -> Any:
+        for base, inline in get_formsets(request, obj):
+            yield watched_formset(base, made, submitted), inline
+
+    one_call.get_form = form_class
+    one_call.get_formsets_with_inlines = formset_classes
+    return made
+
+
+def watched_form(base: Any, made: list[Any], prepare: Callable[[BaseForm], None] | None) -> Any:
+    """A class that makes what calling `base` makes.
+
+    Some sites return a class whose __new__ makes a form of another one, to pass the request on.
+    """
+
+    def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        form = base(*args, **kwargs)
+        made.append(form)
+        if prepare is not None:
+            prepare(form)
+        return form
+
+    # Not through the metaclass: it would make the fields anew, without what `get_form` of the
+    # site did to them afterwards.
+    return type.__new__(type(base), base.__name__, (base,), {"__new__": make})
+
+
+def watched_formset(base: Any, made: list[Any], submitted: SubmittedForm | None) -> type[Any]:
+    class Watched(base):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+        def add_fields(self, form: Any, index: int | None) -> None:
+            super().add_fields(form, index)
+            if submitted is None or index is None:
+                return
+            if index < self.initial_form_count():
+                keep(submitted, form, formset=self.prefix, own=own_fields(self))
+            else:
+                keep_defaults(submitted, form, formset=self.prefix)
+                # A new row of nothing but defaults would be dropped without a word.
+                form.empty_permitted = False
+
+    Watched.__name__ = base.__name__
+    return Watched
+
+
+def own_fields(formset: Any) -> frozenset[str]:
+    """What a formset puts into the form of each row: nobody sets these."""
+    parent = getattr(formset, "fk", None)
+    names = {formset._pk_field.name, "DELETE", "ORDER"}
+    return frozenset(names if parent is None else {*names, parent.name})
+
+
+def is_stored(form: Any, name: str) -> bool:
+    """Whether a field of the form shows a field of the record, and not something of its own."""
+    opts = form.instance._meta
+    known = {field.name for field in (*opts.fields, *opts.many_to_many)}
+    return name in known and name in form.initial
+
+
+def keep(submitted: SubmittedForm, form: Any, *, formset: str, own: Collection[str] = ()) -> None:
+    """Take the fields that are not sent as they are stored, but for the formset's own. Rules over
+    the whole record still hold.
+    """
+    sent = submitted.sent.get(form.prefix if formset else "", frozenset())
+    browser_only = submitted.browser_only.get(formset, frozenset())
+    kept = set()
+    for name, field in list(form.fields.items()):
+        if name in sent or name in own:
+            # Else what is stored would be compared without them, and count as changed.
+            field.widget.supports_microseconds = True
+            keep_hidden_members(submitted.rights, form, name)
+        elif field.disabled:
+            continue
+        elif not is_stored(form, name):
+            if name in browser_only:
+                set_aside(field, form.get_initial_for_field(field, name))
+        else:
+            try:
+                value = stored(form.instance, name)
+            except ObjectDoesNotExist:
+                # A key that leads nowhere can be kept only by leaving it alone.
+                del form.fields[name]
+                continue
+            set_aside(field, value)
+            kept.add(name)
+    leave_unchecked(form, kept)
+
+
+def keep_defaults(submitted: SubmittedForm, form: Any, *, formset: str) -> None:
+    """Take the fields of a new record that need a browser as the form begins with them."""
+    browser_only = submitted.browser_only.get(formset, frozenset())
+    kept = {name for name in browser_only if name in form.fields}
+    if not kept:
+        return
+    known = {field.name for field in form.instance._meta.fields}
+    for name in kept:
+        field = form.fields[name]
+        initial = form.get_initial_for_field(field, name)
+        is_default = name in known and initial is None
+        set_aside(field, stored(form.instance, name) if is_default else initial)
+    leave_unchecked(form, kept)
+
+
+def set_aside(field: Any, value: Any) -> None:
+    """Let a field of a form have this value and count as unchanged, whatever was posted. Its
+    widget is not asked: some need more than their own name.
+    """
+    field.disabled = True
+    field.clean = lambda *args: value
+    field.has_changed = lambda initial, data: False
+    field.widget.value_from_datadict = lambda *args: None
+
+
+def stored(instance: Any, name: str) -> Any:
+    """No storage is asked about files, no text is stripped, no choice is looked up."""
+    field = instance._meta.get_field(name)
+    if field.many_to_many:
+        return list(getattr(instance, name).all())
+    if field.is_relation:
+        return getattr(instance, name)
+    value = field.value_from_object(instance)
+    # Some fields read NULL as an empty text, which would count as the same in another row.
+    is_null = field.null and value == "" and field.get_prep_value(value) is None
+    return None if is_null else value
+
+
+def leave_unchecked(form: Any, kept: set[str]) -> None:
+    """Let the model check no kept values: `limit_choices_to` may have changed since."""
+    full_clean = form.full_clean
+
+    def clean() -> None:
+        instance = form.instance
+        clean_fields = instance.clean_fields
+        instance.clean_fields = lambda exclude=None: clean_fields(
+            exclude={*(exclude or ()), *kept}
+        )
+        try:
+            full_clean()
+        finally:
+            del instance.clean_fields
+
+    form.full_clean = clean
+
+
+def prepopulated(
+    form: Any, fields: Mapping[str, Sequence[str]], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the page fills in by JavaScript while a person types, as it does in new forms only."""
+    found = {}
+    for name, sources in fields.items():
+        field = form.fields.get(name)
+        words = [str(given[source]) for source in sources if given.get(source) is not None]
+        # What a form has from the start is left alone there.
+        if field is None or name in given or not words or form[name].value():
+            continue
+        text = slugify(" ".join(words), allow_unicode=getattr(field, "allow_unicode", False))
+        found[name] = text[: getattr(field, "max_length", None) or None]
+    return found

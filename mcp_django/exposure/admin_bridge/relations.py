@@ -1,0 +1,268 @@
+"""Related records by their key, or by a text that the admin's own search finds one record by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any
+
+from django.contrib.admin.widgets import AutocompleteMixin, ForeignKeyRawIdWidget
+from django.db.models import Model, Q, QuerySet
+from django.db.models.constants import LOOKUP_SEP
+from django.forms.models import ModelMultipleChoiceField
+
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.fields import ITEMS, TERM, TEXT, quoted, text
+from mcp_django.exposure.forms.schemas import (
+    MOST_RECORDS,
+    Choice,
+    Describer,
+)
+from mcp_django.exposure.forms.values import InvalidValue, inner, shown_value
+from mcp_django.exposure.limits import limited
+from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_parts, key_value
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import allowed_paths, policy_of
+from mcp_django.exposure.query.filters import MAX_WORDS
+from mcp_django.exposure.query.guard import guarded
+from mcp_django.exposure.query.related import shows_column, shows_records, visible_labels
+
+# Forms of the admin as JSON Schemas, with no more about related records than the caller sees.
+
+
+class AdminDescriber(Describer):
+    """Lists related records as the caller would find them, whatever the form would show.
+
+    A form of the admin offers every row of the default manager, by its `str()`, also to those
+    who may not view the model.
+    """
+
+    def __init__(self, rights: Rights, **options: Any) -> None:
+        super().__init__(**options)
+        self.rights = rights
+
+    def records(self, field: Any) -> list[Choice] | None:
+        model = field.queryset.model
+        if is_searched(field) or not shows_records(self.rights, model):
+            return None
+        if not shows_column(self.rights, model, field.to_field_name or "pk"):
+            return None
+        found = list(visible_choices(self.rights, field)[: MOST_RECORDS + 1])
+        if len(found) > MOST_RECORDS:
+            return None
+        labels = visible_labels(self.rights, model, [one.pk for one in found])
+        return [
+            (key := str(field.prepare_value(one)), labels[one.pk] or key)
+            for one in found
+            if one.pk in labels
+        ]
+
+    def key_hint(self, field: Any) -> str:
+        model = field.queryset.model
+        if not shows_records(self.rights, model):
+            return "Key of a record."
+        return f"Key of a {model._meta.label_lower}, or text that finds exactly one."
+
+
+def is_searched(field: Any) -> bool:
+    """Whether the admin has a search in place of a list, which means that it would be long."""
+    return isinstance(inner(field.widget), (ForeignKeyRawIdWidget, AutocompleteMixin))
+
+
+def visible_choices(rights: Rights, field: Any) -> Any:
+    """The choices of a field that this caller sees, before rows are judged one by one."""
+    model = field.queryset.model
+    (key,) = key_parts(model)
+    rows = rights.rows(model).using(field.queryset.db)
+    visible = guarded(rows, policy_of(model, [key.attname])).values(key.attname)
+    # The order of the admin may be that of a column which the caller may not see.
+    return field.queryset.filter(Q(("pk__in", visible))).order_by("pk")
+
+
+#: Records that an ambiguous text names.
+MOST_NAMED = 5
+#: Records that are judged one by one, where a text finds many.
+MOST_JUDGED = 100
+
+
+def find_related(rights: Rights, field: Any, value: Any) -> Any:
+    """The record that a value means to a ModelChoiceField of a form, as the form takes it: None
+    for nothing, and a list for a field of several records.
+
+    A value is a key, or a text that finds exactly one of the choices. Raises InvalidValue, in the
+    same words for a record that is missing and for one that this caller may not see.
+    """
+    if not isinstance(field, ModelMultipleChoiceField):
+        return None if value in (None, "") else Finder(rights, field).keys([value])[0]
+    if not isinstance(value, list):
+        raise InvalidValue(f"{shown_value(value)} is not a list of keys.")
+    if len(value) > ITEMS:
+        raise InvalidValue(f"At most {ITEMS} can be named at once.")
+    return Finder(rights, field).keys(value)
+
+
+def find_with_hidden(rights: Rights, bound: Any, field: Any, value: Any) -> Any:
+    """The same with the members that this caller may not see, which stay."""
+    keys = find_related(rights, field, value)
+    _, hidden = split_members(rights, bound)
+    return [*keys, *map(field.prepare_value, hidden)] if hidden else keys
+
+
+def keep_hidden_members(rights: Rights, form: Any, name: str) -> None:
+    """Make a field of a bound form that takes a set of related records leave those members in
+    it that this caller may not see: for the caller, the others are the whole set.
+    """
+    field = form.fields[name]
+    visible, hidden = split_members(rights, form[name])
+    if not hidden:
+        return
+    clean, has_changed = field.clean, field.has_changed
+    field.clean = lambda value: joined(clean(value), hidden)
+    field.has_changed = lambda initial, data: has_changed(visible, data)
+
+
+def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
+    """The related records that a form shows as chosen: those that this caller may see, and all
+    others. Empty for a field that takes no set of records.
+    """
+    field = bound.field
+    if not isinstance(field, ModelMultipleChoiceField):
+        return [], []
+    given = list(bound.initial or ())
+    objects = [one for one in given if isinstance(one, Model)]
+    keys = [one for one in given if not isinstance(one, Model)]
+    choices: Any = field.queryset
+    if keys:
+        named = Q((f"{field.to_field_name or 'pk'}__in", keys))
+        objects += choices.model._base_manager.using(choices.db).filter(named)
+    labels = visible_labels(rights, choices.model, [one.pk for one in objects])
+    visible = [one for one in objects if one.pk in labels]
+    return visible, [one for one in objects if one.pk not in labels]
+
+
+def joined(chosen: Any, members: Sequence[Any]) -> Any:
+    """A queryset, or a list where the field makes a list."""
+    if not isinstance(chosen, QuerySet):
+        return [*chosen, *members]
+    keys = [one.pk for one in (*chosen, *members)]
+    return chosen.model._base_manager.using(chosen.db).filter(pk__in=keys)
+
+
+class Finder:
+    """Finds choices of one field. Those that this caller may not see do not exist, unless all of
+    their model is hidden: then the key of a choice is taken, as nothing else could be."""
+
+    def __init__(self, rights: Rights, field: Any) -> None:
+        self.rights = rights
+        self.field = field
+        self.model = field.queryset.model
+        self.is_shown = shows_records(rights, self.model)
+
+    def keys(self, values: Sequence[Any]) -> list[str]:
+        known = self.by_key(values)
+        found: list[str] = []
+        errors: list[str] = []
+        for at, value in enumerate(values):
+            try:
+                found.append(known[at] if at in known else self.by_text(value))
+            except InvalidValue as error:
+                errors.append(str(error))
+        if errors:
+            raise InvalidValue(" ".join(errors))
+        return found
+
+    def by_key(self, values: Sequence[Any]) -> Mapping[int, str]:
+        """The places of the values that are keys of choices, with what the form takes."""
+        name = self.field.to_field_name
+        if name is None or (self.is_shown and not shows_column(self.rights, self.model, name)):
+            (column,) = key_parts(self.model)
+        else:
+            column = self.model._meta.get_field(name)
+        choices = self.field.queryset.all()
+        wanted: dict[int, Any] = {}
+        for at, value in enumerate(values):
+            try:
+                wanted[at] = key_value(column, value, using=choices.db)
+            except QueryError:
+                continue
+        if not wanted:
+            return {}
+        with limited(choices.db):
+            objects = list(choices.filter(Q((f"{column.attname}__in", set(wanted.values())))))
+        if self.is_shown:
+            visible = visible_labels(self.rights, self.model, [one.pk for one in objects])
+            objects = [one for one in objects if one.pk in visible]
+        known = {getattr(one, column.attname): self.as_taken(one) for one in objects}
+        return {at: known[value] for at, value in wanted.items() if value in known}
+
+    def as_taken(self, obj: Any) -> str:
+        return str(self.field.prepare_value(obj))
+
+    def by_text(self, value: Any) -> str:
+        if not self.is_shown:
+            raise InvalidValue(f"There is no record with the key {quoted(value)}.")
+        objects, has_more = self.search(value) if isinstance(value, str) else ([], False)
+        labels = visible_labels(self.rights, self.model, [one.pk for one in objects])
+        objects = [one for one in objects if one.pk in labels]
+        names = self.model._meta
+        if not objects:
+            raise InvalidValue(f"No {names.verbose_name} matches {quoted(value)}.")
+        if len(objects) == 1 and not has_more:
+            return self.as_taken(objects[0])
+        named = ", ".join(
+            f"{key}: {labels[one.pk]}" if labels[one.pk] else key
+            for one in objects[:MOST_NAMED]
+            for key in [self.as_taken(one)]
+        )
+        is_many = has_more or len(objects) > MOST_NAMED
+        count = f"More than {MOST_NAMED}" if is_many else len(objects)
+        raise InvalidValue(
+            f"{count} {names.verbose_name_plural} match {quoted(value)}: {named}. Use one key."
+        )
+
+    def search(self, given: str) -> tuple[list[Any], bool]:
+        """What the search box of the admin finds among the choices, and whether there is more."""
+        model_admin = self.rights.model_admin(self.model)
+        request = self.rights.request
+        if model_admin is None or not model_admin.has_view_permission(request):
+            return [], False
+        names = self.searched(model_admin.get_search_fields(request))
+        if not (names and is_searchable(given)):
+            return [], False
+        # The registered instance is everybody's.
+        searcher = copy(model_admin)
+        searcher.get_search_fields = lambda request: names
+        rows, _ = searcher.get_search_results(request, searcher.get_queryset(request), given)
+        # With `pk__in` no row comes twice, so it does not matter whether the search says it may.
+        choices = visible_choices(self.rights, self.field).filter(Q(("pk__in", rows.values("pk"))))
+        most = MOST_JUDGED if self.rights.checks_rows_one_by_one(self.model) else MOST_NAMED
+        with limited(choices.db):
+            found = list(choices[: most + 1])
+        return found[:most], len(found) > most
+
+    def searched(self, names: Sequence[str]) -> list[str]:
+        """Those of the admin's search fields that this caller may search by.
+
+        What is found, or not found, tells about a column as much as a filter does.
+        """
+        access = allowed_paths(self.rights, self.rights.exposed.exposures[self.model])
+        usable = {**access.tables[FILTER], **access.tables[SEARCH]}
+        return [name for name in names if is_usable(name.lstrip("^=@"), usable)]
+
+
+def is_usable(path: str, usable: Mapping[str, Path]) -> bool:
+    """Whether it is one of those paths, or one with an operator behind it."""
+    if path in ("pk", *usable):
+        return True
+    head, _, operator = path.rpartition(LOOKUP_SEP)
+    field = usable[head].field if head in usable else None
+    return field is not None and not field.is_relation and operator in TEXT
+
+
+def is_searchable(given: str) -> bool:
+    """Whether it is a text that every database takes, and of a size that can be searched for."""
+    try:
+        words = text(given).split()
+    except ValueError:
+        return False
+    return 0 < len(words) <= MAX_WORDS and len(given) <= TERM

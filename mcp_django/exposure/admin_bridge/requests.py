@@ -1,0 +1,269 @@
+"""A request that looks to the views of the admin like that of a browser, and their messages."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.admin.utils import quote
+from django.contrib.messages import constants
+from django.contrib.messages.storage.base import BaseStorage
+from django.http import HttpRequest
+from django.urls import (
+    NoReverseMatch,
+    Resolver404,
+    ResolverMatch,
+    get_script_prefix,
+    resolve,
+    reverse,
+)
+from django.utils.datastructures import MultiValueDict
+from django.utils.html import strip_tags
+from django.utils.safestring import SafeData
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure.forms.values import Pair, query_dict
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.request_attributes import EmptySession
+
+# The admin's log says that an assistant did it, and which.
+
+LONGEST_NAME = 60
+
+
+def signed_copy(model_admin: Any, context: CallContext) -> Any:
+    """A copy of a ModelAdmin for one call, whose log entries name the client.
+
+    What the admin writes stays as it is, and a note follows. The registered ModelAdmin is shared
+    by all threads, so methods are only ever replaced on a copy.
+    """
+    one_call = copy(model_admin)
+    note = f"through an assistant: {client_name(context)}"
+
+    def signed(log: Any) -> Any:
+        def logged(request: HttpRequest, obj: Any, message: Any) -> Any:
+            if isinstance(message, list):
+                # The admin's own words, which it translates when somebody reads them.
+                message = [*message, {"added": {"name": "note", "object": note}}]
+            else:
+                message = f"{message} ({note})"
+            return log(request, obj, message)
+
+        return logged
+
+    log_deletions = one_call.log_deletions
+
+    def logged_deletions(request: HttpRequest, queryset: Any) -> Any:
+        entries = log_deletions(request, queryset)
+        sign_deletions(entries, note[0].upper() + note[1:])
+        return entries
+
+    one_call.log_addition = signed(one_call.log_addition)
+    one_call.log_change = signed(one_call.log_change)
+    one_call.log_deletions = logged_deletions
+    return one_call
+
+
+def sign_deletions(entries: Any, note: str) -> None:
+    """The admin gives deletions no text at all, so theirs comes afterwards."""
+    # A site may log somewhere else, or not at all.
+    found = entries if isinstance(entries, Iterable) else [entries]
+    silent = LogEntry.objects.filter(action_flag=DELETION, change_message="")
+    keys: list[Any] = [one.pk for one in found if isinstance(one, LogEntry)]
+    if keys and None not in keys:
+        silent.filter(pk__in=keys).update(change_message=note)
+        return
+    for one in found:
+        if isinstance(one, LogEntry):
+            # MySQL tells no keys of rows that were inserted together.
+            silent.filter(
+                user_id=one.user_id,
+                content_type_id=one.content_type_id,
+                object_id=one.object_id,
+            ).update(change_message=note)
+
+
+def client_name(context: CallContext) -> str:
+    """The connected program, as it calls itself, or as its credential is called."""
+    return one_line(context.client.get("name") or context.principal.client or "unknown")
+
+
+def one_line(given: object, *, most: int = LONGEST_NAME) -> str:
+    """A text on one line, without characters that are invisible or change how it is read."""
+    printable = "".join(one if one.isprintable() else " " for one in str(given)[:most])
+    return " ".join(printable.split())
+
+
+#: Facts of the HTTP request around the call that are none of the request inside it.
+OUTER = (
+    "CONTENT_TYPE",
+    "CONTENT_LENGTH",
+    "HTTP_CONTENT_TYPE",
+    "HTTP_CONTENT_LENGTH",
+    "HTTP_COOKIE",
+    "HTTP_ORIGIN",
+    "HTTP_REFERER",
+    "HTTP_ACCEPT",
+)
+#: What belongs to the request around the call, among the attributes that middleware sets.
+NOT_CARRIED = ("scope", "resolver_match", "urlconf_name", "session", "_messages", "headers")
+
+
+class NotRouted(ToolError):
+    """The URLs of the project lead to no page of this admin."""
+
+
+class AdminRequest(HttpRequest):
+    """Made inside a call. `mcp` is the context of that call, which no browser's request has."""
+
+    mcp: CallContext
+    _dont_enforce_csrf_checks = True
+    #: The parts of a body are in POST and FILES; there are no bytes to read.
+    _body = b""
+
+    def _get_scheme(self) -> str | None:
+        return self.mcp.request.scheme
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapturedMessage:
+    """One message of the messages framework as plain text."""
+
+    level: int
+    text: str
+
+    @property
+    def level_name(self) -> str:
+        return constants.DEFAULT_TAGS.get(self.level, str(self.level))
+
+    @property
+    def is_error(self) -> bool:
+        return self.level >= constants.ERROR
+
+
+def messages_as_json(messages: Iterable[CapturedMessage]) -> list[dict[str, str]]:
+    return [{"level": one.level_name, "text": one.text} for one in messages]
+
+
+class Recorder(BaseStorage):
+    """Keeps every message, even those that a page has shown: rendering empties the queue."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request)
+        self.messages: list[CapturedMessage] = []
+
+    def add(self, level: int, message: Any, extra_tags: str | None = "") -> None:
+        if message and int(level) >= self.level:
+            self.messages.append(CapturedMessage(level=int(level), text=plain_text(message)))
+        super().add(level, message, extra_tags)
+
+    def _get(self, *args: Any, **kwargs: Any) -> tuple[list[Any], bool]:
+        return [], True
+
+    def _store(self, messages: Any, response: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        return []
+
+
+def without_reports(messages: Sequence[CapturedMessage], shown: str) -> list[CapturedMessage]:
+    """Without the admin's own reports of success: they hold the `str()` of the record, which may
+    tell more than this caller can read.
+    """
+    return [one for one in messages if one.level_name != "success" or shown not in one.text]
+
+
+def plain_text(value: Any) -> str:
+    """What a person would read: HTML without its tags, anything else as it is."""
+    written = str(value)
+    if isinstance(value, SafeData) or isinstance(written, SafeData):
+        written = html.unescape(strip_tags(written))
+    return " ".join(written.split())
+
+
+def admin_request(
+    context: CallContext,
+    rights: Rights,
+    model_admin: ModelAdmin[Any],
+    *,
+    path: str,
+    data: Iterable[Pair] | None = None,
+    files: Mapping[str, Any] | None = None,
+) -> tuple[AdminRequest, Recorder]:
+    """A GET, or with `data` or `files` a POST, to `path` of the site that has `model_admin`.
+
+    What middleware put on the request of the call is there, too: a tenant, a language. The
+    session is new and empty; give a later request the session of an earlier one if a page needs
+    it. Raises NotFound where the admin site does not let the user in: its views do not ask.
+    """
+    request = AdminRequest()
+    carry(rights.request, request)
+    request.mcp = context
+    request.method = "GET" if data is None and files is None else "POST"
+    request.path = path
+    request.path_info = path_info(path)
+    request.META = environment(rights.request, request)
+    request.POST = query_dict(data or ())
+    request.FILES = MultiValueDict({name: [file] for name, file in (files or {}).items()})
+    request.session = EmptySession()
+    recorder = request._messages = Recorder(request)  # type: ignore[attr-defined]
+    # Inlines and formfield_for_foreignkey read the pk from here.
+    request.resolver_match = page_match(path)
+    if not model_admin.admin_site.has_permission(request):
+        raise NotFound("There is no such page for you.")
+    return request, recorder
+
+
+def carry(outer: HttpRequest, inner: HttpRequest) -> None:
+    """Take over what middleware and authentication set: user, tenant, language, site."""
+    own = vars(inner).keys() | vars(HttpRequest()).keys()
+    for name, value in vars(outer).items():
+        if name not in own and name not in NOT_CARRIED and not name.startswith("_"):
+            setattr(inner, name, value)
+
+
+def environment(outer: HttpRequest, inner: HttpRequest) -> dict[str, Any]:
+    known = {name: value for name, value in outer.META.items() if name not in OUTER}
+    return {
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        **known,
+        "REQUEST_METHOD": inner.method,
+        # `each_context` needs it, and a lesser request may lack it.
+        "SCRIPT_NAME": get_script_prefix().rstrip("/"),
+        "PATH_INFO": inner.path_info,
+        "QUERY_STRING": "",
+    }
+
+
+def path_info(path: str) -> str:
+    return "/" + path.removeprefix(get_script_prefix())
+
+
+def page_match(path: str) -> ResolverMatch | None:
+    """The view that the URLs of the project have at a path, if there is one."""
+    try:
+        return resolve(path_info(path))
+    except Resolver404:
+        return None
+
+
+def path_of(model_admin: ModelAdmin[Any], page: str, key: Any = None) -> str:
+    """The path of a page of one model: "add" and "changelist", or with a key "change", "delete".
+
+    Raises NotRouted where the project's URLs do not have the site.
+    """
+    opts, site = model_admin.opts, model_admin.admin_site
+    # A bare integer would break `unquote` in the view.
+    args = () if key is None else (quote(str(key)),)
+    name = f"admin:{opts.app_label}_{opts.model_name}_{page}"
+    try:
+        return reverse(name, args=args, current_app=site.name)
+    except NoReverseMatch as error:
+        raise NotRouted(
+            "Nothing was done: the admin is not among the URLs of this site. Tell the person."
+        ) from error

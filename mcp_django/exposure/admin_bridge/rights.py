@@ -1,0 +1,236 @@
+"""Who may change what: levels, scopes and switches, then the ModelAdmin of the site."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db import connections
+from django.db.models import F, ManyToManyField, Model, Q, QuerySet
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.dateparse import parse_datetime
+
+from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure.admin_bridge.dry_run_watch import current
+from mcp_django.exposure.limits import contended, raise_lost_database
+from mcp_django.exposure.options import SECRET_WORDS, ModelExposure, looks_secret
+from mcp_django.exposure.paths import key_parts
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.serializers import as_text, utc
+from mcp_django.levels import Level
+from mcp_django.principal import DELETE, WRITE
+
+# Versions of records, so that nobody overwrites what somebody else has changed meanwhile.
+
+#: Digits of a version: as many as nobody hits by chance.
+SIZE = 18
+#: Members of one relation that count, the first by their keys.
+MOST_MEMBERS = 10_000
+
+
+def version_of(obj: Model, *, rows: Iterable[Model] = ()) -> str:
+    """The version of a row that was read from the database: another one after any change.
+
+    All columns count, and the keys of all members of many-to-many relations: those that a caller
+    may not see, too. With the key of the site in it, nobody can find out by trying what is in
+    them. `rows` are rows of other tables that belong to the record.
+    """
+    parts = [*state_of(obj), members_of(obj), [state_of(row) for row in rows]]
+    text = json.dumps(parts, default=as_text)
+    return salted_hmac("mcp_django.version", text, algorithm="sha256").hexdigest()[:SIZE]
+
+
+def state_of(obj: Model) -> list[Any]:
+    columns = [[field.attname, written(field, obj)] for field in obj._meta.concrete_fields]
+    return [obj._meta.label_lower, columns]
+
+
+def members_of(obj: Model) -> list[list[Any]]:
+    """For each many-to-many relation its name and the keys, in one query."""
+    # Some packages have relations of their own kind, without rows between.
+    relations: Sequence[Any] = obj._meta.many_to_many
+    fields = [one for one in relations if isinstance(one, ManyToManyField)]
+    found = []
+    for field in fields:
+        through: Any = field.remote_field.through
+        theirs = through._meta.get_field(field.m2m_reverse_field_name()).attname
+        rows = through._base_manager.using(obj._state.db)
+        keys = rows.filter(Q((field.m2m_field_name(), obj))).values_list(theirs, flat=True)
+        found.append([field.name, list(keys.order_by(theirs)[:MOST_MEMBERS])])
+    return found
+
+
+def written(field: Any, obj: Model) -> Any:
+    try:
+        return field.value_to_string(obj)
+    except Exception:  # a class of the site's own that cannot show every value
+        return as_text(field.value_from_object(obj))
+
+
+def lock(model: type[Model], pk: Any, *, using: str) -> Model | None:
+    """The row as it is now, which nobody else changes until this transaction ends, or None.
+
+    Call it first in the transaction, and show nothing of the row to a caller before it is known
+    that they may see it. Raises ToolError where others hold the row for too long.
+    """
+    # No manager: a join to what may be missing cannot be locked, nor can DISTINCT.
+    rows: QuerySet[Any] = QuerySet(model, using=using).filter(pk=pk)
+    key = key_parts(model)[0].attname
+    with contended():
+        if not connections[using].features.has_select_for_update and current.get() is None:
+            # SQLite: who writes first is the only writer until the end. A dry run does not need
+            # that, and would be seen to change every record.
+            rows.update(**{key: F(key)})
+        return rows.select_for_update().first()
+
+
+def check_version(obj: Model, expected: str, *, rows: Iterable[Model] = ()) -> None:
+    """Raise ToolError unless the row that `lock` gave has still the version that was read."""
+    current = version_of(obj, rows=rows)
+    if not constant_time_compare(current, expected):
+        raise ToolError(
+            "This record was changed after you read it. Nothing was changed by this call. Read "
+            f"the record again; its version is now {current}."
+        )
+
+
+# Changes that are wanted only if nobody made another one since a time.
+
+
+def check_unmodified(exposure: ModelExposure, obj: Any, since: str) -> None:
+    """Raise ToolError unless the record, which is locked, was last changed by then."""
+    if not exposure.modified_field:
+        raise ToolError(
+            f"It is unknown when records of {exposure.label} were changed. Leave out "
+            "if_unmodified_since, and send the version that get_record shows."
+        )
+    limit = None
+    with suppress(ValueError):
+        limit = parse_datetime(since)
+    if limit is None:
+        raise ToolError("if_unmodified_since takes a time such as 2026-01-31T14:30:00+00:00.")
+    changed = obj
+    for name in exposure.modified_field.split("__"):
+        changed = getattr(changed, name, None)
+    if isinstance(changed, datetime) and as_aware(changed) > as_aware(limit):
+        raise ToolError(
+            "This record was changed after that time. Nothing was changed by this call. Read the "
+            f"record again; it was last changed at {utc(changed)}."
+        )
+    if isinstance(changed, date) and not isinstance(changed, datetime) and changed > limit.date():
+        raise ToolError(f"This record was changed on {changed}, after that time. Read it again.")
+
+
+def as_aware(value: datetime) -> datetime:
+    return timezone.make_aware(value) if timezone.is_naive(value) else value
+
+
+logger = logging.getLogger("mcp_django")
+
+#: What one can do, with the scope that a credential needs for it.
+ADD, CHANGE, REMOVE = "add", "change", "delete"
+SCOPES = {ADD: WRITE, CHANGE: WRITE, REMOVE: DELETE}
+#: The methods of a ModelAdmin that answer, where a site may have its own.
+METHODS = tuple(f"has_{verb}_permission" for verb in SCOPES)
+
+#: In Django's form for a new user: not a password, but whether there is to be any.
+NOT_SECRET = frozenset({"usable_password"})
+
+
+def may_write(rights: Rights, verb: str) -> bool:
+    """Whether there is any model for which this caller has the verb: "add", "change", "delete"."""
+    return is_writer(rights, verb) and any(
+        may(rights, one.model, verb) for one in rights.exposures()
+    )
+
+
+def is_writer(rights: Rights, verb: str) -> bool:
+    return not rights.is_read_only and rights.has_scopes(frozenset({SCOPES[verb]}))
+
+
+def may(rights: Rights, model: type[Model], verb: str, obj: Any = None) -> bool:
+    """Whether level, switches, scopes and the ModelAdmin permit it: of any object, or of one."""
+    if not is_writer(rights, verb) or rights.level(model) < Level.WRITE:
+        return False
+    model_admin = rights.model_admin(model)
+    if model_admin is None:
+        return False
+    method = getattr(model_admin, f"has_{verb}_permission")
+    try:
+        return bool(method(rights.request) if verb == ADD else method(rights.request, obj))
+    except Exception as error:
+        raise_lost_database(error)
+        # Code of the site. A rule that fails has not said yes.
+        logger.exception("Whether %s may be changed is unknown.", model._meta.label)
+        return False
+
+
+def model_admin_for(rights: Rights, exposure: ModelExposure, verb: str) -> Any:
+    """The ModelAdmin to do it through. Raises NotFound, with the models where one may."""
+    if may(rights, exposure.model, verb):
+        return rights.model_admin(exposure.model)
+    labels = [one.label for one in rights.exposures() if may(rights, one.model, verb)]
+    raise NotFound(
+        f"You cannot {verb} records of {exposure.label}. You can {verb} those of: "
+        f"{', '.join(labels[:30])}."
+        if labels
+        else f"You cannot {verb} records of {exposure.label}."
+    )
+
+
+def settable(rights: Rights, exposure: ModelExposure, names: Iterable[str]) -> list[str]:
+    """The fields of a form, out of these names, that this caller's assistant may set.
+
+    Exactly `write_fields` if the site lists them. Otherwise all but those in `exclude` and those
+    that look secret and are not named in `fields`. Never a field that staff took out of records,
+    or that `get_fields` hides from this caller.
+    """
+    named = {path.split("__")[0] for path in exposure.fields}
+    hidden = {path.split("__")[0] for path in exposure.exclude}
+    hidden |= {one[0] for one in rights.exposed.withheld.get(exposure.model, ()) if len(one) == 1}
+    shown = exposure.get_fields(rights.request)
+    if shown is not None:
+        hidden |= named - set(shown)
+    listed = exposure.write_fields
+    return [
+        name
+        for name in names
+        if name not in hidden
+        and (
+            name in named or not is_secret(exposure.model, name)
+            if listed is None
+            else name in listed
+        )
+    ]
+
+
+def is_secret(model: type[Model], name: str) -> bool:
+    """Like `looks_secret`, for fields of a form, which the model may not have."""
+    try:
+        return looks_secret(model, name)
+    except FieldDoesNotExist:
+        return bool(SECRET_WORDS.search(name)) and name not in NOT_SECRET
+
+
+def asks_site(rights: Rights) -> bool:
+    """Whether code of the site decides about any model that could be written."""
+    models = [one.model for one in rights.exposures() if rights.level(one.model) >= Level.WRITE]
+    admins = [rights.model_admin(model) for model in models]
+    return any(one is not None and asks_own_code(one) for one in admins)
+
+
+def asks_own_code(model_admin: Any) -> bool:
+    # The admin is optional; here it is there.
+    from django.contrib.admin import AdminSite
+
+    from mcp_django.exposure.admin_sites import overrides
+
+    gate = getattr(model_admin.admin_site.has_permission, "__func__", None)
+    is_own = gate is not AdminSite.has_permission
+    return is_own or any(overrides(model_admin, name) for name in METHODS)

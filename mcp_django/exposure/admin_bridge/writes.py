@@ -1,0 +1,356 @@
+"""Create, update and delete: rights, the transaction, the admin, and the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db import DataError, IntegrityError, OperationalError, router, transaction
+from django.http import HttpRequest
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import QueryError, ToolError
+from mcp_django.exposure.admin_bridge.deletes import Deletion, Preview, check_within
+from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
+from mcp_django.exposure.admin_bridge.dry_runs import key_as_json, record_of, shows_relation
+from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, rows_in_form
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber
+from mcp_django.exposure.admin_bridge.requests import (
+    CapturedMessage,
+    admin_request,
+    messages_as_json,
+    path_of,
+)
+from mcp_django.exposure.admin_bridge.rights import (
+    ADD,
+    CHANGE,
+    REMOVE,
+    check_unmodified,
+    check_version,
+    lock,
+    may,
+    model_admin_for,
+    settable,
+    version_of,
+)
+from mcp_django.exposure.forms.schemas import shown_fields
+from mcp_django.exposure.forms.values import browser_only
+from mcp_django.exposure.functions.results import refusals_in_words
+from mcp_django.exposure.limits import contended, is_timeout, limited, raise_lost_database
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.arguments import (
+    CreateRecord,
+    DeleteRecord,
+    Filters,
+    UpdateRecord,
+    or_default,
+)
+from mcp_django.exposure.query.related import find_all, find_keys, find_object
+from mcp_django.exposure.questions import confirmations
+
+# What a caller can set of the records of a model: the forms of the admin as schemas.
+
+logger = logging.getLogger("mcp_django")
+
+#: Records that are looked at for one that the caller may change.
+MOST_TRIED = 25
+#: Said of an update where its form has the fields of the add form.
+AS_FOR_CREATE = "The fields of create_record, each of them optional."
+
+
+def describe_writing(
+    context: CallContext, rights: Rights, exposure: ModelExposure
+) -> dict[str, Any]:
+    """What can be set, by tool. Empty for those who may only read."""
+    found: dict[str, Any] = {}
+    model = exposure.model
+    if may(rights, model, ADD):
+        found["create_record"] = described(creation, context, rights, exposure)
+    if may(rights, model, CHANGE):
+        changed = described(change, context, rights, exposure)
+        names = names_of(changed)
+        is_same = names is not None and names == names_of(found.get("create_record", {}))
+        found["update_record"] = {"values": AS_FOR_CREATE} if is_same else changed
+    if may(rights, model, REMOVE):
+        found["delete_record"] = True
+    return found
+
+
+def described(
+    describe: Any, context: CallContext, rights: Rights, exposure: ModelExposure
+) -> dict[str, Any]:
+    try:
+        with refusals_in_words():
+            made: dict[str, Any] = describe(context, rights, exposure)
+            return made
+    except ToolError as error:
+        return {"unavailable": str(error)}
+    except Exception as error:
+        raise_lost_database(error)
+        # Code of the site. The rest of the description holds.
+        logger.exception("What can be set of %s cannot be described.", exposure.label)
+        return {"unavailable": "It cannot be described: the form of the admin failed."}
+
+
+def names_of(schemas: Mapping[str, Any]) -> Collection[str] | None:
+    return schemas["values"]["properties"].keys() if "values" in schemas else None
+
+
+def creation(context: CallContext, rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
+    form = RecordForm(context, rights, exposure, rights.model_admin(exposure.model))
+    if form.obstacle:
+        return {"unavailable": form.obstacle}
+    found = {"values": AdminDescriber(rights).form(form.form, names=form.names)}
+    describer = AdminDescriber(rights, partial=True)
+    rows = {
+        one.prefix: describer.formset(one.formset, names=one.names)
+        for one in form.inlines
+        if one.is_offered
+    }
+    parts = {"inlines": rows, "only_in_a_browser": form.browser_only}
+    return found | {name: part for name, part in parts.items() if part}
+
+
+def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
+    """For no record in particular, so the form of one record may differ.
+
+    Some forms ask for what an unsaved record does not have, such as its place in a tree: these
+    are described for the first record that this caller may change.
+    """
+    model_admin = rights.model_admin(exposure.model)
+    request, _ = admin_request(
+        context, rights, model_admin, path=path_of(model_admin, "changelist")
+    )
+    try:
+        form = change_form(model_admin, request, exposure.model())
+    except Exception:
+        some = first_record(rights, exposure)
+        if some is None:
+            raise ToolError("There is no record that you can change.") from None
+        form = change_form(model_admin, request, some)
+    offered = settable(rights, exposure, shown_fields(form))
+    needs_browser = browser_only(form)
+    names = [name for name in offered if name not in needs_browser]
+    schema = AdminDescriber(rights, partial=True).form(form, names=names)
+    in_browser = [name for name in offered if name in needs_browser]
+    return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
+
+
+def change_form(model_admin: Any, request: HttpRequest, some: Any) -> Any:
+    one_call = copy(model_admin)
+    fields = flatten_fieldsets(one_call.get_fieldsets(request, some))
+    return one_call.get_form(request, some, change=True, fields=fields)(instance=some)
+
+
+def first_record(rights: Rights, exposure: ModelExposure) -> Any:
+    """A record that this caller sees and may change, out of the first ones, or None."""
+    model = exposure.model
+    rows = rights.rows(model)
+    with limited(rows.db):
+        return next(
+            (
+                one
+                for one in rows[:MOST_TRIED]
+                if rights.may_view_object(model, one) and may(rights, model, CHANGE, one)
+            ),
+            None,
+        )
+
+
+#: Records that a preview of a deletion shows, and keys that it names.
+MOST_SHOWN, MOST_KEYS = 3, 100
+#: Members of answers that are true only of what was done. The record is in the difference.
+ONLY_DONE = ("pk", "version", "record", "messages", "confirmation")
+
+
+def save(
+    context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord
+) -> dict[str, Any]:
+    """The answer of `create_record` or `update_record`. Raises ToolError if nothing was saved."""
+    exposure = rights.exposure(given.model)
+    using = router.db_for_write(exposure.model)
+    key = None
+    if isinstance(given, UpdateRecord):
+        key = find_object(rights, exposure, given.pk, using=using).pk
+    model_admin_for(rights, exposure, ADD if key is None else CHANGE)
+
+    def work() -> dict[str, Any]:
+        # Whoever writes second reads what the first has written, and keeps it.
+        row = None if key is None else lock(exposure.model, key, using=using)
+        form = open_form(context, rights, given)
+        if isinstance(given, UpdateRecord):
+            if given.version and row is not None:
+                check_version(row, given.version, rows=rows_in_form(rights, row))
+            if given.if_unmodified_since:
+                check_unmodified(exposure, form.obj, given.if_unmodified_since)
+        saved = form.save(given.values or {}, given.inlines or {})
+        return answer_of(rights, exposure, saved, using=using)
+
+    answer = perform(rights, work, using=using, dry_run=given.dry_run)
+    sent = [one for one in exposure.model._meta.many_to_many if one.name in (given.values or {})]
+    if given.dry_run and not all(shows_relation(rights, one) for one in sent):
+        # Whatever changed in a relation that the caller does not see: this tells nothing about it.
+        answer["difference"]["is_complete"] = False
+    return answer
+
+
+def check(context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord) -> None:
+    """Raise ToolError if `save` could only fail: for rights that are missing, and for values that
+    no form takes. Nothing is saved.
+    """
+    open_form(context, rights, given).submitted(given.values or {}, given.inlines or {})
+
+
+def open_form(
+    context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord
+) -> RecordForm:
+    """The form that a call fills in. Raises ToolError where rights are missing."""
+    exposure = rights.exposure(given.model)
+    obj = None
+    if isinstance(given, UpdateRecord):
+        using = router.db_for_write(exposure.model)
+        obj = find_object(rights, exposure, given.pk, using=using)
+    model_admin = model_admin_for(rights, exposure, ADD if obj is None else CHANGE)
+    if obj is not None and not may(rights, exposure.model, CHANGE, obj):
+        raise ToolError(f"The record with the key {obj.pk} is read-only for you.")
+    return RecordForm(context, rights, exposure, model_admin, obj=obj)
+
+
+def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[str, Any]:
+    """The answer of `delete_record`: without a confirmation, what would be deleted."""
+    exposure = rights.exposure(given.model)
+    model_admin = model_admin_for(rights, exposure, REMOVE)
+    using = router.db_for_write(exposure.model)
+    confirmation, dry_run = or_default(given.confirmation), given.dry_run
+    names = ("model", "pk", "filters", "exclude", "any_of")
+    asked = {name: or_default(getattr(given, name)) for name in names}
+
+    def work() -> dict[str, Any]:
+        objects = selected(rights, exposure, given, using=using)
+        check_within(rights, exposure.model, objects, using=using)
+        deletion = Deletion(context, rights, exposure, model_admin, objects)
+        preview = deletion.preview()
+        if not preview.is_possible or not (confirmation or dry_run):
+            return shown(rights, exposure, objects, preview, asked, using=using)
+        if not dry_run:
+            confirmations.redeem(
+                rights, confirmation, tool="delete_record", arguments=asked, digest=preview.digest
+            )
+        keys = [key_as_json(one.pk) for one in objects]
+        messages = deletion.execute()
+        found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys[:MOST_KEYS]}
+        return with_messages(found, messages)
+
+    return perform(rights, work, using=using, dry_run=dry_run)
+
+
+def perform(
+    rights: Rights,
+    work: Callable[[], dict[str, Any]],
+    *,
+    using: str,
+    dry_run: bool,
+) -> dict[str, Any]:
+    """Do the work in one transaction, or try it and roll it back."""
+    if not dry_run:
+        with writing(using):
+            return work()
+    with trying(rights) as difference, writing(using):
+        answer = work()
+    kept = {name: one for name, one in answer.items() if name not in ONLY_DONE}
+    return {"dry_run": True, **kept, "difference": difference.as_json()}
+
+
+def selected(
+    rights: Rights, exposure: ModelExposure, given: DeleteRecord, *, using: str
+) -> list[Any]:
+    pk = or_default(given.pk)
+    filters = Filters(filters=given.filters, exclude=given.exclude, any_of=given.any_of)
+    # Empty filters would be all records, which nobody asks for by saying nothing.
+    narrows = bool(filters.filters or filters.exclude or filters.any_of)
+    narrows = narrows and all(filters.any_of or [True])
+    if (pk is None) != narrows or (filters != Filters() and not narrows):
+        raise QueryError('Name the records by "pk", one key or a list, or by "filters".')
+    if pk is not None and not isinstance(pk, list):
+        return [find_object(rights, exposure, pk, using=using)]
+    if pk is None:
+        keys = find_keys(rights, exposure, filters, using=using)
+    else:
+        # Repeated keys are one record.
+        keys = list({str(key): key for key in pk}.values())
+    if not keys:
+        raise QueryError(f"No {exposure.label} matches. Nothing was done.")
+    return find_all(rights, exposure, keys, using=using)
+
+
+def shown(
+    rights: Rights,
+    exposure: ModelExposure,
+    objects: Sequence[Any],
+    preview: Preview,
+    asked: Mapping[str, Any],
+    *,
+    using: str,
+) -> dict[str, Any]:
+    """What a person needs to know before agreeing."""
+    found: dict[str, Any] = {
+        "deleted": None,
+        "records": len(objects),
+        "keys": [key_as_json(one.pk) for one in objects[:MOST_KEYS]],
+        "examples": [
+            record_of(rights, exposure.model, one.pk, using=using) for one in objects[:MOST_SHOWN]
+        ],
+        **preview.visible,
+    }
+    if not preview.is_possible:
+        return found | {"next": "These records cannot be deleted. Nothing was done."}
+    token = confirmations.issue(
+        rights, tool="delete_record", arguments=asked, digest=preview.digest
+    )
+    return found | {
+        "confirmation": token,
+        "next": "Nothing was deleted. Show this to the person; if they agree, repeat the call "
+        "with this confirmation.",
+    }
+
+
+@contextmanager
+def writing(using: str) -> Iterator[None]:
+    """A transaction. Raises ToolError for what the database refuses."""
+    try:
+        with contended(), transaction.atomic(using=using):
+            yield
+    except IntegrityError as error:
+        raise ToolError(
+            "Nothing was saved: the database refuses this because of other records. They may "
+            "depend on it, or have the same values."
+        ) from error
+    except DataError as error:
+        raise ToolError(
+            "Nothing was saved: the database cannot hold one of the values."
+        ) from error
+    except OperationalError as error:
+        if not is_timeout(error):
+            raise
+        raise ToolError("Nothing was saved: the database took too long.") from error
+
+
+def answer_of(
+    rights: Rights, exposure: ModelExposure, saved: Saved, *, using: str
+) -> dict[str, Any]:
+    """The record as this caller reads it, and what changed."""
+    found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": list(saved.changed)}
+    row = exposure.model._base_manager.using(using).filter(pk=saved.obj.pk).first()
+    if row is not None:
+        found["version"] = version_of(row, rows=rows_in_form(rights, row))
+    found["record"] = record_of(rights, exposure.model, saved.obj.pk, using=using)
+    return with_messages(found, saved.messages)
+
+
+def with_messages(answer: dict[str, Any], messages: Sequence[CapturedMessage]) -> dict[str, Any]:
+    return {**answer, "messages": messages_as_json(messages)} if messages else answer

@@ -1,0 +1,602 @@
+"""Forms of Django as JSON Schemas: for arguments of tools, and for forms that a person fills in.
+
+The second are flat: "Only top-level properties are allowed, without nesting" (ElicitRequest).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import jsonschema_rs
+from django.conf import settings
+from django.core import validators
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.forms import Field, fields, widgets
+from django.forms.fields import ChoiceField
+from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
+from django.forms.utils import pretty_name
+from django.utils.duration import duration_iso_string
+from django.utils.functional import Promise
+from django.utils.html import strip_tags
+
+from mcp_django.exceptions import NotAskable
+from mcp_django.exposure.fields import log_once
+from mcp_django.exposure.functions.json_schemas import Examples
+from mcp_django.protocol.revisions import MODERN, Features
+
+# The values of forms, as JSON.
+
+#: Value and title.
+Choice: TypeAlias = tuple[str, str]
+#: Stands for what JSON has no form for.
+NOTHING: Any = object()
+#: Encoders write no more than these.
+LEAST, MOST = -(2**63), 2**64 - 1
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON, or NOTHING. Never the `str()` of an unknown object."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float, Decimal)):
+        return as_json_number(value)
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return duration_iso_string(value)
+    if isinstance(value, (Promise, UUID)):
+        return str(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return whole([plain(one) for one in value])
+    if isinstance(value, Mapping):
+        found = whole([plain(one) for one in value.values()])
+        keys = [str(key) for key in value]
+        return NOTHING if found is NOTHING else dict(zip(keys, found, strict=True))
+    return NOTHING
+
+
+def whole(values: list[Any]) -> Any:
+    return NOTHING if any(one is NOTHING for one in values) else values
+
+
+def as_json_number(value: Any) -> Any:
+    if isinstance(value, int):
+        return value if LEAST <= value <= MOST else NOTHING
+    if isinstance(value, Decimal):
+        return str(value) if value.is_finite() else NOTHING
+    return value if math.isfinite(value) else NOTHING
+
+
+def folded(text: Any) -> str:
+    """A label or a help text on one line. Those of Django have HTML in them at times."""
+    written = str(text)
+    return " ".join((strip_tags(written) if "<" in written else written).split())
+
+
+def options(choices: Iterable[Any]) -> Iterator[Choice]:
+    """Each value once, as the form compares it, with its title and that of its group."""
+    seen = {""}
+    for value, title in choices:
+        is_group = isinstance(title, (list, tuple))
+        members = title if is_group else [(value, title)]
+        for member, own in members:
+            written = "" if member is None else str(member)
+            if written not in seen:
+                seen.add(written)
+                yield written, folded(f"{value}: {own}" if is_group else own)
+
+
+def about(field: Field, hint: str, *, name: str) -> dict[str, Any]:
+    """The title and the description of a field, where it has them."""
+    title = folded(pretty_name(name) if field.label is None else field.label)
+    description = " ".join(part for part in (folded(field.help_text), hint) if part)
+    found = {"title": title, "description": description}
+    return {key: text for key, text in found.items() if text}
+
+
+# What validators of form fields say about numbers and texts, in the keywords of JSON Schema.
+
+#: What only Python has: flags in the text, named groups, comments, conditions, atomic groups,
+#: possessive quantifiers, and its own names for the ends of a text.
+ONLY_PYTHON = re.compile(r"\(\?(?![:=!]|<[=!])|[*+?}]\+|\{,|\\[AZN]")
+
+#: Fields of forms that give the model the value that they got. Fields of a site may convert it.
+NUMBERS = (fields.IntegerField, fields.FloatField, fields.DecimalField)
+SAME_VALUE = frozenset({fields.CharField, fields.SlugField, *NUMBERS})
+
+
+def model_validators(form: Any, name: str, field: fields.Field) -> Sequence[Any]:
+    """The validators of the model's field, if it gets the same value as the field of the form."""
+    model = getattr(getattr(form, "_meta", None), "model", None)
+    if model is None or type(field) not in SAME_VALUE:
+        return ()
+    known = {one.name: one for one in model._meta.fields}
+    return known[name].validators if name in known else ()
+
+
+def limits(given: Iterable[Any]) -> dict[str, Any]:
+    """The minimum and the maximum, if they are numbers that JSON has."""
+    found: dict[str, Any] = {}
+    for one in given:
+        is_least = isinstance(one, validators.MinValueValidator)
+        if not (is_least or isinstance(one, validators.MaxValueValidator)):
+            continue
+        limit = as_number(limit_of(one), towards=-math.inf if is_least else math.inf)
+        if limit is not None:
+            key, strictest = ("minimum", max) if is_least else ("maximum", min)
+            found[key] = strictest(limit, found.get(key, limit))
+    return found
+
+
+def lengths(given: Iterable[Any], *, required: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in given:
+        if isinstance(one, validators.MinLengthValidator):
+            found["minLength"] = max(limit_of(one), found.get("minLength", 0))
+        elif isinstance(one, validators.MaxLengthValidator):
+            found["maxLength"] = min(limit_of(one), found.get("maxLength", limit_of(one)))
+    if required:
+        found["minLength"] = max(1, found.get("minLength", 1))
+    return found
+
+
+def limit_of(validator: Any) -> Any:
+    limit = validator.limit_value
+    return limit() if callable(limit) else limit
+
+
+def pattern_of(given: Iterable[Any]) -> dict[str, Any]:
+    """The first regular expression among the validators that means the same everywhere."""
+    for one in given:
+        if isinstance(one, validators.RegexValidator) and not one.inverse_match:
+            pattern = as_pattern(one.regex)
+            if pattern is not None:
+                return {"pattern": pattern}
+    return {}
+
+
+def as_number(limit: Any, *, towards: float) -> int | float | None:
+    """A limit as a JSON number that is no stricter, or None for one that is no number."""
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, Decimal)):
+        return None
+    if isinstance(limit, int):
+        return limit if LEAST <= limit <= MOST else None
+    near = float(limit)
+    if not math.isfinite(near):
+        return None
+    is_stricter = near > limit if towards < 0 else near < limit
+    return math.nextafter(near, towards) if is_stricter else near
+
+
+def as_pattern(regex: Any) -> str | None:
+    """A regular expression as JSON Schema understands it, or None for one that it may not."""
+    pattern = regex.pattern
+    if regex.flags & ~re.UNICODE or not isinstance(pattern, str):
+        return None
+    # Without flags these mean the same.
+    if pattern.startswith(r"\A"):
+        pattern = f"^{pattern[2:]}"
+    if pattern.endswith(r"\Z") and not pattern.endswith(r"\\Z"):
+        pattern = f"{pattern[:-2]}$"
+    return pattern if not ONLY_PYTHON.search(pattern) and is_portable(pattern) else None
+
+
+@lru_cache(maxsize=256)
+def is_portable(pattern: str) -> bool:
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": pattern})
+    except jsonschema_rs.ValidationError:
+        return False
+    return True
+
+
+Schema: TypeAlias = dict[str, Any]
+
+#: More choices are not listed: errors name some of them.
+MOST_CHOICES = 100
+#: More records are not listed: each costs a line that hardly anybody needs.
+MOST_RECORDS = 25
+NEWEST = MODERN[-1].features
+#: The first that fits decides, so what inherits stands before what it inherits from.
+KINDS: tuple[tuple[type[fields.Field], str], ...] = (
+    (ModelMultipleChoiceField, "related_list"),
+    (ModelChoiceField, "related"),
+    (fields.MultipleChoiceField, "choice_list"),
+    (fields.ChoiceField, "choice"),
+    (fields.NullBooleanField, "boolean"),
+    (fields.BooleanField, "checkbox"),
+    (fields.FileField, "file"),
+    (fields.JSONField, "anything"),
+    (fields.DecimalField, "decimal"),
+    (fields.FloatField, "number"),
+    (fields.IntegerField, "integer"),
+    (fields.SplitDateTimeField, "text"),
+    (fields.MultiValueField, "parts"),
+    (fields.Field, "text"),
+)
+#: The formats of texts. A time of day has no offset here, and one of JSON Schema must have one;
+#: durations with fractions of a second are none of JSON Schema. So these two have an example.
+FORMATS: tuple[tuple[type[fields.Field], str], ...] = (
+    (fields.SplitDateTimeField, "date-time"),
+    (fields.DateTimeField, "date-time"),
+    (fields.DateField, "date"),
+    (fields.EmailField, "email"),
+    (fields.URLField, "uri"),
+    (fields.UUIDField, "uuid"),
+)
+EXAMPLES: tuple[tuple[type[fields.Field], str], ...] = (
+    (fields.TimeField, "Such as 14:30:00."),
+    (fields.DurationField, "Such as P1DT2H30M."),
+)
+#: "format": email, uri, date and date-time are all that a flat form may have.
+FLAT_FORMATS = frozenset({"date", "date-time", "email", "uri"})
+
+
+class Describer:
+    """Describes what forms take: their fields, but no disabled or hidden ones.
+
+    `partial` is for an update: nothing is required and there are no defaults, which a model would
+    send back and so overwrite what is stored. A flat form leaves out what no person can be asked
+    for there, and raises NotAskable where that is required. `features` are those of the revision
+    that a flat form is for.
+    """
+
+    def __init__(
+        self, *, flat: bool = False, partial: bool = False, features: Features = NEWEST
+    ) -> None:
+        self.flat = flat
+        self.partial = partial
+        self.features = features
+        #: Of the field that is being described.
+        self.validators: Sequence[Any] = ()
+
+    def form(self, form: Any, *, names: Collection[str] | None = None) -> Schema:
+        """What a form takes; with `names`, of these fields alone."""
+        properties, required, missing = {}, [], []
+        for name, field in shown_fields(form).items():
+            if names is not None and name not in names:
+                continue
+            # The value itself: `get_initial_for_field` cuts the microseconds of some.
+            initial = form.initial.get(name, field.initial)
+            try:
+                more = model_validators(form, name, field)
+                properties[name] = self.field(field, initial, name=name, more=more)
+            except NotAskable:
+                if field.required:
+                    missing.append(name)
+                continue
+            except Exception as error:  # code of the site; the form and its page know better
+                if self.flat:
+                    raise
+                log_once(f"{type(form).__name__}.{name}", "cannot be described.", error)
+                properties[name] = {}
+            if field.required and not self.partial and not is_filled_in(field, initial):
+                required.append(name)
+        if missing:
+            raise NotAskable(f"A person cannot be asked for {', '.join(missing)} in a form.")
+        schema: Schema = {"type": "object", "properties": properties}
+        if required:
+            schema["required"] = required
+        return schema if self.flat else {**schema, "additionalProperties": False}
+
+    def formset(self, formset: Any, *, names: Collection[str]) -> Schema:
+        """What a list of changes to the rows of a model formset takes, of these fields of a row:
+        rows that are there are named by their key, and others are new.
+        """
+        row = formset.empty_form
+        shown = {name: one for name, one in shown_fields(row).items() if name in names}
+        properties: Schema = {
+            "pk": {
+                "type": ["string", "integer"],
+                "description": "Key of the row to change. Without it the row is new.",
+            }
+        }
+        if formset.can_delete:
+            properties["delete"] = {"type": "boolean"}
+        for name, one in shown.items():
+            more = model_validators(row, name, one)
+            properties[name] = self.field(one, None, name=name, more=more)
+        needed = [name for name in needed_fields(row) if name in shown]
+        ways: list[Schema] = [{"required": ["pk"]}]
+        if formset.max_num > 0:
+            ways.append({"required": needed, "properties": {"pk": False}})
+        items = {
+            "type": "object",
+            "properties": properties,
+            "anyOf": ways,
+            "additionalProperties": False,
+        }
+        return {"type": "array", "items": items}
+
+    def field(
+        self, field: fields.Field, initial: Any, *, name: str = "", more: Sequence[Any] = ()
+    ) -> Schema:
+        self.validators = [*field.validators, *more]
+        if self.flat and isinstance(field.widget, widgets.PasswordInput):
+            # "Servers MUST NOT use form mode elicitation to request sensitive information."
+            raise NotAskable("A person cannot be asked for a secret in a form.")
+        kind = next(kind for known, kind in KINDS if isinstance(field, known))
+        if kind == "text" and hasattr(field, "base_field"):  # arrays of django.contrib.postgres
+            kind = "array"
+        own: Schema | None = getattr(field, "mcp_schema", None)
+        schema: Schema = getattr(self, kind)(field) if own is None else dict(own)
+        if not field.required and not self.flat:
+            schema = nullable(schema)
+        # `dict` would have them in any order; titles are read first.
+        described = about(field, schema.pop("description", ""), name=name)
+        return {**described, **schema, **self.default(field, schema, initial)}
+
+    def default(self, field: fields.Field, schema: Schema, initial: Any) -> Schema:
+        """What the form has before anybody fills it in, if that is the same for every call."""
+        is_secret = isinstance(field.widget, widgets.PasswordInput)
+        if self.partial or is_secret or callable(field.initial) or callable(initial):
+            return {}
+        if self.flat and schema["type"] != "boolean" and not self.features.rich_elicitation:
+            return {}
+        value = plain(initial)
+        if schema.get("type") in ("string", ["string", "null"]) and isinstance(value, int):
+            value = str(value)  # of a choice
+        if value is NOTHING or value in field.empty_values:
+            return {}
+        if isinstance(field, ModelChoiceField) and "oneOf" not in schema:
+            return {}  # the key of a record that nobody has said may be seen
+        is_valid = jsonschema_rs.is_valid(schema, value, validate_formats=True)
+        return {"default": value} if is_valid else {}
+
+    # One method for each kind of field
+
+    def related(self, field: Any) -> Schema:
+        choices = self.records(field)
+        return self.listed(choices) if choices else self.key(field)
+
+    def related_list(self, field: Any) -> Schema:
+        choices = self.records(field)
+        if self.flat and not choices:
+            raise NotAskable("A person cannot be asked for a list of keys in a form.")
+        return self.several(field, self.listed(choices) if choices else self.key(field))
+
+    def key(self, field: Any) -> Schema:
+        kind = "string" if self.flat else ["string", "integer"]
+        return {"type": kind, "description": self.key_hint(field)}
+
+    def records(self, field: Any) -> list[Choice] | None:
+        """The records to choose from with their titles. None: too many, or not to be listed.
+
+        They are those that the form offers. For forms of the admin see `AdminDescriber`.
+        """
+        found = list(field.queryset.all()[: MOST_RECORDS + 1])
+        if len(found) > MOST_RECORDS:
+            return None
+        return [(str(field.prepare_value(one)), field.label_from_instance(one)) for one in found]
+
+    def key_hint(self, field: Any) -> str:
+        return f"Key of a {field.queryset.model._meta.verbose_name}."
+
+    def choice(self, field: Any) -> Schema:
+        choices = list(options(field.choices))
+        if 0 < len(choices) <= MOST_CHOICES and all(value == title for value, title in choices):
+            return {"type": "string", "enum": [value for value, _ in choices]}
+        return self.listed(choices)
+
+    def choice_list(self, field: Any) -> Schema:
+        return self.several(field, self.choice(field))
+
+    def listed(self, choices: list[Choice]) -> Schema:
+        if not choices:  # "oneOf" must have something in it
+            return {"type": "string"}
+        if len(choices) > MOST_CHOICES:
+            return {"type": "string", "description": f"One of {len(choices)} choices."}
+        if self.flat and not self.features.rich_elicitation:
+            values, titles = zip(*choices, strict=True)
+            return {"type": "string", "enum": [*values], "enumNames": [*titles]}
+        return {
+            "type": "string",
+            "oneOf": [{"const": value, "title": title} for value, title in choices],
+        }
+
+    def several(self, field: fields.Field, item: Schema) -> Schema:
+        is_choice = "oneOf" in item or "enum" in item
+        if self.flat and not (self.features.rich_elicitation and is_choice):
+            raise NotAskable("A person cannot be asked for a list in a form.")
+        schema: Schema = {"type": "array"}
+        if "oneOf" in item:
+            # A list of titled choices has no other form in elicitation.
+            schema["items"] = {"anyOf": item["oneOf"]}
+        else:
+            schema["items"] = item
+        if field.required:
+            schema["minItems"] = 1
+        return schema if self.flat else {**schema, "uniqueItems": True}
+
+    def checkbox(self, field: fields.Field) -> Schema:
+        # Required means that it must be ticked: "I agree".
+        if field.required and not self.flat:
+            return {"type": "boolean", "const": True}
+        return {"type": "boolean"}
+
+    def boolean(self, field: fields.Field) -> Schema:
+        return {"type": "boolean"} if self.flat else {"type": ["boolean", "null"]}
+
+    def file(self, field: Any) -> Schema:
+        self.refuse_flat("a file")
+        longest = field.max_length or 255
+        return {
+            "type": "object",
+            "properties": {
+                "filename": {"type": "string", "minLength": 1, "maxLength": longest},
+                "data": {"type": "string", "contentEncoding": "base64"},
+            },
+            "required": ["filename", "data"],
+            "additionalProperties": False,
+        }
+
+    def anything(self, field: fields.Field) -> Schema:
+        self.refuse_flat("JSON")
+        return {}
+
+    def array(self, field: Any) -> Schema:
+        self.refuse_flat("a list")
+        return {"type": "array", "items": Describer(partial=True).field(field.base_field, None)}
+
+    def parts(self, field: Any) -> Schema:
+        """One list, with a part for each of its fields: of money the amount and the currency."""
+        self.refuse_flat("a list")
+        inner = copy(self)
+        inner.partial = True
+        parts = [inner.field(one, None) for one in parts_of(field)]
+        return {
+            "type": "array" if field.required else ["array", "null"],
+            "prefixItems": parts,
+            "minItems": len(parts),
+            "maxItems": len(parts),
+            "description": f"Such as {example_of_parts(field)}.",
+        }
+
+    def refuse_flat(self, what: str) -> None:
+        if self.flat:
+            raise NotAskable(f"A person cannot be asked for {what} in a form.")
+
+    def number(self, field: fields.Field) -> Schema:
+        return {"type": "number", **limits(self.validators)}
+
+    def integer(self, field: fields.Field) -> Schema:
+        return {"type": "integer", **limits(self.validators)}
+
+    def decimal(self, field: fields.Field) -> Schema:
+        # Binary fractions are not exact; a text is.
+        kind = "number" if self.flat else ["number", "string"]
+        return {"type": kind, **limits(self.validators)}
+
+    def text(self, field: fields.Field) -> Schema:
+        schema: Schema = {"type": "string"}
+        shape = next((name for known, name in FORMATS if isinstance(field, known)), "")
+        # Without time zones a time has no offset, so it is no date-time of JSON Schema.
+        if shape == "date-time" and not settings.USE_TZ:
+            shape = ""
+            schema["description"] = "Such as 2026-01-31T14:30:00."
+        if shape and not (self.flat and shape not in FLAT_FORMATS):
+            schema["format"] = shape
+        if example := next((one for known, one in EXAMPLES if isinstance(field, known)), ""):
+            schema["description"] = example
+        if isinstance(field, fields.CharField) and shape != "uuid":
+            schema |= lengths(self.validators, required=field.required)
+        if not self.flat:
+            schema |= pattern_of(self.validators)
+        return schema
+
+
+def parts_of(field: Any) -> list[fields.Field]:
+    """The fields of the parts. A field that asks for all of them has made each optional."""
+    parts = [copy(one) for one in field.fields]
+    for one in parts:
+        one.required = one.required or field.require_all_fields
+    return parts
+
+
+def example_of_parts(field: Any) -> str:
+    """What a field of several parts takes, as JSON."""
+    return json.dumps([example_of(one) for one in parts_of(field)])
+
+
+def example_of(field: fields.Field) -> Any:
+    if isinstance(field, (ModelChoiceField, fields.IntegerField)):
+        return 1
+    if isinstance(field, fields.ChoiceField):
+        choices: Any = field.choices
+        return next((value for value, _ in options(choices)), "")
+    return Examples({}).make(Describer().field(field, field.initial))
+
+
+def shown_fields(form: Any) -> dict[str, fields.Field]:
+    """The fields that somebody who looks at the form can fill in."""
+    return {
+        name: field
+        for name, field in form.fields.items()
+        if not field.disabled and not field.widget.is_hidden
+    }
+
+
+def needed_fields(form: Any) -> list[str]:
+    """The fields that somebody must fill in, since the form begins without a value for them."""
+    return [
+        name
+        for name, field in shown_fields(form).items()
+        if field.required and not is_filled_in(field, form.initial.get(name, field.initial))
+    ]
+
+
+def is_filled_in(field: fields.Field, initial: Any) -> bool:
+    """Whether the form has a value before anybody fills it in."""
+    if isinstance(field, fields.NullBooleanField):
+        return True
+    value = initial() if callable(initial) else initial
+    if isinstance(field, fields.BooleanField):
+        return bool(value)
+    return value not in field.empty_values
+
+
+def nullable(schema: Schema) -> Schema:
+    """The same schema, which also takes null for nothing. For a list, nothing is an empty list."""
+    kinds = schema.get("type")
+    if kinds is None or kinds in ("array", "boolean") or "null" in kinds:
+        return schema
+    changed = {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+    if "oneOf" in changed:
+        changed["oneOf"] = [*changed["oneOf"], {"const": None}]
+    return changed
+
+
+# What is wrong with a form, for those who filled it in.
+
+MOST_ALLOWED = 20
+
+
+def errors_of(
+    form: Any, formsets: Iterable[Any] = (), *, describer: Describer
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is wrong with a bound form and its formsets: each error with its path.
+
+    An error has a message, a code, and for a wrong choice some that are right. A path is the name
+    of a field, `parts-0.qty` in a row of the formset `parts`, `parts-0` for the row, `parts` for
+    all rows together, and "" for the whole record.
+    """
+    yield from form_errors(form, describer)
+    for formset in formsets:
+        for error in formset.non_form_errors().get_json_data():
+            yield formset.prefix, error
+        for at, row in enumerate(formset.forms):
+            place = f"{formset.prefix}-{at}"
+            for path, error in form_errors(row, describer):
+                yield f"{place}.{path}" if path else place, error
+
+
+def form_errors(form: Any, describer: Describer) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, errors in form.errors.get_json_data().items():
+        for error in errors:
+            if name == NON_FIELD_ERRORS:
+                yield "", error
+            elif error["code"] == "invalid_choice":
+                yield name, {**error, **allowed(form.fields[name], describer)}
+            else:
+                yield name, error
+
+
+def allowed(field: Any, describer: Describer) -> dict[str, Any]:
+    """Some values that would have been right."""
+    if isinstance(field, ModelChoiceField):
+        choices = describer.records(field) or []
+    elif isinstance(field, ChoiceField):
+        given: Any = field.choices
+        choices = list(options(given))
+    else:
+        return {}
+    return {"allowed": [value for value, _ in choices[:MOST_ALLOWED]]} if choices else {}

@@ -1,0 +1,480 @@
+"""The arguments of a call, read from JSON into what the function expects, or refused in words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from decimal import Decimal
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django.conf import get_config
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions.json_schemas import PREFIX, TEXTS, Examples, input_schema
+from mcp_django.exposure.functions.signatures import Signature, unresolved
+
+LONGEST_SHOWN = 60
+LONGEST_EXAMPLE = 400
+#: The range of a float. To write out a number beyond it costs memory and time, or fails.
+MOST_DIGITS = 308
+MOST_BITS = 1024
+PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
+# Apart from ValidationError, which is a ValueError: unhashable members of sets, and numbers and
+# nesting out of range.
+UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+#: What a model sends for a parameter that it has no value for.
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
+#: The keywords that decide whether a value may be empty.
+ABOUT_EMPTY = frozenset(
+    {
+        "type", "enum", "const", "format", "pattern", "minLength", "minItems", "prefixItems",
+        "minProperties", "required",
+    }
+)  # fmt: skip
+
+
+class Refused(Exception):
+    """What is wrong, and the arguments that a valid call should show."""
+
+    def __init__(self, sentence: str, names: Sequence[str]) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.names = names
+
+
+class Arguments:
+    """Reads the arguments of one function. JSON types are strict: "1" is not a number and 1 is
+    not a boolean. Strings hold what JSON cannot say: dates, times, UUIDs, Decimals.
+
+    With `struct`, the type of all arguments of a tool of ours, no empty value has a meaning.
+    """
+
+    def __init__(
+        self,
+        tool: str,
+        signature: Signature,
+        *,
+        descriptions: Mapping[str, str],
+        struct: type[msgspec.Struct] | None = None,
+    ) -> None:
+        self.tool = tool
+        self.takes_empty = struct is None
+        self.annotations = signature.annotations
+        self.required = [name for name in self.annotations if name not in signature.defaults]
+        fields: list[Any] = []
+        for name, annotation in self.annotations.items():
+            check_annotation(name, annotation, tool=tool)
+            # A default is copied for each call, so that one caller never sees another's list.
+            default: dict[str, Any] = {}
+            if name in signature.defaults:
+                default["default_factory"] = partial(deepcopy, signature.defaults[name])
+            fields.append((name, annotation, msgspec.field(**default)))
+        self.type = struct or msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=True
+        )
+        self.schema = input_schema(
+            self.annotations, defaults=signature.defaults, descriptions=descriptions
+        )
+        self._has_decimals = '"decimal"' in msgspec.json.encode(self.schema).decode()
+        self._examples = self._make_examples()
+
+    @classmethod
+    def of_struct(cls, tool: str, struct: type[msgspec.Struct]) -> Arguments:
+        fields = msgspec.structs.fields(struct)
+        ordered = sorted(fields, key=lambda one: not one.required)
+        signature = Signature(
+            annotations={one.name: one.type for one in ordered},
+            defaults={one.name: one.default for one in fields if not one.required},
+        )
+        return cls(tool, signature, descriptions={}, struct=struct)
+
+    def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
+        """The function's arguments by name, defaults included. Raises what `decode` raises."""
+        decoded = self.decode(arguments)
+        return {name: getattr(decoded, name) for name in self.annotations}
+
+    def decode(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        examples: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> Any:
+        """The arguments as the struct of this function, defaults included.
+
+        Raises ToolError that names the argument, says what is wrong and shows a valid call.
+        `examples` gives the values for that call; without it they are made of the schema.
+        """
+        declared = as_declared(arguments, self.schema, takes_empty=self.takes_empty)
+        try:
+            return self._decode(declared)
+        except Refused as error:
+            shown_values = self._examples if examples is None else examples()
+            raise ToolError(error.sentence + self.shown_call(shown_values, error.names)) from None
+
+    def _decode(self, arguments: Mapping[str, Any]) -> Any:
+        self._check_names(arguments)
+        try:
+            check_plain(arguments, deepest=get_config().max_depth)
+            read = msgspec.convert(dict(arguments), self.type)
+            if self._has_decimals:
+                check_decimals(read)
+        except UNREADABLE:
+            raise self._explain(arguments) from None
+        return read
+
+    def _check_names(self, arguments: Mapping[str, Any]) -> None:
+        unknown = sorted(name for name in arguments if name not in self.annotations)
+        if unknown:
+            hint, close = hint_about(unknown[0], self.annotations, of="tool")
+            more = f" and {len(unknown) - 1} more" if unknown[1:] else ""
+            raise Refused(f"Unknown argument {shown(unknown[0])}{more}. {hint}", close)
+        if missing := [name for name in self.required if name not in arguments]:
+            raise Refused(f"Missing argument: {', '.join(missing)}.", [])
+
+    def _explain(self, arguments: Mapping[str, Any]) -> Refused:
+        sentence, name = "These arguments cannot be read together.", ""
+        for name, value in arguments.items():
+            try:
+                check_plain(value, deepest=get_config().max_depth)
+                check_decimals(msgspec.convert(value, self.annotations[name]))
+            except UNREADABLE as error:
+                sentence = describe(error, name, value, schema=self.schema)
+                break
+        return Refused(sentence, [name])
+
+    def shown_call(self, examples: Mapping[str, Any], names: Collection[str]) -> str:
+        """A sentence with a call that is valid: what is required, and these arguments.
+
+        Empty where there are no examples of what is required, or of anything.
+        """
+        if self.annotations and not examples:
+            return ""
+        example = {
+            name: examples[name]
+            for name in self.annotations
+            if name in examples and (name in self.required or name in names)
+        }
+        text = msgspec.json.encode(example).decode()
+        if len(text) > LONGEST_EXAMPLE or not example.keys() >= set(self.required):
+            return ""
+        return f" A valid call: {self.tool} {text}"
+
+    def _make_examples(self) -> dict[str, Any]:
+        definitions = self.schema.get("$defs", {})
+        targets = {PREFIX + name: schema for name, schema in definitions.items()}
+        made = {}
+        for name, annotation in self.annotations.items():
+            for text in TEXTS:
+                examples = Examples(targets, text=text)
+                value = examples.make(self.schema["properties"][name])
+                try:
+                    msgspec.convert(deepcopy(value), annotation)
+                except UNREADABLE:
+                    continue
+                made[name] = value
+                break
+        return made
+
+
+def hint_about(unknown: str, known: Collection[str], *, of: str) -> tuple[str, list[str]]:
+    """What a caller meant by an unknown argument, and the names of that."""
+    if close := get_close_matches(unknown[:LONGEST_SHOWN], known, n=1):
+        return f"Did you mean {close[0]}?", close
+    if known:
+        return f"This {of} takes: {', '.join(known)}.", []
+    return f"This {of} takes no arguments.", []
+
+
+def as_declared(
+    arguments: Mapping[str, Any], schema: Mapping[str, Any], *, takes_empty: bool = True
+) -> dict[str, Any]:
+    """The arguments of a call in the form that the schema of the tool declares.
+
+    Clients and models deviate from a schema in small ways:
+
+    1. An optional argument that is empty (`null`, `""`, `[]` or `{}`) is left out, unless the
+       schema takes this empty value. With `takes_empty=False`, for the generic tools and those of
+       the admin, no empty value means anything, and `null` is left out even where it is required.
+       What is inside an argument stays.
+    2. A text where only an object or a list is declared is read as JSON, if it is JSON.
+    3. Another text where a list of texts is declared becomes the only member of that list.
+    4. A number without a fraction is an integer: `1.0` is `1`.
+
+    Anything else stays as it is, for the reader of the tool to refuse.
+    """
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    definitions = schema.get("$defs", {})
+    declared = {}
+    for name, value in arguments.items():
+        if value is None and not takes_empty:
+            continue
+        options = [*alternatives(properties.get(name, True), definitions)]
+        with suppress(RecursionError):  # the reader refuses it
+            value = fitted(value, options, definitions)
+        is_optional = name in properties and name not in required
+        if is_optional and value in EMPTY and not (takes_empty and takes(value, options)):
+            continue
+        declared[name] = value
+    return declared
+
+
+def alternatives(schema: Any, definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The schemas of which a value must fit one, each with its own type."""
+    if not isinstance(schema, dict):
+        return
+    name = schema.get("$ref", "").removeprefix(PREFIX)
+    if name in definitions:
+        yield from alternatives(definitions[name], definitions)
+    elif "type" not in schema and (choices := schema.get("anyOf", schema.get("oneOf"))):
+        for choice in choices:
+            yield from alternatives(choice, definitions)
+    else:
+        yield schema
+
+
+def types_of(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The types that a schema allows: all, where it says nothing of them."""
+    types = schema.get("type")
+    if types is not None:
+        return frozenset([types] if isinstance(types, str) else types)
+    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    return TYPES if values is None else frozenset(map(type_of, values))
+
+
+def type_of(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, (int, float)):
+        return "integer" if isinstance(value, int) else "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def takes(value: Any, options: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether an empty value fits one of the schemas."""
+    for option in options:
+        rules = {keyword: option[keyword] for keyword in ABOUT_EMPTY & option.keys()}
+        try:
+            fits = jsonschema_rs.is_valid(rules, value, validate_formats=True)
+        except ValueError:  # a regular expression that only Python has
+            fits = True
+        if fits and not (value == "" and rules.get("format") == "decimal"):
+            return True
+    return not options
+
+
+def fitted(
+    value: Any, options: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]
+) -> Any:
+    """A value, and all that is inside it, in the form that one of the schemas declares."""
+    allowed: frozenset[str] = frozenset().union(*map(types_of, options)) if options else TYPES
+    if isinstance(value, float) and value.is_integer() and "number" not in allowed:
+        return int(value) if "integer" in allowed else value
+    if isinstance(value, str) and "string" not in allowed:
+        value = unpacked(value, allowed, options, definitions)
+    if isinstance(value, list):
+        arrays = [option for option in options if "array" in types_of(option)]
+        inner = arrays[0].get("items", True) if len(arrays) == 1 else True
+        members = [*alternatives(inner, definitions)]
+        return [fitted(member, members, definitions) for member in value] if members else value
+    if isinstance(value, dict):
+        objects = [option for option in options if "object" in types_of(option)]
+        schema: Mapping[str, Any] = objects[0] if len(objects) == 1 else {}
+        properties = schema.get("properties", {})
+        others = schema.get("additionalProperties", True)
+        inside = {
+            name: [*alternatives(properties.get(name, others), definitions)] for name in value
+        }
+        return {
+            name: fitted(member, inside[name], definitions) if inside[name] else member
+            for name, member in value.items()
+        }
+    return value
+
+
+def unpacked(
+    text: str,
+    allowed: frozenset[str],
+    options: Sequence[Mapping[str, Any]],
+    definitions: Mapping[str, Any],
+) -> Any:
+    """What a text stands for where no text is allowed, or the text itself."""
+    if text.lstrip()[:1] in ("[", "{"):
+        try:
+            value = msgspec.json.decode(text)
+        except (ValueError, RecursionError):
+            return text
+        return value if type_of(value) in allowed else text
+    for option in options:
+        for member in alternatives(option.get("items"), definitions):
+            if text and types_of(member) == {"string"}:
+                return [text]
+    return text
+
+
+def check_annotation(name: str, annotation: Any, *, tool: str) -> None:
+    """Raise ImproperlyConfigured for a type that JSON cannot be read into."""
+    try:
+        input_schema({name: annotation}, defaults={}, descriptions={})
+        msgspec.json.Decoder(annotation)
+    except NameError as error:
+        where = f"the type of {name}, an argument of the tool {tool!r},"
+        raise ImproperlyConfigured(unresolved(error, where=where)) from error
+    except TypeError as error:
+        raise ImproperlyConfigured(
+            f"The argument {name} of the tool {tool!r} cannot be read from JSON: {error}. "
+            "Take plain data, such as the key of a record, and look the record up yourself."
+        ) from error
+
+
+def check_plain(value: Any, *, deepest: int) -> None:
+    """Raise ValueError for numbers that JSON cannot represent, RecursionError for deep nesting."""
+    if deepest < 0:
+        raise RecursionError
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("Expected a finite number")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise ValueError("Number out of range")
+    inner = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, (Mapping, list, tuple)):
+        for one in inner:
+            check_plain(one, deepest=deepest - 1)
+
+
+def check_decimals(value: Any) -> None:
+    """Raise ValueError for a Decimal that is not finite or out of range."""
+
+    def check(one: Any) -> None:
+        if isinstance(one, Decimal):
+            if not one.is_finite():
+                raise ValueError("Expected a finite number")
+            if abs(one.adjusted()) > MOST_DIGITS:
+                raise ValueError("Number out of range")
+        elif isinstance(one, (list, tuple, dict)):
+            for inner in one.values() if isinstance(one, dict) else one:
+                check(inner)
+
+    check(msgspec.to_builtins(value, builtin_types=(Decimal,), enc_hook=lambda other: None))
+
+
+def describe(error: Exception, name: str, value: Any, *, schema: Mapping[str, Any]) -> str:
+    """What is wrong with one argument, in a sentence."""
+    if isinstance(error, (RecursionError, OverflowError)):
+        return f"Argument {name}: too deeply nested, or too large."
+    if not isinstance(error, ValueError):
+        return f"Argument {name}: a member of it cannot stand there."
+    message, path = str(error), ""
+    if found := PLACE.search(message):
+        message, path = message[: found.start()], found["path"]
+    place = ("a key of " if found and found["key"] else "") + name + path[:200]
+    hint = ""
+    if message.startswith("Invalid enum value"):
+        # msgspec quotes the value, at any length.
+        message, hint = "Invalid value", allowed(schema, name)
+    got = f": {shown(value)}" if not found and isinstance(value, (str, int, float)) else ""
+    return f"Argument {place}: {message.replace('`', '')[:200]}{got}.{hint}"
+
+
+def allowed(schema: Mapping[str, Any], name: str) -> str:
+    """The values of an enumeration that is the argument's type, or that of its members."""
+    definitions = schema.get("$defs", {})
+    for option in alternatives(schema["properties"][name], definitions):
+        for inner in (option, *alternatives(option.get("items"), definitions)):
+            if "enum" in inner:
+                return f" Use one of: {', '.join(shown(value) for value in inner['enum'][:30])}."
+    return ""
+
+
+def shown(value: str | int | float | None) -> str:
+    """A value for a sentence: ASCII, and short whatever it is."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return ascii(value[:LONGEST_SHOWN])[:LONGEST_SHOWN]
+    # Python refuses to write out thousands of digits.
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return "a huge number"
+    return ascii(value)[:LONGEST_SHOWN]
+
+
+# The call that was probably meant: the arguments of a caller, with small mistakes corrected.
+
+BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def repaired(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same arguments as the input schema of a tool declares them, or None where that would be
+    a guess. Check the result: values may still not fit.
+
+    1. An unknown name becomes the declared name that is close to it, as errors suggest it.
+    2. Another unknown name becomes a member of the object that declares it.
+    3. A value where a list is declared becomes the only member of that list, and vice versa.
+    4. A text where a number or a boolean is declared is read as that.
+
+    Nothing is left out, and no value comes from anywhere else.
+    """
+    properties = schema.get("properties", {})
+    result: dict[str, Any] = {}
+    members: dict[str, dict[str, Any]] = {}
+    for name, value in arguments.items():
+        owner = None if name in properties else owner_of_property(name, properties)
+        if name not in properties and owner is None:
+            return None
+        if owner is not None and owner[1]:
+            members.setdefault(owner[0], {})[name] = value
+            continue
+        target = name if owner is None else owner[0]
+        if target in result:
+            return None
+        result[target] = converted(value, properties[target])
+    for target, stray in members.items():
+        inner = result.setdefault(target, {})
+        if not isinstance(inner, dict) or stray.keys() & inner.keys():
+            return None
+        declared = properties[target]["properties"]
+        values = {name: converted(value, declared[name]) for name, value in stray.items()}
+        result[target] = {**inner, **values}
+    return result
+
+
+def owner_of_property(name: str, properties: Mapping[str, Any]) -> tuple[str, bool] | None:
+    """The property that a stray name belongs to, and whether it is a member of it."""
+    close = get_close_matches(name[:LONGEST_SHOWN], properties, n=1)
+    if close:
+        return close[0], False
+    for target, declared in properties.items():
+        if isinstance(declared, dict) and name in declared.get("properties", ()):
+            return target, True
+    return None
+
+
+def converted(value: Any, schema: Any) -> Any:
+    """The value in the form that the schema declares, or the value itself."""
+    options = [*alternatives(schema, {})]
+    allowed = frozenset().union(*map(types_of, options)) if options else None
+    if allowed is None:
+        return value
+    if isinstance(value, list):
+        return value[0] if "array" not in allowed and len(value) == 1 else value
+    if isinstance(value, str) and "string" not in allowed:
+        if allowed == {"boolean"}:
+            return BOOLEANS.get(value.strip().lower(), value)
+        if "integer" in allowed:
+            with suppress(ValueError):
+                return int(value)
+        if "number" in allowed:
+            with suppress(ValueError):
+                return float(value)
+        return value
+    return [value] if allowed == {"array"} else value

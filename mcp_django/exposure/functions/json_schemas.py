@@ -1,0 +1,398 @@
+"""JSON Schema 2020-12: of annotations, in words that every client reads, and example values."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+Schema: TypeAlias = "dict[str, Any] | bool"
+Pointer: TypeAlias = tuple[str, ...]
+
+#: Keywords whose value is one schema, a list of them, or an object of them by name.
+SINGLE = frozenset(
+    {
+        "not", "if", "then", "else", "additionalProperties", "propertyNames", "contentSchema",
+        "unevaluatedProperties", "items", "contains", "unevaluatedItems",
+    }
+)  # fmt: skip
+LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+# "definitions" is no keyword of this dialect, but many schemas still refer to it.
+MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+
+NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+#: Keywords that say something about values of one type, and nothing about others.
+KEYWORDS = {
+    "string": frozenset({"minLength", "maxLength", "pattern", "format", "contentEncoding"}),
+    "number": NUMBER,
+    "integer": NUMBER,
+    "array": frozenset(
+        {
+            "items", "prefixItems", "contains", "minContains", "maxContains",
+            "minItems", "maxItems", "uniqueItems",
+        }
+    ),
+    "object": frozenset(
+        {
+            "properties", "patternProperties", "additionalProperties", "propertyNames",
+            "required", "minProperties", "maxProperties",
+        }
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subschema:
+    #: The keys from the root to it: the parts of a JSON pointer.
+    pointer: Pointer
+    schema: Schema
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """None for the schemas `true` and `false`."""
+        return self.schema if isinstance(self.schema, dict) else {}
+
+
+def subschemas(root: Schema) -> Iterator[Subschema]:
+    """The root and every schema inside, each before what it holds. Follows no reference.
+
+    What only looks like one, in `enum`, `const`, `default` or `examples`, is data.
+    """
+    waiting = [Subschema(pointer=(), schema=root)]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += reversed([*inside(one)])
+
+
+def inside(outer: Subschema) -> Iterator[Subschema]:
+    """The schemas directly inside another one."""
+    for keyword, value in outer.keywords.items():
+        if keyword in SINGLE:
+            found: list[tuple[Pointer, Any]] = [((keyword,), value)]
+        elif keyword in LISTS and isinstance(value, list):
+            found = [((keyword, str(index)), one) for index, one in enumerate(value)]
+        elif keyword in MAPS and isinstance(value, dict):
+            found = [((keyword, name), one) for name, one in value.items()]
+        else:
+            continue
+        for pointer, schema in found:
+            if isinstance(schema, (dict, bool)):
+                yield Subschema(pointer=outer.pointer + pointer, schema=schema)
+
+
+def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """The schema with each schema inside it changed, from the innermost out."""
+    if not isinstance(schema, dict):
+        return schema
+    changed: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in SINGLE:
+            value = rewritten(value, change)
+        elif keyword in LISTS and isinstance(value, list):
+            value = [rewritten(member, change) for member in value]
+        elif keyword in MAPS and isinstance(value, dict):
+            value = {name: rewritten(member, change) for name, member in value.items()}
+        changed[keyword] = value
+    return change(changed)
+
+
+def for_clients(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object, in the words that every client reads. It allows the same.
+
+    Some clients fail where `properties` is missing, some where `type` is a list, and some
+    services of models where an array has no `items`. Then they offer none of the server's tools.
+    A schema with pointers to places of its own stays as it is, since these would lead nowhere.
+    """
+    pointers = [str(one.keywords.get("$ref", "")) for one in subschemas(schema)]
+    if not any(one.startswith("#/") and one.count("/") > 2 for one in pointers):
+        schema = rewritten(schema, in_plain_words)
+    if schema.get("type") != "object" or "properties" in schema:
+        return schema
+    return {"type": "object", "properties": {}, **schema}
+
+
+def in_plain_words(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with `items` for an array, with a type for an enumeration of texts, and with
+    `anyOf` in place of a list of types.
+    """
+    types = schema.get("type")
+    if types is None and all(isinstance(value, str) for value in schema.get("enum", (None,))):
+        return {"type": "string", **schema}
+    if "array" in (types or ()) and "prefixItems" not in schema:
+        schema = {**schema, "items": schema.get("items", {})}
+    if not isinstance(types, list):
+        return schema
+    if len(types) == 1:
+        return {**schema, "type": types[0]}
+    choices = [
+        {"type": kind, **{word: schema[word] for word in schema if word in KEYWORDS.get(kind, ())}}
+        for kind in types
+    ]
+    changed: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword == "type" and "anyOf" not in schema:
+            changed["anyOf"] = choices
+        elif not any(keyword in choice for choice in choices):
+            changed[keyword] = value
+    if "anyOf" in schema:
+        changed["allOf"] = [*schema.get("allOf", ()), {"anyOf": choices}]
+    return changed
+
+
+# Python annotations as JSON Schema 2020-12, for the arguments and the results of functions.
+
+PREFIX = "#/$defs/"
+DECIMAL = {"type": "string", "format": "decimal"}
+NONE = type(None)
+
+
+def is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, types.UnionType)
+
+
+def without_none(annotation: Any) -> Any:
+    """What is inside `Optional[...]` or `Annotated[...]`; any other annotation as it is."""
+    if get_origin(annotation) is Annotated:
+        return without_none(get_args(annotation)[0])
+    if is_union(annotation):
+        members = [one for one in get_args(annotation) if one is not NONE]
+        if len(members) == 1:
+            return without_none(members[0])
+    return annotation
+
+
+def describe_enum(annotation: Any) -> dict[str, Any]:
+    """The schema hook. Raises NotImplementedError for what is not an enumeration."""
+    # msgspec reads TextChoices and IntegerChoices, but cannot describe them: their metaclass is
+    # Django's own.
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return {"enum": [one.value for one in annotation]}
+    raise NotImplementedError
+
+
+def input_schema(
+    annotations: Mapping[str, Any],
+    *,
+    defaults: Mapping[str, Any],
+    descriptions: Mapping[str, str],
+) -> dict[str, Any]:
+    """The schema of an arguments object: closed, and complete in itself.
+
+    Raises TypeError for an annotation that cannot be read from JSON, NameError for one that
+    names what cannot be found.
+    """
+    if not annotations:
+        return for_clients({"type": "object", "additionalProperties": False})
+    schemas, components = components_of(tuple(annotations.values()))
+    properties = {
+        name: rewritten(hint(schema, annotations[name]), with_numbers)
+        for name, schema in zip(annotations, schemas, strict=True)
+    }
+    for name, description in descriptions.items():
+        if name in properties and description:
+            properties[name].setdefault("description", description)
+    for name, value in defaults.items():
+        properties[name].update(shown_default(value, annotations[name]))
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    required = [name for name in annotations if name not in defaults]
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    if components:
+        schema["$defs"] = {
+            name: rewritten(component, with_numbers) for name, component in components.items()
+        }
+    return for_clients(schema)
+
+
+def output_schema(annotation: Any) -> tuple[dict[str, Any], bool]:
+    """The schema of a result, and whether it had to be wrapped as `{"result": ...}`.
+
+    Revisions before 2026-07-28 know structured results that are objects, and no others.
+    Raises TypeError and NameError as `input_schema` does.
+    """
+    (schema,), components = components_of((annotation,))
+    name = schema.get("$ref", "").removeprefix(PREFIX)
+    if name and components[name].get("type") == "object":
+        schema = {**components[name], **{k: v for k, v in schema.items() if k != "$ref"}}
+        # Unless it refers to itself.
+        if f'"{PREFIX}{name}"' not in msgspec.json.encode([*components.values()]).decode():
+            del components[name]
+    is_wrapped = schema.get("type") != "object"
+    if is_wrapped:
+        schema = wrapped(schema)
+    return ({**schema, "$defs": components} if components else schema), is_wrapped
+
+
+def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+
+
+def components_of(
+    annotations: tuple[Any, ...],
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    schemas, components = msgspec.json.schema_components(
+        annotations, schema_hook=describe_enum, ref_template=PREFIX + "{name}"
+    )
+    for component in components.values():
+        # Always the name of the class, which the reference says already.
+        component.pop("title", None)
+    return [dict(one) for one in schemas], components
+
+
+def hint(schema: dict[str, Any], annotation: Any) -> dict[str, Any]:
+    # msgspec declares a plain "string" for datetimes that may be naive. Those that must be naive,
+    # by Meta(tz=False), are not a date-time of JSON Schema.
+    if annotation is datetime or (is_union(annotation) and datetime in get_args(annotation)):
+        for one in (schema, *schema.get("anyOf", ())):
+            if one.get("type") == "string":
+                one.setdefault("format", "date-time")
+    return schema
+
+
+def with_numbers(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a Decimal with numbers allowed: msgspec reads both, and declares one."""
+    if not DECIMAL.items() <= schema.items():
+        return schema
+    others = {key: value for key, value in schema.items() if key not in DECIMAL}
+    return {"anyOf": [{"type": "number"}, dict(DECIMAL)], **others}
+
+
+def shown_default(value: Any, annotation: Any) -> dict[str, Any]:
+    """The `default` keyword, for a default that a client could also send."""
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True)
+        msgspec.convert(deepcopy(plain), annotation)
+        msgspec.json.encode(plain)
+    except (TypeError, ValueError):  # msgspec.ValidationError is a ValueError
+        return {}
+    return {"default": plain}
+
+
+# Values that satisfy a schema: what an error shows as a call that is valid.
+
+#: Only a schema that requires itself is endless.
+DEEPEST_EXAMPLE = 12
+LONGEST = 64
+#: Texts to try where the schema says no more than "string"; times and datetimes are such.
+TEXTS = ("text", "2026-01-31T12:00:00Z", "2026-01-31T12:00:00", "12:00:00")
+FORMATS = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "time": "12:00:00Z",
+    "duration": "P1D",
+    "uuid": "6f1c2a4e-8c1b-4a57-9d43-2f0b9c7e5a10",
+    "decimal": "10.50",
+}
+NULL = {"type": "null"}
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Makes one value per schema, of the first alternatives. Patterns are not understood: check
+    what you get.
+
+    `targets` are the schemas that references lead to. With `is_full`, objects have their optional
+    members, too.
+    """
+
+    targets: Mapping[str, Any]
+    text: str = TEXTS[0]
+    is_full: bool = False
+
+    def make(self, schema: Any, *, depth: int = 0) -> Any:
+        if depth > DEEPEST_EXAMPLE:
+            return None
+        schema = self._flat(schema, depth=0)
+        if "const" in schema:
+            return schema["const"]
+        for key in ("enum", "examples"):
+            if named := [value for value in schema.get(key, ()) if value is not None]:
+                return named[0]
+        if schema.get("default") is not None:
+            return schema["default"]
+        return self._make_typed(schema, depth=depth)
+
+    def _make_typed(self, schema: Mapping[str, Any], *, depth: int) -> Any:
+        kinds = schema.get("type", "object" if "properties" in schema else "string")
+        if isinstance(kinds, list):
+            kinds = next((kind for kind in kinds if kind != "null"), "null")
+        match kinds:
+            case "object":
+                return self._make_object(schema, depth=depth)
+            case "array":
+                return self._make_array(schema, depth=depth)
+            case "integer" | "number":
+                return make_number(schema)
+            case "boolean":
+                return True
+            case "null":
+                return None
+        return self._make_text(schema)
+
+    def _flat(self, schema: Any, *, depth: int) -> dict[str, Any]:
+        """One schema instead of those that apply together."""
+        if not isinstance(schema, dict) or depth > DEEPEST_EXAMPLE:
+            return {}
+        whole = dict(schema)
+        parts = [*whole.pop("allOf", ())]
+        for keyword in ("anyOf", "oneOf"):
+            parts += [part for part in whole.pop(keyword, ()) if part != NULL][:1]
+        if "$ref" in whole:
+            parts.append(self.targets[whole.pop("$ref")])
+        for part in parts:
+            flat = self._flat(part, depth=depth + 1)
+            properties = {**flat.get("properties", {}), **whole.get("properties", {})}
+            required = [*whole.get("required", ()), *flat.get("required", ())]
+            whole = {**flat, **whole}
+            if properties:
+                whole |= {"properties": properties}
+            if required:
+                whole |= {"required": [*dict.fromkeys(required)]}
+        return whole
+
+    def _make_text(self, schema: Mapping[str, Any]) -> str:
+        if schema.get("contentEncoding") == "base64":
+            return "dGV4dA=="
+        text = FORMATS.get(schema.get("format", ""), self.text)
+        least = min(schema.get("minLength", 0), LONGEST)
+        return text.ljust(least, "x")[: schema.get("maxLength")]
+
+    def _make_object(self, schema: Mapping[str, Any], *, depth: int) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        names = properties if self.is_full else schema.get("required", ())
+        made = {name: self.make(properties.get(name, {}), depth=depth + 1) for name in names}
+        others = schema.get("additionalProperties", {})
+        missing = min(schema.get("minProperties", 0), LONGEST) - len(made)
+        for number in range(missing):
+            made[f"key{number + 1}"] = self.make(others, depth=depth + 1)
+        return made
+
+    def _make_array(self, schema: Mapping[str, Any], *, depth: int) -> list[Any]:
+        if "prefixItems" in schema:
+            return [self.make(item, depth=depth + 1) for item in schema["prefixItems"]]
+        least = min(schema.get("minItems", 1), LONGEST)
+        return [self.make(schema.get("items", {}), depth=depth + 1) for _ in range(least)]
+
+
+def make_number(schema: Mapping[str, Any]) -> int | float:
+    value: int | float = 1
+    if (least := schema.get("minimum")) is not None:
+        value = max(value, least)
+    if (below := schema.get("exclusiveMinimum")) is not None:
+        value = max(value, math.floor(below) + 1)
+    if (most := schema.get("maximum")) is not None:
+        value = min(value, most)
+    if (above := schema.get("exclusiveMaximum")) is not None and value >= above:
+        value = math.ceil(above) - 1
+    if step := schema.get("multipleOf"):
+        value = math.ceil(value / step) * step
+    return value

@@ -1,0 +1,403 @@
+"""Prompts in the template language: arguments and messages, read from plain data and checked."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure.functions.results import messages_of
+from mcp_django.exposure.primitives import PendingCall
+from mcp_django.exposure.prompts.functions import (
+    Argument,
+    PromptArguments,
+    Reader,
+    reader_of,
+    reader_of_choices,
+)
+from mcp_django.exposure.resources.models import read
+from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
+from mcp_django.protocol.results import PromptDefinition, PromptMessage, PromptResult
+from mcp_django.protocol.uri_templates import URITemplate
+from mcp_django.templating import (
+    Budget,
+    Embedded,
+    Piece,
+    RestrictedTemplate,
+    TemplateError,
+    compile_template,
+    render_template,
+)
+
+if TYPE_CHECKING:
+    from mcp_django.exposure.permissions import Rights
+
+
+# The messages of a prompt, and how they are rendered.
+
+LONGEST_URI_SHOWN = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One message: its role, and a text or the address of a resource."""
+
+    role: str
+    content: RestrictedTemplate | URITemplate
+
+
+def rendered(
+    context: CallContext,
+    rights: Rights,
+    parts: Iterable[Part],
+    names: Mapping[str, Any],
+    texts: Mapping[str, str],
+) -> Iterator[PromptMessage]:
+    """The messages, resources read with the rights of the caller. Raises ToolError.
+
+    `names` are the values for templates, and `texts` those for addresses.
+    """
+    budget = Budget()
+    for part in parts:
+        if isinstance(part.content, URITemplate):
+            pieces: list[Piece] = [Embedded(part.content.expand(texts))]
+        else:
+            try:
+                pieces = render_template(part.content, names, budget=budget)
+            except TemplateError as error:
+                raise ToolError(f"The prompt cannot be made of these values. {error}") from None
+        for piece in pieces:
+            contents: list[Content] = (
+                embedded(context, rights, piece.uri)
+                if isinstance(piece, Embedded)
+                else [TextContent(piece.strip())]
+            )
+            yield from (PromptMessage(content=content, role=part.role) for content in contents)
+
+
+def embedded(context: CallContext, rights: Rights, uri: str) -> list[Content]:
+    """Raises ToolError, in the same words for what is missing and what is forbidden."""
+    shown = uri[:LONGEST_URI_SHOWN]
+    try:
+        found = read(context, rights, uri)
+    except NotFound:
+        raise ToolError(f"The prompt needs {shown}, and there is no such resource.") from None
+    if isinstance(found, PendingCall):
+        # A coroutine of the site: only the event loop could await it.
+        cast("Coroutine[Any, Any, Any]", found.awaitable).close()
+        raise ToolError(f"{shown} cannot stand in a prompt: its function is async.")
+    return [EmbeddedResource(contents=one) for one in found.contents]
+
+
+TEXT, NUMBER, DATE, CHOICE, OBJECT = "text", "number", "date", "choice", "object"
+#: Types that hold no words of a caller, so that templates need not fence them.
+PLAIN_TYPES = frozenset({NUMBER, DATE, CHOICE})
+
+MOST_ARGUMENTS = MOST_MESSAGES = 20
+MOST_CHOICES = 100
+LONGEST_CHOICE = LONGEST_TITLE = 100
+LONGEST_DESCRIPTION = 1000
+LONGEST_ADDRESS = 500
+ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+#: Names that have a meaning in templates, or promise more than an argument.
+RESERVED = frozenset({"forloop", "settings", "request", "reversed"})
+#: A literal scheme and beginning, so that no value chooses what kind of thing is read.
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^{}\s]+(\{[a-z0-9_]+\}[^{}\s]*)*")
+
+
+class ArgumentContent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    name: str
+    type: Literal["text", "number", "date", "choice", "object"] = "text"
+    title: str = ""
+    description: str = ""
+    required: bool = False
+    choices: list[str] = []
+    #: The label of an exposed model, such as "shop.order".
+    model: str = ""
+
+
+class MessageContent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """A text in the template language, or the address of a resource."""
+
+    role: Literal["user", "assistant"] = "user"
+    text: str = ""
+    resource: str = ""
+
+
+#: What a person calls a member of each part.
+NAMES = {"arguments": "Argument", "messages": "Message"}
+
+AnyContent = TypeVar("AnyContent", ArgumentContent, MessageContent)
+Plain: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A mistake, and where: `part` is arguments or messages, `at` counts from 0."""
+
+    sentence: str
+    part: str
+    at: int | None = None
+    field: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = self.part if self.at is None else f"{NAMES[self.part]} {self.at + 1}"
+        if self.line is not None:
+            where += f", line {self.line}"
+        elif self.field:
+            where += f", {self.field}"
+        return f"{where}: {self.sentence}"
+
+
+class BrokenContents(Exception):
+    """Contents that are not a prompt."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(" ".join(map(str, problems)))
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """Arguments and messages as they are stored, shown, compared and exported."""
+
+    arguments: Sequence[ArgumentContent] = ()
+    messages: Sequence[MessageContent] = ()
+
+    def as_plain(self) -> dict[str, list[Plain]]:
+        return {
+            "arguments": [without_defaults(one) for one in self.arguments],
+            "messages": [without_defaults(one) for one in self.messages],
+        }
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The label of the model of each argument that takes an object."""
+        return {one.name: one.model for one in self.arguments if one.type == OBJECT}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """Compiled contents, shared by all calls."""
+
+    contents: Contents
+    arguments: PromptArguments
+    parts: Sequence[Part]
+
+    @classmethod
+    def empty(cls) -> Body:
+        return cls(contents=Contents(), arguments=PromptArguments([]), parts=())
+
+
+class TemplatePrompt:
+    """A prompt whose messages are written in the template language."""
+
+    def __init__(self, name: str, body: Body, *, title: str, description: str) -> None:
+        self.name = name
+        self.body = body
+        self.definition = PromptDefinition(
+            name=name, title=title, description=description, arguments=body.arguments.definitions
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def get(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, str]
+    ) -> PromptResult:
+        """Its messages; objects and resources read with the rights of the caller.
+
+        Raises ToolError.
+        """
+        read = self.body.arguments.read(arguments)
+        names = {**empty_values(self.body.contents), **read}
+        texts = {name: arguments[name] for name in read}
+        self.add_objects(rights, names, texts)
+        messages = list(rendered(context, rights, self.body.parts, names, texts))
+        if not messages:
+            raise ToolError("With these arguments the prompt says nothing.")
+        return PromptResult(
+            messages=messages_of(messages, prompt=self.name),
+            description=self.definition.description,
+        )
+
+    def add_objects(self, rights: Rights, names: dict[str, Any], texts: dict[str, str]) -> None:
+        """Replace keys of objects, by the names of their arguments."""
+
+    def complete(
+        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
+    ) -> list[str] | None:
+        return self.body.arguments.complete(rights.request, argument, value)
+
+
+def without_defaults(content: ArgumentContent | MessageContent) -> Plain:
+    """As a person would write it: without what is empty, except for the name."""
+    members: Plain = msgspec.to_builtins(content)
+    return {name: value for name, value in members.items() if value or name == "name"}
+
+
+def parse_contents(arguments: Any, messages: Any) -> Contents:
+    """Contents from plain data. Raises BrokenContents for data of another shape."""
+    problems: list[Problem] = []
+    made = Contents(
+        arguments=list(converted("arguments", arguments, ArgumentContent, problems)),
+        messages=list(converted("messages", messages, MessageContent, problems)),
+    )
+    if problems:
+        raise BrokenContents(problems)
+    return made
+
+
+def converted(
+    part: str, given: Any, kind: type[AnyContent], problems: list[Problem]
+) -> Iterator[AnyContent]:
+    if not isinstance(given, list):
+        problems.append(Problem(part=part, sentence="this is no list"))
+        return
+    for at, one in enumerate(given):
+        try:
+            yield msgspec.convert(one, kind)
+        except msgspec.ValidationError as error:
+            problems.append(Problem(part=part, at=at, sentence=str(error)))
+
+
+def compile_contents(contents: Contents) -> Body:
+    """Raises BrokenContents that names every mistake and its place."""
+    problems = list(argument_problems(contents))
+    parts = list(compiled_parts(contents, problems))
+    if problems:
+        raise BrokenContents(problems)
+    arguments = PromptArguments([argument_of(one) for one in contents.arguments])
+    return Body(contents=contents, arguments=arguments, parts=parts)
+
+
+# Arguments
+
+
+def argument_of(given: ArgumentContent) -> Argument:
+    return Argument(
+        name=given.name,
+        title=given.title,
+        description=given.description,
+        required=given.required,
+        reader=READERS[given.type](given),
+    )
+
+
+READERS: dict[str, Callable[[ArgumentContent], Reader]] = {
+    TEXT: lambda given: reader_of(str),
+    NUMBER: lambda given: reader_of(Decimal),
+    DATE: lambda given: reader_of(date),
+    CHOICE: lambda given: reader_of_choices({one: one for one in given.choices}),
+    # Looked up afterwards, with the rights of the caller.
+    OBJECT: lambda given: Reader(read=str, wanted="a key"),
+}
+
+
+def argument_problems(contents: Contents) -> Iterator[Problem]:
+    problem = partial(Problem, part="arguments")
+    if len(contents.arguments) > MOST_ARGUMENTS:
+        yield problem(sentence=f"more than {MOST_ARGUMENTS}")
+    seen: set[str] = set()
+    for at, one in enumerate(contents.arguments):
+        for name, sentence in mistakes_of(one):
+            yield problem(at=at, field=name, sentence=sentence)
+        if one.name in seen:
+            yield problem(at=at, field="name", sentence="another argument has this name")
+        seen.add(one.name)
+
+
+def mistakes_of(one: ArgumentContent) -> Iterator[tuple[str, str]]:
+    if not ARGUMENT_NAME.fullmatch(one.name):
+        yield "name", "use a-z, 0-9 and underscores, a letter first, at most 40 characters"
+    elif one.name in RESERVED or keyword.iskeyword(one.name):
+        yield "name", f"{one.name!r} cannot be the name of an argument"
+    if len(one.title) > LONGEST_TITLE:
+        yield "title", f"longer than {LONGEST_TITLE} characters"
+    if len(one.description) > LONGEST_DESCRIPTION:
+        yield "description", f"longer than {LONGEST_DESCRIPTION} characters"
+    yield from mistakes_of_choices(one)
+    if one.type == OBJECT and not one.model:
+        yield "model", "choose the model of the object"
+    elif one.type != OBJECT and one.model:
+        yield "model", "only an argument of the type object has a model"
+
+
+def mistakes_of_choices(one: ArgumentContent) -> Iterator[tuple[str, str]]:
+    if one.type != CHOICE:
+        if one.choices:
+            yield "choices", "only an argument of the type choice has choices"
+    elif not one.choices:
+        yield "choices", "write the choices, one in each line"
+    elif len(one.choices) > MOST_CHOICES:
+        yield "choices", f"more than {MOST_CHOICES}"
+    elif not all(choice.strip() and len(choice) <= LONGEST_CHOICE for choice in one.choices):
+        yield "choices", f"a choice is empty or longer than {LONGEST_CHOICE} characters"
+    elif len(set(one.choices)) < len(one.choices):
+        yield "choices", "a choice is there twice"
+
+
+# Messages
+
+
+def compiled_parts(contents: Contents, problems: list[Problem]) -> Iterator[Part]:
+    problem = partial(Problem, part="messages")
+    if not contents.messages:
+        problems.append(problem(sentence="write at least one"))
+    if len(contents.messages) > MOST_MESSAGES:
+        problems.append(problem(sentence=f"more than {MOST_MESSAGES}"))
+        return
+    for at, message in enumerate(contents.messages):
+        name = "resource" if message.resource else "text"
+        try:
+            yield part_of(contents, message)
+        except TemplateError as error:
+            problems.append(problem(at=at, field=name, line=error.line, sentence=error.reason))
+
+
+def part_of(contents: Contents, message: MessageContent) -> Part:
+    """Raises TemplateError with the line."""
+    if message.resource and message.text.strip():
+        raise TemplateError("a text or the address of a resource: put both into two messages")
+    names = [one.name for one in contents.arguments]
+    if message.resource:
+        return Part(role=message.role, content=address_of(message.resource, names))
+    if not message.text.strip():
+        raise TemplateError("write a text, or the address of a resource")
+    plain = [one.name for one in contents.arguments if one.type in PLAIN_TYPES]
+    template = compile_template(normal(message.text), names=names, plain=plain)
+    return Part(role=message.role, content=template)
+
+
+def normal(text: str) -> str:
+    """Browsers send lines with CR LF."""
+    return text.replace("\r\n", "\n")
+
+
+def address_of(uri: str, names: Sequence[str]) -> URITemplate:
+    if len(uri) > LONGEST_ADDRESS:
+        raise TemplateError(f"an address longer than {LONGEST_ADDRESS} characters")
+    if not ADDRESS.fullmatch(uri):
+        raise TemplateError("write an address such as django://objects/shop.order/{order}")
+    template = URITemplate(uri)
+    for name in template.variables:
+        if name not in names:
+            hint = f"the arguments are: {', '.join(names)}" if names else "there are no arguments"
+            raise TemplateError(f"unknown name {name!r}; {hint}")
+    return template
+
+
+def empty_values(contents: Contents) -> Mapping[str, Any]:
+    """What arguments are that were left out."""
+    texts = (TEXT, CHOICE)
+    return {one.name: "" if one.type in texts else None for one in contents.arguments}

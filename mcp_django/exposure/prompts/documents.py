@@ -1,0 +1,220 @@
+"""Prompts as JSON: to move them from one site to another, and to keep them beside the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import Group
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db import router, transaction
+
+from mcp_django.exposure.decisions import exposed_by
+from mcp_django.exposure.functions.results import validation_text
+from mcp_django.exposure.prompts.contents import (
+    LONGEST_DESCRIPTION,
+    BrokenContents,
+    Contents,
+    Problem,
+    compile_contents,
+    parse_contents,
+)
+from mcp_django.exposure.prompts.stored import add_version, contents_of, newest_version
+from mcp_django.exposure.registry import check_name, registry
+from mcp_django.models import PromptTemplate
+from mcp_django.principal import DEFAULT_SERVER
+
+LARGEST = 256 * 1024
+MOST_DOCUMENTS = 200
+
+
+class Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A prompt without its history."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    enabled: bool = True
+    #: Names of groups. None: for everybody.
+    groups: list[str] = []
+    arguments: list[Any] = []
+    messages: list[Any]
+
+
+class BrokenDocuments(Exception):
+    """Documents that were not imported. Each sentence names the place of a mistake."""
+
+    def __init__(self, sentences: Sequence[str]) -> None:
+        super().__init__("\n".join(sentences))
+        self.sentences = list(sentences)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What importing one document does."""
+
+    template: PromptTemplate
+    contents: Contents
+    groups: Sequence[Group]
+    is_new: bool
+    changes_template: bool
+    changes_contents: bool
+
+    @property
+    def changes_anything(self) -> bool:
+        return self.changes_template or self.changes_contents
+
+    def __str__(self) -> str:
+        what = "new" if self.is_new else "changed" if self.changes_anything else "as it was"
+        return f"{self.template.name}: {what}"
+
+
+# Out
+
+
+def document_of(template: PromptTemplate) -> dict[str, Any]:
+    found = {
+        "name": template.name,
+        "title": template.title,
+        "description": template.description,
+        "enabled": template.enabled,
+        "groups": sorted(template.groups.values_list("name", flat=True)),
+        **contents_of(newest_version(template)).as_plain(),
+    }
+    return {name: value for name, value in found.items() if value not in ("", [])}
+
+
+def encode(documents: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(documents), indent=2) + b"\n"
+
+
+# In
+
+
+def parse_documents(data: bytes) -> list[Document]:
+    """One document, or a list of them. Raises BrokenDocuments."""
+    if len(data) > LARGEST:
+        raise BrokenDocuments([f"This is longer than {LARGEST} bytes."])
+    try:
+        found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BrokenDocuments([f"This is not JSON: {error}"]) from None
+    given = found if isinstance(found, list) else [found]
+    if len(given) > MOST_DOCUMENTS:
+        raise BrokenDocuments([f"These are more than {MOST_DOCUMENTS} prompts."])
+    documents, sentences = [], []
+    for at, one in enumerate(given, start=1):
+        try:
+            documents.append(msgspec.convert(one, Document))
+        except msgspec.ValidationError as error:
+            sentences.append(f"Prompt {at}: {error}")
+    if any("\x00" in text for text in texts_in(found)):
+        sentences.append("There is a NUL character in a text.")
+    if sentences:
+        raise BrokenDocuments(sentences)
+    return documents
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(one)
+
+
+def plan(documents: Iterable[Document], *, server: str) -> list[Step]:
+    """What importing them would do. Raises BrokenDocuments with all that is wrong."""
+    steps, sentences = [], []
+    seen: set[str] = set()
+    for document in documents:
+        if document.name in seen:
+            sentences.append(f"{document.name}: two prompts have this name")
+        seen.add(document.name)
+        try:
+            steps.append(step_of(document, server=server))
+        except BrokenDocuments as error:
+            sentences += error.sentences
+    if sentences:
+        raise BrokenDocuments(sentences)
+    return steps
+
+
+def step_of(document: Document, *, server: str) -> Step:
+    before = PromptTemplate.objects.filter(server=server, name=document.name).first()
+    template = PromptTemplate.objects.get(pk=before.pk) if before else PromptTemplate()
+    template.server = server
+    for name in ("name", "title", "description", "enabled"):
+        setattr(template, name, getattr(document, name))
+    groups = list(Group.objects.filter(name__in=document.groups))
+    known = {one.name for one in groups}
+    # Without the group it would be for everybody.
+    sentences = [f"there is no group {one!r}" for one in document.groups if one not in known]
+    sentences += template_problems(template)
+    contents = Contents()
+    try:
+        parsed = parse_contents(document.arguments, document.messages)
+        contents = compile_contents(parsed).contents
+        sentences += [str(one) for one in unknown_models(contents)]
+    except BrokenContents as error:
+        sentences += [str(one) for one in error.problems]
+    if sentences:
+        name = ascii(document.name)[:60]
+        raise BrokenDocuments([f"{name}: {sentence.rstrip('.')}" for sentence in sentences])
+    return Step(
+        template=template,
+        contents=contents,
+        groups=groups,
+        is_new=before is None,
+        changes_template=before is None or differs(before, template, known),
+        changes_contents=before is None or contents_of(newest_version(before)) != contents,
+    )
+
+
+def differs(before: PromptTemplate, after: PromptTemplate, groups: set[str]) -> bool:
+    names = ("title", "description", "enabled")
+    return set(before.groups.values_list("name", flat=True)) != groups or any(
+        getattr(before, name) != getattr(after, name) for name in names
+    )
+
+
+def template_problems(template: PromptTemplate) -> Iterator[str]:
+    if (sentence := name_problem(template.name)) is not None:
+        yield sentence
+    # Only forms hold a TextField to its length.
+    if len(template.description) > LONGEST_DESCRIPTION:
+        yield f"description: longer than {LONGEST_DESCRIPTION} characters"
+    try:
+        template.full_clean()
+    except ValidationError as error:
+        yield validation_text(error)
+
+
+def name_problem(name: str) -> str | None:
+    try:
+        check_name(name, kind="prompt")
+    except ImproperlyConfigured:
+        return "Use a-z, 0-9 and single underscores, a letter first, at most 40 characters."
+    return None
+
+
+def unknown_models(contents: Contents) -> Iterator[Problem]:
+    """Arguments whose model this site does not expose."""
+    exposed = exposed_by(registry, DEFAULT_SERVER).by_label
+    for at, one in enumerate(contents.arguments):
+        if one.model and one.model not in exposed:
+            sentence = f"this site exposes no model {one.model!a}"
+            yield Problem(part="arguments", at=at, field="model", sentence=sentence)
+
+
+def carry_out(steps: Sequence[Step], *, user: Any = None, comment: str = "") -> None:
+    """Import all of them, or none. A document that changes nothing makes no version."""
+    with transaction.atomic(using=router.db_for_write(PromptTemplate)):
+        for step in steps:
+            if step.changes_template:
+                step.template.save()
+                step.template.groups.set(step.groups)
+            if step.changes_contents:
+                add_version(step.template, step.contents, user=user, comment=comment)

@@ -1,0 +1,214 @@
+"""A prompt in a file: front matter in TOML, and messages in the restricted template language."""
+
+from __future__ import annotations
+
+import logging
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.template.utils import get_app_template_dirs
+
+from mcp_django.cached import Cached
+from mcp_django.exposure.functions.signatures import check_permission
+from mcp_django.exposure.primitives import may_reach
+from mcp_django.exposure.prompts.contents import (
+    CHOICE,
+    TEXT,
+    ArgumentContent,
+    Body,
+    Contents,
+    MessageContent,
+    TemplatePrompt,
+    argument_of,
+    part_of,
+)
+from mcp_django.exposure.prompts.functions import PromptArguments
+from mcp_django.exposure.registry import check_name
+from mcp_django.principal import READ
+from mcp_django.templating import TemplateError
+
+if TYPE_CHECKING:
+    from mcp_django.exposure.permissions import Rights
+
+
+# Finding and reading the files, at first use.
+
+logger = logging.getLogger("mcp_django")
+
+FOLDER = Path("mcp", "prompts")
+BACKEND = "django.template.backends.django.DjangoTemplates"
+LARGEST = 256 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesRead:
+    prompts: Mapping[str, FilePrompt]
+    #: Why a file is no prompt, by its path.
+    problems: Mapping[Path, str]
+
+
+class PromptFiles:
+    """The prompts in files, by name. With DEBUG, a changed file is read again."""
+
+    def __init__(self) -> None:
+        self._read: Cached[FilesRead] = Cached()
+
+    def read(self) -> FilesRead:
+        """All prompts. A broken file is left out."""
+        folders = tuple(prompt_folders())
+        stamps: dict[Path, tuple[int, int]] = {}
+        for path in files_in(folders) if settings.DEBUG else ():
+            with suppress(OSError):  # it has just gone
+                stamps[path] = path.stat().st_mtime_ns, path.stat().st_size
+        return self._read.get(folders, stamps, make=lambda before: read_all(folders))
+
+
+def prompt_folders() -> Iterator[Path]:
+    """As Django looks for templates: the directories of the settings, then those of apps."""
+    engines: list[dict[str, Any]] = settings.TEMPLATES
+    for engine in engines:
+        if engine["BACKEND"] == BACKEND:
+            yield from (Path(one) / FOLDER for one in engine.get("DIRS", ()))
+    yield from (Path(one) / FOLDER for one in get_app_template_dirs("templates"))
+
+
+def files_in(folders: tuple[Path, ...]) -> Iterator[Path]:
+    """The first file of each name."""
+    seen = set()
+    for folder in folders:
+        for path in sorted(folder.glob("*.md")):
+            if path.name not in seen and not path.name.startswith("."):
+                seen.add(path.name)
+                yield path
+
+
+def read_all(folders: tuple[Path, ...]) -> FilesRead:
+    prompts: dict[str, FilePrompt] = {}
+    problems: dict[Path, str] = {}
+    for path in files_in(folders):
+        try:
+            with path.open("rb") as file:
+                content = file.read(LARGEST + 1)
+            if len(content) > LARGEST:
+                raise BrokenPrompt(f"longer than {LARGEST} bytes")
+            prompts[path.stem] = FilePrompt(path.stem, content.decode())
+        except (BrokenPrompt, OSError, ValueError) as error:  # ValueError: not UTF-8
+            logger.error("The prompt %s is left out: %s", path, error)
+            problems[path] = str(error)
+    return FilesRead(prompts=prompts, problems=problems)
+
+
+FENCE = "+++"
+HEADING = re.compile(r"## (user|assistant)\s*")
+ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9_]*")
+#: What these names mean in every template.
+TAKEN = frozenset({"forloop"})
+
+
+class BrokenPrompt(Exception):
+    """A file that is not a prompt. The sentence is for its author."""
+
+
+class ArgumentHeader(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    title: str = ""
+    description: str = ""
+    required: bool = False
+    choices: list[str] = []
+
+
+class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    title: str = ""
+    description: str = ""
+    permission: str | None = None
+    arguments: list[ArgumentHeader] = []
+
+
+class FilePrompt(TemplatePrompt):
+    """A prompt that a file describes."""
+
+    def __init__(self, name: str, source: str) -> None:
+        """Raises BrokenPrompt."""
+        try:
+            check_name(name, kind="prompt")
+        except ImproperlyConfigured:
+            raise BrokenPrompt(
+                "a file of a prompt is called like a function: a-z, 0-9 and single underscores, "
+                "a letter first, at most 40 characters, and .md"
+            ) from None
+        header, text, line = split_header(source)
+        try:
+            self.permission = check_permission(header.permission, of=f"prompt {name!r}")
+        except ImproperlyConfigured as error:
+            raise BrokenPrompt(str(error)) from None
+        super().__init__(
+            name,
+            body_from(header, text, line=line),
+            title=header.title,
+            description=header.description,
+        )
+
+    def exists_for(self, rights: Rights) -> bool:
+        is_reader = rights.has_scopes(frozenset({READ}))
+        return is_reader and may_reach(rights, self.permission, name=f"the prompt {self.name}")
+
+
+def split_header(source: str) -> tuple[Header, str, int]:
+    """The front matter, the text after it and the number of its first line."""
+    lines = source.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != FENCE:
+        return Header(), "\n".join(lines), 1
+    ends = [number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == FENCE]
+    if not ends:
+        raise BrokenPrompt(f"line 1: there is no second line {FENCE} to end the front matter")
+    try:
+        # An empty line for the fence, so that errors name the lines of the file.
+        found = tomllib.loads("\n".join(["", *lines[1 : ends[0]]]))
+        header = msgspec.convert(found, Header)
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenPrompt(f"the front matter is not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise BrokenPrompt(f"the front matter: {error}") from None
+    return header, "\n".join(lines[ends[0] + 1 :]), ends[0] + 2
+
+
+def body_from(header: Header, text: str, *, line: int) -> Body:
+    """The messages between headings. The text before the first heading is the user's."""
+    contents = Contents(arguments=[*map(argument_from, header.arguments)])
+    arguments = PromptArguments([*map(argument_of, contents.arguments)])
+    if len(arguments.by_name) < len(header.arguments):
+        raise BrokenPrompt("two arguments have the same name")
+    messages: list[tuple[str, int, list[str]]] = [("user", line, [])]
+    for number, written in enumerate(text.split("\n"), start=line):
+        if heading := HEADING.fullmatch(written):
+            messages.append((heading[1], number + 1, []))
+        else:
+            messages[-1][2].append(written)
+    parts = []
+    for role, first, lines in messages:
+        if "".join(lines).strip():
+            message = msgspec.convert({"role": role, "text": "\n".join(lines)}, MessageContent)
+            try:
+                parts.append(part_of(contents, message))
+            except TemplateError as error:
+                at = first + (error.line or 1) - 1
+                raise BrokenPrompt(f"line {at}: {error.reason}") from None
+    if not parts:
+        raise BrokenPrompt("there is no text in it")
+    return Body(contents=contents, arguments=arguments, parts=parts)
+
+
+def argument_from(header: ArgumentHeader) -> ArgumentContent:
+    if not ARGUMENT_NAME.fullmatch(header.name) or header.name in TAKEN:
+        raise BrokenPrompt(f"{header.name!a} cannot be the name of an argument")
+    # The value of an argument with choices is one of the author's own words.
+    kind: Any = CHOICE if header.choices else TEXT
+    return ArgumentContent(type=kind, **msgspec.structs.asdict(header))

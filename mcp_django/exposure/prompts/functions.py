@@ -1,0 +1,374 @@
+"""`@mcp.prompt`: a function of the site as a prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum
+from functools import partial
+from math import isfinite
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    get_args,
+    get_origin,
+    overload,
+)
+from uuid import UUID
+
+import msgspec
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions.arguments import hint_about, shown
+from mcp_django.exposure.functions.json_schemas import (
+    NONE,
+    is_union,
+    without_none,
+)
+from mcp_django.exposure.functions.results import messages_of, refusals_in_words
+from mcp_django.exposure.functions.signatures import Permission, Signature
+from mcp_django.exposure.primitives import PendingCall
+from mcp_django.exposure.registry import Registry, check_name
+from mcp_django.exposure.registry import registry as default_registry
+from mcp_django.exposure.site_functions import Function, SiteFunction, known_now, registering
+from mcp_django.protocol.results import PromptArgument, PromptDefinition, PromptResult
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
+
+    from mcp_django.exposure.permissions import Rights
+
+
+# Reading arguments: MCP sends those of prompts as texts.
+
+#: Python refuses to read thousands of digits.
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,30}")
+#: What people and programs write for yes and no.
+BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+WANTED = {
+    int: "a whole number such as 7",
+    float: "a number such as 2.5",
+    Decimal: "a number such as 2.50",
+    date: "a date such as 2026-11-18",
+    datetime: "a time such as 2026-11-18T12:00:00Z",
+    time: "a time of day such as 12:00:00",
+    UUID: "a UUID",
+    str: "a text",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Reads one argument. `read` raises ValueError; `wanted` says what it takes."""
+
+    read: Callable[[str], Any]
+    wanted: str
+    #: Every text that it takes, where these can be listed.
+    choices: tuple[str, ...] = ()
+    is_text: bool = False
+
+
+def reader_of(annotation: Any) -> Reader:
+    """Raises TypeError for a type that cannot be read from a text."""
+    kind = without_none(annotation)
+    if get_origin(kind) is Literal:
+        return reader_of_choices({str(one): one for one in get_args(kind) if one is not None})
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return reader_of_choices({str(one.value): one for one in kind})
+    if kind is bool:
+        return Reader(
+            read=lambda text: BOOLEANS[text.strip().lower()],
+            wanted="true or false",
+            choices=("true", "false"),
+        )
+    if kind not in WANTED:
+        raise TypeError(f"{annotation!r} cannot be read from a text")
+    limits = limits_of(annotation)
+    return Reader(
+        read=partial(read_plain, kind, limits),
+        wanted=WANTED[kind] + (" within its limits" if limits is not kind else ""),
+        is_text=kind is str,
+    )
+
+
+def limits_of(annotation: Any) -> Any:
+    """The annotation with its msgspec.Meta, without None as an alternative."""
+    if is_union(annotation):
+        return next(limits_of(one) for one in get_args(annotation) if one is not NONE)
+    return annotation
+
+
+def argument_description(annotation: Any) -> str:
+    """What msgspec.Meta says of an argument."""
+    limits = limits_of(annotation)
+    if get_origin(limits) is not Annotated:
+        return ""
+    metas = [one for one in get_args(limits)[1:] if isinstance(one, msgspec.Meta)]
+    return next((one.description for one in metas if one.description), "")
+
+
+def reader_of_choices(choices: Mapping[str, Any]) -> Reader:
+    return Reader(
+        read=choices.__getitem__,  # KeyError is refused like ValueError
+        wanted=f"one of: {', '.join(choices)}",
+        choices=tuple(choices),
+    )
+
+
+def read_plain(kind: type, limits: Any, text: str) -> Any:
+    value: Any = text
+    if kind is int:
+        if not WHOLE_NUMBER.fullmatch(text.strip()):
+            raise ValueError
+        value = int(text)
+    elif kind in (float, Decimal):
+        value = Decimal(text.strip()) if re.fullmatch(r"[-+0-9.eE]{1,40}", text.strip()) else None
+        if value is None or not isfinite(float(value)):
+            raise ValueError
+        value = float(value) if kind is float else value
+    elif kind is not str:
+        value = msgspec.convert(text.strip(), kind)
+    return value if limits is kind else msgspec.convert(value, limits)
+
+
+# The arguments of a prompt.
+
+#: Gets the request and what was typed, and returns values to choose from.
+Complete: TypeAlias = Callable[[HttpRequest, str], Iterable[Any]]
+
+LONGEST_TEXT = 16_384
+# decimal.InvalidOperation is an ArithmeticError, and choices are looked up in a dictionary.
+UNREADABLE = (ValueError, KeyError, ArithmeticError, msgspec.ValidationError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    name: str
+    reader: Reader
+    required: bool
+    title: str = ""
+    description: str = ""
+    complete: Complete | None = None
+
+    def is_left_out(self, given: Mapping[str, str]) -> bool:
+        """Clients send an empty text for what their user did not fill in."""
+        if self.name not in given:
+            return True
+        return given[self.name] == "" and not self.required and not self.reader.is_text
+
+    def read(self, text: str) -> Any:
+        """Raises ToolError that says what it takes."""
+        if len(text) > LONGEST_TEXT:
+            raise ToolError(f"Argument {self.name}: longer than {LONGEST_TEXT} characters.")
+        try:
+            return self.reader.read(text)
+        except UNREADABLE:
+            raise ToolError(
+                f"Argument {self.name}: {shown(text)} is not {self.reader.wanted}."
+            ) from None
+
+
+class PromptArguments:
+    """All arguments of one prompt, in their order."""
+
+    def __init__(self, arguments: Sequence[Argument]) -> None:
+        self.by_name = {one.name: one for one in arguments}
+        self.definitions = [
+            PromptArgument(
+                name=one.name, title=one.title, description=one.description, required=one.required
+            )
+            for one in arguments
+        ]
+
+    def read(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """The values by name. Raises ToolError for what is unknown, missing or unreadable."""
+        if unknown := sorted(given.keys() - self.by_name.keys()):
+            hint, _ = hint_about(unknown[0], self.by_name, of="prompt")
+            raise ToolError(f"Unknown argument {shown(unknown[0])}. {hint}")
+        arguments = self.by_name.values()
+        if missing := [one.name for one in arguments if one.required and one.name not in given]:
+            raise ToolError(f"Missing argument: {', '.join(missing)}.")
+        return {
+            one.name: one.read(given[one.name]) for one in arguments if not one.is_left_out(given)
+        }
+
+    def complete(self, request: HttpRequest, name: str, value: str) -> list[str] | None:
+        """Values that match what was typed, best first. None: no such argument."""
+        # Late: it imports the query compiler, which registering a prompt does not need.
+        from mcp_django.exposure.resources.completion import ranked
+
+        argument = self.by_name.get(name)
+        if argument is None:
+            return None
+        if argument.complete is None:
+            return ranked(value, argument.reader.choices)
+        try:
+            with refusals_in_words():
+                return ranked(value, [str(one) for one in argument.complete(request, value)])
+        except ToolError:
+            return []  # refused: there is nothing for this caller
+
+
+class CodePrompt(SiteFunction):
+    """A function as a prompt. Its definition is made once, when it is registered."""
+
+    kind = "prompt"
+    decorator = "@mcp.prompt"
+    no_generators = "A prompt returns its messages: a text, or a list."
+    method = "prompts/get"
+    type_of_untyped = str
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None,
+        completions: Mapping[str, Complete],
+        **options: Any,
+    ) -> None:
+        self.name = check_name(name or function.__name__, kind="prompt")
+        super().__init__(function, key=self.name, **options)
+        self.arguments = PromptArguments(
+            arguments_of(
+                self.name,
+                self.signature,
+                descriptions=self.documented.parameters,
+                completions=completions,
+            )
+        )
+        self._definition = PromptDefinition(
+            name=self.name,
+            title=known_now(self.title),
+            description=known_now(self.description),
+            arguments=self.arguments.definitions,
+        )
+
+    @property
+    def definition(self) -> PromptDefinition:
+        """What clients get in lists."""
+        return self.localized(self._definition)
+
+    def get(
+        self, context: CallContext, rights: Rights, arguments: Mapping[str, str]
+    ) -> PromptResult | PendingCall:
+        """Run the function. Raises ToolError for arguments that do not fit and for what the
+        function refuses; other exceptions of the function pass.
+        """
+        read = self.arguments.read(arguments)
+        conversation = self.begin(context, rights, arguments)
+
+        def finish(value: Any) -> PromptResult:
+            messages = messages_of(value, prompt=self.name)
+            return PromptResult(messages=messages, description=str(self.description))
+
+        result: PromptResult | PendingCall = self.run(
+            context, read, conversation=conversation, finish=finish
+        )
+        return result
+
+    def complete(
+        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
+    ) -> list[str] | None:
+        return self.arguments.complete(rights.request, argument, value)
+
+
+def arguments_of(
+    prompt: str,
+    signature: Signature,
+    *,
+    descriptions: Mapping[str, str],
+    completions: Mapping[str, Complete],
+) -> list[Argument]:
+    if unknown := sorted(completions.keys() - signature.annotations.keys()):
+        raise ImproperlyConfigured(
+            f"The prompt {prompt!r} has no argument {unknown[0]!r} to complete. "
+            f"It has: {', '.join(signature.annotations) or 'none'}."
+        )
+    found = []
+    for name, annotation in signature.annotations.items():
+        try:
+            reader = reader_of(annotation)
+        except TypeError as error:
+            raise ImproperlyConfigured(
+                f"The argument {name} of the prompt {prompt!r}: {error}. Arguments of prompts "
+                "are texts: take a str, int, date, bool, Literal or Enum, such as the key of a "
+                "record, and look the record up yourself."
+            ) from error
+        found.append(
+            Argument(
+                name=name,
+                reader=reader,
+                required=name not in signature.defaults,
+                description=descriptions.get(name) or argument_description(annotation),
+                complete=completions.get(name),
+            )
+        )
+    return found
+
+
+@overload
+def prompt(function: Function, /) -> Function: ...
+
+
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: _StrOrPromise | None = None,
+    description: _StrOrPromise | None = None,
+    permission: Permission | None = None,
+    completions: Mapping[str, Complete] | None = None,
+    asks: bool = False,
+    registry: Registry | None = None,
+) -> Callable[[Function], Function]: ...
+
+
+def prompt(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    title: _StrOrPromise | None = None,
+    description: _StrOrPromise | None = None,
+    permission: Permission | None = None,
+    completions: Mapping[str, Complete] | None = None,
+    asks: bool = False,
+    registry: Registry | None = None,
+) -> Any:
+    """Offer a function as a prompt. Returns the function itself.
+
+        @mcp.prompt(permission="shop.view_order")
+        def reply(request: HttpRequest, number: str, tone: Literal["formal", "warm"]) -> str:
+            "Draft a reply to the customer of an order."
+
+    It returns a text, a content block, `mcp.PromptMessage`, or a list of these. Arguments come as
+    texts and are read as their annotation says: str where there is none. A parameter annotated
+    HttpRequest (or just called `request`) and one annotated `mcp.Context` are filled in by us.
+    Without `permission`, which is "app.codename" or a function of the request, every active
+    member of the staff may get the prompt. `completions` has functions of the request and of what
+    was typed, which return values for an argument. With `asks` the function may ask with
+    `mcp.Context.ask` and its like.
+
+    Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
+    cannot be a prompt.
+    """
+    decorate = registering(
+        CodePrompt,
+        (registry or default_registry).add_prompt,
+        name=name,
+        title=title,
+        description=description,
+        permission=permission,
+        completions=completions or {},
+        asks=asks,
+    )
+    return decorate if function is None else decorate(function)

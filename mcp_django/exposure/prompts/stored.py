@@ -1,0 +1,414 @@
+"""Prompts that staff wrote: rows, which are read again when something has changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from difflib import unified_diff
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.db import Error, router, transaction
+from django.db.models import OuterRef, Subquery
+
+from mcp_django.cached import Cached
+from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure.decisions import PromptDecision
+from mcp_django.exposure.fields import choices_of, quoted
+from mcp_django.exposure.generation import cache_version
+from mcp_django.exposure.limits import raise_lost_database
+from mcp_django.exposure.paths import RETURN, Path, declaration_of
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.primitives import Prompt
+from mcp_django.exposure.prompts.contents import (
+    Body,
+    BrokenContents,
+    Contents,
+    TemplatePrompt,
+    compile_contents,
+    parse_contents,
+)
+from mcp_django.exposure.query import completion as completion_queries
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.find import RecordLayout, check_shows_records, layout_of, row_of
+from mcp_django.exposure.query.serializers import Columns, as_text
+from mcp_django.exposure.resources import completion
+from mcp_django.exposure.resources.models import key_of
+from mcp_django.models import PromptTemplate, PromptVersion
+from mcp_django.principal import READ
+from mcp_django.protocol.results import PromptDefinition
+from mcp_django.templating import Record
+
+if TYPE_CHECKING:
+    from mcp_django.exposure.options import ModelExposure
+
+
+# Versions of a stored prompt: each save adds one, and none ever changes.
+
+
+def newest_version(template: PromptTemplate) -> PromptVersion | None:
+    return PromptVersion.objects.filter(template=template.pk).order_by("-number").first()
+
+
+def add_version(
+    template: PromptTemplate, contents: Contents, *, user: Any = None, comment: str = ""
+) -> PromptVersion:
+    """Add the next version. Two saves at once get two numbers."""
+    using = router.db_for_write(PromptVersion, instance=template)
+    with transaction.atomic(using=using):
+        # A second save waits here.
+        PromptTemplate.objects.using(using).select_for_update().get(pk=template.pk)
+        # Read with a lock as well: MariaDB would answer from before the wait.
+        numbers = PromptVersion.objects.using(using).select_for_update().filter(template=template)
+        last = numbers.order_by("-number").values_list("number", flat=True).first()
+        return PromptVersion.objects.using(using).create(
+            template=template,
+            number=(last or 0) + 1,
+            created_by=user,
+            comment=comment,
+            **contents.as_plain(),
+        )
+
+
+def contents_of(version: PromptVersion | None) -> Contents:
+    """What a version says. A version that cannot be read any more is empty."""
+    if version is None:
+        return Contents()
+    try:
+        return parse_contents(version.arguments, version.messages)
+    except BrokenContents:
+        return Contents()
+
+
+def difference(before: Contents, after: Contents) -> list[str]:
+    """The lines that differ and some around them, as `diff -u` shows them without its header."""
+    lines = unified_diff([*readable(before)], [*readable(after)], lineterm="", n=2)
+    return list(lines)[2:]
+
+
+def readable(contents: Contents) -> Iterator[str]:
+    """Contents as lines for people."""
+    for argument in contents.arguments:
+        facts = [argument.type, argument.model, "required" if argument.required else "optional"]
+        yield f"argument {argument.name}: {', '.join(fact for fact in facts if fact)}"
+        if argument.title:
+            yield f"  title: {argument.title}"
+        yield from (f"  description: {line}" for line in argument.description.splitlines())
+        yield from (f"  choice: {choice}" for choice in argument.choices)
+    for message in contents.messages:
+        yield f"{message.role}:"
+        resource = message.resource
+        lines = [f"resource {resource}"] if resource else message.text.splitlines()
+        yield from (f"  {line}" for line in lines)
+
+
+# Objects as arguments: templates get what the caller may read of them, and nothing else.
+
+#: Types that templates get as they are: filters such as `date`, and comparisons, need them.
+AS_THEY_ARE = frozenset({bool, int, float, Decimal, date, datetime, time, timedelta, type(None)})
+PLAIN_JSON = (list, dict)
+MOST_NAMED = 5
+
+
+def object_of(rights: Rights, label: str, text: str, *, argument: str) -> Record:
+    """The object that a text names, by its key or by the whole text of a label field.
+
+    Raises ToolError, in the same words for what is missing and what the caller may not see.
+    """
+    try:
+        exposure = rights.exposure(label)
+        check_shows_records(exposure)
+        return record_of(rights, exposure, text)
+    except NotFound:
+        pass
+    keys = keys_called(rights, label, text)
+    if len(keys) == 1:
+        return record_of(rights, rights.exposure(label), keys[0])
+    if keys:
+        named = ", ".join(keys[:MOST_NAMED])
+        raise ToolError(
+            f"Argument {argument}: {len(keys)} objects of {label} are called {quoted(text)}. "
+            f"Send a key: {named}."
+        )
+    raise ToolError(f"Argument {argument}: there is no {label} {quoted(text)}.")
+
+
+def keys_called(rights: Rights, label: str, text: str) -> list[str]:
+    """Keys of visible objects of which one of the label fields is exactly this text."""
+    try:
+        exposure = rights.exposure(label)
+    except NotFound:
+        return []
+    found = completion_queries.keys_of(rights, exposure, text)
+    wanted = text.casefold()
+    return [
+        key
+        for key, texts in found.candidates
+        if text and any(one.casefold() == wanted for one in texts[1:])
+    ]
+
+
+def complete_object(rights: Rights, label: str, value: str) -> list[str]:
+    """Keys of visible objects that match what was typed, by key or label."""
+    try:
+        exposure = rights.exposure(label)
+    except NotFound:
+        return []
+    if exposure.aggregates_only:
+        return []
+    return list(completion.keys(rights, exposure, value).values)
+
+
+def labelled_keys(rights: Rights, label: str) -> list[tuple[str, str]]:
+    """The first keys to choose from, each with the label of its object."""
+    try:
+        exposure = rights.exposure(label)
+    except NotFound:
+        return []
+    found = completion_queries.keys_of(rights, exposure, "")
+    return [(key, " ".join(texts[1:]) or key) for key, texts in found.candidates]
+
+
+# What templates get
+
+
+def set_value(record: Record, names: Sequence[str], value: Any) -> None:
+    """Set a value behind these names, in records inside the record."""
+    name, *rest = names
+    known = record.values.get(name)
+    if rest:
+        if not isinstance(known, Record):
+            known = record.values[name] = Record({}, "")
+        set_value(known, rest, value)
+    elif isinstance(value, Record) and isinstance(known, Record):
+        known.text = value.text
+        known.values |= value.values
+    elif value is not None or name not in record.values:
+        record.values[name] = value
+
+
+def without_empty(record: Record) -> Record | None:
+    """The record with None for those inside that are empty: foreign keys that lead nowhere."""
+    for name, value in record.values.items():
+        if isinstance(value, Record):
+            record.values[name] = without_empty(value)
+    has_values = any(value is not None for value in record.values.values())
+    return record if record.text or has_values else None
+
+
+def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
+    """Raises NotFound. Its names are those that records of this caller have, and `pk`."""
+    access = allowed_paths(rights, exposure)
+    layout = layout_of(access, None, whole=True)
+    columns = row_of(rights, exposure, key_of(exposure, [key]), layout=layout).columns
+    record = Record({}, "")
+    for path in access.paths[RETURN]:
+        set_value(record, path.names, value_of(path, layout, columns))
+        if choices_of(path.field):
+            choice = first(layout, path, columns)
+            label = choice["label"] if isinstance(choice, dict) else choice
+            set_value(record, (*path.names[:-1], f"get_{path.names[-1]}_display"), label)
+    shown = access.tables[RETURN]
+    labels = [path.text for path in declaration_of(exposure).labels if path.text in shown]
+    without_empty(record)
+    record.text = " ".join(as_text(columns[shown[name].lookup][0]) for name in labels) or key
+    record.values["pk"] = key
+    return record
+
+
+def value_of(path: Path, layout: RecordLayout, columns: Columns) -> Any:
+    if path.field.is_relation:
+        return relation_of(first(layout, path, columns))
+    raw = columns[path.lookup][0]
+    shown = raw if is_plain(raw) else first(layout, path, columns)
+    return shown if is_plain(shown) or isinstance(shown, PLAIN_JSON) else as_text(shown)
+
+
+def is_plain(value: Any) -> bool:
+    return type(value) in AS_THEY_ARE or isinstance(value, str)
+
+
+def relation_of(shown: Any) -> Record | None:
+    """A foreign key: its key, and what stands for the other row if that may be seen."""
+    if shown is None:
+        return None
+    key = shown["pk"] if isinstance(shown, dict) else shown
+    label = shown["label"] if isinstance(shown, dict) else None
+    return Record({"pk": key if is_plain(key) else as_text(key)}, label or as_text(key))
+
+
+def first(layout: RecordLayout, path: Path, columns: Columns) -> Any:
+    return layout.renders[path.text](columns)[0]
+
+
+def names_of(exposure: ModelExposure) -> list[str]:
+    """The names that templates may use of an object, whatever a caller may see of it."""
+    found = ["pk"]
+    for path in declaration_of(exposure).paths[RETURN]:
+        found.append(".".join(path.names))
+        if choices_of(path.field):
+            found.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))
+    return list(dict.fromkeys(found))
+
+
+# What staff decided about prompts of code and of files.
+
+
+def prompt_exists(rights: Rights, prompt: Prompt) -> bool:
+    """Whether this caller may know of the prompt: what staff say, then what the prompt says."""
+    return rights.is_left(decision_about(rights, prompt)) and prompt.exists_for(rights)
+
+
+def prompt_definition(rights: Rights, prompt: Prompt) -> PromptDefinition:
+    """What clients are told of it, in the words of staff where they wrote some."""
+    decision, definition = decision_about(rights, prompt), prompt.definition
+    if decision is None:
+        return definition
+    return replace(
+        definition,
+        title=decision.title or definition.title,
+        description=decision.description or definition.description,
+    )
+
+
+def decision_about(rights: Rights, prompt: Prompt) -> PromptDecision | None:
+    # A stored prompt that has taken the name since decides for itself.
+    is_registered = prompt.name in rights.registry.prompts
+    return rights.exposed.decisions.prompts.get(prompt.name) if is_registered else None
+
+
+logger = logging.getLogger("mcp_django")
+
+
+class StoredPrompt(TemplatePrompt):
+    """A row, with what its newest version says."""
+
+    def __init__(self, row: PromptTemplate, body: Body, *, groups: frozenset[Any]) -> None:
+        super().__init__(row.name, body, title=row.title, description=row.description)
+        self.groups = groups
+
+    def exists_for(self, rights: Rights) -> bool:
+        # Whoever may call this server: all that a prompt shows beyond its own words is read with
+        # the rights of the caller.
+        if not rights.has_scopes(frozenset({READ})):
+            return False
+        return rights.is_member(self.groups)
+
+    def add_objects(self, rights: Rights, names: dict[str, Any], texts: dict[str, str]) -> None:
+        for name, label in self.body.contents.models.items():
+            if name in texts:
+                names[name] = record = object_of(rights, label, names[name], argument=name)
+                texts[name] = record.values["pk"]
+
+    def complete(
+        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
+    ) -> list[str] | None:
+        label = self.body.contents.models.get(argument)
+        if label is not None:
+            return complete_object(rights, label, value)
+        return super().complete(rights, argument, value, given=given)
+
+
+# All prompts
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedPrompts:
+    prompts: Mapping[str, StoredPrompt]
+    #: By version, which never changes. None: no prompt can be made of it.
+    bodies: Mapping[Any, Body | None]
+
+
+class StoredPrompts:
+    """The enabled prompts of each server, by name. One that is broken is left out."""
+
+    def __init__(self) -> None:
+        self._kept: Cached[CachedPrompts] = Cached()
+
+    def read(self, server: str) -> Mapping[str, StoredPrompt]:
+        """Without a query while nothing has changed."""
+        now = cache_version(server)
+        try:
+            return self._kept.get(now, make=partial(load_prompts, server), key=server).prompts
+        except Error as error:
+            raise_lost_database(error)
+            # Not migrated: use what is known, and cache nothing.
+            logger.warning("Stored prompts cannot be read.", exc_info=True)
+            kept = self._kept.latest(server)
+            return kept.prompts if kept else {}
+
+
+def load_prompts(server: str, before: CachedPrompts | None) -> CachedPrompts:
+    known = before.bodies if before else {}
+    rows = rows_of(server)
+    bodies: dict[Any, Body | None] = {}
+    for version, _ in rows:
+        try:
+            bodies[version.pk] = known[version.pk] if version.pk in known else body_of(version)
+        except BrokenContents as error:
+            logger.error("The stored prompt %s is left out: %s", version, error)
+            bodies[version.pk] = None
+    prompts = {
+        version.template.name: StoredPrompt(version.template, body, groups=groups)
+        for version, groups in rows
+        if (body := bodies[version.pk]) is not None
+    }
+    return CachedPrompts(prompts=prompts, bodies=bodies)
+
+
+stored_prompts = StoredPrompts()
+
+
+def body_of(version: PromptVersion) -> Body:
+    """Raises BrokenContents."""
+    return compile_contents(parse_contents(version.arguments, version.messages))
+
+
+def rows_of(server: str) -> list[tuple[PromptVersion, frozenset[Any]]]:
+    """The newest version of each enabled prompt, and its groups. Two queries."""
+    # A replica could lag behind the cache version.
+    using = router.db_for_write(PromptTemplate)
+    newest = (
+        PromptVersion.objects.filter(template=OuterRef("template"))
+        .order_by("-number")
+        .values("number")[:1]
+    )
+    versions = (
+        PromptVersion.objects.using(using)
+        .filter(template__server=server, template__enabled=True, number=Subquery(newest))
+        .select_related("template")
+        .order_by("template__name")
+    )
+    between: Any = PromptTemplate.groups.through
+    pairs = between.objects.using(using).filter(prompttemplate__server=server)
+    # A missing table must not break the transaction around the call.
+    is_inside = transaction.get_connection(using).in_atomic_block
+    with transaction.atomic(using=using) if is_inside else nullcontext():
+        groups: dict[Any, set[Any]] = {}
+        for template, group in pairs.values_list("prompttemplate_id", "group_id"):
+            groups.setdefault(template, set()).add(group)
+        return [(one, frozenset(groups.get(one.template_id, ()))) for one in versions]
+
+
+def all_prompts(rights: Rights) -> Iterator[Prompt]:
+    """Every prompt of this server, whoever may get it: those of code and files, then rows."""
+    registered = rights.registry.prompts
+    yield from registered.values()
+    for name, prompt in stored_prompts.read(rights.principal.server).items():
+        if name not in registered:
+            yield prompt
+
+
+def prompt_called(rights: Rights, name: str) -> Prompt | None:
+    registered = rights.registry.prompts.get(name)
+    return registered or stored_prompts.read(rights.principal.server).get(name)
+
+
+def prompt_groups(server: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """To whom the prompts of staff are given, by name: the same text in each process."""
+    rows = stored_prompts.read(server)
+    return tuple((name, tuple(sorted(map(str, rows[name].groups)))) for name in sorted(rows))

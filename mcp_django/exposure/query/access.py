@@ -1,0 +1,433 @@
+"""The paths of an exposure that callers with equal rights may use, and conditions on them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import cached_property
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import router
+from django.db.models import Q, QuerySet
+from django.db.models.constants import LOOKUP_SEP
+from django.utils import timezone
+
+from mcp_django.cached import Recent
+from mcp_django.exposure.decisions import Names, begins_with
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    METRIC,
+    ORDER,
+    PREFIXES,
+    RETURN,
+    SEARCH,
+    Column,
+    Declaration,
+    Hop,
+    ModelClass,
+    Path,
+    Trail,
+    declaration_of,
+    key_parts,
+    label_target,
+    locate,
+    spellings,
+)
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.guard import (
+    COUNTED,
+    EXTREME,
+    GuardedQuerySet,
+    Policy,
+    guarded,
+    is_plain,
+)
+from mcp_django.principal import CachePerPrincipal
+
+#: Kinds of rights that are remembered, over all exposures.
+MOST_KEPT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grants:
+    """The answers of one caller's rights, as far as an exposure's paths ask for them."""
+
+    forbidden: frozenset[ModelClass]
+    restricted: frozenset[ModelClass]
+    shown: Mapping[ModelClass, frozenset[str] | None]
+    labels: Mapping[ModelClass, tuple[Path, ...]]
+    #: Paths that staff took out of the records of a model.
+    withheld: Mapping[ModelClass, frozenset[Names]]
+
+
+class AccessiblePaths:
+    """The declared paths that callers with equal rights may use: built once, then looked up."""
+
+    def __init__(self, declaration: Declaration, grants: Grants) -> None:
+        self.exposure = declaration.exposure
+        self.model = declaration.exposure.model
+        self.keys = key_parts(self.model)
+        self.restricted = grants.restricted
+        self._grants = grants
+        self.paths = {
+            use: tuple(path for path in paths if self._is_usable(path, use=use))
+            for use, paths in declaration.paths.items()
+        }
+        self.tables = {use: spelled(paths) for use, paths in self.paths.items()}
+        self.search = tuple(
+            (path, PREFIXES.get(declaration.search_prefixes[path.text][0], "icontains"))
+            for path in self.paths[SEARCH]
+        )
+        self.labels = self._labels(self.paths[RETURN])
+        self.group_labels = self._labels(self.paths[GROUP])
+        shown = () if self.exposure.aggregates_only else self.paths[RETURN]
+        #: What records show to these callers, by the names of the fields on the way.
+        self.shown = frozenset(path.names for path in shown)
+        #: The primary key breaks ties anyway, so that everybody may order by it.
+        self.key_paths = key_paths(self.model)
+        self.orders = {**spelled(self.key_paths), **self.tables[ORDER]}
+        names = tuple(self.exposure.ordering)
+        #: The site's order if this caller may use every part of it.
+        self.default_order = (
+            names if all(name.removeprefix("-") in self.orders for name in names) else ()
+        )
+        #: Lookups of callers that were understood: as many as there are paths and operators.
+        self.lookups: dict[str, Any] = {}
+        #: How records of the usual shapes are made: filled by `serializers`.
+        self.layouts: dict[Any, Any] = {}
+        #: SQL by the shape of a call: filled by `find`.
+        self.plans: dict[Any, Any] = {}
+
+    def _is_usable(self, path: Path, *, use: str) -> bool:
+        if any(model in self._grants.forbidden for hop in path.hops for model in hop.models):
+            return False
+        for at, (model, name) in enumerate(path.steps):
+            names = self._grants.shown.get(model)
+            if names is not None and name not in names:
+                return False
+            # Of the model itself the exposure says what is left, use by use.
+            if at and begins_with(path.names[at:], self._grants.withheld.get(model, ())):
+                return False
+        # A join would show, or sort by, rows that the caller cannot see.
+        return use in (FILTER, SEARCH) or self.needs_subquery(path) is None
+
+    def needs_subquery(self, path: Path, start: int = 0) -> int | None:
+        """The first hop that needs a subquery over the rows that the caller may see."""
+        for at in range(start, len(path.hops)):
+            hop = path.hops[at]
+            if hop.is_many or hop.model in self.restricted:
+                return at
+        return None
+
+    def _labels(self, paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
+        return {path: found for path in paths if (found := self._label(path))}
+
+    def _label(self, path: Path) -> tuple[Path, ...]:
+        """The columns that a foreign key shows beside its value, if this caller may see them."""
+        target = label_target(path)
+        if target is None or target in self._grants.forbidden:
+            return ()
+        columns = self._grants.labels.get(target, ())
+        shown = self._grants.shown.get(target)
+        if shown is not None and any(column.field.name not in shown for column in columns):
+            return ()
+        hops = (*path.hops, Hop(field=path.field, model=target))
+        return tuple(
+            Path(
+                text=f"{path.text}__{column.text}", model=self.model, hops=hops, field=column.field
+            )
+            for column in columns
+        )
+
+    def names(self, use: str) -> list[str]:
+        """What a caller is told: each path once, as the site spells it."""
+        return [path.text for path in self.paths[use]]
+
+    @cached_property
+    def policy(self) -> Policy:
+        keys = {locate(self.model, part.attname) for part in self.keys}
+        order = self._columns(self.paths[ORDER]) | keys
+        labels = {locate(self.model, one.lookup) for some in self.labels.values() for one in some}
+        columns = {
+            RETURN: self._columns(self.paths[RETURN]) | labels | order,
+            ORDER: order,
+            FILTER: self._columns((*self.paths[FILTER], *self.paths[SEARCH])) | order,
+        }
+        return self._policy(columns)
+
+    @cached_property
+    def group_policy(self) -> Policy:
+        """For queries that show groups and metrics in place of records."""
+        groups, metrics = self._columns(self.paths[GROUP]), self._columns(self.paths[METRIC])
+        shown = [path for path in self.paths[METRIC] if path.names in self.shown]
+        return self._policy(
+            {
+                GROUP: groups,
+                METRIC: metrics,
+                EXTREME: self._columns(shown),
+                COUNTED: groups | metrics,
+                FILTER: set(self.policy.columns[FILTER]),
+            }
+        )
+
+    def _policy(self, columns: Mapping[str, set[Column]]) -> Policy:
+        trails = [trail for found in columns.values() for trail, _ in found]
+        return Policy(
+            table=table_of(self.model),
+            columns={use: frozenset(found) for use, found in columns.items()},
+            joins=prefixes(trails),
+        )
+
+    def _columns(self, paths: Iterable[Path]) -> set[Column]:
+        return {locate(self.model, self.lookup(path)) for path in paths}
+
+    def lookup(self, path: Path, start: int = 0) -> str:
+        """The column that a condition on the path compares here, before any subquery."""
+        hard = self.needs_subquery(path, start)
+        return path.lookup_from(start) if hard is None else path.lookup_of_link(start, hard)
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever these callers can reach something else: old cursors end with it."""
+        # Cursors are of records, whatever groups there are.
+        tables = {
+            use: sorted(table) for use, table in self.tables.items() if use not in (GROUP, METRIC)
+        }
+        restricted = sorted(model._meta.label for model in self.restricted)
+        return hashlib.sha256(repr((tables, restricted)).encode()).hexdigest()[:16]
+
+
+def spelled(paths: tuple[Path, ...]) -> dict[str, Path]:
+    """Every spelling of every path; what the site wrote itself comes first."""
+    table = {path.text: path for path in paths}
+    for path in paths:
+        for name in spellings(path):
+            table.setdefault(name, path)
+    return table
+
+
+def key_paths(model: ModelClass) -> tuple[Path, ...]:
+    return tuple(
+        Path(text=part.name, model=model, hops=(), field=part) for part in key_parts(model)
+    )
+
+
+def table_of(model: ModelClass) -> str:
+    """Proxies share the table of what they stand for."""
+    return str(model._meta.concrete_model._meta.db_table)  # type: ignore[union-attr]
+
+
+def prefixes(trails: Iterable[Trail]) -> frozenset[Trail]:
+    return frozenset(trail[: size + 1] for trail in trails for size in range(len(trail)))
+
+
+_access: Recent[tuple[Any, ...], AccessiblePaths] = Recent(size=MOST_KEPT)
+principal_access: CachePerPrincipal[ModelExposure, AccessiblePaths] = CachePerPrincipal()
+
+
+def allowed_paths(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
+    """What this caller can reach. Raises NotFound where the caller has no such model."""
+    known = principal_access.of(rights.principal)
+    found = known.get(exposure)
+    if found is None:
+        found = find_access(rights, exposure)
+        models = (exposure.model, *declaration_of(exposure).passed)
+        if all(rights.is_constant(model) for model in models):
+            known[exposure] = found
+    rights.rows(exposure.model)  # so that a model that is gone is gone here, too
+    return found
+
+
+def find_access(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
+    declaration = declaration_of(exposure)
+    home = home_of(rights, exposure.model)
+    forbidden = frozenset(
+        model for model in declaration.passed if not is_open(rights, exposure, model, home=home)
+    )
+    restricted = frozenset(
+        model
+        for model in declaration.passed
+        if model not in forbidden and not is_plain(rights.rows(model).query)
+    )
+    models = (exposure.model, *(one for one in declaration.passed if one not in forbidden))
+    shown = tuple(rights.shown(model) for model in models)
+    withheld = {one: names for one in models if (names := rights.exposed.withheld.get(one))}
+    key = (exposure, forbidden, restricted, shown, tuple(withheld.items()))
+    found = _access.get(key)
+    if found is not None:
+        return found
+    exposures = rights.exposed.exposures
+    labels = {
+        model: declaration_of(exposures[model]).labels for model in models if model in exposures
+    }
+    grants = Grants(
+        forbidden=forbidden,
+        restricted=restricted,
+        shown=dict(zip(models, shown, strict=True)),
+        labels=labels,
+        withheld=withheld,
+    )
+    found = AccessiblePaths(declaration, grants)
+    _access.put(key, found)
+    return found
+
+
+def is_open(rights: Rights, exposure: ModelExposure, model: ModelClass, *, home: str) -> bool:
+    """Whether paths of an exposure may pass a model. Rows judged in Python cannot be joined."""
+    return (
+        rights.may_view(model)
+        and not rights.checks_rows_one_by_one(model)
+        and home_of(rights, model) == home
+        and (model is exposure.model or not hides_records(rights, model))
+    )
+
+
+def hides_records(rights: Rights, model: ModelClass) -> bool:
+    """Whether a model has numbers about groups only. A path through it would show its records."""
+    exposure = rights.exposed.exposures.get(model)
+    return exposure is not None and exposure.aggregates_only
+
+
+def home_of(rights: Rights, model: ModelClass) -> str:
+    """The database that a model lives in. A router may name another replica for each read."""
+    rows: Any = rights.rows(model)
+    return str(rows._db or router.db_for_write(model))
+
+
+# Conditions -> Q. A hop that multiplies or narrows rows becomes IN over the rows one may see.
+#
+# IN and not EXISTS: SQLite can drive from an uncorrelated subquery (10 times faster there), the
+# others plan both alike, and nothing in it refers to the query outside. No join ever multiplies.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    path: Path
+    transform: str = ""
+    operator: str
+    value: Any
+
+
+def conjunction(
+    rights: Rights, access: AccessiblePaths, conditions: Sequence[Condition], *, depth: int = 0
+) -> Q:
+    """All of the conditions, on the model that stands `depth` hops down their paths."""
+    parts: list[Q] = []
+    nested: dict[tuple[str, ...], list[Condition]] = {}
+    for condition in conditions:
+        path = condition.path
+        hard = access.needs_subquery(path, depth)
+        if hard is None:
+            parts.append(leaf(condition, depth))
+        elif path.field is None and hard == len(path.hops) - 1 and condition.operator == "isnull":
+            found = RelationSubquery(rights, access, path, hard=hard).condition([], depth=depth)
+            parts.append(~found if condition.value else found)
+        else:
+            # Conditions behind the same hop speak of the same related row, in exclude too.
+            nested.setdefault(path.names[: hard + 1], []).append(condition)
+    for group in nested.values():
+        hard = access.needs_subquery(group[0].path, depth) or 0
+        across = RelationSubquery(rights, access, group[0].path, hard=hard)
+        parts.append(across.condition(group, depth=depth))
+    return Q(*parts)
+
+
+class RelationSubquery:
+    """Our key IN (the keys that the matching, visible rows behind one hop point to)."""
+
+    def __init__(self, rights: Rights, access: AccessiblePaths, path: Path, *, hard: int) -> None:
+        self.rights = rights
+        self.access = access
+        self.path = path
+        self.at = hard
+        self.hop = path.hops[hard]
+
+    def condition(self, group: list[Condition], *, depth: int) -> Q:
+        theirs = self.hop.link[1]
+        lookup = self.path.lookup_of_link(depth, self.at)
+        if self.hop.ends is not None:
+            rows = self._through(group, self.hop.ends)
+        elif self.hop.is_generic:
+            rows = self._generic(group)
+        else:
+            rows = self._targets(group, theirs.attname)
+        if theirs.null:  # x NOT IN (1, NULL) is never true
+            rows = rows.filter(Q((f"{theirs.attname}__isnull", False)))
+        return Q((f"{lookup}__in", rows.values(theirs.attname)))
+
+    def _through(self, group: list[Condition], ends: tuple[Any, Any]) -> GuardedQuerySet:
+        near, far = ends
+        key = far.target_field.attname
+        targets: Any = self._targets(group, key).values(key)
+        through: ModelClass = near.model
+        # A through model of the site's own has rows that may not be seen, too.
+        base = (
+            QuerySet(through, using=targets._db)
+            if through._meta.auto_created
+            else self.rights.rows(through)
+        )
+        rows = guarded(base, policy_of(through, [near.attname, far.attname]))
+        return rows.filter(Q((f"{far.attname}__in", targets)))
+
+    def _generic(self, group: list[Condition]) -> GuardedQuerySet:
+        field = self.hop.field
+        kind: Any = self.hop.model._meta.get_field(field.content_type_field_name)
+        rows = self._targets(group, kind.attname, self.hop.link[1].attname)
+        content_types: Any = apps.get_model("contenttypes", "ContentType")._default_manager
+        content_type = content_types.db_manager(rows.db).get_for_model(
+            field.model, for_concrete_model=field.for_concrete_model
+        )
+        return rows.filter(Q((kind.attname, content_type.pk)))
+
+    def _targets(self, group: list[Condition], *links: str) -> GuardedQuerySet:
+        """The visible rows behind the hop that match; only what the group needs may be used."""
+        depth = self.at + 1
+        used = [self.access.lookup(one.path, depth) for one in group]
+        policy = policy_of(self.hop.model, [*links, *used])
+        rows = guarded(self.rights.rows(self.hop.model), policy)
+        inner = conjunction(self.rights, self.access, group, depth=depth)
+        return rows.filter(inner) if inner else rows
+
+
+def policy_of(model: ModelClass, lookups: Sequence[str]) -> Policy:
+    """For a subquery: these columns, the key, and what joins them."""
+    names = {*lookups, *(part.attname for part in key_parts(model))}
+    columns = frozenset(locate(model, name) for name in names)
+    return Policy(
+        table=table_of(model),
+        columns={FILTER: columns, RETURN: columns, ORDER: frozenset()},
+        joins=prefixes(trail for trail, _ in columns),
+    )
+
+
+def leaf(condition: Condition, depth: int) -> Q:
+    name = condition.path.lookup_from(depth)
+    operator, value = condition.operator, condition.value
+    if condition.transform == "date":
+        return day(name, operator, value)
+    if condition.transform:
+        name += LOOKUP_SEP + condition.transform
+        if operator == "range":
+            return Q((f"{name}__gte", value[0]), (f"{name}__lte", value[1]))
+    return Q((f"{name}{LOOKUP_SEP}{operator}", value))
+
+
+def day(name: str, operator: str, value: Any) -> Q:
+    """`placed_at__date` as a range: it can use an index, and MariaDB needs no time zone tables."""
+    low, high = value if operator == "range" else (value, value)
+    starts, ends = midnight(low), midnight(high + timedelta(days=1))
+    if operator in ("exact", "range"):
+        return Q((f"{name}__gte", starts), (f"{name}__lt", ends))
+    edge = ends if operator in ("gt", "lte") else starts
+    return Q((f"{name}__{'gte' if operator in ('gt', 'gte') else 'lt'}", edge))
+
+
+def midnight(given: date) -> datetime:
+    naive = datetime.combine(given, time.min)
+    return timezone.make_aware(naive) if settings.USE_TZ else naive

@@ -1,0 +1,514 @@
+"""Numbers about records: groups, and what is measured of each, over the rows of find_records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Context, Decimal
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from django.db.models import (
+    Avg,
+    BigIntegerField,
+    Count,
+    DecimalField,
+    DurationField,
+    F,
+    FloatField,
+    Max,
+    Min,
+    OrderBy,
+    Q,
+    Sum,
+)
+from django.db.models.constants import LOOKUP_SEP
+from django.db.models.functions import datetime as dates
+
+from mcp_django.exceptions import QueryError, unknown
+from mcp_django.exposure import fields as values
+from mcp_django.exposure.fields import choices_of, kind_of, measures_of, quoted
+from mcp_django.exposure.limits import limited
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import FILTER, GROUP, METRIC, Path
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
+from mcp_django.exposure.query.arguments import (
+    DEFAULT_GROUPS,
+    MOST_GROUPS,
+    AggregateRecords,
+    or_default,
+)
+from mcp_django.exposure.query.filters import parse
+from mcp_django.exposure.query.find import check_shows_numbers, encode_fitting, labels_by_key
+from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
+from mcp_django.exposure.query.pagination import MAX_ORDER
+from mcp_django.exposure.query.serializers import Values, converter_of, encoder
+
+# What records are grouped by: values of declared paths, and parts and buckets of dates.
+
+MAX_GROUPS = 3
+NO_ZONES = (
+    "The database of this site has no time zone tables, so it has no parts of points in time. "
+    "Group by something else, and filter by period."
+)
+#: Of dates; datetimes have hours, too.
+DAYS: Mapping[str, Any] = {
+    "trunc_year": dates.TruncYear,
+    "trunc_quarter": dates.TruncQuarter,
+    "trunc_month": dates.TruncMonth,
+    "trunc_week": dates.TruncWeek,
+    "trunc_day": dates.TruncDay,
+    "year": dates.ExtractYear,
+    "month": dates.ExtractMonth,
+    "week_day": dates.ExtractWeekDay,
+}
+HOURS: Mapping[str, Any] = {"trunc_hour": dates.TruncHour, "hour": dates.ExtractHour}
+PARTS: Mapping[str, Mapping[str, Any]] = {"date": DAYS, "datetime": {**DAYS, **HOURS}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupColumn:
+    path: Path
+    #: Of a date; empty for the value as it is.
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the answer calls it, however the caller has spelled it."""
+        return LOOKUP_SEP.join([self.path.text, *([self.part] if self.part else [])])
+
+    @property
+    def expression(self) -> Any:
+        column = F(self.path.lookup)
+        return PARTS[kind_of(self.path.field)][self.part](column) if self.part else column
+
+    def rendered(self, rights: Rights, access: AccessiblePaths, values: Values) -> Values:
+        """The values as records show them; a bucket keeps the offset of the current time zone."""
+        if self.part:
+            return [one.isoformat() if isinstance(one, date) else one for one in values]
+        convert = converter_of(self.path.field, whole=False)
+        shown = values if convert is None else convert(values)
+        if self.path not in access.group_labels:
+            return shown
+        target = self.path.field.target_field
+        columns = [one.field.attname for one in access.group_labels[self.path]]
+        keys = {one for one in values if one is not None}
+        labels = labels_by_key(
+            rights, self.path.field.related_model, target.attname, columns, keys
+        )
+        return [
+            None if key is None else {"pk": pk, "label": labels.get(key)}
+            for key, pk in zip(values, shown, strict=True)
+        ]
+
+
+def parse_groups(
+    rights: Rights, access: AccessiblePaths, given: Any, *, using: str
+) -> list[GroupColumn]:
+    """Raises QueryError for what is not a list of paths to group by, or parts of such dates."""
+    if not isinstance(given, list | tuple) or len(given) > MAX_GROUPS:
+        raise QueryError(f"group_by takes a list of at most {MAX_GROUPS} names.")
+    found = {}
+    for name in given:
+        group = find_group(access, name)
+        if group is None:
+            raise refusal(rights, access, name)
+        found[group.name] = group
+    features: Any = connections[using].features
+    is_zoned = any(one.part and kind_of(one.path.field) == "datetime" for one in found.values())
+    # MariaDB and MySQL without time zone tables make NULL of every instant.
+    if is_zoned and settings.USE_TZ and not features.has_zoneinfo_database:
+        raise QueryError(NO_ZONES)
+    return list(found.values())
+
+
+def find_group(access: AccessiblePaths, name: Any) -> GroupColumn | None:
+    table = access.tables[GROUP]
+    if not isinstance(name, str):
+        return None
+    if name in table:
+        return GroupColumn(path=table[name])
+    head, _, part = name.rpartition(LOOKUP_SEP)
+    path = table.get(head)
+    if path is None or part not in PARTS.get(kind_of(path.field), ()):
+        return None
+    return GroupColumn(path=path, part=part)
+
+
+def refusal(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError:
+    """What could be grouped by instead."""
+    head = name.rpartition(LOOKUP_SEP)[0] if isinstance(name, str) else ""
+    path = access.tables[GROUP].get(head)
+    if path is not None and (parts := PARTS.get(kind_of(path.field))):
+        return QueryError(f"{path.text} can be grouped by {', '.join(parts)}.")
+    return many_valued(rights, access, name) or no_name(name, access.names(GROUP), "group_by")
+
+
+def no_name(given: Any, allowed: Iterable[str], what: str) -> QueryError:
+    """As for any unknown name, also for what is no text at all."""
+    return unknown(given if isinstance(given, str) else quoted(given), allowed, what)
+
+
+def many_valued(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError | None:
+    """For a path with many values: adding up over it would count a record many times."""
+    path = access.tables[FILTER].get(name) if isinstance(name, str) else None
+    if path is None or not path.is_many:
+        return None
+    sentence = f"{path.text} has many values for one record, so it cannot be aggregated here."
+    model = next(hop.model for hop in path.hops if hop.is_many)
+    if model in rights.exposed.exposures and rights.may_view(model):
+        sentence += f" Ask {model._meta.label_lower} for it."
+    return QueryError(sentence)
+
+
+# What is measured of the records in a group, and who may measure it.
+
+MAX_METRICS = 8
+LONGEST_NAME = 40
+#: The smallest group whose sum says little about any record in it.
+LEAST = 5
+COUNTS = ("count", "count_distinct")
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "count": Count,
+    "count_distinct": partial(Count, distinct=True),
+    "sum": Sum,
+    "avg": Avg,
+    "min": Min,
+    "max": Max,
+}
+DEFAULT = {"count": {"count": "*"}}
+#: Fields for sums and averages by the kind of the column. A sum of integers outgrows it, and
+#: Django compares it with no number that the column could not hold.
+SUMS: Mapping[str, Any] = {
+    "integer": BigIntegerField,
+    "float": FloatField,
+    "decimal": DecimalField,
+    "duration": DurationField,
+}
+AVERAGES: Mapping[str, Any] = {**SUMS, "integer": FloatField}
+#: More digits than any column has.
+EXACTLY = Context(prec=1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    name: str
+    function: str
+    #: None for the number of records.
+    path: Path | None
+    #: Whether records do not show the column, so that only many of them together may say much.
+    is_hidden: bool = False
+
+    @property
+    def expression(self) -> Any:
+        if self.path is None:
+            return Count("*")
+        more = {"output_field": self.field} if self.function in ("sum", "avg") else {}
+        return FUNCTIONS[self.function](self.path.lookup, **more)
+
+    @property
+    def field(self) -> Any:
+        """A field for its values, as `having` compares them."""
+        if self.path is None or self.function in COUNTS:
+            return BigIntegerField()
+        if self.function in ("min", "max"):
+            return self.path.field
+        return (SUMS if self.function == "sum" else AVERAGES)[kind_of(self.path.field)]()
+
+    def rendered(self, values: Values) -> Values:
+        """As records show them."""
+        field = self.field
+        if kind_of(field) == "decimal" and self.path is not None and not choices_of(field):
+            more = 2 if self.function == "avg" else 0
+            return rounded(values, places_of(self.path.field), more=more)
+        convert = converter_of(field, whole=False)
+        return values if convert is None else convert(values)
+
+
+def places_of(field: Any) -> int | None:
+    return getattr(getattr(field, "output_field", field), "decimal_places", None)
+
+
+def rounded(values: Values, places: int | None, *, more: int) -> Values:
+    """To the places of the column: databases differ in how many they give to a result."""
+    if places is None:
+        return values
+    step = Decimal(1).scaleb(-places - more)
+    return [
+        one.quantize(step, context=EXACTLY) if one is not None and one.is_finite() else one
+        for one in values
+    ]
+
+
+def floor_of(exposure: ModelExposure, metrics: Sequence[Metric] = ()) -> int:
+    """The fewest records that a group may have to be shown with these metrics."""
+    is_hidden = exposure.aggregates_only or any(metric.is_hidden for metric in metrics)
+    return max(exposure.smallest_group, LEAST if is_hidden else 0)
+
+
+def functions_of(access: AccessiblePaths, path: Path) -> tuple[str, ...]:
+    """What this caller may ask of a column."""
+    is_measured, is_grouped = (
+        any(path.names == one.names for one in access.paths[use]) for use in (METRIC, GROUP)
+    )
+    measures = measures_of(path.field) if is_measured else ()
+    if path.names not in access.shown:
+        # The smallest or largest value would be that of one record.
+        measures = tuple(name for name in measures if name in ("sum", "avg"))
+        is_measured = False
+    # What can be grouped by can be counted anyway.
+    return (*COUNTS, *measures) if is_measured or is_grouped else measures
+
+
+def measured(access: AccessiblePaths) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Each column that this caller may ask something of, and what."""
+    known = {path.names: path for use in (METRIC, GROUP) for path in access.paths[use]}
+    for path in known.values():
+        if functions := functions_of(access, path):
+            yield path, functions
+
+
+def parse_metrics(
+    rights: Rights, access: AccessiblePaths, given: Any, groups: Sequence[GroupColumn]
+) -> list[Metric]:
+    """Raises QueryError for what is not an object of metrics, or may not be measured."""
+    if not isinstance(given, Mapping) or not 0 < len(given) <= MAX_METRICS:
+        raise QueryError(f"metrics takes an object of 1 to {MAX_METRICS} names and metrics.")
+    taken = {group.name for group in groups}
+    return [parse_metric(rights, access, name, one, taken=taken) for name, one in given.items()]
+
+
+def parse_metric(
+    rights: Rights, access: AccessiblePaths, name: Any, given: Any, *, taken: set[str]
+) -> Metric:
+    if not is_name(name):
+        raise QueryError(
+            f"{quoted(name)} is no name for a metric: take at most {LONGEST_NAME} letters, "
+            "digits and single underscores."
+        )
+    if name in taken:
+        raise QueryError(f"{name} is what a group is called already. Name the metric otherwise.")
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise QueryError(f"{name} must be an object with one function and its path.")
+    ((function, column),) = given.items()
+    if not isinstance(function, str) or function not in FUNCTIONS:
+        raise no_name(function, FUNCTIONS, "metrics")
+    if function == "count" and column == "*":
+        return Metric(name=name, function=function, path=None)
+    path = find_column(access, column)
+    if path is None:
+        names = [one.text for one, functions in measured(access) if function in functions]
+        raise many_valued(rights, access, column) or no_name(column, names, function)
+    functions = functions_of(access, path)
+    if function not in functions:
+        raise QueryError(f"{path.text} has no {function}. It has: {', '.join(functions)}.")
+    is_hidden = path.names not in access.shown and function not in COUNTS
+    return Metric(name=name, function=function, path=path, is_hidden=is_hidden)
+
+
+def is_name(name: Any) -> bool:
+    """Whether it can stand in `having`, where two underscores end a name."""
+    is_short = isinstance(name, str) and len(name) <= LONGEST_NAME
+    return is_short and name.isascii() and name.isidentifier() and "__" not in name
+
+
+def find_column(access: AccessiblePaths, column: Any) -> Path | None:
+    if not isinstance(column, str):
+        return None
+    path = access.tables[METRIC].get(column) or access.tables[GROUP].get(column)
+    return path if path is not None and functions_of(access, path) else None
+
+
+MAX_HAVING = 8
+COMPARISONS = ("exact", "gt", "gte", "lt", "lte")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateQuery:
+    """What is asked about each group. Columns have names of our own: a caller's are never SQL."""
+
+    groups: Sequence[GroupColumn]
+    metrics: Sequence[Metric]
+    having: Q
+    order: Sequence[OrderBy]
+    limit: int
+    floor: int
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        return {f"_g{at}": group.expression for at, group in enumerate(self.groups)}
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        return {f"_m{at}": metric.expression for at, metric in enumerate(self.metrics)}
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Counts that must reach the floor: of the records, and of the values in each sum."""
+        if not self.floor:
+            return {}
+        paths = {metric.path for metric in self.metrics if metric.path is not None}
+        lookups = sorted(path.lookup for path in paths)
+        return {f"_n{at}": Count(one) for at, one in enumerate(["*", *lookups])}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregates:
+    """The numbers about some groups."""
+
+    #: A JSON object with `groups` and `truncated`.
+    encoded: bytes
+    count: int
+
+
+def aggregate_records(
+    rights: Rights, exposure: ModelExposure, asked: AggregateRecords
+) -> Aggregates:
+    """Groups and their metrics.
+
+    Raises QueryError for anything that cannot run, in words that say what would.
+    """
+    check_shows_numbers(exposure)
+    access = allowed_paths(rights, exposure)
+    if rights.checks_rows_one_by_one(exposure.model):
+        raise QueryError(
+            f"Records of {exposure.label} are checked one by one for each caller, so no database "
+            "can count them. Read them with find_records."
+        )
+    rows = pinned_to_database(guarded(rights.rows(exposure.model), access.group_policy))
+    wanted = parse(access, asked, using=rows.db)
+    question = parse_question(rights, access, asked, using=rows.db)
+    condition = wanted.build(rights, access)
+    if condition:
+        rows = rows.filter(condition)
+    with limited(rows.db):
+        found = grouped(rows, question) if question.groups else total(rows, question)
+    groups = rendered(rights, access, question, found[: question.limit])
+    encoded = encode(groups, is_truncated=len(found) > question.limit)
+    return Aggregates(encoded=encoded, count=len(groups))
+
+
+def parse_question(
+    rights: Rights, access: AccessiblePaths, asked: AggregateRecords, *, using: str
+) -> AggregateQuery:
+    groups = parse_groups(rights, access, or_default(asked.group_by, []), using=using)
+    metrics = parse_metrics(rights, access, or_default(asked.metrics, DEFAULT), groups)
+    if not groups and (asked.having or asked.order_by):
+        raise QueryError("having and order_by need a group_by.")
+    return AggregateQuery(
+        groups=groups,
+        metrics=metrics,
+        having=parse_having(metrics, or_default(asked.having, {}), using=using),
+        order=parse_order(access, groups, metrics, or_default(asked.order_by, [])),
+        limit=values.integer(or_default(asked.limit, DEFAULT_GROUPS), low=1, high=MOST_GROUPS),
+        floor=floor_of(access.exposure, metrics),
+    )
+
+
+def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
+    names = [f"{metric.name}{LOOKUP_SEP}gte" for metric in metrics]
+    if not isinstance(given, Mapping) or len(given) > MAX_HAVING:
+        raise QueryError(f"having takes an object of at most {MAX_HAVING} comparisons.")
+    places = {metric.name: at for at, metric in enumerate(metrics)}
+    found = []
+    for key, value in given.items():
+        name, _, operator = key.partition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
+        operator = operator or "exact"
+        if name not in places or operator not in COMPARISONS:
+            raise no_name(key, names, "having")
+        at = places[name]
+        try:
+            converted = values.convert(metrics[at].field, operator, value, using=using)
+        except QueryError as error:
+            raise QueryError(f"{name}: {error}") from None
+        found.append(Q((f"_m{at}{LOOKUP_SEP}{operator}", converted)))
+    return Q(*found)
+
+
+def parse_order(
+    access: AccessiblePaths, groups: Sequence[GroupColumn], metrics: Sequence[Metric], given: Any
+) -> list[OrderBy]:
+    """The order asked for, then that of the groups: without it a cut would be any.
+
+    NULL comes last on every database: there is no cursor that would need an index.
+    """
+    if not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
+        raise QueryError(f"order_by takes a list of at most {MAX_ORDER} names.")
+    names = {group.name: f"_g{at}" for at, group in enumerate(groups)}
+    columns = {**names, **{metric.name: f"_m{at}" for at, metric in enumerate(metrics)}}
+    found: dict[str, bool] = {}
+    for name in given:
+        bare = name.removeprefix("-") if isinstance(name, str) else ""
+        group = find_group(access, bare)
+        column = columns.get(bare) or columns.get("" if group is None else group.name)
+        if column is None:
+            raise no_name(bare or name, columns, "order_by")
+        found.setdefault(column, bare != name)
+    for column in names.values():
+        found.setdefault(column, False)
+    return [
+        OrderBy(F(column), descending=is_descending, nulls_last=True)
+        for column, is_descending in found.items()
+    ]
+
+
+def grouped(rows: GuardedQuerySet, question: AggregateQuery) -> list[dict[str, Any]]:
+    """One row more than the limit, where there are more."""
+    floors = [Q((f"{name}__gte", question.floor)) for name in question.sizes]
+    found = (
+        rows.values(**question.keys)
+        .annotate(**question.measures, **question.sizes)
+        .filter(question.having, *floors)
+        .order_by(*question.order)
+    )
+    return list(found[: question.limit + 1])
+
+
+def total(rows: GuardedQuerySet, question: AggregateQuery) -> list[dict[str, Any]]:
+    found = rows.aggregate(**question.measures, **question.sizes)
+    if any(found[name] < question.floor for name in question.sizes):
+        raise QueryError(
+            f"There are fewer than {question.floor} records or values, or none, and no numbers "
+            "are given about so few. Ask about more of them."
+        )
+    return [found]
+
+
+def rendered(
+    rights: Rights,
+    access: AccessiblePaths,
+    question: AggregateQuery,
+    rows: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    shown = {}
+    for at, group in enumerate(question.groups):
+        shown[group.name] = group.rendered(rights, access, [row[f"_g{at}"] for row in rows])
+    for at, metric in enumerate(question.metrics):
+        shown[metric.name] = metric.rendered([row[f"_m{at}"] for row in rows])
+    return [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
+
+
+def encode(groups: list[dict[str, Any]], *, is_truncated: bool) -> bytes:
+    """An answer that is too long in bytes ends early, and says so."""
+    encoded, count = encode_fitting(groups)
+    truncated = encoder.encode(is_truncated or count < len(groups))
+    return b'{"groups":' + encoded + b',"truncated":' + truncated + b"}"
+
+
+def examples(access: AccessiblePaths, *, is_grouped: bool) -> dict[str, Any]:
+    """Arguments that work, with what there is. Those about groups stand on group_by."""
+    found: dict[str, Any] = {"metrics": dict(DEFAULT), "limit": 5}
+    summed = next((path.text for path, names in measured(access) if "sum" in names), None)
+    if summed is not None:
+        found["metrics"]["sum"] = {"sum": summed}
+    paths = [path for path in access.paths[GROUP] if path.text not in found["metrics"]]
+    if paths:
+        # Groups by a choice tell most.
+        found["group_by"] = [min(paths, key=lambda path: not choices_of(path.field)).text]
+        if is_grouped:
+            found |= {"having": {"count__gte": 1}, "order_by": ["-count"]}
+    return found

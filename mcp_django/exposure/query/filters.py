@@ -1,0 +1,250 @@
+"""Django's own lookups, from JSON: what a call filters, excludes and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.db import connections
+from django.db.models import DateField, Q
+from django.db.models.constants import LOOKUP_SEP
+from msgspec import UNSET
+
+from mcp_django.exceptions import QueryError, unknown
+from mcp_django.exposure import fields
+from mcp_django.exposure.fields import (
+    DAY_OPERATORS,
+    OPERATORS,
+    PART_OPERATORS,
+    TRANSFORMS,
+    kind_of,
+    knows_zones,
+    operators_of,
+    transforms_of,
+)
+from mcp_django.exposure.paths import FILTER, Path
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
+from mcp_django.exposure.query.arguments import Filters
+
+MAX_CONDITIONS = 32
+MAX_ALTERNATIVES = 8
+MAX_WORDS = 8
+LONGEST_LOOKUP = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedFilters:
+    """What filters, exclude, any_of and search say, understood."""
+
+    filters: Sequence[Condition] = ()
+    exclude: Sequence[Condition] = ()
+    any_of: Sequence[Sequence[Condition]] = ()
+    #: For each word the conditions of which one must hold.
+    search: Sequence[Sequence[Condition]] = ()
+
+    @property
+    def is_conjunction(self) -> bool:
+        return not (self.exclude or self.any_of or self.search)
+
+    def build(self, rights: Rights, access: AccessiblePaths) -> Q:
+        def all_of(conditions: Sequence[Condition]) -> Q:
+            return conjunction(rights, access, conditions)
+
+        parts = [all_of(self.filters)]
+        if self.exclude:
+            parts.append(~all_of(self.exclude))
+        if self.any_of:
+            parts.append(any_of(all_of(conditions) for conditions in self.any_of))
+        # No column can hold this word: nothing is found.
+        parts += [
+            any_of(all_of([condition]) for condition in word) if word else Q(pk__in=[])
+            for word in self.search
+        ]
+        return Q(*(part for part in parts if part))
+
+
+def any_of(parts: Iterable[Q]) -> Q:
+    return Q(*parts, _connector=Q.OR)
+
+
+def parse(access: AccessiblePaths, asked: Filters, *, using: str) -> ParsedFilters:
+    """Raises QueryError for anything that the caller may not ask or that means nothing."""
+    found: dict[str, Any] = {}
+    for name, parser in PARSERS.items():
+        value = getattr(asked, name)
+        if value is not UNSET:
+            found[name] = parser(access, value, using=using, what=name)
+    return ParsedFilters(**found)
+
+
+def parse_conditions(
+    access: AccessiblePaths, given: Any, *, using: str, what: str
+) -> list[Condition]:
+    if not isinstance(given, Mapping):
+        example = example_lookup(access)
+        raise QueryError(f"{what} takes an object of lookups and values{example}.")
+    if len(given) > MAX_CONDITIONS:
+        raise QueryError(f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(given)}.")
+    return [
+        parse_condition(access, key, value, using=using, what=what) for key, value in given.items()
+    ]
+
+
+def example_lookup(access: AccessiblePaths) -> str:
+    names = access.names(FILTER)
+    return f', such as {{"{names[0]}__isnull": false}}' if names else ""
+
+
+def parse_condition(
+    access: AccessiblePaths, key: Any, value: Any, *, using: str, what: str
+) -> Condition:
+    known = access.lookups.get(key) if isinstance(key, str) else None
+    if known is None:
+        known = split(access, key, what)
+        access.lookups[key] = known
+    path, transform, operator = known
+    try:
+        if transform == "date":
+            value = fields.convert(DateField(), operator, value, using=using)
+        elif transform:
+            check_parts(path, transform, operator, using=using)
+            value = part(TRANSFORMS[kind_of(path.field)][transform], operator, value)
+        else:
+            field = path.hops[-1].model._meta.pk if path.field is None else path.field
+            value = fields.convert(field, operator, value, using=using)
+    except QueryError as error:
+        raise QueryError(f"{key}: {error}{key_hint(access, path)}") from None
+    return Condition(path=path, transform=transform, operator=operator, value=value)
+
+
+def check_parts(path: Path, transform: str, operator: str, *, using: str) -> None:
+    """A year is a range of instants. Other parts are worked out in the database."""
+    is_range = transform == "year" and operator != "in"
+    if kind_of(path.field) == "datetime" and not is_range and not knows_zones(using):
+        raise QueryError(
+            f"the database of this site has no time zone tables, so it knows no {transform} of a "
+            f'point in time. Name days: {{"{path.text}__date__range": '
+            '["2026-01-01", "2026-01-31"]}.'
+        )
+
+
+def key_hint(access: AccessiblePaths, path: Path) -> str:
+    """For who wrote what a related record is called in place of its key."""
+    through = paths_behind(access, path)
+    return f" It takes keys; by value: {', '.join(through[:8])}." if through else ""
+
+
+def paths_behind(access: AccessiblePaths, path: Path) -> list[str]:
+    return [name for name in access.names(FILTER) if name.startswith(path.text + LOOKUP_SEP)]
+
+
+def split(access: AccessiblePaths, key: Any, what: str) -> tuple[Path, str, str]:
+    """The longest declared path that starts `key`; what is left must be in our own tables.
+
+    A caller's text is only ever the key of a dictionary: Django never parses it.
+    """
+    table = access.tables[FILTER]
+    if not isinstance(key, str) or len(key) > LONGEST_LOOKUP:
+        raise QueryError(f"A lookup in {what} is a text of at most {LONGEST_LOOKUP} characters.")
+    names = key.split(LOOKUP_SEP)
+    for size in range(len(names), 0, -1):
+        path = table.get(LOOKUP_SEP.join(names[:size]))
+        if path is not None:
+            found = suffix(kind_of(path.field), names[size:])
+            if found is not None:
+                return path, *found
+            raise QueryError(no_such_lookup(access, path, names[size:]))
+    raise unknown(key, access.names(FILTER), what)
+
+
+def no_such_lookup(access: AccessiblePaths, path: Path, rest: Sequence[str]) -> str:
+    """What may stand behind a path. It does not depend on what the caller tried there."""
+    sentence = f"{path.text} has the operators {', '.join(offered(kind_of(path.field), rest[0]))}."
+    if through := paths_behind(access, path):
+        sentence += f" Behind it there is: {', '.join(through[:30])}."
+    return sentence
+
+
+def offered(kind: str, part: str) -> Sequence[str]:
+    """What could follow a path of this kind, or a part of a date."""
+    if part == "date" and kind == "datetime":
+        return [f"date__{operator}" for operator in DAY_OPERATORS]
+    if part in TRANSFORMS.get(kind, ()):
+        return [f"{part}__{operator}" for operator in PART_OPERATORS]
+    return operators_of(kind)
+
+
+def suffix(kind: str, names: list[str]) -> tuple[str, str] | None:
+    """Transform and operator, or None for anything that our tables do not have."""
+    if not names:
+        return "", "exact"
+    if len(names) == 1 and names[0] in OPERATORS[kind]:
+        return "", names[0]
+    operator = names[1] if len(names) > 1 else "exact"
+    if len(names) > 2 or names[0] not in transforms_of(kind):
+        return None
+    allowed = DAY_OPERATORS if names[0] == "date" else PART_OPERATORS
+    return (names[0], operator) if operator in allowed else None
+
+
+def part(bounds: tuple[int, int], operator: str, value: Any) -> Any:
+    low, high = bounds
+    if operator in ("in", "range"):
+        return [fields.integer(item, low=low, high=high) for item in fields.items(operator, value)]
+    return fields.integer(value, low=low, high=high)
+
+
+def parse_alternatives(
+    access: AccessiblePaths, given: Any, *, using: str, what: str
+) -> list[list[Condition]]:
+    if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
+        example = example_lookup(access)
+        raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
+    found = [parse_conditions(access, item, using=using, what=what) for item in given]
+    if not all(found):
+        raise QueryError(f"An empty object in {what} would match everything. Take it out.")
+    return found
+
+
+def parse_search(
+    access: AccessiblePaths, term: Any, *, using: str, what: str
+) -> list[list[Condition]]:
+    """Every word in any declared column, as in the admin."""
+    words = fields.short(fields.attempt(fields.text, term, "text")).split()
+    if len(words) > MAX_WORDS:
+        raise QueryError(f"{what} takes at most {MAX_WORDS} words; this has {len(words)}.")
+    if not access.search:
+        example = example_lookup(access)
+        raise QueryError(f"{access.exposure.label} has no search; use filters{example}.")
+    return [list(places_of(access, word, using=using)) for word in words]
+
+
+def places_of(access: AccessiblePaths, word: str, *, using: str) -> Iterator[Condition]:
+    for path, operator in access.search:
+        if kind_of(path.field) == "text":
+            is_missing = operator == "search" and not has_full_text(using)
+            found = "icontains" if is_missing else operator
+            yield Condition(path=path, operator=found, value=word)
+            continue
+        try:
+            value = fields.scalar(path.field, word, using=using)
+        except QueryError:  # not a number, so not in a column of numbers
+            continue
+        yield Condition(path=path, operator="exact", value=value)
+
+
+def has_full_text(using: str) -> bool:
+    return connections[using].vendor == "postgresql" and apps.is_installed(
+        "django.contrib.postgres"
+    )
+
+
+PARSERS: dict[str, Callable[..., Any]] = {
+    "filters": parse_conditions,
+    "exclude": parse_conditions,
+    "any_of": parse_alternatives,
+    "search": parse_search,
+}

@@ -1,0 +1,360 @@
+"""Stage two: a query of this class cannot be compiled unless everything in it was declared.
+
+The check runs inside `pre_sql_setup`, where Django has resolved names to columns and made every
+join, and has not yet written SQL. Clones, counts, `exists()` and subqueries keep the class, so
+they are checked as well. What the site's own `get_queryset` brought is sealed and not judged.
+
+Not held by the class: `update()` and `delete()` give the query another one, which is why
+`GuardedQuerySet` refuses both and no guarded queryset leaves this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NoReturn, TypeVar
+
+from django.db import connections
+from django.db.models import Avg, Count, Max, Min, Q, QuerySet, Sum, Value, expressions, lookups
+from django.db.models.functions import datetime as dates
+from django.db.models.query import ModelIterable
+from django.db.models.sql import Query
+from django.db.models.sql.compiler import PositionRef, SQLCompiler
+from django.db.models.sql.datastructures import BaseTable, Join
+from django.db.models.sql.where import NothingNode, WhereNode
+
+from mcp_django.exceptions import Leak
+from mcp_django.exposure.paths import FILTER, GROUP, METRIC, ORDER, RETURN, Column, Trail
+
+#: What may be counted, and whose smallest and largest value may be shown.
+COUNTED, EXTREME = "counted", "extreme"
+
+LOOKUPS = frozenset({
+    "exact", "iexact", "in", "isnull", "contains", "icontains", "startswith", "istartswith",
+    "endswith", "iendswith", "gt", "gte", "lt", "lte", "range", "search",
+})  # fmt: skip
+#: Exact classes, not subclasses: a site's own expression may hold anything.
+TRANSPARENT = frozenset(
+    {
+        expressions.OrderBy,
+        expressions.Ref,
+        expressions.ColPairs,
+        PositionRef,
+        Value,
+        dates.ExtractYear,
+        dates.ExtractMonth,
+        dates.ExtractDay,
+        dates.ExtractWeekDay,
+        dates.ExtractQuarter,
+        dates.ExtractHour,
+        dates.ExtractMinute,
+    }
+)
+#: In groups only: elsewhere nobody asks for them.
+BUCKETS = frozenset(
+    {
+        dates.TruncYear,
+        dates.TruncQuarter,
+        dates.TruncMonth,
+        dates.TruncWeek,
+        dates.TruncDay,
+        dates.TruncHour,
+    }
+)
+#: The use that each makes of its column.
+AGGREGATES: Mapping[Any, str] = {
+    Count: COUNTED,
+    Sum: METRIC,
+    Avg: METRIC,
+    Min: EXTREME,
+    Max: EXTREME,
+}
+
+
+class SiteCondition(WhereNode):
+    """A condition that the site wrote. Only `guarded_query` and `rows_of_site` make one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What one query may touch, worked out from declared paths only."""
+
+    table: str
+    columns: Mapping[str, frozenset[Column]]
+    joins: frozenset[Trail] = frozenset()
+
+    @property
+    def is_for_groups(self) -> bool:
+        """Whether the query shows groups and what is measured of them, and no records."""
+        return GROUP in self.columns
+
+
+class GuardedQuery(Query):
+    policy: Policy
+    #: Aliases that were joined before the caller came.
+    site_aliases: frozenset[str] = frozenset()
+
+    def get_compiler(self, *args: Any, **kwargs: Any) -> SQLCompiler:
+        compiler: Any = super().get_compiler(*args, **kwargs)
+        kind: Any = type(compiler)
+        compiler.__class__ = guarded_compiler(kind)
+        return compiler  # type: ignore[no-any-return]
+
+    def change_aliases(self, change_map: dict[str | None, str]) -> None:
+        # A query that becomes a subquery renames its tables: the seal must follow.
+        super().change_aliases(change_map)
+        self.site_aliases = frozenset(change_map.get(one, one) for one in self.site_aliases)
+
+
+@cache
+def guarded_compiler(base: Any) -> type[SQLCompiler]:
+    """A compiler of the same backend that asks the policy first."""
+
+    class GuardedCompiler(base):  # type: ignore[misc]
+        def pre_sql_setup(self, *args: Any, **kwargs: Any) -> Any:
+            inspection = Inspection(self.query)
+            inspection.layout()
+            result = super().pre_sql_setup(*args, **kwargs)
+            extra_select, order_by, _ = result
+            inspection.run(self.select, extra_select, order_by)
+            return result
+
+    return GuardedCompiler
+
+
+class Inspection:
+    """One look at a resolved query. Raises Leak, which is always our bug and never an answer."""
+
+    def __init__(self, query: GuardedQuery) -> None:
+        self.query = query
+        self.policy = query.policy
+        self.trails: dict[str, Trail] = {}
+
+    def layout(self) -> None:
+        query: Any = self.query
+        odd = (
+            query.combinator,
+            query.extra,
+            query.extra_tables,
+            query.select_related,
+            query.distinct,
+            # True would group by every column.
+            query.group_by is not None
+            and not (self.policy.is_for_groups and isinstance(query.group_by, tuple)),
+            query._filtered_relations,
+        )
+        if any(odd) or query.get_meta().db_table != self.policy.table:
+            raise Leak(f"Unexpected parts in the query: {odd}")
+
+    def run(self, select: Any, extra_select: Any, order_by: Any) -> None:
+        self.joins()
+        shown, ordered = (GROUP, GROUP) if self.policy.is_for_groups else (RETURN, ORDER)
+        self.visit(self.query.where, use=FILTER)
+        for expression, _, _ in select:
+            self.visit(expression, use=shown)
+        for expression, *_ in (*extra_select, *order_by):
+            self.visit(expression, use=ordered)
+        for expression in self.query.group_by or ():  # type: ignore[union-attr]
+            self.visit(expression, use=GROUP)
+
+    def joins(self) -> None:
+        sealed = self.query.site_aliases
+        for alias, count in self.query.alias_refcount.items():
+            if count and alias not in sealed:
+                trail = self.trail(alias)
+                if trail and trail not in self.policy.joins:
+                    raise Leak(f"An undeclared join: {trail[-1][0]}")
+
+    def trail(self, alias: str) -> Trail:
+        """The joins from the first table to `alias`, as the compiled query has them."""
+        known = self.trails.get(alias)
+        if known is None:
+            join: Any = self.query.alias_map[alias]
+            if type(join) is BaseTable:
+                known = ()
+            elif type(join) is Join and join.filtered_relation is None:
+                known = (*self.trail(join.parent_alias), (join.table_name, join.join_cols))
+            else:
+                raise Leak(f"An unexpected join: {join!r}")
+            self.trails[alias] = known
+        return known
+
+    def visit(self, node: Any, *, use: str) -> None:
+        kind = type(node)
+        if kind is expressions.Col:
+            self.column(node, use=use)
+        elif kind is WhereNode:
+            for child in node.children:
+                self.visit(child, use=use)
+        elif isinstance(node, lookups.Lookup):
+            if node.lookup_name not in LOOKUPS:
+                raise Leak(f"An undeclared lookup: {node.lookup_name}")
+            self.visit(node.lhs, use=use)
+            self.operand(node.rhs, use=use)
+        elif kind in (SiteCondition, GuardedQuery, NothingNode):
+            return  # the site's own, or checked when it is compiled itself
+        elif kind in TRANSPARENT or (kind in BUCKETS and use == GROUP):
+            for source in node.get_source_expressions():
+                self.visit(source, use=use)
+        elif kind in AGGREGATES and self.policy.is_for_groups:
+            self.aggregate(node)
+        else:
+            raise Leak(f"An undeclared node: {kind.__name__}")
+
+    def aggregate(self, node: Any) -> None:
+        """Of one declared column, or of rows: no condition or order of its own."""
+        kind = type(node)
+        source, *others = node.get_source_expressions()
+        is_odd = any(others) or (node.distinct and kind is not Count)
+        if not is_odd and type(source) is expressions.Col:
+            self.column(source, use=AGGREGATES[kind])
+        elif is_odd or kind is not Count or type(source) is not expressions.Star:
+            raise Leak(f"An undeclared aggregate: {node!r}")
+
+    def operand(self, value: Any, *, use: str) -> None:
+        if isinstance(value, list | tuple | set):
+            for item in value:
+                self.operand(item, use=use)
+        elif hasattr(value, "resolve_expression") or hasattr(value, "as_sql"):
+            self.visit(value, use=use)
+
+    def column(self, col: Any, *, use: str) -> None:
+        if col.alias not in self.query.alias_map:
+            raise Leak("A column of another query.")
+        allowed = self.policy.columns.get(use, ())
+        if (self.trail(col.alias), col.target.column) not in allowed:
+            label = col.target.model._meta.label
+            raise Leak(f"{use}: undeclared column {label}.{col.target.column}")
+
+
+# The rows that a caller may see: the site's part, kept apart from ours.
+
+
+class GuardedQuerySet(QuerySet[Any]):
+    """Declared columns of visible rows: it shows and never changes anything, and makes no objects.
+
+    An instance would hold every column, and `update()` and `delete()` would leave the guard.
+    """
+
+    def _fetch_all(self) -> None:
+        if self._iterable_class is ModelIterable:
+            raise Leak("A guarded queryset has columns, no instances.")
+        super()._fetch_all()
+
+    def iterator(self, chunk_size: int | None = None) -> NoReturn:
+        raise Leak("A guarded queryset is read at once.")
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Leak("A guarded queryset is for reading.")
+
+    update = delete = create = bulk_create = bulk_update = _refuse
+    get_or_create = update_or_create = raw = _refuse
+    _update = _raw_delete = _refuse
+
+
+def is_plain(query: Any) -> bool:
+    """Every row of the model, nothing added: no need for a subquery or a seal."""
+    return not query.where.children and len(query.alias_refcount) <= 1 and is_mergeable(query)
+
+
+def is_mergeable(query: Any) -> bool:
+    """Whether our conditions can stand beside the site's without changing what either means."""
+    return bool(
+        query.combinator is None
+        and query.low_mark == 0
+        and query.high_mark is None
+        and not query.distinct
+        and not query.annotations
+        and not query.extra
+        and not query.extra_tables
+        and query.group_by is None
+        and not query._filtered_relations
+        and not any(multiplies(join) for join in query.alias_map.values())
+        and type(query) is Query
+    )
+
+
+def multiplies(join: Any) -> bool:
+    field = getattr(join, "join_field", None)
+    return field is not None and bool(field.one_to_many or field.many_to_many)
+
+
+def guarded_query(base: Any, policy: Policy) -> GuardedQuery:
+    """A query over the rows of `base` that compiles only what `policy` allows.
+
+    The ordering of the site and of the model is dropped: it may sort by anything.
+    """
+    given: Any = base.query
+    if given.model._meta.concrete_model._meta.db_table != policy.table:
+        raise Leak("get_queryset() answered with another model.")
+    ours: Any
+    if is_plain(given):
+        ours = GuardedQuery(given.model)
+    elif is_mergeable(given):
+        ours = given.chain(klass=GuardedQuery)
+        ours.select_related = False
+        ours.clear_deferred_loading()
+        ours.select_for_update = False
+        sealed = SiteCondition(ours.where.children, ours.where.connector, ours.where.negated)
+        ours.where = WhereNode([sealed])
+        ours.site_aliases = frozenset(ours.alias_refcount)
+    else:
+        ours = GuardedQuery(given.model)
+        # Not `where.add`: it would take the condition out of its seal.
+        ours.where = WhereNode([rows_of_site(base)])
+    ours.clear_ordering(force=True)
+    ours.policy = policy
+    return ours  # type: ignore[no-any-return]
+
+
+def guarded(base: Any, policy: Policy) -> GuardedQuerySet:
+    """The same as a queryset, for subqueries and counts."""
+    query = guarded_query(base, policy)
+    return GuardedQuerySet(base.model, query=query, using=base._db, hints=base._hints)
+
+
+AnyRows = TypeVar("AnyRows", bound="QuerySet[Any]")
+
+
+def pinned_to_database(rows: AnyRows) -> AnyRows:
+    """The same rows on one database: a router may name another replica whenever it is asked."""
+    return rows.using(rows.db)
+
+
+def rows_of_site(base: QuerySet[Any]) -> SiteCondition:
+    """`pk IN (the site's query)`, as one condition.
+
+    The site's query keeps its class: one that adds a tenant while it compiles must still do so.
+    """
+    holder = Query(base.model)
+    holder.get_initial_alias()
+    rows: Any = base.values("pk")
+    # MySQL and MariaDB want a query with LIMIT behind IN in a table of its own.
+    if rows.query.is_sliced and not connections[rows.db].features.allow_sliced_subqueries_with_in:
+        kind: Any = type(rows.query)
+        rows.query.__class__ = as_table(kind)
+    return SiteCondition([holder.build_where(Q(pk__in=rows))])
+
+
+def common_rows(first: Any, second: Any) -> Any:
+    """The rows that are in both querysets, on the database of the first."""
+    if is_plain(second.query):
+        return first
+    query = Query(first.model)
+    query.get_initial_alias()
+    query.where = WhereNode([rows_of_site(first), rows_of_site(second)])
+    return QuerySet(first.model, query=query, using=first._db, hints=first._hints)
+
+
+@cache
+def as_table(base: Any) -> type[Query]:
+    """A query of the same class that stands in FROM of another: `(SELECT * FROM (...))`."""
+
+    class TableQuery(base):  # type: ignore[misc]
+        def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+            sql, params = super().as_sql(compiler, connection)
+            # Django wrote it, with the values kept apart.
+            return f"(SELECT * FROM {sql} AS mcp_rows)", params  # noqa: S608
+
+    return TableQuery

@@ -1,0 +1,519 @@
+"""The questions of one call: those that have an answer, and those that end the call."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+from asgiref.sync import sync_to_async
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.forms import BaseForm, BooleanField, Field, Form
+from django.forms.widgets import MultiWidget
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import Declined, InputNeeded, ToolError, Unconfirmed
+from mcp_django.exposure.forms.schemas import Describer
+from mcp_django.exposure.functions.arguments import check_plain
+from mcp_django.exposure.functions.results import plain_block, plain_text
+from mcp_django.exposure.options import SECRET_WORDS
+from mcp_django.exposure.questions import confirmations
+from mcp_django.protocol import questions
+from mcp_django.protocol.content import AudioContent, ImageContent, TextContent
+from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_django.protocol.questions import Question
+from mcp_django.protocol.render import content
+from mcp_django.protocol.results import InputRequired, PromptMessage
+from mcp_django.protocol.revisions import Features
+from mcp_django.signing import digest_of_json, seal, unseal
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
+
+    from mcp_django.exposure.permissions import Rights
+
+
+# The state: what was asked and answered so far. The client keeps it, signed.
+
+PURPOSE = "state"
+#: Seconds that a person may think about a question.
+LIFETIME = 600
+#: Seconds that all questions of a call may take together.
+LONGEST_TALK = 3600
+#: Characters. The answers so far travel in it, and in every request that follows.
+LONGEST = 256 * 1024
+INVALID = (
+    "This requestState is not valid for this request, or too old. "
+    "Send the request again without it, and without inputResponses."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the client sent for a question. None stands for any question of that key."""
+
+    question: str | None
+    value: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    #: One for all questions of a call, so that it can be spent.
+    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    started: int = field(default_factory=lambda: int(time.time()))
+    #: The digests of the questions that the client was sent, by key.
+    asked: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+
+    @property
+    def ends_at(self) -> datetime:
+        """When the call can no longer be continued."""
+        return datetime.fromtimestamp(self.started + LONGEST_TALK, tz=UTC)
+
+    def seal(self, *, bound_to: str) -> str:
+        """Raises ProtocolError when the answers are too long to carry."""
+        text = msgspec.json.encode(self).decode()
+        sealed = seal(text, purpose=PURPOSE, bound_to=bound_to)
+        if len(sealed) > LONGEST:
+            raise ProtocolError(INVALID_PARAMS, "The answers in inputResponses are too long.")
+        return sealed
+
+
+def open_state(token: str, *, bound_to: str) -> State:
+    """Raises ProtocolError for any that was not made for this caller and this request, in time."""
+    text = unseal(token, purpose=PURPOSE, bound_to=bound_to, max_age=LIFETIME, longest=LONGEST)
+    if text is None:
+        raise ProtocolError(INVALID_PARAMS, INVALID)
+    state = msgspec.json.decode(text, type=State)
+    if time.time() > state.started + LONGEST_TALK:
+        raise ProtocolError(INVALID_PARAMS, INVALID)
+    return state
+
+
+# Pages that a person has to open during a call.
+
+#: Characters. Clients show all of it to the person.
+LONGEST_URL = 2048
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+#: In addition to SECRET_WORDS: what opens a page for anyone who has its URL.
+OPENS = re.compile(r"(^|_)(jwt|session|sessionid|sid|sig|signature)(_|$)", re.IGNORECASE)
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: RFC 3986: no blank, no quotation mark, nothing that is not ASCII.
+URL_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~%]+")
+
+
+def checked_url(url: str) -> str:
+    """The same URL. Raises ValueError for one that a client may not be given.
+
+    2025-11-25, client/elicitation: no credentials or other secrets, no URL that is already
+    authenticated, and HTTPS outside of development.
+    """
+    if len(url) > LONGEST_URL or URL_CHARACTERS.fullmatch(url) is None:
+        raise ValueError(
+            f"A URL has at most {LONGEST_URL} characters, and only those of RFC 3986."
+        )
+    parts = urlsplit(url)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+    if not parts.hostname or not is_safe:
+        raise ValueError(f"The page must be https, and have a host: {shown(url)}")
+    if "@" in parts.netloc:
+        raise ValueError(f"The page must not have a user in its URL: {shown(url)}")
+    for text in (parts.query, parts.fragment):
+        for name in dict(parse_qsl(text, keep_blank_values=True)):
+            # apiKey and api-key are api_key.
+            words = HUMP.sub("_", name).replace("-", "_")
+            if SECRET_WORDS.search(words) or OPENS.search(words):
+                raise ValueError(f"The URL of the page has a credential in {name[:40]!r}.")
+    return url
+
+
+def shown(url: str) -> str:
+    """The part of a URL that errors may show."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme[:20]}://{rest.partition('/')[0].rpartition('@')[2][:80]}"
+
+
+# Forms that a person fills in at the client.
+
+
+class ConfirmForm(Form):
+    """Yes or no, as a box to tick."""
+
+    confirm = BooleanField(label=gettext_lazy("Yes, do this"), required=False)
+
+
+CONFIRM_HINT = gettext_lazy("Tick the box if you agree, or decline.")
+
+
+class AskedForm:
+    """A form as a question, and as the reader of its answer."""
+
+    def __init__(self, form: BaseForm | type[BaseForm], *, features: Features) -> None:
+        self.form = form() if isinstance(form, type) else form
+        self.schema = Describer(flat=True, features=features).form(self.form)
+
+    def is_valid(self, content: Mapping[str, Any]) -> bool:
+        """Fill the form in as a browser would. `form.errors` says what is wrong."""
+        form, shown = self.form, self.schema["properties"]
+        unknown = [
+            name for name in shown if name in content and not fits(content[name], shown[name])
+        ]
+        form.data = dict(self._data({**content, **dict.fromkeys(unknown)}))
+        form.is_bound = True
+        form.full_clean()
+        for name in unknown:
+            form.errors.pop(name, None)
+            form.add_error(name, _("This cannot be an answer."))
+        return form.is_valid()
+
+    def faults(self) -> str:
+        """What is wrong with the answer, for a person."""
+        lines = []
+        for name, errors in self.form.errors.items():
+            label = "" if name == NON_FIELD_ERRORS else f"{self.form[name].label}: "
+            lines.append(label + " ".join(str(one) for one in errors))
+        return "\n".join(lines)
+
+    def _data(self, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        form, shown = self.form, self.schema["properties"]
+        for name, form_field in form.fields.items():
+            if name in shown and name in content:
+                value = content[name]
+                # As a browser would send it.
+                if isinstance(value, (int, float)) and shown[name]["type"] == "string":
+                    value = str(value)
+            else:
+                # What was not shown, or left as it was.
+                value = form_field.prepare_value(form.get_initial_for_field(form_field, name))
+            yield from controls(form.add_prefix(name), form_field, value)
+
+
+def controls(name: str, field: Field, value: Any) -> Iterator[tuple[str, Any]]:
+    """The names under which the widget of a field looks for a value."""
+    widget = field.widget
+    if not isinstance(widget, MultiWidget):
+        yield name, value
+        return
+    whole = read_moment(value) if isinstance(value, str) else value
+    parts = [value] if isinstance(whole, str) else widget.decompress(whole) or []
+    names: list[str] = widget.widgets_names  # type: ignore[attr-defined]  # not in the stubs
+    for suffix, part in zip(names, parts, strict=False):
+        yield name + suffix, part
+
+
+def read_moment(text: str) -> Any:
+    """A date with a time, or the text where it is none."""
+    try:
+        return parse_datetime(text) or text
+    except ValueError:
+        return text
+
+
+def fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether the form may read the value: fields turn anything into a text or a boolean."""
+    try:
+        check_plain(value, deepest=1)
+    except (ValueError, RecursionError):
+        return False
+    if schema["type"] == "boolean":
+        return isinstance(value, bool)
+    if schema["type"] == "array":
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool))
+
+
+# The conversation of one call.
+
+USED = (
+    "The answers to these questions were used already. Look at what came of it. "
+    "To do it once more, make the call again from its start."
+)
+UNASKABLE = (
+    "This has to ask the person something first, and this client cannot be asked here. "
+    "Use a client that speaks MCP 2026-07-28, or one that keeps a session and sends no batches."
+)
+NO_FORMS = (
+    "This has to ask the person something first, and this client cannot do that. "
+    "Use a client that speaks MCP 2025-06-18 or newer."
+)
+NO_PAGES = (
+    "This has to send the person to a page first, and this client cannot do that. "
+    "Use a client that speaks MCP 2025-11-25 or newer."
+)
+LACKING = (
+    "This has to ask the client first, and it did not declare in its handshake that it answers "
+    "{what}. Go on without this tool, or tell the person so."
+)
+UNCONFIRMED = (
+    "{text}\n\nNothing was changed yet. Show this to the person. Only if they agree, call {tool} "
+    'again with the same arguments and "{argument}": "{token}".'
+)
+TOO_LONG = (
+    "The answers so far are too long to go on with. Make the call again, and have the person "
+    "answer with less."
+)
+SILENT = "This client has no sounds for its model. Use one that speaks MCP 2025-03-26 or newer."
+LONGEST_KEY = 64
+
+
+class Elicitation:
+    """Asks the client by ending the call. The client repeats it with the answers so far."""
+
+    def __init__(
+        self,
+        context: CallContext,
+        rights: Rights,
+        *,
+        method: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        is_single_use: bool = False,
+    ) -> None:
+        """Raises ProtocolError for a state that is not of this caller and this request.
+
+        With `is_single_use` no answer is good for a second call.
+        """
+        self.context = context
+        self.rights = rights
+        self.method = method
+        self.name = name
+        self.arguments = arguments
+        self.is_single_use = is_single_use
+        self._bound_to = f"{rights.identity}:{digest_of_json(method, name, arguments)}"
+        sent = context.sent_input
+        self._state: State | None = None
+        self._given = {key: Answer(question=None, value=one) for key, one in sent.answers.items()}
+        if sent.state is not None:
+            self._state = open_state(sent.state, bound_to=self._bound_to)
+            # Only questions that were sent have answers.
+            new = {
+                key: Answer(question=digest, value=sent.answers[key])
+                for key, digest in self._state.asked.items()
+                if key in sent.answers
+            }
+            self._given = {**self._state.answers, **new}
+        #: By key, what this run has asked for, answered or not.
+        self._asked: dict[str, str] = {}
+        self._open: dict[str, Question] = {}
+        self._ended: Exception | None = None
+        self._is_gathering = False
+        self._is_spent = False
+        self._has_confirmed = False
+
+    # What code of the site calls, through its context
+
+    def ask(self, key: str, form: Any, *, message: _StrOrPromise) -> Any:
+        asked = AskedForm(form, features=self.context.revision.features)
+        said = plain_text(message) or f"{self.name} needs an answer."
+        question = form_question(said, asked)
+        answer = self._answer(key, question, questions.read_form)
+        if answer is None:
+            return self._need(key, question)
+        if answer.action != "accept":
+            self._take(key)
+            raise Declined(is_explicit=answer.action == "decline")
+        if not asked.is_valid(answer.content or {}):
+            return self._need(key, form_question(f"{said}\n\n{asked.faults()}", asked))
+        self._take(key)
+        return asked.form.cleaned_data
+
+    def ask_url(self, key: str, url: str, *, message: _StrOrPromise) -> None:
+        said = plain_text(message) or f"{self.name} needs you to open a page."
+        params = {"mode": "url", "message": said, "url": checked_url(url)}
+        answer = self._ask_for(
+            key, Question(method=questions.ELICITATION, params=params), questions.read_form
+        )
+        if answer is not None and answer.action != "accept":
+            raise Declined(is_explicit=answer.action == "decline")
+
+    def confirm(self, text: _StrOrPromise, *, key: str, digest: str) -> None:
+        if self._has_confirmed:
+            raise RuntimeError("A call confirms once. Say all of it in one text.")
+        self._has_confirmed = True
+        said = plain_text(text)
+        if not self.context.can_ask and self.method == "tools/call":
+            return self._confirm_by_token(said, shown=digest_of_json(said, digest))
+        asked = AskedForm(ConfirmForm, features=self.context.revision.features)
+        # Otherwise a client need not ask for the tick, and may send an empty answer.
+        asked.schema["required"] = ["confirm"]
+        question = form_question(said, asked)
+        answer = self._answer(key, question, questions.read_form, digest=digest, needs_state=True)
+        if answer is None:
+            return self._need(key, question)
+        tick = (answer.content or {}).get("confirm") if answer.action == "accept" else False
+        if not isinstance(tick, bool):
+            return self._need(key, form_question(f"{said}\n\n{CONFIRM_HINT}", asked))
+        self._take(key, once=tick)
+        if not tick:
+            raise Declined(is_explicit=answer.action != "cancel")
+
+    def sample(
+        self, key: str, messages: Sequence[str | PromptMessage], *, options: Mapping[str, Any]
+    ) -> Any:
+        said = [self._message(one) for one in messages]
+        question = Question(method=questions.SAMPLING, params={"messages": said, **options})
+        return self._ask_for(key, question, questions.read_sampled)
+
+    def roots(self, key: str) -> Any:
+        return self._ask_for(key, Question(method=questions.ROOTS), questions.read_roots)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        self._is_gathering = True
+        try:
+            yield
+        except BaseException:
+            self._open.clear()
+            raise
+        finally:
+            self._is_gathering = False
+        if self._open:
+            raise self._end()
+
+    def settle(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+
+    def release(self) -> None:
+        """Undo that the answers were used, where no transaction does it."""
+        if self._is_spent and self._state is not None:
+            confirmations.unspend(self._state.nonce)
+
+    # What has an answer
+
+    def _ask_for(self, key: str, question: Question, read: Callable[[Any], Any]) -> Any:
+        answer = self._answer(key, question, read)
+        if answer is None:
+            return self._need(key, question)
+        self._take(key)
+        return answer
+
+    def _answer(
+        self,
+        key: str,
+        question: Question,
+        read: Callable[[Any], Any],
+        *,
+        digest: str = "",
+        needs_state: bool = False,
+    ) -> Any:
+        """What came back for exactly this question. None: nothing, or no answer to it."""
+        if not 0 < len(key) <= LONGEST_KEY:
+            raise ValueError(f"The key of a question has 1 to {LONGEST_KEY} characters.")
+        wanted = digest_of_json(question.as_wire(), digest)
+        if self._asked.setdefault(key, wanted) != wanted:
+            raise RuntimeError(f"Two questions of one call have the key {key!r}.")
+        given = self._given.get(key)
+        if given is None:
+            return None
+        if given.question is None:
+            # It is unknown which question it answers.
+            fits = not (needs_state or self.is_single_use)
+        else:
+            fits = given.question == wanted
+        return read(given.value) if fits else None
+
+    def _take(self, key: str, *, once: bool = False) -> None:
+        """Use an answer. It goes on with the call, through all questions that follow."""
+        self._given[key] = replace(self._given[key], question=self._asked[key])
+        if not (once or self.is_single_use) or self._is_spent or self._state is None:
+            return
+        if not confirmations.spend(self._state.nonce, expires_at=self._state.ends_at):
+            self._ended = ToolError(USED)
+            raise self._ended
+        self._is_spent = True
+
+    def _confirm_by_token(self, text: str, *, shown: str) -> None:
+        arguments = confirmations.without_token(self.arguments)
+        call: dict[str, Any] = {"tool": self.name, "arguments": arguments, "digest": shown}
+        token = confirmations.token_in(self.arguments)
+        if token is None:
+            token = confirmations.issue(self.rights, **call)
+            self._ended = Unconfirmed(
+                UNCONFIRMED.format(
+                    text=text, tool=self.name, argument=confirmations.ARGUMENT, token=token
+                )
+            )
+            raise self._ended
+        try:
+            confirmations.redeem(self.rights, token, **call)
+        except ToolError as error:
+            self._ended = error
+            raise
+
+    # What has no answer
+
+    def _need(self, key: str, question: Question) -> None:
+        self._given.pop(key, None)
+        self._open[key] = question
+        if not self._is_gathering:
+            raise self._end()
+
+    def _end(self) -> Exception:
+        """Why the call ends: the questions, or that this client cannot be asked."""
+        self._ended = self._ending()
+        return self._ended
+
+    def _ending(self) -> Exception:
+        if not self.context.is_reachable:
+            return ToolError(UNASKABLE)
+        features = self.context.revision.features
+        needed = {one.needs for one in self._open.values()}
+        if questions.ELICITATION in needed and not features.elicitation:
+            return ToolError(NO_FORMS)
+        if questions.URL in needed and not features.url_elicitation:
+            return ToolError(NO_PAGES)
+        lacking = sorted(
+            one for one in needed if not questions.takes(self.context.capabilities, one)
+        )
+        if lacking and not features.input_required:
+            return ToolError(LACKING.format(what=", ".join(lacking)))
+        if lacking:
+            return questions.missing_capability(lacking)
+        state = State() if self._state is None else self._state
+        state = replace(
+            state,
+            asked={key: self._asked[key] for key in self._open},
+            answers={key: one for key, one in self._given.items() if one.question is not None},
+        )
+        try:
+            sealed = state.seal(bound_to=self._bound_to)
+        except ProtocolError as error:
+            return error if features.input_required else ToolError(TOO_LONG)
+        return InputNeeded(InputRequired(questions=dict(self._open), state=sealed))
+
+    def _message(self, said: str | PromptMessage) -> dict[str, Any]:
+        message = PromptMessage(content=TextContent(said)) if isinstance(said, str) else said
+        if not isinstance(message.content, (TextContent, ImageContent, AudioContent)):
+            raise TypeError("Messages to a model are texts, pictures and sounds.")
+        if isinstance(message.content, AudioContent) and not self.context.revision.features.audio:
+            self._ended = ToolError(SILENT)
+            raise self._ended
+        wire = content(plain_block(message.content), self.context.revision.features)
+        return {"role": message.role, "content": wire}
+
+
+def form_question(message: str, asked: AskedForm) -> Question:
+    params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
+    return Question(method=questions.ELICITATION, params=params)
+
+
+async def awaited(conversation: Elicitation, awaitable: Awaitable[Any]) -> Any:
+    """What async code returns. It has no transaction that would roll back."""
+    try:
+        value = await awaitable
+        conversation.settle()
+    except InputNeeded:
+        await sync_to_async(conversation.release)()
+        raise
+    return value

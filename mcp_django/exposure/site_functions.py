@@ -1,0 +1,177 @@
+"""The base of what a site makes of functions: tools, prompts and resources."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from asgiref.sync import iscoroutinefunction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+from django.utils.functional import Promise
+
+from mcp_django.context import CallContext
+from mcp_django.exposure.functions.results import refusals_in_words
+from mcp_django.exposure.functions.signatures import (
+    Permission,
+    check_permission,
+    parse_docstring,
+    read_signature,
+)
+from mcp_django.exposure.primitives import PendingCall, may_reach
+from mcp_django.exposure.questions.conversation import Elicitation, awaited
+from mcp_django.principal import READ
+from mcp_django.protocol.results import PromptDefinition, ToolDefinition
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
+
+    from mcp_django.exposure.permissions import Rights
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+AnyDefinition = TypeVar("AnyDefinition", ToolDefinition, PromptDefinition)
+
+
+class SiteFunction:
+    """A function of the site, checked when it is registered, and shared by all threads."""
+
+    #: What it becomes: "tool", "prompt" or "resource".
+    kind: ClassVar[str]
+    #: The decorator as people write it, and what a function returns that does not yield.
+    decorator: ClassVar[str]
+    no_generators: ClassVar[str]
+    #: What a model needs a description for. Empty where it does without.
+    described_for: ClassVar[str] = ""
+    #: The method of the calls that run it.
+    method: ClassVar[str]
+    #: The type of a parameter that has no annotation. None: each needs one.
+    type_of_untyped: ClassVar[type | None] = None
+    #: Turns the ways of Django to refuse into errors of ours.
+    refusals: Callable[[], AbstractContextManager[None]] = staticmethod(refusals_in_words)
+    #: The scope that a credential needs.
+    scope = READ
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        key: str,
+        title: _StrOrPromise | None,
+        description: _StrOrPromise | None,
+        permission: Permission | None,
+        asks: bool,
+    ) -> None:
+        """`key` is its name, or its URI. Raises ImproperlyConfigured."""
+        self.key = key
+        self.function = function
+        self.is_async = iscoroutinefunction(function)
+        self.asks = asks
+        self.permission = check_permission(permission, of=f"{self.kind} {key!r}")
+        self.signature = read_signature(function, type_of_untyped=self.type_of_untyped)
+        self.documented = parse_docstring(function.__doc__ or "")
+        self.title = title or ""
+        self.description = description or self.documented.text
+        if self.described_for and not self.description:
+            raise ImproperlyConfigured(
+                f"The {self.kind} {key!r} has no description, so no model could know when to "
+                f"{self.described_for}. Give the function a docstring."
+            )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.key}>"
+
+    @classmethod
+    def check_function(cls, function: Any) -> None:
+        """Raise ImproperlyConfigured for what is no function, or yields."""
+        if not inspect.isfunction(function):
+            raise ImproperlyConfigured(f"{cls.decorator} decorates functions, not {function!r}.")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ImproperlyConfigured(f"{function.__qualname__}() yields. {cls.no_generators}")
+
+    def exists_for(self, rights: Rights) -> bool:
+        """Whether this caller may know of it at all."""
+        has_scope = rights.has_scopes(frozenset({self.scope}))
+        return has_scope and may_reach(rights, self.permission, name=f"the {self.kind} {self.key}")
+
+    def localized(self, definition: AnyDefinition) -> AnyDefinition:
+        """The definition with its lazy texts in the language of the moment."""
+        if isinstance(self.title, Promise) or isinstance(self.description, Promise):
+            return replace(definition, title=str(self.title), description=str(self.description))
+        return definition
+
+    def begin(
+        self,
+        context: CallContext,
+        rights: Rights,
+        arguments: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        is_single_use: bool = False,
+    ) -> Elicitation | None:
+        """Let the function ask, if it does. Raises ProtocolError as `Elicitation` does."""
+        if not self.asks:
+            return None
+        context.interview = conversation = Elicitation(
+            context,
+            rights,
+            method=self.method,
+            name=key or self.key,
+            arguments=arguments,
+            is_single_use=is_single_use,
+        )
+        return conversation
+
+    def run(
+        self,
+        context: CallContext,
+        arguments: Mapping[str, Any],
+        *,
+        conversation: Elicitation | None,
+        finish: Callable[[Any], Any],
+    ) -> Any:
+        """What `finish` makes of the value, or of an async function what is pending.
+
+        Raises what `refusals` does; other exceptions of the function pass.
+        """
+        called = partial(self.function, **arguments, **self.signature.fill(context))
+        if self.is_async:
+            return PendingCall(awaitable=self._run_async(called, conversation), finish=finish)
+        with self.refusals(), ExitStack() as stack:
+            for alias in self.databases():
+                stack.enter_context(transaction.atomic(using=alias))
+            # Inside the transaction: what cannot be answered must not be done either, or the
+            # model does it twice.
+            value = called()
+            if conversation is not None:
+                conversation.settle()
+            return finish(value)
+
+    async def _run_async(self, called: Callable[[], Any], conversation: Elicitation | None) -> Any:
+        with self.refusals():
+            return await (awaited(conversation, called()) if conversation else called())
+
+    def databases(self) -> Iterable[str]:
+        """The databases that a transaction around a sync function spans."""
+        return ()
+
+
+def registering(
+    kind: type[SiteFunction], add: Callable[[Any], None], **options: Any
+) -> Callable[[Function], Function]:
+    """A decorator that registers functions as one kind, and returns them."""
+
+    def decorate(function: Function) -> Function:
+        kind.check_function(function)
+        add(kind(function, **options))
+        return function
+
+    return decorate
+
+
+def known_now(text: _StrOrPromise) -> str:
+    """A text as it can be said at any time: nothing for one that is lazy."""
+    return "" if isinstance(text, Promise) else text

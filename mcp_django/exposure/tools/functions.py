@@ -1,0 +1,295 @@
+"""`@mcp.tool`: a function of the site as a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from mcp_django.context import CallContext
+from mcp_django.exposure.functions.arguments import Arguments
+from mcp_django.exposure.functions.results import Results
+from mcp_django.exposure.functions.signatures import Permission, Signature
+from mcp_django.exposure.functions.site_schemas import RawArguments, RawResults, param_headers
+from mcp_django.exposure.primitives import Lane, Outcome
+from mcp_django.exposure.questions.confirmations import with_token, without_token
+from mcp_django.exposure.registry import Registry, check_name
+from mcp_django.exposure.registry import registry as default_registry
+from mcp_django.exposure.site_functions import Function, SiteFunction, known_now, registering
+from mcp_django.principal import ACTION, DELETE, READ, WRITE
+from mcp_django.protocol.results import ToolAnnotations, ToolDefinition
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
+
+    from mcp_django.exposure.permissions import Rights
+
+
+# Arguments and results are declared by annotations, by a schema or by a serializer.
+
+
+class Reader(Protocol):
+    """Reads the arguments of calls."""
+
+    schema: dict[str, Any]
+
+    def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
+        """The function's arguments by name. Raises ToolError for those that do not fit."""
+        ...
+
+
+def reader_for(
+    tool: str,
+    signature: Signature,
+    descriptions: Mapping[str, str],
+    *,
+    schema: Any,
+    serializer: Any,
+) -> Reader:
+    """Raises ImproperlyConfigured for what cannot be relied on, as `results_for` does."""
+    if schema is not None and serializer is not None:
+        raise ImproperlyConfigured(
+            f"The tool {tool!r} has an input_schema and a serializer. One must decide."
+        )
+    if schema is not None:
+        return RawArguments(tool, signature, schema)
+    if serializer is not None:
+        read: Reader = framework_for(tool).SerializerArguments(tool, signature, serializer)
+        return read
+    return Arguments(tool, signature, descriptions=descriptions)
+
+
+def results_for(tool: str, signature: Signature, *, schema: Any, serializer: Any) -> Results:
+    if schema is not None and serializer is not None:
+        raise ImproperlyConfigured(
+            f"The tool {tool!r} has an output_schema and an output_serializer. One must decide."
+        )
+    if schema is not None:
+        return RawResults(tool, schema)
+    if serializer is not None:
+        made: Results = framework_for(tool).SerializerResults(tool, serializer)
+        return made
+    return Results(tool, signature.returns)
+
+
+def framework_for(tool: str) -> ModuleType:
+    """Our module about Django REST framework, which is optional."""
+    try:
+        import rest_framework  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise ImproperlyConfigured(
+            f"The tool {tool!r} has a serializer, and Django REST framework is not installed. "
+            'Install "django-mcp-orm[drf]".'
+        ) from error
+    from mcp_django.exposure.functions import drf
+
+    return drf
+
+
+class FunctionTool(SiteFunction):
+    """A function as a tool. Its definition is made once, when it is registered."""
+
+    kind = "tool"
+    decorator = "@mcp.tool"
+    no_generators = (
+        "A tool returns one value; say what happens meanwhile with mcp.Context.progress()."
+    )
+    described_for = "call it"
+    method = "tools/call"
+    lane = Lane.WORK
+    confirms_itself = False
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None,
+        annotations: ToolAnnotations,
+        scope: str,
+        atomic: bool,
+        input_schema: Mapping[str, Any] | None,
+        output_schema: Mapping[str, Any] | None,
+        serializer: Any,
+        output_serializer: Any,
+        **options: Any,
+    ) -> None:
+        self.name = check_name(name or function.__name__, kind="tool")
+        super().__init__(function, key=self.name, **options)
+        self.scope = scope
+        if atomic and self.is_async:
+            raise ImproperlyConfigured(
+                f"The tool {self.name!r} is async, and a transaction cannot span an await. "
+                "Drop atomic=True, or make the function sync."
+            )
+        # The code before a question runs again with the answer.
+        self.atomic = atomic or (self.asks and not self.is_async)
+        self.arguments = reader_for(
+            self.name,
+            self.signature,
+            self.documented.parameters,
+            schema=input_schema,
+            serializer=serializer,
+        )
+        self.results = results_for(
+            self.name, self.signature, schema=output_schema, serializer=output_serializer
+        )
+        schema = self.arguments.schema
+        self._definition = ToolDefinition(
+            name=self.name,
+            title=known_now(self.title),
+            description=known_now(self.description),
+            input_schema=with_token(schema, tool=self.name) if self.asks else schema,
+            output_schema=self.results.schema,
+            annotations=annotations,
+            param_headers=param_headers(schema, tool=self.name),
+        )
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What clients get in lists."""
+        return self.localized(self._definition)
+
+    def exists_for(self, rights: Rights) -> bool:
+        if rights.is_read_only and not self._definition.annotations.read_only:
+            return False
+        return super().exists_for(rights)
+
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        self.arguments.read(without_token(arguments) if self.asks else arguments, context)
+
+    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
+        """Run the function. Raises ToolError for arguments that do not fit and for what the
+        function refuses; other exceptions of the function pass.
+        """
+        conversation = self.begin(
+            context,
+            rights,
+            arguments,
+            # A call that changes nothing more the second time may be answered twice.
+            is_single_use=not self._definition.annotations.idempotent,
+        )
+        read = self.arguments.read(without_token(arguments) if self.asks else arguments, context)
+        outcome: Outcome = self.run(
+            context,
+            read,
+            conversation=conversation,
+            finish=partial(self.results.make, context=context),
+        )
+        return outcome
+
+    def databases(self) -> list[str]:
+        """As Django chooses them for a view."""
+        return [
+            alias
+            for alias in connections
+            if connections.settings[alias]["ATOMIC_REQUESTS"]
+            or (self.atomic and alias == DEFAULT_DB_ALIAS)
+        ]
+
+
+def scope_of(*, read_only: bool, destructive: bool | None) -> str:
+    """The scope that a credential needs for a tool of this kind."""
+    if read_only:
+        return READ
+    if destructive is None:
+        return ACTION
+    return DELETE if destructive else WRITE
+
+
+@overload
+def tool(function: Function, /) -> Function: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    title: _StrOrPromise | None = None,
+    description: _StrOrPromise | None = None,
+    read_only: bool = False,
+    destructive: bool | None = None,
+    idempotent: bool = False,
+    open_world: bool = False,
+    permission: Permission | None = None,
+    atomic: bool = False,
+    input_schema: Mapping[str, Any] | None = None,
+    output_schema: Mapping[str, Any] | None = None,
+    serializer: Any = None,
+    output_serializer: Any = None,
+    asks: bool = False,
+    registry: Registry | None = None,
+) -> Callable[[Function], Function]: ...
+
+
+def tool(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    title: _StrOrPromise | None = None,
+    description: _StrOrPromise | None = None,
+    read_only: bool = False,
+    destructive: bool | None = None,
+    idempotent: bool = False,
+    open_world: bool = False,
+    permission: Permission | None = None,
+    atomic: bool = False,
+    input_schema: Mapping[str, Any] | None = None,
+    output_schema: Mapping[str, Any] | None = None,
+    serializer: Any = None,
+    output_serializer: Any = None,
+    asks: bool = False,
+    registry: Registry | None = None,
+) -> Any:
+    """Offer a function as a tool. Returns the function itself.
+
+        @mcp.tool(read_only=True, permission="shop.view_order")
+        def revenue(request: HttpRequest, since: date, until: date) -> Revenue:
+            "What was sold between two days."
+
+    The annotations become the schema of the arguments, the docstring becomes the description.
+    A parameter annotated HttpRequest (or just called `request`) and one annotated `mcp.Context`
+    are filled in by us. Without `permission`, which is "app.codename" or a function of the
+    request, every active member of the staff may call the tool. `destructive` is assumed of a
+    tool that is not `read_only`, unless you say otherwise. With `atomic`, or ATOMIC_REQUESTS, a
+    sync function runs in a transaction that any exception rolls back.
+
+    With `input_schema`, which is JSON Schema, or `serializer`, a Serializer of Django REST
+    framework, the function has one parameter for all arguments: `arguments: dict[str, Any]`.
+    `output_schema` and `output_serializer` take the place of the return annotation.
+
+    With `asks` the function may ask with `mcp.Context.ask` and its like. A sync one runs in a
+    transaction, as with `atomic`: what it did before a question without an answer is undone.
+
+    Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
+    cannot be a tool.
+    """
+    if read_only and destructive:
+        raise ImproperlyConfigured("A tool is read_only or destructive, not both.")
+    decorate = registering(
+        FunctionTool,
+        (registry or default_registry).add_tool,
+        name=name,
+        title=title,
+        description=description,
+        annotations=ToolAnnotations(
+            read_only=read_only,
+            destructive=not read_only if destructive is None else destructive,
+            # A tool that changes nothing is idempotent.
+            idempotent=idempotent or read_only,
+            open_world=open_world,
+        ),
+        scope=scope_of(read_only=read_only, destructive=destructive),
+        permission=permission,
+        atomic=atomic,
+        input_schema=input_schema,
+        output_schema=output_schema,
+        serializer=serializer,
+        output_serializer=output_serializer,
+        asks=asks,
+    )
+    return decorate if function is None else decorate(function)

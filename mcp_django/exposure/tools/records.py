@@ -1,0 +1,374 @@
+"""The generic tools: a constant set, however many models there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+from django.apps import apps
+from django.db import router
+from msgspec import UNSET
+
+from mcp_django.conf import get_config
+from mcp_django.context import CallContext
+from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure.admin_bridge.rights import (
+    ADD,
+    CHANGE,
+    REMOVE,
+    SCOPES,
+    may,
+    may_write,
+    model_admin_for,
+    version_of,
+)
+from mcp_django.exposure.functions.arguments import Arguments
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.primitives import Lane, Outcome
+from mcp_django.exposure.query import aggregates, find
+from mcp_django.exposure.query import arguments as asked
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.describe import describe, example
+from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
+from mcp_django.exposure.questions.idempotency import once
+from mcp_django.exposure.resources import models as resources
+from mcp_django.exposure.uris import SITE
+from mcp_django.principal import READ
+from mcp_django.protocol.content import Content, TextContent
+from mcp_django.protocol.results import ReadResult, ToolAnnotations, ToolDefinition, ToolResult
+
+READING = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+
+
+class RecordTool:
+    """A function of ours as a tool. It takes the caller's rights and one struct of arguments."""
+
+    lane = Lane.QUERY
+    asks = False
+    confirms_itself = False
+
+    def __init__(
+        self,
+        function: Callable[[CallContext, Rights, Any], Outcome],
+        arguments: type[asked.ToolArguments],
+        *,
+        title: str,
+        annotations: ToolAnnotations = READING,
+    ) -> None:
+        self.name = function.__name__
+        self.function = function
+        self.arguments = Arguments.of_struct(self.name, arguments)
+        self._definition = ToolDefinition(
+            name=self.name,
+            title=title,
+            description=" ".join((arguments.__doc__ or "").split()),
+            input_schema=self.arguments.schema,
+            annotations=annotations,
+        )
+
+    @property
+    def definition(self) -> ToolDefinition:
+        if self.name != "find_records":
+            return self._definition
+        config = get_config()
+        return page_definition(default=config.page_size, most=config.max_page_size)
+
+    def exists_for(self, rights: Rights) -> bool:
+        return rights.has_scopes(frozenset({READ}))
+
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        self.decode(rights, arguments)
+
+    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
+        decoded = self.decode(rights, arguments)
+        try:
+            return self.function(context, rights, decoded)
+        except ToolError as error:
+            examples = examples_for(rights, arguments, tool=self.name)
+            call = self.arguments.shown_call(examples, arguments.keys())
+            kind = NotFound if isinstance(error, NotFound) else ToolError
+            raise kind(f"{error}{call}") from None
+
+    def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
+        """The struct of arguments. Raises ToolError with a call that would work."""
+        examples = partial(examples_for, rights, given, tool=self.name)
+        return self.arguments.decode(given, examples=examples)
+
+
+def result_of(
+    encoded: bytes, *, content: Sequence[Content] = (), records: int | None = None
+) -> ToolResult:
+    """Encoded once: as it is for programs, and without `content` as text for models."""
+    return ToolResult(
+        content=content or [TextContent(encoded.decode())],
+        structured=msgspec.Raw(encoded),
+        has_structured=True,
+        records=records,
+    )
+
+
+def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
+    """Arguments that work for this caller, of the given model if there is such a model."""
+    exposures = [one for one in rights.exposures() if is_asked_by(tool, rights, one)]
+    if not exposures:
+        return {"uri": SITE}
+    exposure = next((one for one in exposures if one.label == given.get("model")), exposures[0])
+    access = allowed_paths(rights, exposure)
+    found: dict[str, Any] = {"uri": SITE, **example(access)}
+    if "filters" in found:
+        found |= {"exclude": found["filters"], "any_of": [found["filters"]]}
+    if access.search:
+        found["search"] = "a"
+    if tool == "aggregate_records":
+        found.pop("order_by", None)
+        return found | aggregates.examples(access, is_grouped="group_by" in given)
+    if exposure.aggregates_only:
+        return found
+    keys = [part.name for part in exposure.model._meta.pk_fields]
+    only = asked.FindRecords(model=exposure.label, limit=1)
+    first = find.find_records(rights, exposure, only).encoded_records
+    for record in msgspec.json.decode(first):
+        if record.keys() >= set(keys):
+            found["pk"] = record[keys[0]] if len(keys) == 1 else [record[key] for key in keys]
+            found["fields"] = list(record)[:2]
+    return found
+
+
+def is_asked_by(tool: str, rights: Rights, exposure: ModelExposure) -> bool:
+    """Whether this tool can answer about the model."""
+    if exposure.is_definition_only:
+        return tool == "describe_model"
+    if tool == "aggregate_records":
+        return not rights.checks_rows_one_by_one(exposure.model)
+    return not exposure.aggregates_only or tool == "describe_model"
+
+
+class WriteTool(RecordTool):
+    """A tool that writes. It exists for those who may write to any model in this way."""
+
+    # It runs code of the site: forms, hooks, storages.
+    lane = Lane.WORK
+
+    def __init__(
+        self,
+        function: Callable[[CallContext, Rights, Any], Outcome],
+        arguments: type[asked.ToolArguments],
+        *,
+        verb: str,
+        title: str,
+        destructive: bool = True,
+        idempotent: bool = False,
+    ) -> None:
+        annotations = ToolAnnotations(
+            read_only=False, destructive=destructive, idempotent=idempotent, open_world=False
+        )
+        super().__init__(function, arguments, title=title, annotations=annotations)
+        self.verb = verb
+        #: Deletions are shown, and confirmed, by the page of the admin.
+        self.confirms_itself = verb == REMOVE
+
+    def exists_for(self, rights: Rights) -> bool:
+        # The admin is optional.
+        return apps.is_installed("django.contrib.admin") and may_write(rights, self.verb)
+
+    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
+        """Checks as much as the form of the admin can before it is sent."""
+        from mcp_django.exposure.admin_bridge import writes
+
+        decoded = self.decode(rights, arguments)
+        if not self.confirms_itself:
+            writes.check(context, rights, decoded)
+
+    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
+        return self.function(context, rights, self.decode(rights, arguments))
+
+    def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
+        # A model could take an example of a change for an order.
+        return self.arguments.decode(given, examples=dict)
+
+
+def create_record(context: CallContext, rights: Rights, given: asked.CreateRecord) -> ToolResult:
+    from mcp_django.exposure.admin_bridge import writes
+
+    # Before an old answer is given again: rights may have changed since.
+    exposure = rights.exposure(given.model)
+    model_admin_for(rights, exposure, ADD)
+    work = partial(writes.save, context, rights, given)
+    if given.idempotency_key is UNSET or given.dry_run:
+        return result_of(msgspec.json.encode(work()), records=1)
+    answer = once(
+        context.principal,
+        tool="create_record",
+        key=given.idempotency_key,
+        arguments={
+            "model": given.model,
+            "values": given.values,
+            "inlines": given.inlines or {},
+        },
+        work=work,
+        is_readable=partial(is_readable, rights, exposure),
+    )
+    return result_of(msgspec.json.encode(answer), records=1)
+
+
+def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any]) -> bool:
+    """Whether the caller sees the record of an answer now, with each field that it had then."""
+    if answer["record"] is None:
+        return True
+    using = router.db_for_write(exposure.model)
+    try:
+        record = find.get_record(rights, exposure, str(answer["pk"]), using=using)
+    except ToolError:
+        return False
+    return set(answer["record"]) <= set(msgspec.json.decode(record))
+
+
+def update_record(context: CallContext, rights: Rights, given: asked.UpdateRecord) -> ToolResult:
+    from mcp_django.exposure.admin_bridge import writes
+
+    return result_of(msgspec.json.encode(writes.save(context, rights, given)), records=1)
+
+
+def delete_record(context: CallContext, rights: Rights, given: asked.DeleteRecord) -> ToolResult:
+    from mcp_django.exposure.admin_bridge import writes
+
+    answer = writes.delete(context, rights, given)
+    return result_of(msgspec.json.encode(answer), records=len(answer["keys"]))
+
+
+#: The member of a record that holds its version. No column is called so.
+VERSION = "_version"
+
+
+@lru_cache(maxsize=8)
+def page_definition(*, default: int, most: int) -> ToolDefinition:
+    """The definition of find_records with the settings of the site, which no import may read."""
+    definition = RECORD_TOOLS["find_records"]._definition
+    properties = definition.input_schema["properties"]
+    text = f"{properties['limit']['description']} Without it {default}, never more than {most}."
+    limit = {**properties["limit"], "description": text}
+    schema = {**definition.input_schema, "properties": {**properties, "limit": limit}}
+    return replace(definition, input_schema=schema)
+
+
+def list_models(context: CallContext, rights: Rights, given: asked.ListModels) -> ToolResult:
+    return result_of(msgspec.json.encode(resources.overview(rights)))
+
+
+def describe_model(context: CallContext, rights: Rights, given: asked.DescribeModel) -> ToolResult:
+    exposure = rights.exposure(given.model)
+    described = describe(rights, exposure) | writing_of(context, rights, exposure)
+    return result_of(msgspec.json.encode(described))
+
+
+def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
+    page = find.find_records(rights, rights.exposure(given.model), given)
+    return result_of(resources.encode_page(page), records=page.count)
+
+
+def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> ToolResult:
+    """The record, with links to its files and when it was changed, and with its version for
+    those who may change it."""
+    exposure = rights.exposure(given.model)
+    if may(rights, exposure.model, CHANGE):
+        encoded = read_with_version(rights, exposure, given)
+    else:
+        shown = asked.or_default(given.fields)
+        encoded = find.get_record(rights, exposure, given.pk, fields=shown)
+    if not (exposure.modified_field or file_fields(rights, exposure)):
+        return result_of(encoded, records=1)
+    record = msgspec.json.decode(encoded)
+    text = TextContent(encoded.decode(), changes_of(exposure, record))
+    links = file_links(rights, exposure, given.pk, record)
+    return result_of(encoded, content=[text, *links], records=1)
+
+
+def read_with_version(rights: Rights, exposure: ModelExposure, given: asked.GetRecord) -> bytes:
+    # The admin is optional; who may write has it.
+    from mcp_django.exposure.admin_bridge.forms import rows_in_form
+
+    using = rights.rows(exposure.model).db
+    key = find_object(rights, exposure, given.pk, using=using).pk
+    # The version first: a change in between makes it too old, which is safe.
+    row = exposure.model._base_manager.using(using).filter(pk=key).first()
+    # Without a row, the record was created in between.
+    version = {} if row is None else {VERSION: version_of(row, rows=rows_in_form(rights, row))}
+    shown = given.fields or None
+    encoded = find.get_record(rights, exposure, given.pk, using=using, fields=shown)
+    return msgspec.json.encode({**msgspec.json.decode(encoded), **version})
+
+
+def aggregate_records(
+    context: CallContext, rights: Rights, given: asked.AggregateRecords
+) -> ToolResult:
+    found = aggregates.aggregate_records(rights, rights.exposure(given.model), given)
+    return result_of(found.encoded, records=found.count)
+
+
+def list_resources(context: CallContext, rights: Rights, given: asked.ListResources) -> ToolResult:
+    found = [
+        {"uri": one.uri, "name": one.name, "description": one.description}
+        for one in resources.list_resources(rights)
+    ]
+    templates = [
+        {"uriTemplate": one.uri_template, "name": one.name, "description": one.description}
+        for one in resources.list_templates(rights)
+    ]
+    return result_of(msgspec.json.encode({"resources": found, "resourceTemplates": templates}))
+
+
+def read_resource(context: CallContext, rights: Rights, given: asked.ReadResource) -> Outcome:
+    """Records, or a resource of the site, whose code may take a while."""
+    found = resources.read(context, rights, given.uri)
+    if isinstance(found, ReadResult):
+        return contents_result(found)
+    return found.then(contents_result)
+
+
+def contents_result(read: ReadResult) -> ToolResult:
+    encoded = msgspec.json.encode({"contents": [one.as_wire() for one in read.contents]})
+    return result_of(encoded, records=read.records)
+
+
+RECORD_TOOLS: dict[str, RecordTool] = {
+    tool.name: tool
+    for tool in (
+        RecordTool(list_models, asked.ListModels, title="List models"),
+        RecordTool(describe_model, asked.DescribeModel, title="Describe a model"),
+        RecordTool(find_records, asked.FindRecords, title="Find records"),
+        RecordTool(get_record, asked.GetRecord, title="Get a record"),
+        RecordTool(aggregate_records, asked.AggregateRecords, title="Aggregate records"),
+        RecordTool(list_resources, asked.ListResources, title="List resources"),
+        RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
+        WriteTool(
+            create_record,
+            asked.CreateRecord,
+            verb=ADD,
+            title="Create a record",
+            destructive=False,
+        ),
+        WriteTool(
+            update_record,
+            asked.UpdateRecord,
+            verb=CHANGE,
+            title="Change a record",
+            idempotent=True,
+        ),
+        WriteTool(delete_record, asked.DeleteRecord, verb=REMOVE, title="Delete records"),
+    )
+}
+
+
+def writing_of(context: CallContext, rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
+    """What can be set of the records of a model, by tool. Empty for those who may only read."""
+    if not any(may(rights, exposure.model, verb) for verb in SCOPES):
+        return {}
+    # The admin is optional, but who may write has it.
+    from mcp_django.exposure.admin_bridge import writes
+
+    writing = writes.describe_writing(context, rights, exposure)
+    return {"writing": writing} if writing else {}

@@ -1,0 +1,36 @@
+"""For sites that serve the endpoint as a view. Under ASGI nothing here is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import Resolver404, resolve
+
+from mcp_django.transports.http.wsgi import as_caller, mcp_view
+
+
+class CallerMiddleware:
+    """Sets `request.user` to the user behind the token, for requests to the endpoint alone.
+
+    Django runs MIDDLEWARE before the view. Put this behind Django's AuthenticationMiddleware and
+    in front of whatever looks at the user, such as the class that sets a tenant. The token is
+    read when somebody asks for the user; where it is not valid that is AnonymousUser, and the
+    view refuses the call. `request.session` is empty from here on, and is never saved.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not is_for_endpoint(request):
+            return self.get_response(request)
+        with as_caller(request):
+            return self.get_response(request)
+
+
+def is_for_endpoint(request: HttpRequest) -> bool:
+    try:
+        return resolve(request.path_info, getattr(request, "urlconf", None)).func is mcp_view
+    except Resolver404:
+        return False

@@ -1,0 +1,182 @@
+"""What a call says before its answer, from whatever thread, in the order in which it was said."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Any
+
+from mcp_django.protocol.jsonrpc import Notification
+from mcp_django.protocol.render import log_message, notification
+from mcp_django.protocol.revisions import Revision
+
+#: Log messages of one call in a second.
+MOST_LINES = 20
+#: Seconds between two values of progress, each of which is kept for a client that comes back.
+PACE = 0.02
+
+Clock = Callable[[], float]
+
+
+class Waker:
+    """Wakes the task that waits for a call. The output of the call has it as well, so it is not
+    part of the call: a cycle of references would leave each call to the garbage collector.
+    """
+
+    __slots__ = ("_is_called", "_loop", "_waiter")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_called = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """On the loop."""
+        self._is_called = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def wake_soon(self) -> None:
+        """From any thread."""
+        # Without its loop nobody is left who reads.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.wake)
+
+    def wake_in(self, seconds: float) -> asyncio.TimerHandle:
+        """On the loop, later."""
+        return self._loop.call_later(seconds, self.wake)
+
+    async def wait(self) -> None:
+        """Until something happened. One waits at a time."""
+        if not self._is_called:
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        self._is_called = False
+
+
+class Output:
+    """Of several values of progress the last and highest is sent. Of too many log messages some
+    are left out, and one more counts them. Everything else is sent.
+    """
+
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        *,
+        wake_in: Callable[[float], object],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """`wake` is called from any thread, and `wake_in` by the reader."""
+        self._wake = wake
+        self._wake_in = wake_in
+        self._clock = clock
+        self._paced_until = float("-inf")
+        self._lock = Lock()
+        self._unsent: dict[Any, Notification | bytes] = {}
+        self._count = 0
+        self._highest: dict[Any, float] = {}
+        self._lines = Lines(clock)
+        self._is_closed = False
+        #: Set where the call wants its stream to be closed: milliseconds until the client comes.
+        self.released: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._unsent
+
+    def add(self, one: Notification) -> None:
+        """Progress or a log message: a call has nothing else to say."""
+        token = one.params.get("progressToken")
+        with self._lock:
+            if self._is_closed:
+                return
+            if token is None:
+                self._keep(*self._lines.take(one))
+            elif one.params["progress"] > self._highest.get(token, float("-inf")):
+                self._highest[token] = one.params["progress"]
+                # Not where the earlier value stood: what was said between them came before.
+                self._unsent.pop(("progress", token), None)
+                self._unsent["progress", token] = one
+        self._wake()
+
+    def _keep(self, *messages: Notification | bytes) -> None:
+        for one in messages:
+            self._count += 1
+            self._unsent[self._count] = one
+
+    def say(self, message: bytes) -> None:
+        """A message of the transport itself, which is encoded already."""
+        with self._lock:
+            self._keep(message)
+        self._wake()
+
+    def close(self) -> None:
+        """The answer is there. What code says that runs on is heard by nobody."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._keep(*self._lines.left_out())
+
+    def release(self, milliseconds: int) -> None:
+        self.released = milliseconds
+        self._wake()
+
+    def take(self, revision: Revision) -> list[bytes]:
+        """The messages that were not taken yet. Progress alone has to wait for its pace."""
+        if not self._unsent:
+            return []
+        with self._lock:
+            if self._has_to_wait():
+                self._wake_in(PACE)
+                return []
+            unsent, self._unsent = self._unsent, {}
+            self._paced_until = self._clock() + PACE
+        return [
+            one if isinstance(one, bytes) else notification(one, revision)
+            for one in unsent.values()
+        ]
+
+    def _has_to_wait(self) -> bool:
+        if self._is_closed or self._clock() >= self._paced_until:
+            return False
+        # Numbers are the keys of all else, which keeps its order.
+        return all(isinstance(key, tuple) for key in self._unsent)
+
+
+class Lines:
+    """The log messages of one call: so many a second, and one that counts the others."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ends = float("-inf")
+        self._room = 0
+        self._dropped = 0
+        self._level = ""
+
+    def take(self, one: Notification) -> list[Notification]:
+        """What of it may be sent now."""
+        found: list[Notification] = []
+        now = self._clock()
+        if now >= self._ends:
+            found = self.left_out()
+            self._ends, self._room = now + 1, MOST_LINES - len(found)
+        if not self._room:
+            self._dropped += 1
+            self._level = one.params["level"]
+            return found
+        self._room -= 1
+        return [*found, one]
+
+    def left_out(self) -> list[Notification]:
+        if not self._dropped:
+            return []
+        said = f"{self._dropped} messages were left out: a call sends {MOST_LINES} in a second."
+        self._dropped = 0
+        # The level of one that was wanted is wanted.
+        return [log_message(self._level, said)]

@@ -1,0 +1,187 @@
+"""Actions outside the menu of the changelist: on the change form, and on buttons."""
+
+from __future__ import annotations
+
+import django
+import pytest
+from django.contrib import admin
+from django.contrib.admin import ModelAdmin
+from django.http import HttpResponse, HttpResponseRedirect
+
+from mcp_django.exposure.admin_bridge import compat
+from mcp_django.exposure.admin_bridge.compat import Place
+from mcp_django.exposure.registry import registry
+from tests.depot.admin import DriverAdmin, VanAdmin
+from tests.depot.models import Driver, Van
+
+# Of packages that were written for Django 6.0.
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.filterwarnings("ignore:Overriding get_action"),
+]
+
+
+@pytest.fixture
+def van(db):
+    return Van.objects.create(plate="A", is_hired=True)
+
+
+def test_a_button_of_a_record_is_pressed(boss, van):
+    done = boss.call_tool("depot_van_drive", pk=van.pk)
+
+    van.refresh_from_db()
+    assert done.structured == {
+        "outcome": "done",
+        "records": 1,
+        "messages": [{"level": "info", "text": "A driven."}],
+    }
+    assert van.kilometres == 1
+
+
+def test_a_button_that_some_records_have_is_pressed_where_it_is(boss, van):
+    done = boss.call_tool("depot_van_return_it", pk=str(van.pk))
+
+    van.refresh_from_db()
+    assert not done.is_error
+    assert not van.is_hired
+
+
+def test_a_button_that_takes_links_only_gets_one(boss, van):
+    done = boss.call_tool("depot_van_look_at", pk=van.pk)
+
+    assert done.structured["messages"] == [{"level": "info", "text": "GET"}]
+
+
+def test_a_button_of_the_model_takes_no_record(boss):
+    tool = next(one for one in boss.list_tools() if one["name"] == "depot_van_hire")
+    done = boss.call_tool("depot_van_hire")
+
+    assert set(tool["inputSchema"]["properties"]) == {"answer", "confirmation"}
+    assert done.structured["messages"] == [{"level": "info", "text": "Hired one."}]
+    assert Van.objects.get().plate == "NEW"
+
+
+def test_a_button_whose_record_goes_while_it_is_pressed_is_refused(boss, van, monkeypatch):
+    monkeypatch.setattr(VanAdmin, "get_queryset", lambda self, request: Van.objects.none())
+
+    answer = boss.call_tool("depot_van_drive", pk=van.pk)
+
+    assert answer.is_error
+    assert answer.text.startswith(f"Not found: {van.pk}. Nothing was done.")
+
+
+def test_a_button_wants_its_record(boss):
+    answer = boss.call_tool("depot_van_drive")
+
+    assert answer.is_error
+    assert "Missing argument: pk." in answer.text
+
+
+@pytest.fixture
+def posted(boss, monkeypatch):
+    """What the change form of drivers gets, as if every Django had actions there."""
+    found = []
+
+    def function(modeladmin, request, queryset):
+        """Promote."""
+
+    def source(model_admin, request):
+        if model_admin.model is Driver:
+            yield compat.AdminAction(
+                name="rename", function=function, description="", place=Place.CHANGE_FORM
+            )
+
+    def change_view(self, request, object_id, form_url="", extra_context=None):
+        found.append((request.path, object_id, request.POST))
+        self.response_action(request, self.get_queryset(request))
+        return HttpResponseRedirect(request.path)
+
+    monkeypatch.setattr(compat, "SOURCES", [source])
+    monkeypatch.setattr(DriverAdmin, "change_view", change_view)
+    monkeypatch.setattr(
+        ModelAdmin, "response_action", lambda self, request, queryset: HttpResponse()
+    )
+    return found
+
+
+def test_a_change_form_gets_one_record_and_the_prefix_of_its_menu(boss, posted):
+    driver = Driver.objects.create(name="Ada")
+
+    done = boss.call_tool("depot_driver_rename", pk=driver.pk, answer={"reason": "luck"})
+
+    [(path, object_id, data)] = posted
+    assert done.structured == {"outcome": "done", "records": 1}
+    assert path == f"/depot/depot/driver/{driver.pk}/change/"
+    assert object_id == str(driver.pk)
+    assert dict(data) == {
+        "CHANGE_FORM-action": ["rename"],
+        "CHANGE_FORM-select_across": ["0"],
+        "CHANGE_FORM-reason": ["luck"],
+        "_selected_action": [str(driver.pk)],
+    }
+
+
+if django.VERSION >= (6, 1):
+
+    @admin.action(
+        location=admin.ActionLocation.CHANGE_FORM,
+        permissions=["change"],
+        description="Promote this %(verbose_name)s",
+    )
+    def promote(modeladmin, request, queryset):
+        queryset.update(name="Captain")
+        modeladmin.message_user(
+            request, f"{queryset.count()} for {request.POST['CHANGE_FORM-reason']}."
+        )
+
+
+@pytest.fixture
+def driver(boss, monkeypatch):
+    monkeypatch.setattr(DriverAdmin, "actions", [promote])
+    monkeypatch.setattr(DriverAdmin, "mcp_actions", ["promote"])
+    registry.forget_resolved()
+    yield Driver.objects.create(name="Ada")
+    registry.forget_resolved()
+
+
+needs_61 = pytest.mark.skipif(
+    django.VERSION < (6, 1), reason="Django 6.1 has actions on change forms"
+)
+
+
+@needs_61
+def test_an_action_of_the_change_form_is_for_one_record(boss, driver):
+    other = Driver.objects.create(name="Eve")
+    tool = next(one for one in boss.list_tools() if one["name"] == "depot_driver_promote")
+    asked = boss.call_tool("depot_driver_promote", pk=driver.pk)
+    done = boss.call_tool("depot_driver_promote", pk=driver.pk, answer={"reason": "luck"})
+
+    assert tool["description"] == "Promote this driver"
+    assert set(tool["inputSchema"]["properties"]) == {"pk", "answer", "confirmation"}
+    assert "answer: missing reason." in asked.text
+    assert done.structured["messages"] == [{"level": "info", "text": "1 for luck."}]
+    driver.refresh_from_db()
+    other.refresh_from_db()
+    assert (driver.name, other.name) == ("Captain", "Eve")
+
+
+@needs_61
+def test_an_action_of_the_change_form_that_fails_is_taken_back(boss, driver, monkeypatch):
+    def fail(self, request, message, *args, **options):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(DriverAdmin, "message_user", fail)
+
+    answer = boss.call_tool("depot_driver_promote", pk=driver.pk, answer={"reason": "luck"})
+
+    driver.refresh_from_db()
+    assert "What it did in the database was taken back." in answer.text
+    assert driver.name == "Ada"
+
+
+@needs_61
+def test_a_record_that_is_not_there_has_no_change_form(boss, driver):
+    answer = boss.call_tool("depot_driver_promote", pk=0, answer={"reason": "luck"})
+
+    assert answer.is_error
+    assert answer.text.startswith("Not found: 0. Nothing was done.")

@@ -1,0 +1,421 @@
+"""Pages between choosing an action and running it are shown, and answered as a person would."""
+
+from __future__ import annotations
+
+import pytest
+from django import forms
+
+from mcp_django.exposure.admin_bridge.pages import MOST_ERRORS, ActionPage, forms_in
+from mcp_django.exposure.forms.html import LONGEST_TEXT, text_of
+from tests.browser.looks import SKIN
+from tests.depot import actions
+from tests.depot.models import Driver, Parcel, Van
+
+# Of packages that were written for Django 6.0.
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.filterwarnings("ignore:Overriding get_action"),
+]
+
+
+@pytest.fixture
+def parcel(db):
+    return Parcel.objects.create(number="n1")
+
+
+def call(client, name, parcel, **arguments):
+    return client.call_tool(f"depot_parcel_{name}", pks=[parcel.pk], **arguments)
+
+
+def confirmed(client, name, parcel, **arguments):
+    shown = call(client, name, parcel)
+    return call(client, name, parcel, confirmation=shown.structured["confirmation"], **arguments)
+
+
+def status(parcel):
+    parcel.refresh_from_db()
+    return parcel.status
+
+
+def test_a_page_tells_its_text_and_what_its_form_takes(boss, parcel):
+    shown = call(boss, "ship", parcel).structured
+
+    assert shown["outcome"] == "asks"
+    assert shown["page"]["title"] == "Ship parcels"
+    assert "1 parcels leave." in shown["page"]["text"]
+    assert shown["answer_schema"]["properties"]["carrier"]["oneOf"] == [
+        {"const": "ups", "title": "UPS"},
+        {"const": "dhl", "title": "DHL"},
+    ]
+    assert shown["answer_schema"]["properties"]["copies"]["maximum"] == 5
+    assert shown["answer_schema"]["required"] == ["carrier"]
+    assert shown["next"] == (
+        "Nothing was done yet. If this is wanted, call again with the same arguments, an answer "
+        "that fits answer_schema, this confirmation."
+    )
+    assert status(parcel) == "waiting"
+
+
+def test_an_answer_with_the_confirmation_is_what_the_form_gets(boss, parcel):
+    answer = {"carrier": "dhl", "copies": 2, "leaves_on": "2026-01-31"}
+
+    done = confirmed(boss, "ship", parcel, answer=answer)
+
+    assert done.structured["messages"] == [
+        {"level": "info", "text": "1 by dhl, 2 copies on 2026-01-31."}
+    ]
+    assert status(parcel) == "shipped"
+
+
+def test_what_is_left_out_of_an_answer_stays_as_the_page_has_it(boss, parcel):
+    done = confirmed(boss, "ship", parcel, answer={"carrier": "ups"})
+
+    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+
+
+def test_an_answer_without_a_confirmation_only_shows_the_page(boss, parcel):
+    shown = call(boss, "ship", parcel, answer={"carrier": "dhl"})
+
+    assert shown.structured["outcome"] == "asks"
+    assert status(parcel) == "waiting"
+
+
+def test_a_confirmation_without_what_is_required_shows_the_page_again(boss, parcel):
+    shown = confirmed(boss, "ship", parcel)
+
+    assert shown.structured["outcome"] == "asks"
+    assert "confirmation" in shown.structured
+    assert status(parcel) == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"carrier": "ups", "colour": 1}, "answer: the page has no 'colour'. The page asks: carr"),
+        ({"copies": 1}, "answer: missing carrier. The page asks: carrier, copies, leaves_on."),
+        ({"carrier": "fedex"}, "answer: carrier: 'fedex' is not one of: ups, dhl."),
+        ({"carrier": "ups", "copies": "many"}, "answer: copies: 'many' is not a number."),
+        ({"carrier": "ups", "_selected_action": "2"}, "the page has no '_selected_action'"),
+        ({"carrier": "ups", "select_across": "1"}, "the page has no 'select_across'"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_before_anything_is_sent(
+    boss, parcel, answer, sentence
+):
+    refused = confirmed(boss, "ship", parcel, answer=answer)
+
+    assert refused.is_error
+    assert sentence in refused.text
+    assert status(parcel) == "waiting"
+
+
+def test_a_confirmation_survives_an_answer_that_does_not_fit(boss, parcel):
+    token = call(boss, "ship", parcel).structured["confirmation"]
+    call(boss, "ship", parcel, confirmation=token, answer={"carrier": "fedex"})
+
+    done = call(boss, "ship", parcel, confirmation=token, answer={"carrier": "ups"})
+
+    assert not done.is_error
+    assert status(parcel) == "shipped"
+
+
+def test_what_the_form_finds_wrong_comes_back_with_another_confirmation(boss, parcel):
+    again = confirmed(boss, "ship", parcel, answer={"carrier": "ups", "copies": 9})
+    token = again.structured["confirmation"]
+    done = call(boss, "ship", parcel, confirmation=token, answer={"carrier": "ups", "copies": 5})
+
+    assert again.is_error
+    assert again.structured["outcome"] == "asks again"
+    assert again.structured["errors"] == {
+        "copies": [
+            {"message": "Ensure this value is less than or equal to 5.", "code": "max_value"}
+        ]
+    }
+    assert not done.is_error
+    assert status(parcel) == "shipped"
+
+
+def test_records_that_are_filtered_are_confirmed_and_then_the_page_is_answered(boss, parcel):
+    name, filters = "depot_parcel_ship", {"number": "n1"}
+    shown = boss.call_tool(name, filters=filters)
+    token = shown.structured["confirmation"]
+    page = boss.call_tool(name, filters=filters, confirmation=token)
+    token = page.structured["confirmation"]
+    done = boss.call_tool(
+        name, filters=filters, confirmation=token, answer={"carrier": "dhl", "copies": 3}
+    )
+
+    assert shown.structured["outcome"] == "preview"
+    assert page.structured["outcome"] == "asks"
+    assert done.structured["messages"][0]["text"] == "1 by dhl, 3 copies."
+
+
+def test_a_declared_form_is_told_in_the_list_and_before_the_page(boss, parcel):
+    listed = next(
+        one["inputSchema"]["properties"]["answer"]
+        for one in boss.list_tools()
+        if one["name"] == "depot_parcel_ship_declared"
+    )
+    shown = boss.call_tool("depot_parcel_ship_declared", filters={"number": "n1"})
+
+    assert list(listed["properties"]) == ["carrier"]
+    assert shown.structured["outcome"] == "preview"
+    assert shown.structured["answer_schema"] == listed
+
+
+def test_a_declared_form_is_answered_like_one_that_was_found(boss, parcel):
+    refused = confirmed(boss, "ship_declared", parcel, answer={"carrier": "ups", "copies": 9})
+    done = confirmed(boss, "ship_declared", parcel, answer={"carrier": "ups"})
+
+    assert "answer: the page has no 'copies'. The page asks: carrier." in refused.text
+    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+
+
+def test_where_the_site_wants_no_confirmation_an_answer_is_enough(boss, parcel):
+    shown = boss.call_tool("ship_now", pks=[parcel.pk])
+    again = boss.call_tool("ship_now", pks=[parcel.pk], answer={"carrier": "ups", "copies": 7})
+    done = boss.call_tool("ship_now", pks=[parcel.pk], answer={"carrier": "ups"})
+
+    assert "confirmation" not in shown.structured
+    assert "confirmation" not in again.structured
+    assert again.is_error
+    assert done.structured["outcome"] == "done"
+
+
+def test_html_alone_tells_what_a_page_asks(boss, parcel):
+    shown = call(boss, "ship_html", parcel).structured["answer_schema"]
+
+    assert shown["properties"] == {
+        "carrier": {
+            "type": "string",
+            "title": "Carrier",
+            "oneOf": [{"const": "ups", "title": "UPS"}, {"const": "dhl", "title": "DHL"}],
+        },
+        "speed": {
+            "type": "string",
+            "oneOf": [{"const": "slow", "title": "Slow"}, {"const": "fast", "title": "Fast"}],
+        },
+        "gift": {"type": "boolean", "title": "Gift", "default": False},
+        "extras": {
+            "type": "array",
+            "items": {
+                "anyOf": [{"const": "bow", "title": "Bow"}, {"const": "card", "title": "Card"}]
+            },
+        },
+        "weight": {"type": "number"},
+        "day": {"type": "string", "format": "date"},
+        "note": {"type": "string"},
+    }
+    assert shown["required"] == ["carrier"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"carrier": "ups"}, "1 slow gift=False"),
+        ({"carrier": "ups", "gift": True, "speed": "fast"}, "1 fast gift=True"),
+        ({"carrier": "ups", "gift": False, "extras": ["bow", "card"]}, "1 slow bow card gift=Fal"),
+    ],
+)
+def test_an_answer_to_html_is_sent_as_a_browser_would(boss, parcel, answer, text):
+    done = confirmed(boss, "ship_html", parcel, answer=answer)
+
+    assert " ".join(done.structured["messages"][0]["text"].split()).startswith(text)
+    assert done.structured["messages"][0]["level"] == "warning"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"carrier": "fedex"}, {"carrier": "ups", "gift": "false"}, {"carrier": "ups", "weight": "x"}],
+)
+def test_an_answer_that_no_control_of_the_html_takes_is_refused(boss, parcel, answer):
+    refused = confirmed(boss, "ship_html", parcel, answer=answer)
+
+    assert refused.is_error
+    assert refused.text.startswith(f"answer: {list(answer)[-1]}: ")
+    assert status(parcel) == "waiting"
+
+
+def test_a_page_that_only_asks_whether_needs_no_answer(boss, parcel):
+    shown = call(boss, "confirm_only", parcel)
+    before = status(parcel)
+    done = call(boss, "confirm_only", parcel, confirmation=shown.structured["confirmation"])
+
+    assert "Lose 1 parcels?" in shown.structured["page"]["text"]
+    assert "answer_schema" not in shown.structured
+    assert before == "waiting"
+    # The time on the page, which differs each time, is no part of what was confirmed.
+    assert done.structured["outcome"] == "done"
+    assert status(parcel) == "lost"
+
+
+def test_what_the_page_kept_in_its_session_is_there_for_the_answer(boss, parcel):
+    done = confirmed(boss, "remember", parcel)
+
+    assert done.structured["messages"][0]["text"] == "Remembered 1."
+
+
+def test_a_page_that_is_sent_to_another_view_of_the_admin_is_answered_there(boss, parcel):
+    done = confirmed(boss, "lead_within", parcel, answer={"stamp": "OK"})
+
+    assert done.structured["messages"][0]["text"] == "Stamped 1 with OK."
+    parcel.refresh_from_db()
+    assert parcel.carrier == "OK"
+
+
+def test_a_page_without_a_form_is_read_and_its_messages_are_heard(boss, parcel):
+    answer = call(boss, "say_and_show", parcel)
+
+    assert answer.structured["outcome"] == "page"
+    assert "Nothing to fill in, 1 parcels." in answer.structured["page"]["text"]
+    # The page showed the message, which takes it out of the queue.
+    assert answer.structured["messages"] == [{"level": "error", "text": "Said already."}]
+    assert answer.is_error
+
+
+@pytest.mark.needs("jazzmin")
+def test_pages_of_a_skin_are_answered_all_the_same(boss, parcel, settings):
+    settings.TEMPLATES = SKIN.templates(settings.TEMPLATES)
+
+    shown = call(boss, "ship", parcel).structured
+    done = confirmed(boss, "ship", parcel, answer={"carrier": "dhl"})
+    read = call(boss, "say_and_show", parcel).structured
+    stamped = confirmed(boss, "lead_within", parcel, answer={"stamp": "OK"})
+
+    assert list(shown["answer_schema"]["properties"]) == ["carrier", "copies", "leaves_on"]
+    assert done.structured["messages"][0]["text"] == "1 by dhl, 1 copies."
+    assert read["outcome"] == "page"
+    assert stamped.structured["messages"][0]["text"] == "Stamped 1 with OK."
+
+
+def test_files_related_records_and_split_controls_are_answered(boss, parcel):
+    driver = Driver.objects.create(name="Ada")
+    vans = [Van.objects.create(plate=plate) for plate in "AB"]
+    answer = {
+        "photo": {"filename": "a.txt", "data": "aGVsbG8="},
+        "driver": driver.pk,
+        "vans": [van.pk for van in vans],
+        "day": "2026-01-31T14:30:00+00:00",
+    }
+
+    shown = call(boss, "attach", parcel).structured["answer_schema"]
+    done = confirmed(boss, "attach", parcel, answer=answer)
+
+    assert list(shown["properties"]) == ["photo", "driver", "vans", "day"]
+    assert done.structured["messages"][0]["text"] == "a.txt 5 Ada 2 2026-01-31T14:30:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"driver": 0}, "answer: driver: "),
+        ({"vans": "A"}, "answer: vans: 'A' is not a list of keys."),
+        ({"vans": [0]}, "answer: vans: "),
+        ({"photo": "a.txt"}, "answer: photo: A file is "),
+        (
+            {"photo": {"filename": "?", "data": ""}},
+            "answer: photo: This is not a name for a file.",
+        ),
+    ],
+)
+def test_related_records_and_files_that_are_none_are_refused(boss, parcel, given, sentence):
+    answer = {"photo": {"filename": "a.txt", "data": "aGVsbG8="}, **given}
+
+    refused = confirmed(boss, "attach", parcel, answer=answer)
+
+    assert refused.is_error
+    assert sentence in refused.text
+
+
+def test_forms_with_prefixes_are_told_apart(boss, parcel):
+    answer = {"inner-carrier": "ups", "outer-carrier": "dhl"}
+
+    shown = call(boss, "pack", parcel).structured["answer_schema"]
+    done = confirmed(boss, "pack", parcel, answer=answer)
+    refused = confirmed(boss, "pack", parcel, answer={**answer, "outer-carrier": "x"})
+
+    assert shown["required"] == ["inner-carrier", "outer-carrier"]
+    assert done.structured["messages"][0]["text"] == "ups in dhl"
+    assert "answer: outer-carrier: 'x' is not one of: ups, dhl." in refused.text
+
+
+def test_nobody_is_an_answer_where_a_record_may_be_left_out(boss, parcel):
+    answer = {"photo": {"filename": "a.txt", "data": "aGVsbG8="}, "driver": None, "vans": []}
+
+    done = confirmed(boss, "attach", parcel, answer=answer)
+
+    assert done.structured["messages"][0]["text"] == "a.txt 5 nobody 0 None"
+
+
+@pytest.mark.filterwarnings("ignore:The 'get_valid_export_item_pks")
+def test_an_export_of_import_export_brings_its_file(boss):
+    vans = [Van.objects.create(plate=plate) for plate in ("A 1", "B 2", "C 3")]
+    arguments = {"pks": [van.pk for van in vans[:2]]}
+
+    shown = boss.call_tool("depot_van_export_admin_action", **arguments)
+    formats = shown.structured["answer_schema"]["properties"]["format"]["oneOf"]
+    csv = next(one["const"] for one in formats if one["title"] == "csv")
+    token = shown.structured["confirmation"]
+    result = boss.request(
+        "tools/call",
+        {
+            "name": "depot_van_export_admin_action",
+            "arguments": {**arguments, "answer": {"format": csv}, "confirmation": token},
+        },
+    )
+
+    embedded = result["content"][1]["resource"]
+    assert embedded["mimeType"] == "text/csv"
+    assert embedded["uri"].startswith("django://actions/depot.van/export_admin_action/Van-")
+    assert "A 1" in embedded["text"]
+    assert "B 2" in embedded["text"]
+    assert "C 3" not in embedded["text"]
+
+
+# The parts
+
+
+def test_forms_are_found_where_templates_have_them():
+    form = actions.ShipForm()
+
+    class AdminForm:
+        def __init__(self):
+            self.form = form
+
+    too_deep = {"down": {"here": form}}
+    context = {"adminform": AdminForm(), "forms": [form], "too": too_deep, "text": "form"}
+
+    assert list(forms_in(context)) == [form, form]
+
+
+def test_forms_of_formsets_are_found():
+    from django.forms import formset_factory
+
+    formset = formset_factory(actions.ShipForm, extra=2)()
+
+    assert [one.prefix for one in forms_in({"formset": formset})] == ["form-0", "form-1"]
+
+
+def test_the_text_of_a_page_is_that_of_its_content():
+    html = (
+        "<head><title>T</title></head><body><div>Menu</div><div id=content><script>x</script>"
+        "<div>One</div> two <select><option>a</select></div><div>Footer</div>"
+    )
+
+    assert text_of(html) == "One two"
+    assert text_of("<p>All</p> of it") == "All of it"
+
+
+def test_a_long_text_is_cut():
+    assert len(text_of("word " * 1000)) == LONGEST_TEXT + 1
+
+
+def test_only_so_many_errors_are_told():
+    fields = {f"f{n}": forms.CharField() for n in range(MOST_ERRORS + 5)}
+    form = type("Long", (forms.Form,), fields)({})
+    page = ActionPage(title="", text="", form=None, path="", forms={"": form})
+
+    found = page.errors(rights=None)
+
+    assert len(found) == MOST_ERRORS + 1
+    assert found[""] == [{"message": "There are 5 more.", "code": "more"}]

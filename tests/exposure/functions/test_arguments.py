@@ -1,0 +1,512 @@
+from __future__ import annotations
+
+import json
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions.arguments import as_declared
+from mcp_django.exposure.functions.signatures import read_signature
+from mcp_django.exposure.tools.functions import FunctionTool
+from mcp_django.protocol.results import ToolResult
+from tests.exposure.function_tools import accepts, call, text_of, tool_of
+from tests.exposure.functions.test_signatures import Address, Colour, Line, Period, Size, Status
+from tests.spec import requirement
+
+EMPTY: list[int] = []
+
+
+class Positive(msgspec.Struct):
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number < 1:
+            raise ValueError("number must be 1 or more " + "!" * 1000)
+
+
+def everything(
+    request: HttpRequest,
+    number: int,
+    when: date,
+    price: Decimal,
+    status: Status,
+    *,
+    moment: datetime | None = None,
+    key: UUID | None = None,
+    size: Size = Size.SMALL,
+    colours: list[Colour] = EMPTY,  # type: ignore[assignment]  # only its emptiness matters
+    kind: Literal["a", "b"] = "a",
+    line: Line | None = None,
+    address: Address | None = None,
+    period: Period | None = None,
+    prices: dict[str, Decimal] | None = None,
+    code: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] = "FR",
+    names: set[Any] | None = None,
+    extra: Any = None,
+    positive: Positive | None = None,
+    ratio: float = 0.5,
+    flag: bool = False,
+    long: Annotated[str, msgspec.Meta(max_length=3)] = "",
+) -> str:
+    return ascii([number, when, price, status])
+
+
+VALID = {"number": 1, "when": "2026-01-31", "price": "9.99", "status": "paid"}
+
+
+@pytest.fixture(scope="module")
+def everything_tool() -> FunctionTool:
+    return tool_of(everything)
+
+
+def read(made: FunctionTool, **arguments: Any) -> dict[str, Any]:
+    return made.arguments.read({**VALID, **arguments}, None)
+
+
+def refusal(made: FunctionTool, arguments: dict[str, Any]) -> str:
+    with pytest.raises(ToolError) as caught:
+        made.arguments.read(arguments, None)
+    assert type(caught.value) is ToolError
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    check_call_in(str(caught.value), made)
+    return str(caught.value)
+
+
+def check_call_in(sentence: str, made: FunctionTool) -> None:
+    """The call that the sentence shows is valid: for our reader, and by the schema."""
+    shown = re.search(rf" A valid call: {made.name} (\{{.*\}})$", sentence)
+    assert shown, sentence
+    example = json.loads(shown[1])
+    assert accepts(made.definition.input_schema, example)
+    made.arguments.read(example, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "expected"),
+    [
+        ("price", "1.50", Decimal("1.50")),
+        ("price", 2, Decimal(2)),
+        ("price", 0.1, Decimal("0.1")),
+        ("moment", "2026-01-31T12:00:00Z", datetime.fromisoformat("2026-01-31T12:00:00+00:00")),
+        ("moment", None, None),
+        ("key", "6f1c2a4e-8c1b-4a57-9d43-2f0b9c7e5a10", UUID("6f1c2a4e8c1b4a579d432f0b9c7e5a10")),
+        ("size", 2, Size.LARGE),
+        ("colours", ["red"], [Colour.RED]),
+        ("line", {"number": 1, "price": 2}, Line(number=1, price=Decimal(2))),
+        ("address", {"city": "Paris"}, Address(city="Paris")),
+        ("period", {"since": "2026-01-31"}, {"since": date(2026, 1, 31)}),
+        ("prices", {"a": "1.5"}, {"a": Decimal("1.5")}),
+        ("ratio", 1, 1.0),
+        ("extra", {"deep": [1, None]}, {"deep": [1, None]}),
+    ],
+)
+def test_json_is_read_into_what_the_annotation_says(everything_tool, name, sent, expected):
+    assert accepts(everything_tool.definition.input_schema, {**VALID, name: sent})
+
+    value = read(everything_tool, **{name: sent})[name]
+
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+def test_defaults_fill_what_was_not_sent(everything_tool):
+    bound = read(everything_tool)
+
+    assert bound["size"] is Size.SMALL
+    assert bound["when"] == date(2026, 1, 31)
+    assert "request" not in bound
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"number": "1"}, "Argument number: Expected int, got str: '1'."),
+        ({"number": True}, "Argument number: Expected int, got bool: true."),
+        ({"number": 1.5}, "Argument number: Expected int, got float: 1.5."),
+        ({"number": None}, "Argument number: Expected int, got null."),
+        ({"flag": "true"}, "Argument flag: Expected bool, got str: 'true'."),
+        ({"flag": 1}, "Argument flag: Expected bool, got int: 1."),
+        ({"when": "yesterday"}, "Argument when: Invalid RFC3339 encoded date: 'yesterday'."),
+        (
+            {"status": "lost"},
+            "Argument status: Invalid value: 'lost'. Use one of: 'paid', 'open'.",
+        ),
+        ({"colours": ["mauve"]}, "Argument colours[0]: Invalid value. Use one of: 'blue', 'red'."),
+        ({"kind": "c"}, "Argument kind: Invalid value: 'c'. Use one of: 'a', 'b'."),
+        ({"size": 3}, "Argument size: Invalid value: 3. Use one of: 1, 2."),
+        ({"line": {"number": 1}}, "Argument line: Object missing required field price."),
+        ({"line": {"number": "1", "price": 1}}, "Argument line.number: Expected int, got str."),
+        ({"code": "france"}, "Argument code: Expected str matching regex '^[A-Z]{2}$': 'france'."),
+        ({"price": "NaN"}, "Argument price: Expected a finite number: 'NaN'."),
+        ({"price": "1e999999999"}, "Argument price: Number out of range: '1e999999999'."),
+        ({"prices": {"a": "-Infinity"}}, "Argument prices: Expected a finite number."),
+        ({"ratio": float("nan")}, "Argument ratio: Expected a finite number: nan."),
+        ({"ratio": 10**400}, "Argument ratio: Number out of range: a huge number."),
+        ({"number": 10**5000}, "Argument number: Number out of range: a huge number."),
+        ({"extra": [{"a": float("inf")}]}, "Argument extra: Expected a finite number."),
+        ({"names": [[1]]}, "Argument names: a member of it cannot stand there."),
+        ({"positive": {"number": 0}}, "Argument positive: number must be 1 or more !!"),
+        ({"request": 1}, "Unknown argument 'request'. This tool takes: number, when, price"),
+        ({"ctx": 1}, "Unknown argument 'ctx'."),
+        ({"self": 1}, "Unknown argument 'self'."),
+        ({"numbr": 1}, "Unknown argument 'numbr'. Did you mean number?"),
+        ({"colour": 1, "zzz": 1}, "Unknown argument 'colour' and 1 more. Did you mean colours?"),
+    ],
+)
+def test_what_is_wrong_is_said_with_a_call_that_is_valid(everything_tool, wrong, says):
+    sentence = refusal(everything_tool, {**VALID, **wrong})
+
+    assert sentence.startswith(says)
+
+
+def test_missing_arguments_are_all_named(everything_tool):
+    sentence = refusal(everything_tool, {"number": 1})
+
+    assert sentence.startswith("Missing argument: when, price, status.")
+
+
+def test_the_example_shows_the_argument_that_was_wrong(everything_tool):
+    sentence = refusal(everything_tool, {**VALID, "address": 1})
+
+    assert '"address":{"city":"text"}' in sentence
+
+
+def test_a_wrong_key_is_told_from_a_wrong_value():
+    def count(numbers: dict[int, str]) -> None: ...
+
+    sentence = refusal(tool_of(count), {"numbers": {"one": "x"}})
+
+    assert sentence.startswith("Argument a key of numbers: Expected int, got str.")
+
+
+def test_a_choice_inside_a_structure_is_named_where_it_is_looked_for():
+    def count(numbers: dict[str, Literal["a"]]) -> None: ...
+
+    sentence = refusal(tool_of(count), {"numbers": {"x": "b"}})
+
+    assert sentence.startswith("Argument numbers[...]: Invalid value. A valid call")
+
+
+def test_nothing_long_comes_back(everything_tool):
+    huge = "\u20ac" * 100_000
+
+    for wrong in ({"status": huge}, {"number": huge}, {huge: 1}, {"positive": {"number": -1}}):
+        sentence = refusal(everything_tool, {**VALID, **wrong})
+
+        assert len(sentence) < 700
+        assert sentence.isascii()
+
+
+def test_thousands_of_unknown_names_are_counted_and_not_listed(everything_tool):
+    sentence = refusal(everything_tool, {f"x{number}": 1 for number in range(5000)})
+
+    assert sentence.startswith("Unknown argument 'x0' and 4999 more.")
+    assert len(sentence) < 700
+
+
+def test_deep_nesting_is_refused_at_the_depth_of_the_settings(everything_tool):
+    deep: Any = 1
+    for _ in range(10_000):
+        deep = [deep]
+
+    sentence = refusal(everything_tool, {**VALID, "extra": deep})
+
+    assert sentence.startswith("Argument extra: too deeply nested, or too large.")
+
+
+def test_arguments_that_are_deep_only_together_are_refused(everything_tool):
+    deep: Any = 1
+    for _ in range(64):
+        deep = [deep]
+
+    sentence = refusal(everything_tool, {**VALID, "extra": deep})
+
+    assert sentence.startswith("These arguments cannot be read together.")
+
+
+def test_a_tool_without_arguments_says_so():
+    def ping() -> None: ...
+
+    sentence = refusal(tool_of(ping), {"x": 1})
+
+    assert sentence == "Unknown argument 'x'. This tool takes no arguments. A valid call: ping {}"
+
+
+def test_an_example_that_cannot_be_made_is_left_out():
+    def find(code: Annotated[str, msgspec.Meta(pattern="^[0-9]{3}$")]) -> None: ...
+
+    with pytest.raises(ToolError) as caught:
+        tool_of(find).arguments.read({}, None)
+
+    assert str(caught.value) == "Missing argument: code."
+
+
+def test_an_example_that_is_long_is_left_out():
+    long = "x" * 500
+
+    def find(code: str) -> None: ...
+
+    find.__annotations__["code"] = Annotated[str, msgspec.Meta(examples=[long])]
+
+    with pytest.raises(ToolError) as caught:
+        tool_of(find).arguments.read({}, None)
+
+    assert str(caught.value) == "Missing argument: code."
+
+
+def test_a_mutable_default_is_not_shared_between_calls():
+    def collect(names: list[str] = ["first"]) -> str:  # noqa: B006
+        names.append("more")
+        return ", ".join(names)
+
+    made = tool_of(collect)
+
+    assert [text_of(call(made)), text_of(call(made))] == ["first, more", "first, more"]
+    assert made.definition.input_schema["properties"]["names"]["default"] == ["first"]
+
+
+def test_a_type_that_json_cannot_be_read_into_is_refused_at_registration():
+    def find(request: HttpRequest, line: FunctionTool) -> None: ...
+
+    with pytest.raises(ImproperlyConfigured, match="The argument line of the tool 'find'"):
+        tool_of(find)
+
+
+def test_a_type_whose_own_types_are_unknown_is_refused_at_registration():
+    def find(value: int) -> None: ...
+
+    find.__annotations__["value"] = msgspec.defstruct("Broken", [("x", "Nowhere")])
+
+    with pytest.raises(ImproperlyConfigured, match="'Nowhere' is not defined"):
+        tool_of(find)
+
+
+def test_the_same_name_is_a_request_or_an_argument_by_its_annotation():
+    def untyped(request): ...
+    def typed(request: str) -> None: ...
+    def optional(asked: Annotated[HttpRequest | None, "x"] = None) -> None: ...
+
+    assert read_signature(untyped).given == {"request": HttpRequest}
+    assert read_signature(typed).annotations == {"request": str}
+    assert read_signature(optional).given == {"asked": HttpRequest}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = st.sampled_from([*everything.__annotations__, "self", "ctx"]) | st.text()
+
+
+@requirement("tools:validation", "tools:argument-errors")
+@settings(deadline=None)
+@given(arguments=st.dictionaries(NAMES, JSON), valid=st.booleans())
+def test_any_arguments_give_a_result_or_a_tool_error(everything_tool, arguments, valid):
+    arguments = {**arguments, **VALID} if valid else arguments
+
+    try:
+        result = call(everything_tool, arguments)
+    except ToolError as error:
+        check_call_in(str(error), everything_tool)
+    else:
+        assert isinstance(result, ToolResult)
+
+
+@settings(deadline=None)
+@given(value=JSON)
+def test_each_argument_alone_is_read_or_refused(value):
+    made = tool_of(partial_free)
+
+    for name in made.arguments.annotations:
+        try:
+            made.arguments.read({name: value}, None)
+        except ToolError as error:
+            check_call_in(str(error), made)
+
+
+def partial_free(
+    a: Decimal = Decimal(1),
+    b: set[Any] | None = None,
+    c: dict[str, Line] | None = None,
+    d: Period | None = None,
+    e: Size | Literal["x"] = Size.SMALL,
+    f: dict[Status, int] | None = None,
+) -> None: ...
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ImproperlyConfigured, match="decorates functions"):
+        tool_of(partial(everything))
+
+
+# What models and SDKs send that is not quite what the schema says
+
+
+def collect(
+    request: HttpRequest,
+    number: int,
+    names: list[str],
+    *,
+    line: Line | None = None,
+    lines: list[Line] = EMPTY,  # type: ignore[assignment]  # only its emptiness matters
+    names_or_one: list[str] | str = "none",
+    note: str = "none",
+    tags: list[str] | None = None,
+    ratio: float = 0.5,
+    since: date | None = None,
+    price: Decimal | None = None,
+    code: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] = "FR",
+    anything: Any = "none",
+    size: Size = Size.SMALL,
+    untyped: list[Any] | None = None,
+) -> str:
+    return ascii([number, names])
+
+
+REQUIRED = {"number": 1, "names": ["a"]}
+LINE = Line(number=2, price=Decimal(3))
+
+
+@pytest.fixture(scope="module")
+def collect_tool() -> FunctionTool:
+    return tool_of(collect)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "expected"),
+    [
+        ("line", '{"number": 2, "price": 3}', LINE),
+        ("lines", '[{"number": 2, "price": 3}]', [LINE]),
+        ("lines", ['{"number": 2, "price": 3}'], [LINE]),
+        ("names", '["b", "c"]', ["b", "c"]),
+        ("names_or_one", '["b"]', '["b"]'),
+        ("anything", '["b"]', '["b"]'),
+        ("note", '{"a": 1}', '{"a": 1}'),
+    ],
+)
+def test_json_in_a_text_is_read_where_no_text_is_declared(collect_tool, name, sent, expected):
+    bound = collect_tool.arguments.read({**REQUIRED, name: sent}, None)
+
+    assert bound[name] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "expected"),
+    [
+        ("number", 5.0, 5),
+        ("line", {"number": 2.0, "price": 3}, LINE),
+        ("size", 2.0, Size.LARGE),
+        ("ratio", 2.0, 2.0),
+        ("anything", 2.0, 2.0),
+    ],
+)
+def test_a_number_without_a_fraction_is_an_integer_where_one_is_declared(
+    collect_tool, name, sent, expected
+):
+    assert accepts(collect_tool.definition.input_schema, {**REQUIRED, name: sent})
+
+    bound = collect_tool.arguments.read({**REQUIRED, name: sent}, None)
+
+    assert bound[name] == expected
+    assert type(bound[name]) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("line", ""),
+        ("line", {}),
+        ("lines", ""),
+        ("lines", None),
+        ("ratio", ""),
+        ("ratio", None),
+        ("since", ""),
+        ("price", ""),
+        ("code", ""),
+        ("size", ""),
+        ("note", []),
+        ("note", None),
+        ("tags", {}),
+    ],
+)
+def test_an_empty_value_that_an_optional_argument_cannot_have_is_no_argument(
+    collect_tool, name, sent
+):
+    left_out = collect_tool.arguments.read(REQUIRED, None)
+
+    assert collect_tool.arguments.read({**REQUIRED, name: sent}, None) == left_out
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("note", ""), ("tags", []), ("lines", []), ("line", None), ("anything", {}), ("names", [])],
+)
+def test_an_empty_value_that_the_function_takes_reaches_it(collect_tool, name, sent):
+    assert collect_tool.arguments.read({**REQUIRED, name: sent}, None)[name] == sent
+
+
+@pytest.mark.parametrize(("name", "sent"), [("number", ""), ("number", None), ("names", "")])
+def test_a_required_argument_that_is_empty_is_refused(collect_tool, name, sent):
+    assert f"Argument {name}: Expected" in refusal(collect_tool, {**REQUIRED, name: sent})
+
+
+def test_a_text_where_a_list_of_texts_is_declared_is_a_list_of_this_text(collect_tool):
+    bound = collect_tool.arguments.read({**REQUIRED, "names": "b", "tags": "c"}, None)
+
+    assert (bound["names"], bound["tags"]) == (["b"], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("names", '["b"'), ("lines", "b"), ("untyped", "b"), ("line", "[]"), ("line", "b")],
+)
+def test_a_text_that_is_neither_json_nor_a_member_is_refused(collect_tool, name, sent):
+    assert f"Argument {name}: Expected" in refusal(collect_tool, {**REQUIRED, name: sent})
+
+
+NESTED = '{"number": 1, "price": 1, "parts": ['
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": ' * 500,
+        "[" * 100_000,
+        '{"number": 1e999, "price": 1}',
+        '{"number": 1, "price": 1, "parts": [1e400]}',
+        NESTED * 100 + "]}" * 100,
+        NESTED * 450 + "]}" * 450,
+    ],
+)
+def test_json_in_a_text_has_the_same_limits(collect_tool, text):
+    assert "Argument line" in refusal(collect_tool, {**REQUIRED, "line": text})
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent", "read"),
+    [
+        # What a schema lists as values says which types there are.
+        ({"enum": [1, 2.5, "x"]}, 2.0, 2),
+        ({"enum": [[1], {"a": 1}]}, "[1]", [1]),
+        ({"enum": [None, True]}, "true", "true"),
+        # JSON Schema has other regular expressions than Python.
+        ({"type": "string", "pattern": "(?P<year>[0-9]*)(?(year)|x)"}, "", ""),
+        ({"type": "string", "pattern": "^[0-9]+$"}, "", None),
+    ],
+)
+def test_an_argument_is_read_by_whatever_its_schema_says_of_types(schema, sent, read):
+    declared = as_declared({"value": sent}, {"properties": {"value": schema}}, takes_empty=True)
+
+    assert declared.get("value") == read

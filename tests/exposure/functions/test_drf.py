@@ -1,0 +1,609 @@
+from __future__ import annotations
+
+import enum
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from rest_framework import exceptions, serializers
+
+import mcp_django as mcp
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions.drf import MOST_CHOICES, SchemaOf
+from mcp_django.exposure.functions.site_schemas import RawSchema
+from mcp_django.exposure.primitives import PendingCall
+from tests.clients import CheckedClient
+from tests.exposure.function_tools import (
+    accepts,
+    call,
+    context_of,
+    data_of,
+    rights_of,
+    text_of,
+    tool_of,
+)
+from tests.shop.models import Customer, Order
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Line(serializers.Serializer):
+    sku = serializers.CharField(max_length=3)
+    amount = serializers.IntegerField(min_value=1, default=1)
+
+
+class OrderForm(serializers.Serializer):
+    id = serializers.IntegerField(read_only=True)
+    number = serializers.CharField(max_length=20, help_text=_("Yes"))
+    status = serializers.ChoiceField(choices=Order.Status.choices, default="new")
+    total = serializers.DecimalField(max_digits=5, decimal_places=2, required=False)
+    lines = Line(many=True, allow_empty=False)
+    secret = serializers.CharField(write_only=True, required=False, allow_blank=True)
+    owner = serializers.HiddenField(default="me")
+
+    def validate_number(self, value: str) -> str:
+        if value == "TAKEN":
+            raise serializers.ValidationError("This number is taken.")
+        return value
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["status"] == "paid" and "total" not in attrs:
+            raise serializers.ValidationError("A paid order has a total.")
+        return attrs
+
+
+VALID = {"number": "A-1", "lines": [{"sku": "x"}]}
+
+
+def place(arguments: dict[str, Any]) -> Any:
+    """Place an order."""
+    return arguments
+
+
+def place_bound(form: OrderForm) -> str:
+    """Place an order."""
+    return f"{type(form).__name__} {form.validated_data['number']}"
+
+
+def refusal(made, arguments):
+    with pytest.raises(ToolError) as caught:
+        call(made, arguments)
+    return str(caught.value)
+
+
+# The schema of arguments
+
+
+def test_writable_fields_become_the_schema():
+    schema = tool_of(place, serializer=OrderForm).definition.input_schema
+
+    assert schema == {
+        "type": "object",
+        "properties": {
+            "number": {
+                "type": "string",
+                "maxLength": 20,
+                "minLength": 1,
+                "description": "Yes",
+            },
+            "status": {"type": "string", "enum": ["new", "paid"], "default": "new"},
+            "total": {"anyOf": [{"type": "number"}, {"type": "string", "format": "decimal"}]},
+            "lines": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "sku": {"type": "string", "maxLength": 3, "minLength": 1},
+                        "amount": {"type": "integer", "minimum": 1, "default": 1},
+                    },
+                    "required": ["sku"],
+                    "additionalProperties": False,
+                },
+                "minItems": 1,
+            },
+            "secret": {"type": "string"},
+        },
+        "required": ["number", "lines"],
+        "additionalProperties": False,
+    }
+    assert accepts(schema, VALID)
+
+
+class OwnField(serializers.IntegerField):
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return {"own": value}
+
+
+@pytest.mark.parametrize(
+    ("field", "schema"),
+    [
+        (serializers.BooleanField(), {"type": "boolean"}),
+        (serializers.BooleanField(allow_null=True), {"type": ["boolean", "null"]}),
+        (
+            serializers.FloatField(min_value=0.5, max_value=2),
+            {"type": "number", "minimum": 0.5, "maximum": 2},
+        ),
+        (serializers.IntegerField(max_value=Decimal(7)), {"type": "integer", "maximum": 7.0}),
+        (serializers.IntegerField(min_value=_("1")), {"type": "integer"}),
+        (
+            serializers.DecimalField(5, 2, allow_null=True),
+            {
+                "anyOf": [
+                    {"type": "number"},
+                    {"type": "string", "format": "decimal"},
+                    {"type": "null"},
+                ]
+            },
+        ),
+        (serializers.DateField(), {"type": "string", "format": "date"}),
+        (serializers.DateField(input_formats=["%d.%m.%Y"]), {"type": "string"}),
+        (serializers.DateTimeField(), {"type": "string", "format": "date-time"}),
+        (serializers.TimeField(), {"type": "string"}),
+        (serializers.DurationField(), {"type": "string"}),
+        (serializers.UUIDField(), {"type": "string", "format": "uuid"}),
+        (serializers.EmailField(), {"type": "string", "format": "email", "minLength": 1}),
+        (serializers.URLField(allow_blank=True), {"type": "string", "format": "uri"}),
+        (serializers.SlugField(min_length=2), {"type": "string", "minLength": 2}),
+        (serializers.ChoiceField(["a"], allow_blank=True), {"enum": ["a", ""]}),
+        (
+            serializers.ChoiceField(["", "a"], allow_blank=True, allow_null=True),
+            {"enum": ["", "a", None]},
+        ),
+        (serializers.ChoiceField([(Colour.RED, "Red"), (2, "Two")]), {"enum": ["red", 2]}),
+        (serializers.ChoiceField([("Group", [("a", "A")])]), {"enum": ["a"]}),
+        (serializers.ChoiceField([(n, n) for n in range(MOST_CHOICES + 1)]), {}),
+        (
+            serializers.MultipleChoiceField(choices=["a"]),
+            {"type": "array", "items": {"enum": ["a"]}},
+        ),
+        (
+            serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=3),
+            {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3},
+        ),
+        (
+            serializers.DictField(child=serializers.FloatField()),
+            {"type": "object", "additionalProperties": {"type": "number"}},
+        ),
+        (serializers.JSONField(), {}),
+        (serializers.CharField(allow_blank=True, default=print), {"type": "string"}),
+        (serializers.CharField(allow_blank=True, default=object()), {"type": "string"}),
+        (OwnField(help_text="Anything."), {"description": "Anything."}),
+        (serializers.PrimaryKeyRelatedField(queryset=Order.objects.all()), {"type": "integer"}),
+        (
+            serializers.PrimaryKeyRelatedField(queryset=Order.objects.all(), many=True),
+            {"type": "array", "items": {"type": "integer"}},
+        ),
+        (
+            serializers.PrimaryKeyRelatedField(
+                queryset=Order.objects.all(), pk_field=serializers.CharField()
+            ),
+            {},
+        ),
+        (serializers.SlugRelatedField("number", queryset=Order.objects.all()), {}),
+        (
+            serializers.HyperlinkedRelatedField("order", queryset=Order.objects.all()),
+            {"type": "string"},
+        ),
+    ],
+)
+def test_each_kind_of_field_has_its_schema_and_no_query(field, schema):
+    form = type("Form", (serializers.Serializer,), {"it": field})
+
+    made = SchemaOf(reads=True).whole(form())
+
+    assert made["properties"] == {"it": schema}
+    assert RawSchema(made, what="The schema")
+
+
+def test_a_date_and_time_without_zones_is_no_date_time_of_json_schema(settings):
+    settings.USE_TZ = False
+    form = type("Form", (serializers.Serializer,), {"at": serializers.DateTimeField()})
+
+    assert SchemaOf(reads=True).whole(form())["properties"] == {"at": {"type": "string"}}
+
+
+def test_what_a_model_means_is_read_by_the_schema_of_the_serializer():
+    made = tool_of(place, serializer=OrderForm)
+    empty = {"total": "", "status": None, "secret": ""}
+
+    read = made.arguments.read(
+        {"number": "A-1", "lines": '[{"sku": "x"}]', **empty}, context_of(rights_of())
+    )
+
+    assert read["arguments"]["lines"] == [{"sku": "x", "amount": 1}]
+    assert read["arguments"]["secret"] == ""
+    assert read["arguments"]["status"] == "new"
+    assert "total" not in read["arguments"]
+
+
+def test_a_serializer_that_reads_in_its_own_way_takes_any_object():
+    class Own(serializers.Serializer):
+        def to_internal_value(self, data: Any) -> Any:
+            return {"got": sorted(data)}
+
+    made = tool_of(place, serializer=Own)
+
+    assert made.definition.input_schema == {"type": "object", "properties": {}}
+    assert json.loads(text_of(call(made, {"b": 1, "a": 2}))) == {"got": ["a", "b"]}
+
+
+class Node(serializers.Serializer):
+    name = serializers.CharField()
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**super().get_fields(), "kids": Node(many=True, required=False)}
+
+
+def test_a_serializer_that_holds_its_own_kind_ends_somewhere():
+    schema = json.dumps(SchemaOf(reads=True).whole(Node()))
+
+    assert 3 < schema.count('"kids"') < 10
+
+
+def test_a_file_is_refused_when_the_tool_is_registered():
+    class Upload(serializers.Serializer):
+        scan = serializers.FileField()
+
+    with pytest.raises(ImproperlyConfigured, match="scan of Upload is a file"):
+        tool_of(place, serializer=Upload)
+
+
+# Arguments
+
+
+@pytest.mark.django_db
+def test_the_function_gets_what_the_serializer_has_read():
+    result = call(tool_of(place, serializer=OrderForm), {**VALID, "total": "5.50"})
+
+    assert json.loads(text_of(result)) == {
+        "number": "A-1",
+        "status": "new",
+        "total": "5.50",
+        "lines": [{"sku": "x", "amount": 1}],
+        "owner": "me",
+    }
+
+
+def test_the_function_may_take_the_serializer_itself():
+    def any_serializer(form: serializers.Serializer) -> str:
+        """Take any."""
+        return type(form).__name__
+
+    bound = tool_of(place_bound, serializer=OrderForm)
+
+    assert text_of(call(bound, VALID)) == "OrderForm A-1"
+    assert text_of(call(tool_of(any_serializer, serializer=OrderForm), VALID)) == "OrderForm"
+
+
+def test_the_serializer_knows_the_request():
+    class Asking(serializers.Serializer):
+        def validate(self, attrs: Any) -> Any:
+            return {"user": str(self.context["request"].user)}
+
+    result = call(tool_of(place, serializer=Asking))
+
+    assert json.loads(text_of(result)) == {"user": "AnonymousUser"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"number": None}, "Argument number: This field may not be null."),
+        ({"number": "TAKEN"}, "Argument number: This number is taken."),
+        ({"status": "paid"}, "A paid order has a total."),
+        ({"status": "x" * 9000}, "Argument status:"),
+        ({"lines": []}, "Argument lines: This list may not be empty."),
+        ({"lines": [{"sku": "x"}, {"sku": "long", "amount": 0}]}, "Argument lines[1].amount:"),
+        ({"lines": {"sku": "x"}}, "Argument lines: Expected a list of items"),
+        ({"lines": ["x"]}, "Argument lines[0]: Invalid data."),
+        ({"nubmer": "x"}, "Unknown argument 'nubmer'. It takes: number, status, total, lines"),
+        ({"lines": [{"skew": 1}]}, "Unknown argument 'skew' in lines[0]. It takes: sku, amount."),
+        ({"id": 5}, "Unknown argument 'id'."),
+        ({"owner": "you"}, "Unknown argument 'owner'."),
+        ({"total": float("nan")}, "number out of range"),
+        ({"total": 10**4000}, "number out of range"),
+    ],
+)
+def test_what_the_serializer_refuses_is_said_field_by_field(changed, sentence):
+    said = refusal(tool_of(place, serializer=OrderForm), {**VALID, **changed})
+
+    assert sentence in said
+    assert len(said) < 4000
+
+
+def test_many_faults_are_cut_short():
+    lines = [{"sku": "x" * 5000}] * 500
+
+    assert len(refusal(tool_of(place, serializer=OrderForm), {**VALID, "lines": lines})) < 4000
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (DjangoPermissionDenied("canary"), "You may not do this."),
+        (exceptions.PermissionDenied("canary"), "You may not do this."),
+        (exceptions.NotAuthenticated("canary"), "You may not do this."),
+        (exceptions.NotFound("canary"), "There is no such object."),
+        (exceptions.ValidationError("Not so."), "Not so."),
+        (
+            exceptions.ValidationError({"a": ["No.", "Never."], "b": {"c": "x"}}),
+            "Argument a: No. Never. Argument b.c: x",
+        ),
+        (
+            exceptions.ValidationError({"a": [], "lines": [{}, {"amount": ["No."]}]}),
+            "Argument lines[1].amount: No.",
+        ),
+        (exceptions.Throttled(), "Request was throttled."),
+    ],
+)
+@pytest.mark.parametrize("where", ["validate", "function"])
+def test_exceptions_of_the_framework_are_refusals_wherever_they_come_from(error, sentence, where):
+    class Form(serializers.Serializer):
+        def validate(self, attrs: Any) -> Any:
+            if where == "validate":
+                raise error
+            return attrs
+
+    def act(arguments: dict[str, Any]) -> None:
+        """Act."""
+        raise error
+
+    assert refusal(tool_of(act, serializer=Form), {}) == sentence
+
+
+def test_an_error_of_the_server_in_the_framework_is_a_bug():
+    def act() -> None:
+        """Act."""
+        raise exceptions.APIException("canary")
+
+    with pytest.raises(exceptions.APIException):
+        call(tool_of(act))
+
+
+def test_other_exceptions_pass_where_the_framework_was_never_imported(monkeypatch):
+    monkeypatch.delitem(sys.modules, "rest_framework.exceptions")
+
+    def act() -> None:
+        """Act."""
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        call(tool_of(act))
+
+
+# Results
+
+
+class Buyer(serializers.ModelSerializer):
+    class Meta:
+        model = Customer
+        fields = ["name", "country"]
+
+
+class OrderView(serializers.ModelSerializer):
+    customer = Buyer()
+    label = serializers.SerializerMethodField()
+    scan = serializers.FileField(required=False)
+
+    class Meta:
+        model = Order
+        fields = ["id", "number", "customer", "status", "total", "placed_at", "label", "scan"]
+
+    def get_label(self, order: Order) -> str:
+        return f"Order {order.number}"
+
+
+def giving(value, **options):
+    def give(request: HttpRequest) -> Any:
+        """Give something."""
+        return value() if callable(value) else value
+
+    return tool_of(give, **options)
+
+
+@pytest.fixture
+def order(db):
+    buyer = Customer.objects.create(name="Ada", country="GB", credit_rating=7)
+    return Order.objects.create(number="A-1", customer=buyer, total="9.50", margin=3)
+
+
+def test_an_object_is_answered_as_its_serializer_shows_it(order):
+    made = giving(order, output_serializer=OrderView)
+
+    data = data_of(call(made))
+
+    schema = made.definition.output_schema
+    assert data["customer"] == {"name": "Ada", "country": "GB"}
+    assert (data["label"], data["total"], data["placed_at"]) == ("Order A-1", "9.50", None)
+    assert schema["properties"]["id"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert schema["properties"]["placed_at"] == {
+        "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]
+    }
+    assert schema["required"] == ["number", "customer"]
+    assert "margin" not in schema["properties"]
+    assert accepts(schema, data)
+
+
+def test_many_objects_are_a_list_in_a_result(order):
+    made = giving(lambda: Order.objects.all(), output_serializer=OrderView(many=True))
+
+    data = data_of(call(made))
+
+    assert [one["number"] for one in data["result"]] == ["A-1"]
+    assert accepts(made.definition.output_schema, data)
+    assert not accepts(made.definition.output_schema, {"result": [{}]})
+
+
+def test_what_is_only_written_is_not_shown():
+    schema = SchemaOf(reads=False).whole(OrderForm())
+
+    assert set(schema["properties"]) == {"id", "number", "status", "total", "lines"}
+    # What is stored need not be one of today's choices.
+    assert schema["properties"]["status"] == {}
+
+
+def test_a_serializer_that_writes_in_its_own_way_shows_any_object():
+    class Own(serializers.Serializer):
+        number = serializers.CharField()
+        own = OwnField()
+
+    class Wholly(Own):
+        def to_representation(self, instance: Any) -> Any:
+            return {"anything": 1}
+
+    made = giving(SimpleNamespace(number="1", own=2), output_serializer=Own)
+
+    assert SchemaOf(reads=False).whole(Own())["properties"]["own"] == {}
+    assert data_of(call(made)) == {"number": "1", "own": {"own": 2}}
+    assert SchemaOf(reads=False).whole(Wholly()) == {"type": "object"}
+    assert data_of(call(giving(1, output_serializer=Wholly))) == {"anything": 1}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        SimpleNamespace(sku=None, amount=1),
+        mcp.ToolResult(structured={"sku": 5}),
+    ],
+)
+def test_what_breaks_the_promise_is_a_mistake_of_the_function(value):
+    with pytest.raises(TypeError, match="promises what Line shows"):
+        call(giving(value, output_serializer=Line))
+
+
+def test_a_whole_result_is_held_to_the_serializer():
+    result = mcp.ToolResult(structured={"sku": "x", "amount": 2})
+
+    assert data_of(call(giving(result, output_serializer=Line))) == {"sku": "x", "amount": 2}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        serializers.MultipleChoiceField(choices=["a"]),
+        serializers.ListField(child=serializers.IntegerField(), min_length=5),
+        serializers.DateTimeField(format="%Y"),
+    ],
+)
+def test_a_limit_of_what_is_read_is_none_of_what_is_shown(field):
+    form = type("Form", (serializers.Serializer,), {"it": field})
+
+    schema = SchemaOf(reads=False).whole(form())["properties"]["it"]
+
+    assert "minItems" not in schema
+    assert "format" not in schema
+    assert schema.get("items", {}).get("enum") is None
+
+
+def test_an_async_function_is_answered_through_its_serializer():
+    async def later(arguments: dict[str, Any]) -> Any:
+        """Answer later."""
+
+    made = tool_of(later, serializer=Line, output_serializer=Line)
+
+    pending = call(made, {"sku": "x"})
+
+    assert isinstance(pending, PendingCall)
+    assert data_of(pending.finish({"sku": "y", "amount": 3})) == {"sku": "y", "amount": 3}
+    pending.awaitable.close()
+
+
+# Registration
+
+
+def takes_text(a: str) -> None: ...
+def takes_two(a: dict[str, Any], b: int) -> None: ...
+def takes_another(a: Line) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (place, {"serializer": OrderForm()}, "must be a Serializer class"),
+        (place, {"serializer": OrderForm(many=True)}, "must be a Serializer class"),
+        (place, {"serializer": dict}, "must be a Serializer class"),
+        (place, {"output_serializer": OrderForm()}, "or one made with many=True"),
+        (
+            place,
+            {"output_serializer": serializers.ListSerializer(child=serializers.CharField())},
+            "many=True",
+        ),
+        (
+            takes_text,
+            {"serializer": OrderForm},
+            r"a: dict\[str, Any\], or, for the serializer itself, a: OrderForm",
+        ),
+        (takes_another, {"serializer": OrderForm}, "for the serializer itself"),
+        (takes_two, {"serializer": OrderForm}, "exactly one parameter"),
+        (place, {"serializer": OrderForm, "input_schema": {"type": "object"}}, "One must decide"),
+        (place, {"output_serializer": Line, "output_schema": {}}, "One must decide"),
+    ],
+)
+def test_a_mistake_is_told_when_the_tool_is_registered(function, options, message):
+    with pytest.raises(ImproperlyConfigured, match=message):
+        tool_of(function, **options)
+
+
+@pytest.mark.parametrize("option", ["serializer", "output_serializer"])
+def test_without_the_framework_the_site_is_told_what_to_install(monkeypatch, option):
+    monkeypatch.setitem(sys.modules, "rest_framework", None)
+
+    with pytest.raises(ImproperlyConfigured, match=r"Install \"django-mcp-orm\[drf\]\""):
+        tool_of(place, **{option: OrderForm})
+
+
+def test_nothing_of_the_framework_is_imported_before_it_is_asked_for():
+    code = """
+import sys
+import django
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"])
+django.setup()
+from mcp_django.exposure.tools import functions
+from mcp_django.exposure.functions.results import refusals_in_words
+try:
+    with refusals_in_words():
+        1 / 0
+except ZeroDivisionError:
+    print(*(name for name in sys.modules if name.startswith("rest_framework")))
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "\n"
+
+
+@pytest.mark.django_db
+def test_clients_of_every_revision_are_told_and_answered(staff, add_tool, revision, order):
+    def renumber(arguments: dict[str, Any]) -> Any:
+        """Number an order anew."""
+        order.number = arguments["sku"]
+        return order
+
+    add_tool(renumber, serializer=Line, output_serializer=OrderView)
+    client = CheckedClient(user=staff, revision=revision)
+
+    (told,) = [one for one in client.list_tools() if one["name"] == "renumber"]
+    answer = client.call_tool("renumber", sku="B-2")
+    refused = client.call_tool("renumber", sku="B-22")
+
+    assert told["inputSchema"]["required"] == ["sku"]
+    assert json.loads(answer.text)["number"] == "B-2"
+    assert refused.is_error
+    assert refused.text.startswith("Argument sku: Ensure this field has no more than 3")

@@ -1,0 +1,255 @@
+"""Which annotations become headers, and which would make clients drop a tool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
+from mcp_django.context import CallContext
+from mcp_django.exposure.functions.site_schemas import param_headers
+from mcp_django.protocol.revisions import Era, Revision
+from tests.clients import CheckedClient, WSGIClient
+from tests.exposure.function_tools import tool_of
+from tests.spec import requirement
+from tests.transports.wire import Connection
+
+REGION = {"type": "string", "x-mcp-header": "Region"}
+
+
+def schema_of(**properties):
+    return {"type": "object", "properties": properties}
+
+
+def headers_of(schema):
+    return param_headers(schema, tool="orders")
+
+
+# Registration
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (schema_of(), {}),
+        (schema_of(region=REGION), {("region",): "Region"}),
+        (
+            schema_of(page=schema_of(size={"type": "integer", "x-mcp-header": "Page-2"})),
+            {("page", "size"): "Page-2"},
+        ),
+        (schema_of(dry={"type": "boolean", "x-mcp-header": "D"}), {("dry",): "D"}),
+        (schema_of(**{"x-mcp-header": {"type": "array"}}), {}),
+        (schema_of(properties=REGION), {("properties",): "Region"}),
+        (schema_of(region={"type": "string", "default": {"x-mcp-header": "No"}}), {}),
+    ],
+)
+def test_annotated_properties_are_found_where_clients_find_them(schema, expected):
+    assert headers_of(schema) == expected == x_mcp_header_map(schema)
+    assert find_invalid_x_mcp_header(schema) is None
+
+
+@requirement("parameter-headers:registration")
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (REGION, "stands where no client finds it"),
+        (schema_of(a={"type": "array", "items": REGION}), "#/properties/a/items stands where"),
+        (schema_of(a={"anyOf": [REGION, {"type": "null"}]}), "stands where"),
+        ({"allOf": [schema_of(a=REGION)]}, "stands where"),
+        ({"if": True, "then": schema_of(a=REGION)}, "stands where"),
+        ({"$defs": {"a": REGION}, "properties": {"a": {"$ref": "#/$defs/a"}}}, "stands where"),
+        ({"patternProperties": {"a": REGION}}, "stands where"),
+        ({"$defs": {"properties": {"properties": {"a": REGION}}}}, "stands where"),
+        (schema_of(a={**REGION, "type": "number"}), "exactly one of string, integer, boolean"),
+        (schema_of(a={**REGION, "type": ["string", "null"]}), "exactly one of"),
+        (schema_of(a={**REGION, "type": "object"}), "exactly one of"),
+        (schema_of(a={"x-mcp-header": "Region"}), "exactly one of"),
+        (schema_of(a={**REGION, "x-mcp-header": ""}), "letters, digits and hyphens"),
+        (schema_of(a={**REGION, "x-mcp-header": "A B"}), "letters, digits and hyphens"),
+        (schema_of(a={**REGION, "x-mcp-header": "A\r\nB: c"}), "letters, digits and hyphens"),
+        (schema_of(a={**REGION, "x-mcp-header": "Région"}), "letters, digits and hyphens"),
+        (schema_of(a={**REGION, "x-mcp-header": True}), "letters, digits and hyphens"),
+        (schema_of(a=REGION, b={**REGION, "x-mcp-header": "REGION"}), "which another argument"),
+    ],
+)
+def test_annotations_that_clients_drop_tools_for_are_refused(schema, message):
+    assert find_invalid_x_mcp_header(schema)
+
+    with pytest.raises(ImproperlyConfigured, match=message) as caught:
+        headers_of(schema)
+
+    assert "'orders'" in str(caught.value)
+
+
+def test_names_that_servers_confuse_are_refused_though_clients_accept_them():
+    schema = schema_of(a={**REGION, "x-mcp-header": "A_B"})
+
+    assert find_invalid_x_mcp_header(schema) is None
+    with pytest.raises(ImproperlyConfigured, match="letters, digits and hyphens"):
+        headers_of(schema)
+
+
+Mirrored = Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})]
+
+
+def by_region(region: Mirrored = "eu") -> str:
+    """Say a region."""
+    return f"Region {region}."
+
+
+def test_an_annotation_of_a_typed_argument_reaches_clients_and_the_definition():
+    definition = tool_of(by_region).definition
+
+    assert definition.input_schema["properties"]["region"]["x-mcp-header"] == "Region"
+    assert definition.param_headers == {("region",): "Region"}
+
+
+def test_a_typed_argument_that_may_be_none_cannot_have_one():
+    def maybe(region: Mirrored | None = None) -> None:
+        """Do something."""
+
+    with pytest.raises(ImproperlyConfigured, match="a default of its type, not None"):
+        tool_of(maybe)
+
+
+# Calls
+
+
+@pytest.fixture
+def offered(add_tool):
+    return add_tool(by_region)
+
+
+def posted(client, arguments, *, tool="by_region", **changed):
+    """Status and body of a call whose headers are changed; None takes one away."""
+    headers = {**changed.pop("headers", {}), **changed}
+    answer = client.post_request(
+        "tools/call", {"name": tool, "arguments": arguments}, headers=headers
+    )
+    return answer.status, answer.messages[0]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
+@pytest.mark.parametrize("region", ["us", "Zürich", "", " x ", "=?base64?eA==?="])
+def test_a_call_that_repeats_its_argument_is_answered(staff, offered, kind, region):
+    client = kind(user=staff)
+
+    answer = client.call_tool("by_region", region=region)
+
+    assert answer.text == f"Region {region}."
+
+
+@requirement("parameter-headers:equal")
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
+@pytest.mark.parametrize("value", [None, "us", "=?base64?ZXU?="])
+def test_a_call_that_does_not_is_refused_before_the_tool_runs(staff, offered, kind, value):
+    status, message = posted(
+        kind(user=staff), {"region": "eu"}, headers={"Mcp-Param-Region": value}
+    )
+
+    assert (status, message["error"]["code"]) == (400, -32020)
+    assert isinstance(message["id"], int)
+
+
+@pytest.mark.django_db
+def test_a_header_without_its_argument_is_refused(client, offered):
+    assert posted(client, {})[0] == 200
+
+    status, message = posted(client, {}, headers={"Mcp-Param-Region": "eu"})
+
+    assert (status, message["error"]["code"]) == (400, -32020)
+
+
+@pytest.mark.django_db
+def test_the_header_is_checked_before_the_arguments_are_read(client, offered):
+    status, message = posted(
+        client, {"region": "eu", "nothing": 1}, headers={"Mcp-Param-Region": "us"}
+    )
+
+    assert (status, message["error"]["code"]) == (400, -32020)
+
+
+@pytest.mark.django_db
+def test_an_argument_that_no_header_can_say_is_refused_in_words(client, offered):
+    answer = client.call_tool("by_region", region=["eu"])
+
+    assert answer.is_error
+    assert "region" in answer.text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("revision", [one for one in Revision if one.era is Era.LEGACY])
+def test_older_revisions_have_no_such_header_and_none_is_looked_at(staff, offered, revision):
+    client = CheckedClient(user=staff, revision=revision)
+
+    status, message = posted(client, {"region": "eu"}, headers={"Mcp-Param-Region": "us"})
+
+    assert (status, message["result"]["content"][0]["text"]) == (200, "Region eu.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_header_that_stands_twice_is_refused(client, offered):
+    message = client.message("tools/call", {"name": "by_region", "arguments": {"region": "eu"}})
+
+    async def ask():
+        call = Connection(client, json.dumps(message).encode(), headers=headers)
+        call.scope["headers"].append((b"mcp-param-region", b"eu"))
+        return await call.whole()
+
+    headers = client.routing_headers(message)
+    answered = asyncio.run(ask())
+
+    assert (answered.status, answered.json["error"]["code"]) == (400, -32020)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sent", [None, "eu", "us", "=?base64?ZXU?="])
+@pytest.mark.parametrize("arguments", [{"region": "eu"}, {}, {"region": 5}])
+@pytest.mark.parametrize(
+    ("options", "token"),
+    [
+        ({"permission": "shop.delete_order"}, {}),
+        ({"permission": lambda request: False}, {}),
+        ({"permission": lambda request: 1 / 0}, {}),
+        ({"read_only": False}, {"read_only": True}),
+        ({"read_only": False, "destructive": True}, {"scopes": ["mcp:read"]}),
+        ({}, {"models": ["shop.order"]}),
+    ],
+)
+def test_a_tool_that_does_not_exist_for_a_caller_is_not_told_apart_by_its_headers(
+    staff, add_tool, caplog, options, token, arguments, sent
+):
+    add_tool(by_region, **options)
+    client = CheckedClient(user=staff, **token)
+
+    hidden = posted(client, arguments, headers={"Mcp-Param-Region": sent})
+    missing = posted(client, arguments, tool="by_regiox", headers={"Mcp-Param-Region": sent})
+
+    assert hidden[0] == missing[0] == 200
+    assert hidden[1]["error"] == {
+        **missing[1]["error"],
+        "message": missing[1]["error"]["message"].replace("regiox", "region"),
+    }
+    assert hidden[1]["error"]["code"] == -32602
+
+
+@pytest.mark.django_db
+def test_a_tool_sees_these_headers_and_not_the_credential(client, add_tool):
+    seen: list[Any] = []
+
+    def spy(context: CallContext, region: Mirrored) -> None:
+        """Look around."""
+        seen.append(context.sent_params)
+
+    add_tool(spy)
+
+    client.call_tool("spy", region="eu")
+
+    assert seen == [{"mcp-param-region": ["eu"]}]

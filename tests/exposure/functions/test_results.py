@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, get_origin
+
+import msgspec
+import pytest
+from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import SimpleLazyObject
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext_lazy as _
+
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions.results import Results
+from mcp_django.exposure.functions.signatures import MISSING
+from mcp_django.protocol.content import ResourceLink, TextContent
+from mcp_django.protocol.results import ToolResult
+from tests.exposure.function_tools import accepts, data_of, text_of
+from tests.exposure.functions.test_signatures import Address, Line, Period, Size, Status
+from tests.spec import requirement
+
+LINK = ResourceLink(uri="django://site", name="The site")
+TEXT = TextContent("Hello.")
+
+
+class Revenue(msgspec.Struct):
+    total: Decimal
+    label: str
+    average: float | None = None
+
+
+@dataclass
+class Mean:
+    value: float
+
+
+def make(annotation: Any, value: Any) -> ToolResult:
+    return Results("report", annotation).make(value, None)
+
+
+@requirement("tools:output-schema", "tools:structured-text")
+@pytest.mark.parametrize(
+    ("annotation", "value", "data"),
+    [
+        (Revenue, Revenue(total=Decimal("1.50"), label="a"), {"total": "1.50", "label": "a"}),
+        (Revenue, {"total": Decimal(2), "label": _("Total")}, {"total": "2", "label": "Total"}),
+        (Revenue, Revenue(total=Decimal(1), label=mark_safe("<b>")), {"label": "<b>"}),
+        (Revenue, Revenue(total=Decimal(1), label="", average=float("nan")), {"average": None}),
+        (Address, Address(city="Paris"), {"city": "Paris", "tags": []}),
+        (Period, {"since": date(2026, 1, 31)}, {"since": "2026-01-31"}),
+        (dict[str, int], {"a": 1}, {"a": 1}),
+        (dict, {"at": datetime(2026, 1, 31, tzinfo=UTC)}, {"at": "2026-01-31T00:00:00Z"}),
+        (list[Line], [Line(number=1, price=Decimal(2))], {"result": [{"number": 1}]}),
+        (int, 2**70, {"result": 2**70}),
+        (bool, True, {"result": True}),
+        (Status, Status.PAID, {"result": "paid"}),
+        (list[Size], [Size.LARGE], {"result": [2]}),
+        (uuid.UUID, uuid.UUID(int=1), {"result": "00000000-0000-0000-0000-000000000001"}),
+        (Address | None, None, {"result": None}),
+        (str | None, mark_safe("x"), {"result": "x"}),
+    ],
+)
+def test_a_promised_value_is_structured_and_the_same_as_text(annotation, value, data):
+    results = Results("report", annotation)
+
+    result = results.make(value, None)
+
+    sent = data_of(result)
+    assert json.loads(text_of(result)) == sent
+    assert results.schema
+    assert accepts(results.schema, sent)
+    assert {**sent, **data} == sent or sent["result"][0]["number"] == 1
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (str, "Hello.", "Hello."),
+        (str, _("Hello."), "Hello."),
+        (str, mark_safe("<b>"), "<b>"),
+        (None.__class__, None, "Done."),
+        (MISSING, None, "Done."),
+        (MISSING, "Hello.", "Hello."),
+        (MISSING, [1, Decimal("1.5")], '[1,"1.5"]'),
+        (MISSING, [], "[]"),
+        (MISSING, float("inf"), "null"),
+        (Any, {"a": _("b")}, '{"a":"b"}'),
+        (object, 1, "1"),
+    ],
+)
+def test_text_and_values_without_a_promise_are_text(annotation, value, text):
+    results = Results("report", annotation)
+
+    result = results.make(value, None)
+
+    assert results.schema is None
+    assert not result.has_structured
+    assert text_of(result) == text
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "content"),
+    [
+        (ResourceLink, LINK, [LINK]),
+        (ResourceLink | None, None, [TextContent("Done.")]),
+        (list[ResourceLink], [LINK, LINK], [LINK, LINK]),
+        (list[ResourceLink | TextContent], [LINK, TEXT], [LINK, TEXT]),
+        (list[ResourceLink], [], []),
+        (tuple[TextContent, ...], (TEXT,), [TEXT]),
+        (MISSING, LINK, [LINK]),
+        (MISSING, [TEXT, LINK], [TEXT, LINK]),
+        (ToolResult, ToolResult(content=[TEXT]), [TEXT]),
+        (ToolResult | str, "Hello.", [TEXT]),
+        (MISSING, ToolResult(content=[TEXT]), [TEXT]),
+    ],
+)
+def test_content_passes_as_it_is(annotation, value, content):
+    results = Results("report", annotation)
+
+    result = results.make(value, None)
+
+    assert results.schema is None
+    assert result.content == content
+    assert not result.has_structured
+
+
+def test_lazy_and_safe_texts_inside_content_become_plain():
+    lazy: Any = _("Hello.")
+    link = ResourceLink(uri="django://site", name=mark_safe("<b>"), title=lazy)
+
+    result = make(ToolResult, ToolResult(content=[TextContent(lazy), link]))
+
+    text, linked = json.loads(msgspec.json.encode(result.content))
+    assert text["text"] == "Hello."
+    assert (linked["name"], linked["title"]) == ("<b>", "Hello.")
+
+
+def test_a_result_of_ones_own_gets_its_data_as_text_unless_it_has_content():
+    value = ToolResult(structured={"total": Decimal("1.50")})
+
+    bare = make(ToolResult, value)
+    told = make(ToolResult, ToolResult(structured={}, has_structured=True, content=[TEXT]))
+
+    assert (data_of(bare), text_of(bare)) == ({"total": "1.50"}, '{"total":"1.50"}')
+    assert (data_of(told), told.content) == ({}, [TEXT])
+
+
+def test_a_result_of_ones_own_may_stand_beside_a_promise_that_it_keeps():
+    results = Results("report", Address | ToolResult)
+
+    result = results.make(ToolResult(structured={"city": "Paris"}, content=[TEXT]), None)
+
+    assert results.schema
+    assert accepts(results.schema, data_of(result))
+    assert result.content == [TEXT]
+
+
+def test_a_wrapped_promise_is_kept_by_wrapped_data():
+    result = make(list[int], ToolResult(structured={"result": [1]}))
+
+    assert data_of(result) == {"result": [1]}
+
+
+def test_an_error_needs_to_keep_no_promise():
+    plain = make(Address, ToolResult.error("Closed."))
+    detailed = make(Address, ToolResult(structured={"why": 1}, is_error=True))
+
+    assert plain == ToolResult.error("Closed.")
+    assert detailed.is_error
+    assert data_of(detailed) == {"why": 1}
+
+
+@requirement("tools:output-schema")
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (str, None),
+        (str, 1),
+        (None.__class__, 1),
+        (int, "1"),
+        (int, None),
+        (Address, {"tags": []}),
+        (Mean, Mean(value=float("nan"))),
+        (Mean, Mean(value="1")),  # type: ignore[arg-type]  # the mistake under test
+        (ResourceLink, "django://site"),
+        (list[ResourceLink], [1]),
+        (Address, ToolResult(content=[TEXT])),
+        (Address, ToolResult(structured={"tags": []})),
+        (list[int], ToolResult(structured={"other": [1]})),
+        (list[int], ToolResult(structured=[1])),
+        (list[int], ToolResult(structured={"result": ["1"]})),
+    ],
+)
+def test_a_broken_promise_is_a_type_error_that_names_the_tool(annotation, value):
+    with pytest.raises(TypeError, match="The tool 'report' promises"):
+        make(annotation, value)
+
+
+@pytest.mark.parametrize("annotation", [MISSING, dict, ToolResult], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [
+        User(username="secret"),
+        SimpleLazyObject(lambda: User(username="secret")),
+        User.objects.all(),
+    ],
+    ids=["instance", "lazy", "queryset"],
+)
+def test_instances_and_querysets_are_never_shown(annotation, value):
+    returned = {"user": value}
+
+    with pytest.raises(TypeError, match="Return plain data") as caught:
+        make(annotation, ToolResult(structured=returned) if annotation is ToolResult else returned)
+
+    assert "secret" not in str(caught.value)
+
+
+def test_a_value_that_json_cannot_say_is_a_type_error():
+    with pytest.raises(TypeError, match="returned a object, which JSON cannot say"):
+        make(MISSING, [object()])
+
+
+@pytest.mark.parametrize("annotation", [complex, User, list[User], Address | Line], ids=str)
+def test_a_promise_that_json_cannot_say_is_refused_at_registration(annotation):
+    with pytest.raises(ImproperlyConfigured, match="What the tool 'report' returns"):
+        Results("report", annotation)
+
+
+def test_a_promise_whose_own_types_are_unknown_is_refused_at_registration():
+    with pytest.raises(ImproperlyConfigured, match="'Nowhere' is not defined"):
+        Results("report", msgspec.defstruct("Broken", [("x", "Nowhere")]))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (str, "x" * 1000),
+        (list[str], ["x" * 600]),
+        (MISSING, [TextContent("x" * 1000)]),
+        (MISSING, ToolResult(structured="x" * 1000, content=[TEXT])),
+    ],
+)
+def test_an_answer_longer_than_the_limit_is_refused(settings, annotation, value):
+    settings.MCP_DJANGO = {"MAX_RESPONSE": 1000}
+
+    with pytest.raises(ToolError, match="The answer is too long; ask for less"):
+        make(annotation, value)
+
+
+@pytest.mark.parametrize(
+    "annotation", [dict, dict[str, Any], dict[str, list[Any]], list, list[dict[str, Any]]], ids=str
+)
+def test_a_promise_of_anything_inside_is_a_promise_of_the_outside(annotation):
+    fitting = {"a": [{"b": None}]}
+    is_list = (get_origin(annotation) or annotation) is list
+    kept, broken = ([fitting], {"a": 1}) if is_list else (fitting, [1])
+
+    result = make(annotation, kept)
+
+    sent = data_of(result)
+    assert sent in (kept, {"result": kept})
+    with pytest.raises(TypeError, match="The tool 'report' promises"):
+        make(annotation, broken)
+
+
+@pytest.mark.parametrize("annotation", [dict[str, Any], list[Any]], ids=str)
+def test_what_a_function_encoded_itself_has_to_be_json(annotation):
+    spoiled = msgspec.Raw(b'{"a": {"b": 1')
+    value = [spoiled] if annotation == list[Any] else {"x": spoiled}
+
+    with pytest.raises(msgspec.DecodeError):
+        make(annotation, value)
+
+
+@pytest.mark.parametrize(("quotes", "fits"), [(150, True), (210, False)])
+def test_the_text_copy_counts_with_its_escapes(settings, quotes, fits):
+    settings.MCP_DJANGO = {"MAX_RESPONSE": 1000}
+    value = {"a": '"' * quotes}
+
+    if fits:
+        assert data_of(make(dict[str, str], value)) == value
+    else:
+        with pytest.raises(ToolError, match="The answer is too long"):
+            make(dict[str, str], value)
+
+
+def test_an_answer_below_the_limit_passes(settings):
+    settings.MCP_DJANGO = {"MAX_RESPONSE": 1000}
+
+    assert text_of(make(str, "x" * 900)) == "x" * 900

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypedDict
+from uuid import UUID
+
+import jsonschema_rs
+import msgspec
+import pytest
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from mcp_django.exposure.functions.json_schemas import (
+    PREFIX,
+    TEXTS,
+    Examples,
+    input_schema,
+    make_number,
+    output_schema,
+    without_none,
+)
+from tests.exposure.function_tools import accepts
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Status(models.TextChoices):
+    PAID = "paid", _("Paid")
+    OPEN = "open", _("Open")
+
+
+class Size(models.IntegerChoices):
+    SMALL = 1
+    LARGE = 2
+
+
+class Line(msgspec.Struct):
+    """One line of an order."""
+
+    number: int
+    price: Decimal
+    parts: list[Line] = []
+
+
+@dataclass
+class Address:
+    city: str
+    tags: list[str] = field(default_factory=list)
+
+
+class Period(TypedDict, total=False):
+    since: date
+    until: date
+
+
+class Endless(msgspec.Struct):
+    inner: Endless
+
+
+#: Its `inspect` compares the members of a Literal with each other.
+OLD_MSGSPEC = msgspec.__version__.startswith("0.21.")
+ANNOTATIONS = [
+    int,
+    float,
+    bool,
+    str,
+    bytes,
+    date,
+    datetime,
+    time,
+    timedelta,
+    UUID,
+    Decimal,
+    Any,
+    dict,
+    list,
+    Colour,
+    Status,
+    Size,
+    Line,
+    Address,
+    Period,
+    int | None,
+    datetime | None,
+    Status | None,
+    list[Line],
+    set[Colour],
+    tuple[int, str],
+    tuple[int, ...],
+    tuple[Decimal, datetime],
+    dict[str, Decimal],
+    dict[str, list[Size]],
+    dict[int, str],
+    int | str | None,
+    Literal["a", "b"],
+    pytest.param(
+        Literal[None, 2],
+        marks=pytest.mark.xfail(
+            OLD_MSGSPEC, reason="msgspec 0.21 cannot describe it", raises=TypeError
+        ),
+    ),
+    Annotated[int, msgspec.Meta(ge=5, le=9)],
+    Annotated[int, msgspec.Meta(gt=5, multiple_of=4)],
+    Annotated[float, msgspec.Meta(lt=-2)],
+    Annotated[int, msgspec.Meta(le=-3)],
+    Annotated[str, msgspec.Meta(min_length=9, max_length=12)],
+    Annotated[str, msgspec.Meta(max_length=2)],
+    Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$", examples=["FR"])],
+    Annotated[list[int], msgspec.Meta(min_length=3)],
+    Annotated[dict[str, int], msgspec.Meta(min_length=2)],
+    Annotated[datetime, msgspec.Meta(tz=True)],
+    Annotated[datetime, msgspec.Meta(tz=False)],
+]
+
+
+def schema_of(annotation: Any, **options: Any) -> dict[str, Any]:
+    options = {"defaults": {}, "descriptions": {}, **options}
+    return input_schema({"value": annotation}, **options)
+
+
+def targets_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {PREFIX + name: inner for name, inner in schema.get("$defs", {}).items()}
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS, ids=str)
+def test_every_type_has_a_schema_and_an_example_that_both_sides_accept(annotation):
+    schema = schema_of(annotation)
+
+    readable = []
+    for text in TEXTS:
+        example = Examples(targets_of(schema), text=text).make(schema["properties"]["value"])
+        try:
+            msgspec.convert(example, annotation)
+        except msgspec.ValidationError:
+            continue
+        readable.append(example)
+
+    assert readable
+    assert accepts(schema, {"value": readable[0]})
+    assert not accepts(schema, {"value": readable[0], "other": 1})
+    assert not accepts(schema, {})
+
+
+def test_a_decimal_may_be_sent_as_a_number_at_any_depth():
+    schema = input_schema(
+        {"price": Decimal, "line": Line, "sums": dict[str, list[Decimal | None]]},
+        defaults={},
+        descriptions={},
+    )
+
+    for price in (1, 1.5, "1.50"):
+        value = {"price": price, "line": {"number": 1, "price": price}, "sums": {"a": [price]}}
+        assert accepts(schema, value)
+    assert not accepts(schema, {"price": True, "line": {"number": 1, "price": 1}, "sums": {}})
+
+
+def test_a_datetime_says_its_format_also_where_it_may_be_null():
+    assert schema_of(datetime)["properties"]["value"] == {"type": "string", "format": "date-time"}
+    assert schema_of(datetime | None)["properties"]["value"]["anyOf"][0]["format"] == "date-time"
+
+
+def test_titles_that_repeat_a_name_are_left_out_and_others_stay():
+    titled = Annotated[int, msgspec.Meta(title="How many")]
+
+    schema = input_schema({"line": Line, "count": titled}, defaults={}, descriptions={})
+
+    assert "title" not in schema
+    assert "title" not in schema["$defs"]["Line"]
+    assert schema["$defs"]["Line"]["description"] == "One line of an order."
+    assert schema["properties"]["count"]["title"] == "How many"
+
+
+def test_descriptions_stand_at_their_arguments_and_those_in_the_annotation_win():
+    described = Annotated[int, msgspec.Meta(description="From the annotation.")]
+
+    schema = input_schema(
+        {"a": int, "b": described, "c": Line},
+        defaults={},
+        descriptions={"a": "A.", "b": "B.", "c": "C.", "unknown": "U.", "empty": ""},
+    )
+
+    texts = {name: one["description"] for name, one in schema["properties"].items()}
+    assert texts == {"a": "A.", "b": "From the annotation.", "c": "C."}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "shown"),
+    [
+        (int, 5, 5),
+        (int | None, None, None),
+        (list[int], [1], [1]),
+        (date, date(2026, 1, 31), "2026-01-31"),
+        (Status, Status.PAID, "paid"),
+        (Decimal, Decimal("1.50"), "1.50"),
+    ],
+)
+def test_a_default_that_clients_could_send_is_shown(annotation, default, shown):
+    schema = schema_of(annotation, defaults={"value": default})
+
+    assert schema["properties"]["value"]["default"] == shown
+    assert "required" not in schema
+    assert accepts(schema, {})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"), [(int, None), (str, _("lazy")), (int, object()), (str, "\ud800")]
+)
+def test_a_default_that_clients_could_not_send_is_not_shown(annotation, default):
+    assert (
+        "default" not in schema_of(annotation, defaults={"value": default})["properties"]["value"]
+    )
+
+
+@pytest.mark.parametrize("annotation", [object, models.Model, complex, Address | Line], ids=str)
+def test_a_type_that_json_cannot_say_is_a_type_error(annotation):
+    with pytest.raises(TypeError):
+        schema_of(annotation)
+
+
+def test_an_object_type_is_its_own_output_schema():
+    schema, is_wrapped = output_schema(Address)
+
+    assert not is_wrapped
+    assert schema["type"] == "object"
+    assert "$defs" not in schema
+    assert accepts(schema, {"city": "Paris", "tags": []})
+    assert not accepts(schema, {"tags": []})
+
+
+def test_a_type_that_holds_itself_keeps_its_definition():
+    schema, is_wrapped = output_schema(Line)
+
+    assert not is_wrapped
+    inner = {"number": 2, "price": "2.50"}
+    assert accepts(schema, {"number": 1, "price": "1.50", "parts": [inner]})
+    assert not accepts(schema, {"number": 1, "price": "1.50", "parts": [{}]})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [(int, 1), (list[Address], [{"city": "Paris"}]), (Status, "paid"), (Address | None, None)],
+)
+def test_any_other_type_is_wrapped_in_an_object(annotation, value):
+    schema, is_wrapped = output_schema(annotation)
+
+    assert is_wrapped
+    assert schema["required"] == ["result"]
+    assert accepts(schema, {"result": value})
+    assert not accepts(schema, {})
+
+
+@pytest.mark.parametrize("annotation", [dict, dict[str, int], Period], ids=str)
+def test_dictionaries_are_objects(annotation):
+    assert output_schema(annotation)[1] is False
+
+
+@pytest.mark.parametrize(
+    ("annotation", "bare"),
+    [
+        (int, int),
+        (int | None, int),
+        (Annotated[int | None, "x"], int),
+        (int | str, int | str),
+        (int | str | None, int | str | None),
+    ],
+)
+def test_none_and_annotations_are_taken_away(annotation, bare):
+    assert without_none(annotation) == bare
+
+
+def test_an_example_of_what_has_no_end_ends():
+    schema = schema_of(Endless)
+
+    example = Examples(targets_of(schema)).make(schema["properties"]["value"])
+
+    assert jsonschema_rs.is_valid({"type": "object"}, example)
+
+
+def test_an_example_is_the_default_where_there_is_one():
+    assert Examples({}).make({"type": "integer", "default": 7}) == 7
+
+
+def test_an_example_of_null_is_null():
+    assert Examples({}).make({"type": "null"}) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"minimum": 5},
+        {"maximum": -5},
+        {"exclusiveMinimum": 5},
+        {"exclusiveMaximum": 1},
+        {"exclusiveMaximum": 10},
+        {"minimum": 10, "multipleOf": 7},
+    ],
+)
+def test_numbers_keep_to_their_limits(schema):
+    assert jsonschema_rs.is_valid(schema, make_number(schema))
+
+
+def test_an_object_without_arguments_has_no_properties_and_says_so():
+    assert input_schema({}, defaults={}, descriptions={}) == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }

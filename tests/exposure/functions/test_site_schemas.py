@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import socket
+import time
+
+import jsonschema_rs
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.exposure.functions.site_schemas import (
+    DIALECT,
+    MOST_EXPLAINED,
+    MOST_SUBSCHEMAS,
+    MOST_WORK,
+    RawSchema,
+    never_fetch,
+)
+from tests.spec import requirement
+
+
+def made(schema):
+    return RawSchema(schema, what="The schema of the test")
+
+
+def why(schema):
+    with pytest.raises(ImproperlyConfigured, match=r"^The schema of the test .*\.$") as caught:
+        made(schema)
+    return str(caught.value)
+
+
+# Which schemas are taken
+
+CONDITIONAL = {
+    "$schema": DIALECT,
+    "type": "object",
+    "$defs": {"address": {"$anchor": "addressDef", "type": "object"}},
+    "properties": {"b": {"$ref": "#addressDef"}, "a": {"enum": ["x", "y"]}},
+    "allOf": [{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}],
+    "if": {"properties": {"a": {"const": "x"}}, "required": ["a"]},
+    "then": {"required": ["b"]},
+    "else": {"not": {"required": ["b"]}},
+    "additionalProperties": False,
+    "x-mine": {"kept": [1, None]},
+}
+
+
+def test_a_schema_is_kept_as_it_is_in_a_copy():
+    schema = made(CONDITIONAL).schema
+
+    assert schema == CONDITIONAL
+    assert list(schema) == list(CONDITIONAL)
+    assert schema["$defs"] is not CONDITIONAL["$defs"]
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        ({"a": "y"}, True),
+        ({"a": "x", "b": {}}, True),
+        ({"a": "x"}, False),
+        ({"a": "y", "b": {}}, False),
+        ({"b": {}}, False),
+        ({}, False),
+        ({"a": "y", "c": 1}, False),
+    ],
+)
+def test_every_keyword_is_enforced(value, fits):
+    assert made(CONDITIONAL).accepts(value) is fits
+
+
+@requirement("schemas:dialect")
+@pytest.mark.parametrize("dialect", [DIALECT, f"{DIALECT}#"])
+def test_the_dialect_may_be_named(dialect):
+    assert made({"$schema": dialect}).accepts(1)
+
+
+@requirement("schemas:dialect")
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://shop.example.com/schema",
+        "",
+        7,
+    ],
+)
+def test_another_dialect_is_refused_by_name(dialect):
+    for schema in ({"$schema": dialect}, {"properties": {"a": {"$schema": dialect}}}):
+        sentence = why(schema)
+        assert f"is written in {str(dialect)!r}" in sentence
+        assert DIALECT in sentence
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ([], "must be a dict"),
+        ({"type": "strin"}, "is not valid at #/type"),
+        ({"properties": {"a": {"minLength": -1}}}, "is not valid at #/properties/a/minLength"),
+        ({"properties": []}, "is not valid at #/properties"),
+        ({"pattern": "("}, 'The value is not a "regex"'),
+        ({"properties": {"a": {"pattern": "("}}}, "is not valid at #/properties/a"),
+        ({"$id": "http://[bad"}, "is not valid at #/"),
+        ({"minimum": float("nan")}, "is not JSON"),
+        ({"const": object()}, "is not JSON"),
+        ({"title": _("Yes")}, "is not JSON"),
+        ({"items": {"$id": "https://shop.example.com/a"}}, "an $id of its own, at #/items"),
+        ({"$ref": "https://shop.example.com/a"}, "nothing is fetched"),
+        ({"$ref": "#"}, "refers to itself"),
+        ({"prefixItems": [{}] * (MOST_SUBSCHEMAS + 1)}, "more than 1000 schemas"),
+    ],
+)
+def test_a_schema_that_cannot_be_relied_on_is_refused_with_the_reason(schema, reason):
+    assert reason in why(schema)
+
+
+def test_a_deep_schema_is_refused():
+    schema: dict = {}
+    for _level in range(3000):
+        schema = {"not": schema}
+
+    assert "deeper than 64" in why(schema)
+
+
+@requirement("schemas:references")
+def test_references_that_multiply_are_refused():
+    definitions = {
+        f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]}
+        for i in range(30)
+    }
+
+    assert "Its references multiply" in why(
+        {"$ref": "#/$defs/d0", "$defs": definitions | {"d30": {}}}
+    )
+    below = {"items": {"$ref": "#/$defs/d0"}, "$defs": definitions | {"d30": {}}}
+    assert "Its references multiply" in why(below)
+
+
+def test_a_chain_of_references_ends():
+    links = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(990)}
+
+    assert "lead on and on" in why({"$ref": "#/$defs/d0", "$defs": links | {"d990": {}}})
+
+
+@requirement("schemas:references")
+def test_no_schema_opens_a_connection(monkeypatch):
+    opened = []
+
+    def connect(*args):
+        opened.append(args)
+        raise OSError
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
+
+    for keyword in ("$ref", "$dynamicRef", "$schema", "$id"):
+        schema = {"properties": {"a": {keyword: "http://127.0.0.1:9/schema.json"}}}
+        assert why(schema)
+    made({"$id": "http://127.0.0.1:9/schema.json", "$vocabulary": {"http://127.0.0.1:9/v": True}})
+
+    with pytest.raises(ValueError, match="nothing is fetched"):
+        never_fetch("http://127.0.0.1:9/schema.json")
+    assert opened == []
+
+
+# What is wrong with a value
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "sentence"),
+    [
+        ({"required": ["a"]}, {}, 'Arguments: "a" is a required property'),
+        ({"type": "object"}, 5, 'Arguments: The value is not of type "object": 5'),
+        (
+            {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}},
+            {"a": [{}, {"b": "x"}]},
+            "Argument a[1].b: The value is not of type \"integer\": 'x'",
+        ),
+        ({"properties": {"a": {"format": "date"}}}, {"a": "soon"}, "is not a \"date\": 'soon'"),
+        ({"properties": {"a": {"minimum": 3}}}, {"a": 2}, "less than the minimum of 3: 2"),
+        ({"additionalProperties": False}, {"a": 1}, "Arguments: No such member is allowed"),
+        (
+            {"properties": {"a": {}}, "additionalProperties": False},
+            {"é\n": 1},
+            "('\\xe9 ' was unexpected)",
+        ),
+        ({"properties": {"a": {"enum": ["x"]}}}, {"a": None}, ": null"),
+        ({"properties": {"a": {"type": "null"}}}, {"a": {}}, 'The value is not of type "null"'),
+        (
+            {"properties": {"a": {"oneOf": [{"type": "null"}, {"minLength": 2}]}}},
+            {"a": "x"},
+            "Argument a: The value is not valid under any of the schemas",
+        ),
+        ({"properties": {"a": {"pattern": "^(?=(a+)+b)a"}}}, {"a": "a" * 500}, "match"),
+    ],
+)
+def test_a_fault_names_the_place_and_what_is_wrong(schema, value, sentence):
+    fault = made(schema).fault(value)
+
+    assert sentence in fault
+    assert fault.isascii()
+    assert "\n" not in fault
+
+
+@pytest.mark.skipif(
+    not hasattr(jsonschema_rs.ValidationErrorKind.AnyOf, "context"),
+    reason="the first versions of the validator keep it to themselves",
+)
+def test_an_alternative_says_what_each_of_them_misses():
+    schema = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
+
+    fault = made(schema).fault({})
+
+    assert '("phone" is a required property; or "mail" is a required property)' in fault
+
+
+@pytest.mark.parametrize("value", ["x" * 100_000, ["x" * 100_000], {"x" * 100_000: 1}, 10**300])
+def test_a_fault_is_short_whatever_the_value(value):
+    schema = {
+        "properties": {"a": {"enum": [1]}},
+        "propertyNames": {"maxLength": 3},
+        "additionalProperties": False,
+    }
+
+    for one in ({"a": value}, {"x" * 100_000: value}, value):
+        fault = made(schema).fault({"a": 2} if one == value else one)
+        assert fault is not None
+        assert len(fault) < 1100
+
+
+def test_numbers_and_nesting_without_an_end_are_refused():
+    deep: list = []
+    for _level in range(350):
+        deep = [deep]
+
+    schema = made({"items": {"$ref": "#"}})
+
+    for value in (10**4000, float("inf"), deep):
+        assert schema.fault(value) == "Too deeply nested, or a number out of range"
+
+
+def expression(depth, leaf="zzz"):
+    return {"args": [expression(depth - 1, leaf)], "op": leaf} if depth else {"op": leaf}
+
+
+def test_a_schema_that_leads_back_to_itself_twice_takes_no_longer_than_its_budget():
+    # The honest schema of an expression: either operator holds further expressions.
+    alternatives = [
+        {
+            "type": "object",
+            "properties": {
+                "args": {"type": "array", "items": {"$ref": "#/$defs/e"}},
+                "op": {"const": operator},
+            },
+            "required": ["op"],
+        }
+        for operator in ("and", "or")
+    ]
+    schema = made({"$ref": "#/$defs/e", "$defs": {"e": {"oneOf": alternatives}}})
+
+    started = time.process_time()
+    faults = {depth: schema.fault(expression(depth)) for depth in (2, 12, 30)}
+    fits = [schema.fault(expression(depth, "or")) for depth in range(8)]
+    spent = time.process_time() - started
+
+    assert faults[2].startswith("Argument")
+    assert "too much to say what" in faults[12]
+    assert faults[30] == "Too large, or too deeply nested"
+    assert fits == [None] * 8
+    # Without a budget the last of them takes an hour.
+    assert spent < 20
+
+
+@requirement("schemas:references")
+def test_the_budgets_are_those_of_one_body():
+    schema = made({"additionalProperties": {"type": "integer"}})
+    values = {f"a{i}": i for i in range(20_000)}
+
+    assert schema.fault(values) is None
+    assert schema.fault({**values, "a7": "x"}).startswith("Argument a7")
+    assert MOST_EXPLAINED < MOST_WORK
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+JSON = st.deferred(
+    lambda: (
+        SCALARS
+        | st.lists(JSON, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "b", "type", "$ref"]) | st.text(), JSON, max_size=3
+        )
+    )
+)
+
+
+@given(value=JSON)
+def test_any_value_fits_or_has_a_fault_in_words(value):
+    fault = made(CONDITIONAL).fault(value)
+
+    assert fault is None or (0 < len(fault) < 1100)
+
+
+@given(schema=st.dictionaries(
+    st.sampled_from([*CONDITIONAL, "items", "$ref", "$id", "not", "pattern", "prefixItems"]), JSON
+))  # fmt: skip
+def test_any_schema_is_compiled_or_refused(schema):
+    try:
+        compiled = made(schema)
+    except ImproperlyConfigured:
+        return
+    assert compiled.schema == schema

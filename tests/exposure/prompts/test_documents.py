@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import Group
+
+from mcp_django.exposure.prompts.documents import (
+    LARGEST,
+    BrokenDocuments,
+    carry_out,
+    document_of,
+    encode,
+    parse_documents,
+    plan,
+)
+from mcp_django.models import ExposedModel, PromptTemplate
+from tests.exposure.stored import ORDER, TONE, make_prompt
+
+HELLO = {"name": "hello", "messages": [{"role": "user", "text": "Hi."}]}
+
+
+def take_over(*documents):
+    steps = plan(parse_documents(json.dumps(list(documents)).encode()), server="default")
+    carry_out(steps)
+    return [str(one) for one in steps]
+
+
+def refusal(data, *, server="default"):
+    encoded = data if isinstance(data, bytes) else json.dumps(data).encode()
+    with pytest.raises(BrokenDocuments) as broken:
+        plan(parse_documents(encoded), server=server)
+    return broken.value.sentences
+
+
+@pytest.mark.django_db
+def test_what_goes_out_comes_in_again_and_changes_nothing():
+    group = Group.objects.create(name="Support")
+    template = make_prompt(
+        "hello",
+        "Hi {{ order }}, {{ tone }}.",
+        {"role": "assistant", "resource": "django://site"},
+        arguments=[ORDER, TONE],
+        title="Hello",
+        description="Says it.",
+        enabled=False,
+        groups=[group],
+    )
+    found = document_of(template)
+
+    assert take_over(found) == ["hello: as it was"]
+    assert template.versions.count() == 1
+    template.delete()
+    assert take_over(json.loads(encode(found))) == ["hello: new"]
+    assert document_of(PromptTemplate.objects.get()) == found
+    assert found["enabled"] is False
+
+
+@pytest.mark.django_db
+def test_what_differs_is_replaced_and_the_version_before_stays():
+    template = make_prompt("hello", "Hi.")
+
+    assert take_over({**HELLO, "title": "New"}) == ["hello: changed"]
+    assert template.versions.count() == 1
+    assert take_over({**HELLO, "messages": [{"text": "Ho."}]}) == ["hello: changed"]
+
+    template.refresh_from_db()
+    assert template.title == ""
+    assert [one.messages[0]["text"] for one in template.versions.all()] == ["Ho.", "Hi."]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "This is not JSON: "),
+        (b"{", "This is not JSON: "),
+        (b"\xff\xfe", "This is not JSON: "),
+        (b"[" * 100_000, "This is not JSON: "),
+        (b" " * (LARGEST + 1), "This is longer than 262144 bytes."),
+        ([HELLO] * 201, "These are more than 200 prompts."),
+        (7, "Prompt 1: Expected `object`, got `int`"),
+        ({**HELLO, "server": "x"}, "Prompt 1: Object contains unknown field `server`"),
+        ({"name": "a"}, "Prompt 1: Object missing required field `messages`"),
+        ({**HELLO, "enabled": "yes"}, "Prompt 1: Expected `bool`, got `str` - at `$.enabled`"),
+        ({**HELLO, "title": "a\x00b"}, "There is a NUL character in a text."),
+        ([HELLO, HELLO], "hello: two prompts have this name"),
+        ({**HELLO, "name": "Hello"}, "'Hello': Use a-z, 0-9 and single underscores"),
+        ({**HELLO, "name": "a__b"}, "'a__b': Use a-z, 0-9 and single underscores"),
+        ({**HELLO, "title": "x" * 101}, "'hello': title: Ensure this value has at most 100"),
+        ({**HELLO, "description": "x" * 1001}, "'hello': description: longer than 1000"),
+        ({**HELLO, "groups": ["Nobody"]}, "'hello': there is no group 'Nobody'"),
+        (
+            {**HELLO, "messages": [{"text": "a", "x": 1}]},
+            "'hello': Message 1: Object contains unk",
+        ),
+        (
+            {**HELLO, "messages": [{"text": "a"}, {"text": "\n{% load a %}"}]},
+            "'hello': Message 2, line 2: there is no tag 'load'",
+        ),
+        (
+            {**HELLO, "arguments": [{"name": "a", "type": "object", "model": "shop.ledger"}]},
+            "'hello': Argument 1, model: this site exposes no model 'shop.ledger'",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_file_with_a_mistake_changes_nothing_and_says_where_it_is(data, sentence):
+    found = refusal(data)
+
+    assert any(one.startswith(sentence) for one in found), found
+    assert not PromptTemplate.objects.exists()
+
+
+@pytest.mark.django_db
+def test_all_mistakes_are_told_and_none_of_many_is_taken_over():
+    found = refusal([HELLO, {**HELLO, "name": "A"}, {**HELLO, "name": "b", "messages": []}])
+
+    assert found == [
+        "'A': Use a-z, 0-9 and single underscores, a letter first, at most 40 characters",
+        "'A': name: Use small letters, digits and underscores",
+        "'b': messages: write at least one",
+    ]
+    assert not PromptTemplate.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_model_that_staff_closed_is_not_there_to_take_objects_of():
+    ExposedModel.objects.create(label="shop.order", level=0)
+
+    found = refusal({**HELLO, "arguments": [ORDER]})
+
+    assert found == ["'hello': Argument 1, model: this site exposes no model 'shop.order'"]
+
+
+@pytest.mark.django_db
+def test_a_prompt_of_another_server_is_another_prompt():
+    make_prompt("hello", "There.", server="other")
+
+    assert take_over(HELLO) == ["hello: new"]
+    assert PromptTemplate.objects.filter(name="hello").count() == 2
+
+
+def test_a_file_may_begin_as_windows_begins_files():
+    (found,) = parse_documents(b"\xef\xbb\xbf" + json.dumps(HELLO).encode())
+
+    assert found.name == "hello"

@@ -1,0 +1,216 @@
+"""Objects as arguments, on the schema that breaks naive readers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from django.db.models import Q
+
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.fields import quoted
+from mcp_django.exposure.prompts.stored import complete_object, labelled_keys, names_of, object_of
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.templating import Record, compile_template, render_template
+from tests.nasty import models
+from tests.nasty.site import Narrowable, caller, registry
+
+pytestmark = pytest.mark.django_db
+
+NAMED = {"fields": "id name", "label_fields": "name"}
+ORDER, CUSTOMER = "nasty.order", "nasty.customer"
+
+
+def get(who, label, text):
+    return object_of(who, label, str(text), argument="it")
+
+
+def tried(who, label, text):
+    with pytest.raises(ToolError) as refused:
+        get(who, label, text)
+    return str(refused.value)
+
+
+def printed(record, *names):
+    """What a template shows of a record, without the fences."""
+    source = "|".join(f"{{{{ it.{name} }}}}" for name in names)
+    template = compile_template(source, names=["it"], plain=["it"])
+    (text,) = render_template(template, {"it": record})
+    return str(text).split("|")
+
+
+def test_a_record_has_the_paths_that_records_return_and_nothing_else(shop):
+    who = caller()
+    record = get(who, ORDER, shop.a1.pk)
+
+    shown = printed(record, "pk", "number", "total", "customer", "customer.pk", "customer.name")
+    hidden = printed(record, "number", "api_token", "owner.password", "customer.credit_rating",
+                     "customer.tenant.name", "customer.country", "delete", "pk.real",
+                     "customer.account_manager")  # fmt: skip
+
+    assert shown == [str(shop.a1.pk), "A1", "10.00", "Anne", str(shop.anne.pk), "Anne"]
+    assert hidden == ["A1"] + [""] * 8
+    for name in ("api_token", "owner", "Meta", "__class__"):
+        with pytest.raises(KeyError):
+            record.values[name]
+
+
+def test_every_kind_of_value_can_be_rendered(shop):
+    who = caller()
+    models.Order.objects.filter(pk=shop.a1.pk).update(payload={"a": [1]}, remark="x" * 20_000)
+    record = get(who, ORDER, shop.a1.pk)
+    names = [one.partition(".")[0] for one in names_of(who.registry.exposures[models.Order])]
+
+    for name in names:
+        assert len(printed(record, "number", name)) == 2
+    assert record.values["total"] == Decimal("10.00")
+    assert record.values["placed_at"].year == 2026
+    assert record.values["payload"] == {"a": [1]}
+    assert record.values["quantity"] == 1
+
+
+def test_the_names_that_are_told_are_those_that_records_have(shop):
+    exposure = caller().registry.exposures[models.Order]
+    record = get(caller(), ORDER, shop.a1.pk)
+
+    for name in names_of(exposure):
+        value = record
+        for part in name.split("."):
+            value = value.values[part]
+    assert "customer.name" in names_of(exposure)
+    assert "api_token" not in names_of(exposure)
+
+
+def test_a_foreign_key_that_leads_nowhere_is_nothing(shop):
+    record = get(caller(), ORDER, shop.a3.pk)
+
+    assert record.values["customer"] is None
+    assert printed(record, "customer", "customer.name", "number") == ["", "", "A3"]
+
+
+def test_a_foreign_key_without_its_own_path_still_has_what_is_behind_it(shop):
+    tables = registry({models.Order: {"fields": "number customer__name customer"}})
+    behind = get(caller(tables=tables), ORDER, shop.a1.pk)
+    only = registry({models.Order: {"fields": "number customer__name"}})
+    alone = get(caller(tables=only), ORDER, shop.a1.pk)
+
+    assert printed(behind, "customer", "customer.name") == ["Anne", "Anne"]
+    assert printed(alone, "customer", "customer.name", "customer.pk") == ["", "Anne", ""]
+    assert get(caller(tables=only), ORDER, shop.a3.pk).values["customer"] is None
+    last = registry({models.Order: {"fields": "customer__name customer"}})
+    assert get(caller(tables=last), ORDER, shop.a3.pk).values["customer"] is None
+    assert printed(get(caller(tables=last), ORDER, shop.a1.pk), "customer") == ["Anne"]
+
+
+def test_what_the_caller_may_not_read_is_not_there(shop):
+    shown = {models.Order: ["number", "customer"]}
+    record = get(caller(shown=shown), ORDER, shop.a1.pk)
+    no_customers = caller(may=lambda perm: "customer" not in perm)
+    other = get(no_customers, ORDER, shop.a1.pk)
+
+    assert printed(record, "number", "total", "status") == ["A1", "", ""]
+    assert printed(other, "number", "customer.name") == ["A1", ""]
+    assert "Anne" not in printed(other, "number", "customer")
+
+
+def test_the_name_of_a_related_row_that_may_not_be_seen_is_not_told(shop):
+    narrow = {models.Customer: lambda rows: rows.exclude(pk=shop.anne.pk)}
+    record = get(caller(narrow=narrow), ORDER, shop.a1.pk)
+
+    assert printed(record, "number", "customer", "customer.name") == [
+        "A1",
+        str(shop.anne.pk),
+        "",
+    ]
+
+
+def test_another_tenants_row_is_refused_in_the_words_for_a_missing_one(shop):
+    mine = {models.Customer: lambda rows: rows.filter(tenant=shop.a)}
+    who = caller(narrow=mine)
+
+    sentences = {
+        tried(who, CUSTOMER, text).replace(quoted(str(text)), "KEY")
+        for text in (shop.bert.pk, 999, "x", "", "Bert", "9" * 40, "\x00", "1/2", "x" * 5_000)
+    }
+    sentences.add(tried(caller(may=lambda perm: False), CUSTOMER, 1).replace("'1'", "KEY"))
+
+    assert sentences == {"Argument it: there is no nasty.customer KEY."}
+    assert str(get(who, CUSTOMER, shop.anne.pk)) == "Anne"
+    assert complete_object(who, CUSTOMER, "") == []  # its key is not among its fields
+    assert labelled_keys(caller(may=lambda perm: False), CUSTOMER) == []
+    assert complete_object(caller(may=lambda perm: False), CUSTOMER, "") == []
+
+
+def test_rows_that_are_judged_one_by_one_are_judged_here_too(shop):
+    class Judging(Narrowable):
+        def has_view_permission(self, request, obj=None):
+            return obj is None or obj.number == "A1"
+
+    tables = registry({models.Order: {"fields": "id number", "bases": (Judging,)}})
+    who = caller(tables=tables)
+
+    assert get(who, ORDER, shop.a1.pk).values["number"] == "A1"
+    assert tried(who, ORDER, shop.a2.pk) == f"Argument it: there is no nasty.order '{shop.a2.pk}'."
+    assert complete_object(who, ORDER, "") == [str(shop.a1.pk)]
+
+
+@pytest.fixture
+def named():
+    """Callers for whom customers have keys and names."""
+    return caller(
+        tables=registry({models.Customer: {"fields": "id name", "label_fields": "name"}})
+    )
+
+
+def test_an_object_is_found_by_the_whole_of_its_label(shop, named):
+    assert get(named, CUSTOMER, "anne").values["pk"] == str(shop.anne.pk)
+    assert "there is no" in tried(named, CUSTOMER, "ann")
+    assert labelled_keys(named, CUSTOMER) == [
+        (str(shop.anne.pk), "Anne"),
+        (str(shop.bert.pk), "Bert"),
+    ]
+    assert complete_object(named, CUSTOMER, "be") == [str(shop.bert.pk)]
+
+
+def test_of_several_with_one_label_the_keys_are_told(shop, named):
+    other = models.Customer.objects.create(tenant=shop.a, name="ANNE", country="DE")
+
+    sentence = tried(named, CUSTOMER, "Anne")
+
+    assert sentence == (
+        "Argument it: 2 objects of nasty.customer are called 'Anne'. "
+        f"Send a key: {shop.anne.pk}, {other.pk}."
+    )
+
+
+def test_a_key_of_several_parts_is_one_text(shop):
+    who = caller()
+    models.Seat.objects.create(hall=3, number=7, label="front", price=3)
+    (key,) = complete_object(who, "nasty.seat", "")
+    (tricky,) = complete_object(who, "nasty.tricky", "")
+
+    seat = get(who, "nasty.seat", key)
+
+    assert key == "3/7"
+    assert (seat.values["hall"], seat.values["number"], seat.values["pk"]) == (3, 7, key)
+    assert get(who, "nasty.tricky", tricky).values["year"] == 2020
+    for text in ("3/7/1", "3/8", "3", "%/7", "x/7"):
+        assert "there is no nasty.seat" in tried(who, "nasty.seat", text)
+
+
+def test_where_there_are_only_numbers_there_is_no_object(shop):
+    tables = registry({models.Order: {"fields": "id status", "aggregates_only": True}})
+    who = caller(tables=tables)
+
+    assert "Records of nasty.order are not shown" in tried(who, ORDER, shop.a1.pk)
+    assert complete_object(who, ORDER, "") == []
+
+
+def test_the_condition_of_the_site_is_part_of_the_one_query(shop, django_assert_num_queries):
+    who = caller(narrow={models.Order: lambda rows: rows.filter(Q(number="A1"))})
+    allowed_paths(who, who.registry.exposures[models.Order])
+
+    with django_assert_num_queries(1):
+        record = get(who, ORDER, shop.a1.pk)
+
+    assert type(record) is Record

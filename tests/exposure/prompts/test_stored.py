@@ -1,0 +1,599 @@
+"""Stored prompts as clients meet them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import date
+
+import pytest
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AnonymousUser, Group
+from django.core.checks import run_checks
+from django.db import DatabaseError, OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+
+import mcp_django as mcp
+from mcp_django.auth.authenticate import cache
+from mcp_django.cached import Cached
+from mcp_django.exposure.generation import CacheVersions, generations, raise_number
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.prompts import stored as module
+from mcp_django.exposure.prompts.stored import StoredPrompts, all_prompts, stored_prompts
+from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel, ExposedTool, PromptTemplate, PromptVersion
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+from tests.exposure.function_tools import rights_of
+from tests.exposure.stored import ORDER, TONE, make_prompt, say
+from tests.shop.models import Customer, Order
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    """What another test wrote was rolled back without a word."""
+    monkeypatch.setattr(stored_prompts, "_kept", Cached())
+
+
+def names(client):
+    return [one["name"] for one in client.list_prompts()]
+
+
+def refusal(client, name, **arguments):
+    with pytest.raises(ProtocolFailure) as refused:
+        client.get_prompt(name, **arguments)
+    return refused.value.code, refused.value.message
+
+
+def texts(client, prompt, /, **arguments):
+    return [one["content"].get("text") for one in client.get_prompt(prompt, **arguments)]
+
+
+# The list
+
+
+def test_a_row_is_a_prompt_in_every_revision(staff, revision):
+    make_prompt(
+        "late",
+        "Draft a {{ tone }} mail.",
+        {"role": "assistant", "text": "Gladly."},
+        arguments=[{**TONE, "title": "Tone", "description": "How.", "required": True}],
+        title="Late",
+        description="For late orders.",
+    )
+    client = CheckedClient(user=staff, revision=revision)
+
+    found = {one["name"]: one for one in client.list_prompts()}["late"]
+    messages = client.get_prompt("late", tone="warm")
+
+    has_titles = revision.features.titles
+    assert found.get("title") == ("Late" if has_titles else None)
+    assert found["description"] == "For late orders."
+    assert found["arguments"][0]["name"] == "tone"
+    assert found["arguments"][0]["required"] is True
+    assert found["arguments"][0]["description"] == "How."
+    assert [(one["role"], one["content"]["text"]) for one in messages] == [
+        ("user", "Draft a warm mail."),
+        ("assistant", "Gladly."),
+    ]
+
+
+def test_rows_are_listed_after_code_and_files(client, add_prompt):
+    def zebra():
+        """Of code."""
+        return "code"
+
+    add_prompt(zebra)
+    make_prompt("apple", "row")
+
+    assert names(client) == ["shop_greeting", "zebra", "apple"]
+
+
+def test_pages_of_code_and_rows_have_each_prompt_once(client, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 2}
+    for name in ("c", "a", "b"):
+        make_prompt(name, "Hi")
+
+    assert names(client) == ["shop_greeting", "a", "b", "c"]
+
+
+def test_code_wins_over_a_file_and_both_win_over_a_row(client, add_prompt):
+    def apple():
+        """Of code."""
+        return "code"
+
+    make_prompt("apple", "row")
+    make_prompt("shop_greeting", "row")
+    assert texts(client, "apple") == ["row"]
+    add_prompt(apple)
+
+    assert texts(client, "apple") == ["code"]
+    assert texts(client, "shop_greeting", name="Ada") != ["row"]
+    assert names(client) == ["apple", "shop_greeting"]
+    rights = rights_of()
+    rights.registry = registry
+    assert sorted(one.name for one in all_prompts(rights)) == ["apple", "shop_greeting"]
+
+
+def test_what_a_row_says_is_its_newest_version(client):
+    template = make_prompt("apple", "one")
+    assert texts(client, "apple") == ["one"]
+
+    say(template, "two")
+
+    assert texts(client, "apple") == ["two"]
+    assert [one.number for one in template.versions.all()] == [2, 1]
+
+
+def test_every_change_counts_at_once(client):
+    template = make_prompt("apple", "one", enabled=False)
+    group = Group.objects.create(name="Support")
+    assert "apple" not in names(client)
+
+    template.enabled = True
+    template.save()
+    assert "apple" in names(client)
+    template.groups.add(group)
+    assert "apple" not in names(client)
+    template.groups.clear()
+    assert "apple" in names(client)
+    template.versions.all().delete()
+    assert "apple" not in names(client)
+    say(template, "two")
+    assert "apple" in names(client)
+    template.delete()
+    assert "apple" not in names(client)
+
+
+def test_a_prompt_is_of_its_server(client):
+    make_prompt("apple", "one", server="other")
+
+    assert "apple" not in names(client)
+    assert stored_prompts.read("other").keys() == {"apple"}
+    assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"messages": [{"text": "{% load x %}"}]},
+        {"messages": []},
+        {"messages": {"a": 1}},
+        {"messages": [1]},
+        {"arguments": "x", "messages": [{"text": "Hi"}]},
+        {"arguments": [{"name": "settings"}], "messages": [{"text": "Hi"}]},
+    ],
+    ids=str,
+)
+def test_a_broken_row_is_left_out_and_the_log_says_why(client, caplog, broken):
+    make_prompt("apple", "fine")
+    template = PromptTemplate.objects.create(name="broken")
+    PromptVersion.objects.create(template=template, number=1, **{"messages": [], **broken})
+
+    with caplog.at_level(logging.ERROR, "mcp_django"):
+        assert names(client) == ["shop_greeting", "apple"]
+        PromptTemplate.objects.get(name="apple").save()
+        names(client)
+
+    (record,) = caplog.records  # once, and not at every change
+    assert "The stored prompt broken 1 is left out: " in record.getMessage()
+    assert refusal(client, "broken") == (-32602, "Unknown prompt: broken")
+
+
+def test_without_tables_there_are_no_rows_and_everything_else_is_there(
+    client, monkeypatch, caplog
+):
+    def no_table(server):
+        raise DatabaseError("no such table")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "rows_of", no_table)
+        make_prompt("apple", "one")
+        assert names(client) == ["shop_greeting"]
+
+    assert "Stored prompts cannot be read" in caplog.text
+    assert names(client) == ["shop_greeting", "apple"]
+
+
+def test_a_connection_lost_while_prompts_are_read_is_an_error_and_no_shorter_list(client):
+    def lose(execute, sql, *arguments):
+        if "mcp_django_prompttemplate" in sql:
+            raise OperationalError("server closed the connection unexpectedly")
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(lose), pytest.raises(ProtocolFailure) as failure:
+        client.list_prompts()
+
+    assert failure.value.code == -32603
+
+
+def test_fifty_prompts_cost_as_many_queries_as_one_and_none_when_nothing_changed(
+    staff, monkeypatch
+):
+    # It is one second, however slow the machine is.
+    monkeypatch.setattr(generations, "clock", lambda: 0.0)
+    monkeypatch.setattr(cache, "clock", lambda: 0.0)
+    client = CheckedClient(user=staff)
+    group = Group.objects.create(name="Support")
+    staff.groups.add(group)
+
+    def queries():
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            found = len(names(client))
+        return found, len(captured)
+
+    make_prompt("p0", "Hi {{ order }}", arguments=[ORDER], groups=[group])
+    queries()
+    PromptTemplate.objects.get(name="p0").save()
+    one = queries()
+    for number in range(1, 50):
+        make_prompt(f"p{number}", "Hi {{ order }}", arguments=[ORDER], groups=[group])
+    fifty = queries()
+
+    assert one[0] == 2
+    assert fifty[0] == 51
+    assert fifty[1] == one[1]
+    assert queries() == (51, 0)
+    staff.groups.clear()
+    assert queries()[0] == 1
+
+
+def test_what_another_process_writes_arrives_within_the_second(monkeypatch):
+    now = [0.0]
+    clock = CacheVersions(clock=lambda: now[0])
+    monkeypatch.setattr(module, "cache_version", clock.cache_version)
+    template = make_prompt("apple", "one")
+    prompts = StoredPrompts()
+    assert prompts.read("default").keys() == {"apple"}
+
+    # Without signals of ours, as if it were done elsewhere.
+    PromptTemplate.objects.filter(pk=template.pk).update(enabled=False)
+    raise_number("default")
+    assert prompts.read("default").keys() == {"apple"}
+    now[0] = 1.0
+
+    assert prompts.read("default").keys() == set()
+
+
+def test_a_clash_is_a_warning_where_the_database_may_be_asked(monkeypatch):
+    make_prompt("shop_greeting", "Hi")
+    make_prompt("apple", "Hi")
+
+    def clashes(databases):
+        found = run_checks(tags=["mcp_django"], databases=databases)
+        return [one.msg for one in found if one.id == "mcp_django.W005"]
+
+    assert clashes([]) == []
+    assert clashes(["default"]) == [
+        "There is a prompt called 'shop_greeting' in a file and another in the database. "
+        "The one in a file is used."
+    ]
+    with connection.execute_wrapper(refuse):
+        assert clashes(["default"]) == []
+
+
+def refuse(execute, sql, *args):
+    if "mcp_django_prompttemplate" in sql:
+        raise DatabaseError("no such table")
+    return execute(sql, *args)
+
+
+# Who gets it
+
+
+def test_a_prompt_of_a_group_exists_for_its_members_only(make_user):
+    support, sales = (Group.objects.create(name=name) for name in ("Support", "Sales"))
+    make_prompt("apple", "one", groups=[support, sales])
+    make_prompt("open", "two")
+    member, other = make_user("member", is_staff=True), make_user("other")
+    root = make_user("root", is_staff=True, is_superuser=True)
+    member.groups.add(sales)
+
+    def seen(user, **options):
+        client = CheckedClient(user=user, **options)
+        found = set(names(client)) - {"shop_greeting"}
+        if "apple" not in found:
+            assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
+            with pytest.raises(ProtocolFailure, match="Unknown prompt: apple"):
+                client.complete("apple", "x")
+        return found
+
+    assert seen(member) == {"apple", "open"}
+    assert seen(other) == {"open"}
+    assert seen(root) == {"open"}
+    assert seen(member, models=["shop.order"]) == {"apple", "open"}
+    member.groups.clear()
+    assert seen(member) == {"open"}
+
+
+class Own(ModelBackend):
+    """A backend of the site's own."""
+
+    def has_perm(self, *args, **kwargs):
+        return super().has_perm(*args, **kwargs)
+
+
+def test_where_code_of_the_site_has_a_say_groups_are_asked_for_at_each_call(staff, settings):
+    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Own"]
+    group = Group.objects.create(name="Support")
+    staff.groups.add(group)
+    make_prompt("apple", "one", groups=[group])
+    prompt = stored_prompts.read("default")["apple"]
+    first = rights_of(staff)
+
+    with CaptureQueriesContext(connection) as captured:
+        assert prompt.exists_for(first)
+        assert prompt.exists_for(Rights(first.request, first.principal))
+
+    assert len([one for one in captured if "auth_group" in one["sql"]]) == 2
+
+
+def test_without_the_scope_to_read_there_are_no_prompts(staff):
+    make_prompt("apple", "one")
+    prompt = stored_prompts.read("default")["apple"]
+
+    assert prompt.exists_for(rights_of(staff))
+    assert not prompt.exists_for(rights_of(staff, scopes=()))
+    assert repr(prompt) == "<StoredPrompt apple>"
+
+
+def test_users_without_groups_get_what_is_for_everybody():
+    group = Group.objects.create(name="Support")
+    make_prompt("apple", "one", groups=[group])
+    make_prompt("open", "one")
+    found = stored_prompts.read("default")
+
+    class Plain:
+        pk = 1
+        groups = None
+
+    class Roles(Plain):
+        groups = Customer.objects
+
+    for user in (AnonymousUser(), Plain(), Roles()):
+        rights = rights_of(user)
+        assert found["open"].exists_for(rights)
+        assert not found["apple"].exists_for(rights)
+
+
+def test_a_prompt_whose_only_group_is_deleted_is_off_and_not_everybodys(client):
+    support, sales = (Group.objects.create(name=name) for name in ("Support", "Sales"))
+    make_prompt("one", "Hi", groups=[support])
+    make_prompt("both", "Hi", groups=[support, sales])
+    make_prompt("open", "Hi")
+
+    Group.objects.all().delete()
+
+    assert names(client) == ["shop_greeting", "open"]
+    assert not PromptTemplate.objects.get(name="one").enabled
+    assert not PromptTemplate.objects.get(name="both").enabled
+
+
+def test_models_and_tools_whose_only_group_is_deleted_are_closed():
+    support = Group.objects.create(name="Support")
+    model = ExposedModel.objects.create(label="shop.order")
+    tool = ExposedTool.objects.create(name="echo")
+    for row in (model, tool):
+        row.groups.add(support)
+
+    support.delete()
+
+    model.refresh_from_db()
+    tool.refresh_from_db()
+    assert (model.level, tool.enabled) == (Level.HIDDEN, False)
+
+
+def test_groups_can_be_deleted_where_nobody_has_migrated(monkeypatch):
+    support = Group.objects.create(name="Support")
+    monkeypatch.setattr(connection.introspection, "table_names", list)
+    make_prompt("one", "Hi", groups=[support])
+
+    support.delete()
+
+    assert PromptTemplate.objects.get(name="one").enabled
+
+
+def test_a_prompt_that_keeps_a_group_stays_on():
+    support, sales = (Group.objects.create(name=name) for name in ("Support", "Sales"))
+    template = make_prompt("both", "Hi", groups=[support, sales])
+
+    support.delete()
+
+    template.refresh_from_db()
+    assert template.enabled
+    assert list(template.groups.all()) == [sales]
+
+
+def test_a_prompt_switched_off_between_list_and_get_is_unknown(client):
+    template = make_prompt("apple", "one")
+    assert "apple" in names(client)
+
+    template.enabled = False
+    template.save()
+
+    assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
+    assert template.versions.count() == 1
+
+
+# Arguments
+
+
+def test_arguments_are_read_by_their_types(client):
+    make_prompt(
+        "typed",
+        "{{ many }} {{ many|pluralize }}{% if many > 2 %}!{% endif %} {{ day|date:'Y-m' }} "
+        "{{ tone }} {{ note }}.",
+        arguments=[
+            {"name": "many", "type": "number"},
+            {"name": "day", "type": "date"},
+            TONE,
+            {"name": "note"},
+        ],
+    )
+
+    (said,) = texts(client, "typed", many="3", day="2026-11-18", tone="warm", note="x")
+    assert said.startswith("3 s! 2026-11 warm <data-")
+    assert texts(client, "typed") == ["."]
+    assert texts(client, "typed", many="", day="", tone="", note="") == ["."]
+    for given, sentence in (
+        ({"many": "x"}, "Argument many: 'x' is not a number such as 2.50."),
+        ({"many": "9" * 50}, "is not a number such as"),
+        ({"many": "nan"}, "is not a number such as"),
+        ({"day": "18.11."}, "Argument day: '18.11.' is not a date such as 2026-11-18."),
+        ({"tone": "loud"}, "Argument tone: 'loud' is not one of: warm, firm."),
+        ({"other": "x"}, "Unknown argument 'other'"),
+    ):
+        code, message = refusal(client, "typed", **given)
+        assert (code, sentence in message) == (-32602, True), message
+
+
+def test_choices_are_completed_and_texts_are_not(client):
+    make_prompt("typed", "x", arguments=[TONE, {"name": "note"}])
+
+    assert client.complete("typed", "tone", "f") == ["firm"]
+    assert client.complete("typed", "note", "f") == []
+    with pytest.raises(ProtocolFailure, match="no argument 'colour'"):
+        client.complete("typed", "colour")
+
+
+def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
+    anne = Customer.objects.create(name="Anne", country="FR", credit_rating=9)
+    order = Order.objects.create(
+        number="A1", customer=anne, total="10.50", margin=7, placed_at="2026-11-18T12:00Z"
+    )
+    other = Order.objects.create(number="B2")
+    make_prompt(
+        "about",
+        "{{ order }}|{{ order.pk }}|{{ order.status }}|{{ order.get_status_display }}|"
+        "{{ order.total|floatformat:1 }}|{{ order.placed_at|date:'Y' }}|{{ order.customer }}|"
+        "{{ order.margin }}{{ order.customer.credit_rating }}{{ order.delete }}|"
+        "{% if order.status == 'new' %}new{% endif %}",
+        arguments=[ORDER],
+    )
+
+    (said,) = texts(client, "about", order=str(order.pk))
+    fence = said.partition("<data-")[2].partition(">")[0]
+    shown = said.replace(f"<data-{fence}>", "").replace(f"</data-{fence}>", "")
+
+    assert shown == f"A1|{order.pk}|new|New|10.5|2026|{anne.pk}||new"
+    assert client.complete("about", "order") == [str(order.pk), str(other.pk)]
+    assert client.complete("about", "order", "A") == [str(order.pk)]
+    assert client.complete("about", "order", "zzz") == []
+
+
+def test_an_object_is_found_by_what_stands_for_it_where_only_one_has_it(client):
+    orders = [Order.objects.create(number=number) for number in ("A1", "B2")]
+    make_prompt("about", "{{ order.pk }}", arguments=[ORDER])
+
+    assert f">{orders[1].pk}<" in texts(client, "about", order="b2")[0]
+    assert refusal(client, "about", order="B") == (
+        -32602,
+        "Argument order: there is no shop.order 'B'.",
+    )
+
+
+def test_an_object_that_was_left_out_is_nothing(client):
+    optional = {**ORDER, "required": False}
+    make_prompt(
+        "about", "{% if order %}{{ order }}{% else %}none{% endif %}", arguments=[optional]
+    )
+
+    assert texts(client, "about") == ["none"]
+    assert texts(client, "about", order="") == ["none"]
+
+
+def test_what_is_missing_and_what_may_not_be_seen_are_one_sentence(staff, make_user):
+    order = Order.objects.create(number="A1")
+    make_prompt("about", "{{ order }}", arguments=[ORDER])
+    ledger = {"name": "l", "type": "object", "model": "shop.ledger"}
+    make_prompt("ledger", "{{ l }}", arguments=[ledger])
+    blind = make_user("blind", is_staff=True)
+    sentences = set()
+
+    for client in (
+        CheckedClient(user=blind),
+        CheckedClient(user=staff, models=["shop.memo"]),
+    ):
+        _, message = refusal(client, "about", order=str(order.pk))
+        sentences.add(message.replace(str(order.pk), "PK"))
+        assert client.complete("about", "order") == []
+    _, message = refusal(CheckedClient(user=staff), "about", order=str(order.pk + 1))
+    sentences.add(message.replace(str(order.pk + 1), "PK"))
+
+    assert sentences == {"Argument order: there is no shop.order 'PK'."}
+    assert refusal(CheckedClient(user=staff), "ledger", l="1") == (
+        -32602,
+        "Argument l: there is no shop.ledger '1'.",
+    )
+
+
+# Resources
+
+
+def test_a_resource_is_embedded_with_its_arguments_filled_in(client):
+    order = Order.objects.create(number="A1", margin=7)
+    Order.objects.create(number="B2", status="paid")
+    make_prompt(
+        "about",
+        {"resource": "django://objects/shop.order/{order}"},
+        {"resource": "django://objects/shop.order?status={tone}"},
+        arguments=[ORDER, {**TONE, "choices": ["paid", "a/../b?c"]}],
+    )
+
+    one, many = client.get_prompt("about", order="A1", tone="paid")
+
+    assert one["content"]["resource"]["uri"] == f"django://objects/shop.order/{order.pk}"
+    assert '"A1"' in one["content"]["resource"]["text"]
+    assert "margin" not in one["content"]["resource"]["text"]
+    assert '"B2"' in many["content"]["resource"]["text"]
+    assert "A1" not in many["content"]["resource"]["text"]
+    code, message = refusal(client, "about", order="A1", tone="a/../b?c")
+    assert code == -32602
+    assert "status" in message
+
+
+def test_a_resource_that_is_not_there_refuses_the_prompt_and_names_it(client):
+    address = "django://objects/shop.order/{pk}"
+    make_prompt("about", {"resource": address}, arguments=[{"name": "pk"}])
+
+    for pk, shown in (("99", "99"), ("../shop.memo/1", "..%2Fshop.memo%2F1"), ("1#x", "1%23x")):
+        assert refusal(client, "about", pk=pk) == (
+            -32602,
+            f"The prompt needs {address.replace('{pk}', shown)}, and there is no such resource.",
+        )
+
+
+def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeypatch):
+    monkeypatch.setattr(registry, "resources", {})
+
+    @mcp.resource("shop://today/{day}")
+    def today(day: date) -> str:
+        """Of a day."""
+        return f"Open on {day}."
+
+    @mcp.resource("shop://later")
+    async def later() -> str:
+        """Later."""
+        return "x"
+
+    day = {"name": "day", "type": "date"}
+    make_prompt("now", {"resource": "shop://today/{day}"}, arguments=[day])
+    make_prompt("then", {"resource": "shop://later"})
+
+    (message,) = client.get_prompt("now", day="2026-11-20")
+
+    assert message["content"]["resource"]["text"] == "Open on 2026-11-20."
+    assert refusal(client, "then") == (
+        -32602,
+        "shop://later cannot stand in a prompt: its function is async.",
+    )
+
+
+def test_a_prompt_that_says_nothing_is_refused(client):
+    make_prompt("quiet", "{{ a }}", arguments=[{"name": "a"}])
+
+    assert refusal(client, "quiet") == (-32602, "With these arguments the prompt says nothing.")

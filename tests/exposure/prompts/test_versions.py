@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connections
+
+from mcp_django.exposure.prompts.contents import Contents
+from mcp_django.exposure.prompts.stored import (
+    add_version,
+    contents_of,
+    difference,
+    newest_version,
+    readable,
+)
+from mcp_django.models import PromptTemplate, PromptVersion
+from tests.exposure import stored
+from tests.exposure.stored import ORDER, TONE
+
+
+@pytest.mark.django_db
+def test_each_version_has_the_next_number_and_the_last_is_what_counts(staff):
+    template = stored.make_prompt("apple", "one")
+
+    made = add_version(template, stored.contents_of("two"), user=staff, comment="Better.")
+
+    assert (made.number, made.created_by, made.comment) == (2, staff, "Better.")
+    assert newest_version(template) == made
+    assert newest_version(PromptTemplate(name="new")) is None
+    assert contents_of(made) == stored.contents_of("two")
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_read_any_more_says_nothing():
+    template = PromptTemplate.objects.create(name="broken")
+    version = PromptVersion.objects.create(template=template, number=1, messages=[{"rôle": 1}])
+
+    assert contents_of(version) == Contents()
+    assert contents_of(None) == Contents()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_saves_at_once_each_becomes_a_version_with_a_number_of_its_own():
+    template = stored.make_prompt("apple", "one")
+    barrier, failures = threading.Barrier(4), []
+
+    def save(number):
+        try:
+            barrier.wait(10)
+            add_version(template, stored.contents_of(f"by {number}"))
+        except Exception as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=save, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert failures == []
+    versions = list(template.versions.order_by("number"))
+    assert [one.number for one in versions] == [1, 2, 3, 4, 5]
+    assert {one.messages[0]["text"] for one in versions[1:]} == {f"by {n}" for n in range(4)}
+
+
+def test_a_difference_shows_lines_that_people_can_read():
+    before = stored.contents_of("Hi\nthere", arguments=[TONE])
+    after = stored.contents_of(
+        "Hi\nyou",
+        {"role": "assistant", "resource": "django://site"},
+        arguments=[TONE, {**ORDER, "title": "Order", "description": "Which."}],
+    )
+
+    assert [*readable(before)] == [
+        "argument tone: choice, optional",
+        "  choice: warm",
+        "  choice: firm",
+        "user:",
+        "  Hi",
+        "  there",
+    ]
+    assert difference(before, after) == [
+        "@@ -2,5 +2,10 @@",
+        "   choice: warm",
+        "   choice: firm",
+        "+argument order: object, shop.order, required",
+        "+  title: Order",
+        "+  description: Which.",
+        " user:",
+        "   Hi",
+        "-  there",
+        "+  you",
+        "+assistant:",
+        "+  resource django://site",
+    ]
+    assert difference(before, before) == []

@@ -1,0 +1,398 @@
+"""Numbers about records: over any queryset, through any filter, as records show their values."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test import override_settings
+
+from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exposure.paths import Declaration
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.aggregates import rounded
+from tests.exposure.query.test_find import BASES, judged
+from tests.nasty.models import Customer, Line, Order, PaidOrder, RushOrder, Seat, Tag
+from tests.nasty.site import ORDER, aggregate, caller, groups, registry
+
+SUMS = {"revenue": {"sum": "total"}, "n": {"count": "*"}}
+
+
+@pytest.fixture
+def _zones(db):
+    if not connection.features.has_zoneinfo_database:
+        pytest.skip("The database has no time zone tables.")
+
+
+def refusal(who=None, model=Order, /, **arguments):
+    with pytest.raises(QueryError) as caught:
+        aggregate(who or caller(), model, **arguments)
+    return str(caught.value)
+
+
+def test_without_anything_it_is_a_count(shop):
+    assert aggregate(caller()) == {"groups": [{"count": 4}], "truncated": False}
+
+
+def test_sums_are_not_multiplied_by_relations_with_many_values(shop):
+    # A1 has two tags and two lines: joins would count its total four times.
+    filters = {"tags__slug__in": ["red", "blue"], "lines__sku__in": ["x", "y"]}
+
+    assert groups(filters=filters, metrics=SUMS) == [{"revenue": "30.00", "n": 2}]
+    assert groups(search="b", metrics=SUMS) == [{"revenue": "30.00", "n": 2}]
+    assert groups(exclude={"tags__slug": "red"}, metrics=SUMS) == [{"revenue": "20.00", "n": 3}]
+    assert groups(any_of=[{"tags__slug": "red"}, {"lines__sku": "y"}]) == [{"count": 1}]
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_numbers_are_right_whatever_the_queryset_of_the_site_does(shop, name):
+    who = caller(narrow={Order: BASES[name]})
+
+    assert groups(who, metrics=SUMS) == [{"revenue": "10.00", "n": 1}]
+    assert groups(who, metrics=SUMS, filters={"lines__sku__in": ["x", "y"]}) == [
+        {"revenue": "10.00", "n": 1}
+    ]
+    by_customer = groups(who, group_by=["customer__name", "status"], metrics=SUMS)
+    assert [(one["customer__name"], one["revenue"], one["n"]) for one in by_customer] == [
+        ("Anne", "10.00", 1)
+    ]
+    assert groups(who, group_by=["status"], filters={"customer__country": "DE"}) == []
+
+
+def test_groups_have_metrics_conditions_and_an_order(shop):
+    metrics = {"n": {"count": "*"}, "q": {"sum": "quantity"}}
+
+    found = groups(group_by=["status"], metrics=metrics, order_by=["-q", "status"])
+
+    assert found == [
+        {"status": {"value": "paid", "label": "Paid"}, "n": 2, "q": 4},
+        {"status": {"value": "new", "label": "New"}, "n": 2, "q": 2},
+    ]
+    assert groups(group_by=["status"], metrics=metrics, having={"q__gt": 3}) == found[:1]
+    assert groups(group_by=["status"], metrics=metrics, having={"q": 2, "n__lte": 2}) == found[1:]
+    assert groups(group_by=["status"], metrics=metrics, order_by=["q"]) == found[::-1]
+
+
+@pytest.mark.parametrize("having", [{"q__gt": 3 * 10**9}, {"n__gte": 2**40}, {"q__lt": -(2**40)}])
+def test_a_metric_is_compared_with_numbers_that_the_column_could_not_hold(shop, having):
+    Order.objects.update(quantity=2**30 - 1)
+    metrics = {"n": {"count": "*"}, "q": {"sum": "quantity"}}
+
+    found = groups(group_by=["gift"], metrics=metrics, having=having)
+
+    assert [one["q"] for one in found] == ([4 * (2**30 - 1)] if "q__gt" in having else [])
+
+
+def test_lines_are_added_up_by_what_their_orders_are(shop):
+    tables = registry({Line: {"fields": "sku amount order__status"}})
+    metrics = {"amount": {"sum": "amount"}}
+
+    found = groups(caller(tables=tables), Line, group_by=["order__status"], metrics=metrics)
+
+    assert [(one["order__status"]["value"], one["amount"]) for one in found] == [
+        ("new", "5.00"),
+        ("paid", "10.00"),
+    ]
+
+
+def test_a_group_has_one_name_however_it_is_spelled(shop):
+    for name in ("customer", "customer_id", "customer__pk", "customer__id"):
+        found = groups(group_by=[name, "customer"], order_by=[f"-{name}"])
+
+        assert [one["customer"] for one in found] == [
+            {"pk": shop.bert.pk, "label": "Bert"},
+            {"pk": shop.anne.pk, "label": "Anne"},
+            None,
+        ]
+        assert [one["count"] for one in found] == [1, 1, 2]
+
+
+def test_the_label_of_a_related_record_that_the_caller_cannot_see_is_null(shop):
+    who = caller(narrow={Customer: lambda rows: rows.filter(country="FR")})
+
+    found = groups(who, group_by=["customer"], filters={"customer__isnull": False})
+
+    assert [one["customer"] for one in found] == [
+        {"pk": shop.anne.pk, "label": "Anne"},
+        {"pk": shop.bert.pk, "label": None},
+    ]
+    bare = groups(caller(may=lambda perm: "customer" not in perm), group_by=["customer"])
+    assert [one["customer"] for one in bare] == [shop.anne.pk, shop.bert.pk, None]
+
+
+def test_a_foreign_key_that_only_groups_has_the_labels_that_the_caller_may_see(shop):
+    tables = registry({Order: {"fields": "number", "group_fields": "customer"}})
+
+    def first(**rights):
+        return groups(caller(tables=tables, **rights), group_by=["customer"])[0]["customer"]
+
+    assert first() == {"pk": shop.anne.pk, "label": "Anne"}
+    assert first(may=lambda perm: "customer" not in perm) == shop.anne.pk
+    assert first(shown={Customer: ["country"]}) == shop.anne.pk
+
+
+def test_groups_take_one_query_and_one_for_labels(shop, django_assert_num_queries):
+    who = caller()
+    for group_by, queries in ((["status"], 1), (["customer", "status"], 2), ([], 1)):
+        with django_assert_num_queries(queries):
+            aggregate(who, group_by=group_by, metrics=SUMS)
+
+
+def test_every_function_shows_values_as_records_do(shop):
+    Order.objects.filter(pk=shop.a1.pk).update(
+        took=timedelta(hours=1), weight=0.5, due=date(2026, 1, 2), at=time(9), big=2**60
+    )
+    Order.objects.filter(pk=shop.a2.pk).update(
+        took=timedelta(hours=3), weight=1.0, due=date(2026, 3, 4), at=time(8), big=2**60
+    )
+    fields = "number total quantity took weight due at placed_at status big"
+    options = {"fields": fields, "metric_fields": fields}
+    who = caller(tables=registry({Order: options}))
+
+    def one(function, path):
+        return groups(who, metrics={"x": {function: path}})[0]["x"]
+
+    assert (one("sum", "total"), one("avg", "total")) == ("30.00", "15.0000")
+    assert (one("min", "total"), one("max", "total")) == ("10.00", "20.00")
+    assert (one("sum", "quantity"), one("avg", "quantity"), one("max", "quantity")) == (6, 1.5, 3)
+    assert (one("sum", "took"), one("avg", "took")) == ("P0DT04H00M00S", "P0DT02H00M00S")
+    assert (one("sum", "weight"), one("min", "weight")) == (1.5, 0.5)
+    assert (one("min", "due"), one("max", "due")) == ("2026-01-02", "2026-03-04")
+    assert (one("min", "at"), one("max", "placed_at")) == ("08:00:00", "2026-01-31T23:30:00+00:00")
+    assert (one("min", "number"), one("max", "number")) == ("A1", "R1")
+    assert one("max", "status") == {"value": "paid", "label": "Paid"}
+    # Beyond what JSON readers hold exactly.
+    assert one("sum", "big") == str(2**61)
+    assert (one("count", "took"), one("count_distinct", "status")) == (2, 2)
+
+
+def test_nothing_to_add_up_is_null_and_counts_are_zero(shop):
+    metrics = {"s": {"sum": "total"}, "a": {"avg": "total"}, "m": {"max": "due"}, **SUMS}
+
+    found = groups(filters={"number": "nope"}, metrics=metrics)
+
+    assert found == [{"s": None, "a": None, "m": None, "revenue": None, "n": 0}]
+    assert groups(filters={"number": "nope"}, metrics=metrics, group_by=["status"]) == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "having", "expected"),
+    [
+        ({"sum": "total"}, {"x__gte": "19.5"}, "A2"),
+        ({"avg": "total"}, {"x__lt": 15}, "A1"),
+        ({"avg": "quantity"}, {"x__gt": 2.5}, "A3"),
+        ({"sum": "took"}, {"x__gt": "PT1H"}, "A2"),
+        ({"max": "due"}, {"x__lte": "2026-01-31"}, "A1"),
+        ({"min": "placed_at"}, {"x__gt": "2026-01-01T00:00:00Z"}, "A1"),
+        ({"max": "status"}, {"x": "paid"}, "A1 A3"),
+        ({"count": "took"}, {"x__exact": 1}, "A1 A2"),
+    ],
+    ids=str,
+)
+def test_having_compares_each_metric_in_its_own_kind(shop, metric, having, expected):
+    Order.objects.filter(pk=shop.a1.pk).update(took=timedelta(hours=1), due=date(2026, 1, 2))
+    Order.objects.filter(pk=shop.a2.pk).update(took=timedelta(hours=3), due=date(2026, 3, 4))
+    options = {**ORDER, "metric_fields": "total quantity took due placed_at status"}
+    who = caller(tables=registry({Order: options}))
+
+    found = groups(who, group_by=["number"], metrics={"x": metric}, having=having)
+
+    assert [one["number"] for one in found] == expected.split()
+
+
+@pytest.mark.usefixtures("_zones")
+@override_settings(TIME_ZONE="Europe/Paris")
+def test_buckets_begin_in_the_current_time_zone(shop):
+    Order.objects.filter(pk=shop.a2.pk).update(placed_at=datetime(2026, 7, 15, 12, 40, tzinfo=UTC))
+    filters = {"placed_at__isnull": False}
+    expected = {
+        "trunc_year": ["2026-01-01T00:00:00+01:00"],
+        "trunc_quarter": ["2026-01-01T00:00:00+01:00", "2026-07-01T00:00:00+02:00"],
+        # The last hour of January in UTC is the first of February in Paris.
+        "trunc_month": ["2026-02-01T00:00:00+01:00", "2026-07-01T00:00:00+02:00"],
+        "trunc_week": ["2026-01-26T00:00:00+01:00", "2026-07-13T00:00:00+02:00"],
+        "trunc_day": ["2026-02-01T00:00:00+01:00", "2026-07-15T00:00:00+02:00"],
+        "trunc_hour": ["2026-02-01T00:00:00+01:00", "2026-07-15T14:00:00+02:00"],
+        "year": [2026],
+        "month": [2, 7],
+        "week_day": [1, 4],
+        "hour": [0, 14],
+    }
+    for part, values in expected.items():
+        name = f"placed_at__{part}"
+
+        found = groups(group_by=[name], filters=filters, order_by=[name])
+
+        assert [one[name] for one in found] == values
+
+
+@pytest.mark.usefixtures("_zones")
+def test_a_bucket_in_utc_is_written_as_records_write_it(shop):
+    name = "placed_at__trunc_month"
+
+    (found,) = groups(group_by=[name], filters={"placed_at__isnull": False})
+
+    assert found[name] == "2026-01-01T00:00:00+00:00"
+
+
+def test_days_have_buckets_without_hours(shop):
+    Order.objects.update(due=date(2026, 5, 14))
+
+    assert groups(group_by=["due__trunc_month"])[0]["due__trunc_month"] == "2026-05-01"
+    assert groups(group_by=["due__week_day"])[0]["due__week_day"] == 5
+    assert "due can be grouped by trunc_year" in refusal(group_by=["due__trunc_hour"])
+
+
+@pytest.mark.usefixtures("_zones")
+def test_a_site_without_time_zones_has_buckets_without_offsets(shop):
+    with override_settings(USE_TZ=False):
+        Order.objects.update(placed_at=datetime(2026, 5, 14, 9))
+
+        found = groups(group_by=["placed_at__trunc_month"])
+
+    assert found == [{"placed_at__trunc_month": "2026-05-01T00:00:00", "count": 4}]
+
+
+def test_a_database_without_time_zone_tables_says_so(shop, monkeypatch):
+    # As MariaDB is where nobody has loaded them.
+    monkeypatch.setattr(connection.features, "has_zoneinfo_database", False)
+
+    assert "no time zone tables" in refusal(group_by=["placed_at__trunc_month"])
+    assert groups(group_by=["due__trunc_month"], filters={"due__isnull": False}) == []
+
+
+def test_what_is_null_comes_last_on_every_database(shop):
+    for order_by in (["revenue"], ["-revenue"]):
+        found = groups(group_by=["customer__name"], metrics=SUMS, order_by=order_by)
+
+        assert found[-1] == {"customer__name": None, "revenue": None, "n": 2}
+
+
+def test_an_answer_says_that_there_are_more_groups(shop):
+    some = aggregate(caller(), group_by=["number"], limit=3)
+    all_of_them = aggregate(caller(), group_by=["number"], limit=4)
+
+    assert [one["number"] for one in some["groups"]] == ["A1", "A2", "A3"]
+    assert some["truncated"]
+    assert not all_of_them["truncated"]
+
+
+def test_an_answer_that_is_too_long_in_bytes_ends_early_and_says_so(shop):
+    with override_settings(MCP_DJANGO={"MAX_RESPONSE": 100}):
+        answer = aggregate(caller(), group_by=["number"])
+
+    assert 0 < len(answer["groups"]) < 4
+    assert answer["truncated"]
+
+
+def test_a_slow_statement_ends_in_words(shop):
+    if connection.vendor != "sqlite":
+        pytest.skip("Only SQLite can be told that the time is over before it begins.")
+    Line.objects.bulk_create(Line(order=shop.a1, sku=str(n), amount=n) for n in range(3000))
+    with override_settings(MCP_DJANGO={"STATEMENT_TIMEOUT": 1e-9}):
+        assert "took too long" in refusal(caller(), Line, group_by=["sku"])
+
+
+def test_a_sum_that_the_database_cannot_hold_is_answered(shop):
+    Order.objects.update(big=2**62)
+    who = caller(tables=registry({Order: {"fields": "big"}}))
+
+    if connection.vendor == "sqlite":
+        assert "as large as these" in refusal(who, metrics={"x": {"sum": "big"}})
+    else:
+        assert groups(who, metrics={"x": {"sum": "big"}}) == [{"x": str(2**64)}]
+
+
+def test_a_decimal_that_cannot_be_rounded_is_left_as_it_is():
+    odd = [Decimal("NaN"), Decimal("Infinity"), None]
+
+    assert list(map(str, rounded(odd, 2, more=0))) == ["NaN", "Infinity", "None"]
+    assert rounded([Decimal("1.50")], None, more=2) == [Decimal("1.50")]
+
+
+def test_inherited_proxied_and_composite_models_are_counted(shop):
+    Seat.objects.create(hall=1, number=1, price=5)
+    Seat.objects.create(hall=1, number=2, price=6)
+
+    assert groups(None, RushOrder, group_by=["number"]) == [{"number": "R1", "count": 1}]
+    assert groups(None, PaidOrder, filters={"lines__sku": "y"}) == [{"count": 1}]
+    assert groups(None, Seat, group_by=["hall"], metrics={"x": {"sum": "price"}}) == [
+        {"hall": 1, "x": "11.00"}
+    ]
+
+
+def test_rows_that_are_judged_one_by_one_are_not_counted(shop):
+    assert "checked one by one" in refusal(judged())
+
+
+def test_a_model_that_the_caller_may_not_view_does_not_exist(shop):
+    with pytest.raises(NotFound):
+        aggregate(caller(may=lambda perm: False))
+
+
+# What may be asked
+
+
+@pytest.mark.django_db
+def test_the_default_is_what_records_show_but_for_keys_and_long_texts():
+    measures = ("total", "placed_at", "took", "at")
+    names = f"id number status customer customer__name gift payload remark {' '.join(measures)}"
+    who = caller(tables=registry({Order: {"fields": names}}))
+    for name in ("number", "status", "customer", "customer__name", "gift", *measures):
+        assert find_path(who, "group", name)
+    for name in measures:
+        assert find_path(who, "metric", name)
+    for name in ["id", "payload", "remark"]:
+        assert not find_path(who, "group", name)
+        assert not find_path(who, "metric", name)
+    for name in ["number", "status", "customer", "gift"]:
+        assert not find_path(who, "metric", name)
+
+
+def find_path(who, use, name):
+    return allowed_paths(who, who.registry.exposures[Order]).tables[use].get(name)
+
+
+def test_declared_groups_show_their_values_and_hide_the_others(shop):
+    options = {**ORDER, "group_fields": "customer__country", "metric_fields": "quantity"}
+    who = caller(tables=registry({Order: options}))
+
+    found = groups(who, group_by=["customer__country"], metrics={"q": {"sum": "quantity"}})
+
+    assert [(one["customer__country"], one["q"]) for one in found] == [
+        ("DE", 2),
+        ("FR", 1),
+        (None, 3),
+    ]
+    assert "Use one of: customer__country" in refusal(who, group_by=["status"])
+    assert "Use one of: quantity" in refusal(who, metrics={"x": {"sum": "total"}})
+    assert groups(who, metrics={"x": {"count_distinct": "customer__country"}}) == [{"x": 2}]
+
+
+def test_a_path_with_many_values_says_which_model_to_ask(shop):
+    assert "Ask nasty.tag for it" in refusal(group_by=["tags__slug"])
+    assert "Ask nasty.line for it" in refusal(metrics={"x": {"sum": "lines__amount"}})
+    alone = caller(tables=registry({Tag: None}))
+    assert refusal(alone, group_by=["tags__slug"]).endswith("cannot be aggregated here.")
+
+
+BROKEN = [
+    ({"group_fields": "nowhere"}, "group_fields: nowhere: Order has no field nowhere"),
+    ({"group_fields": "tags__slug"}, "group_fields: tags__slug has many values for one record"),
+    ({"group_fields": "payload"}, "group_fields: payload cannot be compared"),
+    ({"metric_fields": "lines__cost"}, "metric_fields: lines__cost has many values"),
+    ({"metric_fields": "api_token"}, "metric_fields: api_token is not shown by records and has"),
+    ({"smallest_group": -1}, "smallest_group: -1 is not a number of records"),
+    ({"smallest_group": True}, "smallest_group: True is not a number of records"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), BROKEN, ids=str)
+def test_a_bad_declaration_is_told_in_words(options, sentence):
+    tables = registry({Order: {**ORDER, **options}})
+
+    (found,) = Declaration(tables.exposures[Order]).problems
+
+    assert found.startswith(f"nasty.order: {sentence}")

@@ -1,0 +1,357 @@
+"""Pages laid end to end are the full list, whatever the order, NULLs, ties and writers."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from django.core import signing
+from django.db import connection, transaction
+from django.db.models import F
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query import find, pagination
+from mcp_django.signing import seal
+from tests.nasty.models import Customer, Order, Person, RushOrder, Seat, Tenant
+from tests.nasty.site import ORDER, Narrowable, caller, page, records, registry
+
+pytestmark = pytest.mark.django_db
+
+TEXT = st.sampled_from(
+    ["", " ", "a", "A", "á", "ä", "b", "Z", "_", "%", "ß", "ss", "a ", "\U0001f600", "'", "\\",
+     "10", "9", "a\nb", "İ", "\u0131"]
+)  # fmt: skip
+ROW = st.fixed_dictionaries(
+    {
+        "number": TEXT,
+        "total": st.none() | st.decimals(-999, 999, places=2),
+        "quantity": st.integers(-3, 3),
+        "weight": st.none()
+        | st.sampled_from([0.0, -0.0, 0.1 + 0.2, 0.3, 1e300, -1e300, 5e-324, 1 / 3]),
+        "gift": st.none() | st.booleans(),
+        "status": st.sampled_from(["new", "paid"]),
+        "placed_at": st.none()
+        | st.sampled_from(
+            [
+                datetime(2026, 3, 29, 1, minute, 0, micro, tzinfo=UTC)
+                for minute in (0, 59)
+                for micro in (0, 1, 999999)
+            ]
+        ),
+        "due": st.none() | st.dates(date(1999, 12, 30), date(2000, 1, 2)),
+        "at": st.none() | st.sampled_from([time(0), time(1, 2, 3, 4), time(23, 59, 59, 999999)]),
+        "took": st.none()
+        | st.sampled_from([timedelta(0), timedelta(days=-1), timedelta(microseconds=1)]),
+        "ref": st.none() | st.sampled_from([uuid.UUID(int=n) for n in (0, 2**64, 2**128 - 1)]),
+        "who": st.sampled_from([None, 0, 1, 2]),
+    }
+)
+TERM = st.tuples(st.sampled_from(ORDER["order_fields"].split()), st.booleans())
+SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+def pages(who, model, between=lambda: None, **arguments):
+    """All records page by page, with something happening after each page."""
+    cursor, found = None, []
+    for _ in range(200):
+        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
+        one = page(who, model, **arguments, **more)
+        found += msgspec.json.decode(one.encoded_records)
+        if (cursor := one.next_cursor) is None:
+            return found
+        between()
+    raise AssertionError("paging does not end")
+
+
+@settings(max_examples=50, **SLOW)
+@given(
+    rows=st.lists(ROW, max_size=12),
+    later=st.lists(ROW, max_size=4),
+    terms=st.lists(TERM, max_size=3, unique_by=lambda term: term[0]),
+    size=st.integers(1, 5),
+)
+def test_pages_are_the_list_under_inserts(rows, later, terms, size):
+    with transaction.atomic():
+        owner = Person.objects.create(username="o")
+        tenant = Tenant.objects.create(name="t")
+        people = [Customer.objects.create(tenant=tenant, name=n, country="FR") for n in "bBa"]
+
+        def insert(row):
+            row = dict(row)
+            who = row.pop("who")
+            row["customer"] = None if who is None else people[who]
+            return Order.objects.create(owner=owner, **row).pk
+
+        before = {insert(row) for row in rows}
+        waiting = list(later)
+        call = {
+            "order_by": [("-" if is_down else "") + name for name, is_down in terms],
+            "fields": ["id"],
+        }
+        whole = [row["id"] for row in records(caller(), Order, **call, limit=200)]
+        paged = [
+            row["id"]
+            for row in pages(
+                caller(), Order, lambda: waiting and insert(waiting.pop()), **call, limit=size
+            )
+        ]
+
+        assert len(paged) == len(set(paged)), "a row came twice"
+        assert [pk for pk in paged if pk in before] == whole, "a row was lost or moved"
+        transaction.set_rollback(True)
+
+
+@settings(max_examples=20, **SLOW)
+@given(
+    seats=st.dictionaries(
+        st.tuples(st.integers(0, 3), st.integers(0, 3)),
+        st.sampled_from([None, "a", "A", "b"]),
+        max_size=12,
+    ),
+    order=st.sampled_from([[], ["label"], ["-label"], ["-hall"], ["label", "-number"], ["-pk"]]),
+    size=st.integers(1, 4),
+)
+@example(seats={(1, 1): None, (1, 2): None, (2, 1): None}, order=["label"], size=2)
+def test_every_part_of_a_composite_key_breaks_ties(seats, order, size):
+    if order == ["-pk"]:
+        order = ["-hall", "-number"]
+    with transaction.atomic():
+        for (hall, number), label in seats.items():
+            Seat.objects.create(hall=hall, number=number, label=label)
+        call = {"order_by": order, "fields": ["hall", "number"]}
+
+        assert pages(caller(), Seat, **call, limit=size) == records(
+            caller(), Seat, **call, limit=200
+        )
+        transaction.set_rollback(True)
+
+
+def test_decimals_that_sqlite_stored_as_floats_lose_no_row():
+    owner = Person.objects.create(username="o")
+    for n in range(4):
+        Order.objects.create(owner=owner, number=str(n), total=Decimal("0.10"))
+    Order.objects.update(total=F("total") + Decimal("0.20"))
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE nasty_order SET total = 0.1 + 0.2")
+
+    for term in ("total", "-total"):
+        found = pages(caller(), Order, order_by=[term], fields=["number"], limit=1)
+        assert [row["number"] for row in found] == ["0", "1", "2", "3"]
+
+
+def first_cursor(who, **arguments):
+    return page(who, Order, limit=1, **arguments).next_cursor
+
+
+def test_a_cursor_belongs_to_one_caller_server_query_and_declaration(shop):
+    cursor = first_cursor(caller())
+    narrowed = caller(tables=registry({Order: {**ORDER, "exclude": "total"}}))
+    strangers: list[tuple[Rights, dict[str, Any]]] = [
+        (caller(pk=2), {}),
+        (caller(client="other"), {}),
+        (caller(server="other"), {}),
+        (narrowed, {}),
+        (caller(shown={Order: ["id", "number"]}), {}),
+        (caller(narrow={Customer: lambda rows: rows.filter(country="FR")}), {}),
+        (caller(), {"filters": {"status": "paid"}}),
+        (caller(), {"exclude": {"status": "paid"}}),
+        (caller(), {"search": "A"}),
+        (caller(), {"any_of": [{"status": "paid"}]}),
+        (caller(), {"order_by": ["number"]}),
+    ]
+
+    for who, arguments in strangers:
+        with pytest.raises(QueryError, match="not valid"):
+            page(who, Order, cursor=cursor, **arguments)
+
+
+def test_the_size_of_a_page_and_its_fields_may_change_on_the_way(shop):
+    cursor = first_cursor(caller(), order_by=["number"])
+
+    found = records(
+        caller(), Order, order_by=["number"], cursor=cursor, limit=3, fields=["number"]
+    )
+
+    assert [row["number"] for row in found] == ["A2", "A3", "R1"]
+
+
+def test_any_other_text_is_no_cursor(shop):
+    cursor = first_cursor(caller())
+    forged = [
+        cursor[:-1],
+        cursor + "=",
+        "x" + cursor,
+        signing.TimestampSigner(salt="other").sign(cursor.rsplit(":", 2)[0]),
+        seal("[1]", purpose="cursor", bound_to="other"),
+        "e30",
+        "/",
+    ]
+
+    for text in forged:
+        with pytest.raises(QueryError) as refusal:
+            page(caller(), Order, cursor=text)
+        assert str(refusal.value) == pagination.STALE
+
+
+def test_a_cursor_lives_for_an_hour(shop, monkeypatch):
+    cursor = first_cursor(caller())
+    monkeypatch.setattr(pagination, "LIFETIME", timedelta(seconds=-1))
+
+    with pytest.raises(QueryError, match="not valid"):
+        page(caller(), Order, cursor=cursor)
+
+
+@given(st.text() | st.binary() | st.integers() | st.none())
+def test_decoding_anything_gives_a_position_or_a_query_error(value):
+    with pytest.raises(QueryError):
+        pagination.decode("bound", value)
+
+
+VALUES = (
+    st.none() | st.booleans() | st.integers() | st.text() | st.uuids() | st.datetimes()
+    | st.datetimes(timezones=st.just(UTC)) | st.dates() | st.times() | st.timedeltas()
+    | st.floats(allow_nan=False) | st.decimals(allow_nan=False)
+)  # fmt: skip
+
+
+@given(st.lists(VALUES, max_size=4))
+def test_a_position_survives_the_round_trip(position):
+    cursor = pagination.encode("bound", position)
+
+    if len(cursor) <= pagination.LONGEST:
+        assert pagination.decode("bound", cursor) == position
+
+
+def test_the_next_page_starts_in_the_index(shop, django_assert_num_queries):
+    arguments = {"order_by": ["-number"], "fields": ["number"], "limit": 1}
+    cursor = page(caller(), Order, **arguments).next_cursor
+
+    with django_assert_num_queries(1) as seen:
+        page(caller(), Order, **arguments, cursor=cursor)
+
+    column = ".".join(map(connection.ops.quote_name, ("nasty_order", "number")))
+    assert f"{column} <= " in seen.captured_queries[0]["sql"]
+
+
+def test_what_cannot_travel_in_a_cursor_is_our_bug():
+    with pytest.raises(TypeError, match="No cursor for object"):
+        pagination.encode("bound", [object()])
+
+
+def test_values_of_the_sites_own_classes_order_pages_as_the_database_does(shop):
+    for price, order in enumerate(Order.objects.order_by("-pk")):
+        Order.objects.filter(pk=order.pk).update(price=price % 3)
+    options = {**ORDER, "fields": "number price", "order_fields": "price"}
+    who = caller(tables=registry({Order: options}))
+
+    found = pages(who, Order, order_by=["price"], limit=1)
+
+    assert [row["price"] for row in found] == ["EUR 0.00", "EUR 0.00", "EUR 0.01", "EUR 0.02"]
+    assert len({row["number"] for row in found}) == 4
+
+
+# What the caller may not see is in no cursor: then it counts records.
+
+
+def inside(cursor):
+    """What anybody can read in a cursor."""
+    raw = cursor.partition(":")[0]
+    return msgspec.json.decode(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
+
+
+class Judge(Narrowable):
+    def has_view_permission(self, request, obj=None):
+        return obj is None or obj.number[-1:] in "02468"
+
+
+def many_orders(size):
+    owner = Person.objects.create(username="o")
+    Order.objects.bulk_create(
+        Order(owner=owner, number=f"{n:03}", remark=f"secret {n % 3}") for n in range(size)
+    )
+
+
+def test_a_cursor_holds_the_key_and_the_values_that_records_show(shop):
+    found = page(caller(), Order, order_by=["number"], limit=1)
+
+    assert inside(found.next_cursor) == ["A1", shop.a1.pk]
+
+
+def test_a_cursor_holds_a_value_of_a_class_of_the_site_as_the_database_has_it(db):
+    many_orders(5)
+    Order.objects.update(price=250)
+    options = {**ORDER, "fields": "id number price", "order_fields": "price"}
+    who = caller(tables=registry({Order: options}))
+
+    found = pages(who, Order, order_by=["price"], fields=["number"], limit=2)
+    cursor = page(who, Order, order_by=["price"], limit=2).next_cursor
+
+    assert inside(cursor)[0] == 250
+    assert [one["number"] for one in found] == [f"{n:03}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("options", "order_by"),
+    [
+        ({"fields": "number status"}, ["number"]),
+        ({"fields": "number status"}, ["-pk"]),
+        ({"fields": "id number", "filter_fields": "total", "order_fields": "total"}, ["total"]),
+    ],
+    ids=["no key", "ordered by the key", "a column for filters only"],
+)
+@pytest.mark.parametrize("base", [Narrowable, Judge])
+def test_a_cursor_counts_records_where_the_order_has_a_hidden_column(db, options, order_by, base):
+    many_orders(12)
+    who = caller(tables=registry({Order: {**ORDER, **options, "bases": (base,)}}))
+
+    found = pages(who, Order, order_by=order_by, fields=["number"], limit=2)
+    cursor = page(who, Order, order_by=order_by, limit=2).next_cursor
+
+    assert inside(cursor) == [2]
+    assert found == records(who, Order, order_by=order_by, fields=["number"], limit=50)
+    assert len(found) == (12 if base is Narrowable else 6)
+
+
+def test_a_key_that_links_to_the_parent_is_shown_with_the_key_of_the_parent(db):
+    owner = Person.objects.create(username="o")
+    rush = [RushOrder.objects.create(owner=owner, number=str(n)) for n in range(3)]
+    who = caller(tables=registry({RushOrder: {"fields": "id number"}}))
+
+    cursor = page(who, RushOrder, limit=1).next_cursor
+
+    assert inside(cursor) == [rush[0].pk]
+
+
+def test_a_cursor_holds_nothing_of_a_row_that_is_judged_away(db):
+    many_orders(40)
+    Order.objects.exclude(number__in=["000", "038"]).update(number="1")
+    who = caller(tables=registry({Order: {**ORDER, "bases": (Judge,)}}))
+    shown = {row["id"] for row in records(who, Order, limit=200)}
+
+    found = page(who, Order, limit=2)
+
+    assert len(shown) == 2
+    assert found.count == 1
+    assert set(inside(found.next_cursor)) <= shown
+    assert len(pages(who, Order, limit=2)) == 2
+
+
+def test_a_page_is_refused_where_the_next_record_is_too_far_away(db, monkeypatch, settings):
+    many_orders(40)
+    Order.objects.exclude(number="038").update(number="1")
+    who = caller(tables=registry({Order: {**ORDER, "bases": (Judge,)}}))
+    monkeypatch.setattr(find, "FARTHEST", 20)
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PAGE_SIZE": 5, "MAX_PAGE_SIZE": 5}
+
+    with pytest.raises(QueryError, match="Narrow the search with filters"):
+        page(who, Order, limit=1)
+    assert records(who, Order, filters={"number": "038"}, limit=1) != []

@@ -1,0 +1,524 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from django.db.models import Count, F, FilteredRelation, Q
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Upper
+from django.test import override_settings
+
+from mcp_django.exceptions import NotFound, QueryError, ToolError
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.tools.records import RECORD_TOOLS
+from tests.nasty.models import (
+    Customer,
+    Line,
+    Odd,
+    Order,
+    PaidOrder,
+    Person,
+    RushOrder,
+    Seat,
+    Tag,
+    Tricky,
+    Watch,
+)
+from tests.nasty.site import (
+    EXPOSED,
+    ORDER,
+    Narrowable,
+    caller,
+    count,
+    numbers,
+    page,
+    record,
+    records,
+    registry,
+)
+
+pytestmark = pytest.mark.django_db
+
+MEANINGS = [
+    ({}, "A1 A2 A3 R1"),
+    ({"status": "paid"}, "A1 A3"),
+    ({"customer__country__in": ["FR"]}, "A1"),
+    ({"customer__isnull": True}, "A3 R1"),
+    ({"tags__slug": "blue"}, "A1 A2"),
+    ({"tags__slug__in": ["blue", "red"]}, "A1 A2"),
+    ({"tags__isnull": True}, "A3 R1"),
+    ({"tags__isnull": False}, "A1 A2"),
+    ({"lines__sku": "x", "lines__amount__gte": 5}, "A1 A2"),
+    ({"watchers__username": "boss"}, "A1"),
+    ({"notes__text": "hello"}, "A1"),
+    ({"notes__isnull": True}, "A2 A3 R1"),
+    ({"tricky__year": 2020}, "A1"),
+    ({"tricky__year__gte": 2021}, ""),
+    ({"tricky__contains__contains": "b"}, "A1"),
+    ({"rushorder__courier": "zed"}, "R1"),
+    ({"double": 4}, "A2"),
+    ({"placed_at__date": "2026-01-31"}, "A1"),
+    ({"placed_at__date__gt": "2026-01-30"}, "A1"),
+    ({"placed_at__date__gte": "2026-02-01"}, ""),
+    ({"placed_at__date__lt": "2026-01-31"}, ""),
+    ({"placed_at__date__lte": "2026-01-31"}, "A1"),
+    ({"placed_at__year": 2026, "placed_at__month": 1}, "A1"),
+    ({"placed_at__month__range": [1, 2], "placed_at__day__in": [30, 31]}, "A1"),
+    ({"placed_at__date__range": ["2026-01-31", "2026-01-31"]}, "A1"),
+    ({"total__range": [5, "15.5"]}, "A1"),
+    ({"tags__parent__slug": "q"}, ""),
+    ({"tags__parent__slug__isnull": True}, "A1 A2"),
+    ({"payload__isnull": False}, "A1 A2 A3 R1"),
+    ({"gift__isnull": True, "quantity__lt": 2}, "A1 R1"),
+]
+
+
+@pytest.mark.parametrize(("filters", "expected"), MEANINGS, ids=str)
+def test_filters_mean_what_django_means(shop, filters, expected):
+    assert numbers(filters=filters) == expected.split()
+
+
+@override_settings(TIME_ZONE="Europe/Paris")
+def test_a_day_is_a_day_of_the_current_time_zone(shop):
+    assert numbers(filters={"placed_at__date": "2026-02-01"}) == ["A1"]
+
+
+def test_spellings_of_a_foreign_key_are_one_path(shop):
+    for key in ("customer", "customer_id", "customer__pk", "customer__id"):
+        assert numbers(filters={key: shop.anne.pk}) == ["A1"]
+        assert numbers(filters={f"{key}__in": [str(shop.anne.pk)]}) == ["A1"]
+
+
+def test_exclude_leaves_what_does_not_match_and_what_has_no_relation(shop):
+    assert numbers(exclude={"tags__slug": "red"}) == ["A2", "A3", "R1"]
+    assert numbers(exclude={"customer__country": "FR"}) == ["A2", "A3", "R1"]
+    assert numbers(exclude={}) == ["A1", "A2", "A3", "R1"]
+
+
+def test_two_conditions_behind_one_hop_speak_of_the_same_row_in_exclude_too(shop):
+    Line.objects.filter(order=shop.a1, sku="y").update(amount=7)
+
+    assert numbers(exclude={"lines__sku": "y", "lines__amount": 7}) == ["A2", "A3", "R1"]
+    assert numbers(exclude={"lines__sku": "x", "lines__amount": 7}) == ["A1", "A2", "A3", "R1"]
+
+
+def test_any_of_joins_its_objects_with_or(shop):
+    either = [{"tags__slug": "blue"}, {"customer__country": "DE"}]
+
+    assert numbers(any_of=[{"tags__slug": "red"}, {"number": "A3"}]) == ["A1", "A3"]
+    assert numbers(filters={"status": "paid"}, any_of=either) == ["A1"]
+
+
+def test_a_null_key_behind_a_hop_does_not_swallow_exclude(shop):
+    rows = records(caller(), Customer, exclude={"orders__status": "paid"})
+
+    assert [row["name"] for row in rows] == ["Bert"]
+
+
+def test_search_looks_into_every_declared_column_for_every_word(shop):
+    assert numbers(search="A1") == ["A1"]
+    assert numbers(search="an") == ["A1"]
+    assert numbers(search="blu ann") == ["A1"]
+    assert numbers(search=str(shop.a2.pk)) == ["A2"]
+    assert numbers(search="9" * 30) == []
+    assert numbers(search=" ") == ["A1", "A2", "A3", "R1"]
+
+
+def test_a_word_that_no_column_can_hold_finds_nothing(shop):
+    who = caller(tables=registry({Order: {**ORDER, "search_fields": "id"}}))
+
+    assert numbers(who, search="word") == []
+    assert numbers(who, search=str(shop.a1.pk)) == ["A1"]
+
+
+def test_a_model_without_search_says_what_to_use(shop):
+    with pytest.raises(QueryError, match="has no search; use filters"):
+        records(caller(), Seat, search="x")
+
+
+def test_the_default_fields_are_those_that_the_site_lists(shop):
+    row = records(caller(), Order, filters={"number": "A1"})[0]
+
+    assert list(row) == EXPOSED[Order]["fields"].split()
+    assert row["customer"] == {"pk": shop.anne.pk, "label": "Anne"}
+    assert row["customer__name"] == "Anne"
+    assert row["total"] == "10.00"
+    assert row["status"] == {"value": "paid", "label": "Paid"}
+    assert row["placed_at"] == "2026-01-31T23:30:00+00:00"
+
+
+def test_a_page_is_one_query_however_many_labels_and_rows(shop, django_assert_num_queries):
+    who = caller(narrow={Customer: lambda rows: rows.filter(tenant__name="a")})
+
+    for rights in (caller(), who):
+        for _ in range(2):
+            with django_assert_num_queries(1):
+                page(rights, Order, fields=["number", "customer"], order_by=["number"])
+            with django_assert_num_queries(1):
+                record(rights, Order, shop.a1.pk)
+            with django_assert_num_queries(1):
+                count(rights, Order)
+
+
+BASES = {
+    "tenant": lambda rows: rows.filter(customer__tenant__name="a"),
+    "hidden order": lambda rows: rows.filter(api_token="t1").order_by("margin"),
+    "same join": lambda rows: rows.filter(
+        customer__credit_rating__gte=0, customer__tenant__name="a"
+    ),
+    "many": lambda rows: rows.filter(tags__internal_note="", customer__tenant__name="a"),
+    "many and distinct": lambda rows: rows.filter(
+        tags__internal_note="", customer__tenant__name="a"
+    ).distinct(),
+    "annotate": lambda rows: rows.annotate(n=Count("lines")).filter(n__gte=2),
+    "shadow": lambda rows: rows.filter(api_token="t1").annotate(customer__country=F("api_token")),
+    "extra": lambda rows: rows.extra(where=["api_token = 't1'"]),
+    "union": lambda rows: (
+        rows.filter(api_token="t1").order_by().union(rows.filter(api_token="t1").order_by())
+    ),
+    "or combined": lambda rows: rows.filter(api_token="t1") | rows.filter(api_token="nope"),
+    "negated": lambda rows: rows.exclude(~Q(api_token="t1")),
+    "subquery": lambda rows: rows.filter(
+        owner__in=Person.objects.filter(salary=9), api_token="t1"
+    ),
+    "exclude many": lambda rows: (
+        rows.exclude(tags__slug="nope").exclude(lines__cost__lt=1).filter(api_token="t1")
+    ),
+    "instances": lambda rows: (
+        rows.select_related("owner").defer("status").select_for_update().filter(api_token="t1")
+    ),
+    "sliced": lambda rows: rows.order_by("number")[:1],
+    "raw sql": lambda rows: rows.filter(
+        pk__in=RawSQL("SELECT id FROM nasty_order WHERE api_token = %s", ["t1"])
+    ),
+    "alias": lambda rows: rows.alias(secret=Upper("api_token")).filter(secret="T1"),
+    "filtered relation": lambda rows: rows.annotate(
+        cheap=FilteredRelation("lines", condition=Q(lines__cost=1))
+    ).filter(cheap__sku="y"),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_narrow_queryset_of_the_site_is_kept_and_not_judged(shop, name):
+    who = caller(narrow={Order: BASES[name]})
+
+    assert numbers(who) == ["A1"]
+    assert numbers(who, filters={"customer__country": "FR", "tags__slug": "red"}) == ["A1"]
+    assert numbers(who, filters={"customer__country": "DE"}) == []
+    assert numbers(who, exclude={"lines__sku": "y"}) == []
+    assert numbers(who, any_of=[{"number": "A2"}, {"status": "new"}]) == []
+    assert numbers(who, search="A2") == []
+    assert count(who, Order) == 1
+    assert record(who, Order, shop.a1.pk)["number"] == "A1"
+    with pytest.raises(NotFound):
+        record(who, Order, shop.a2.pk)
+    lines = records(who, Line, filters={"order__status__in": ["paid", "new"]})
+    assert [row["sku"] for row in lines] == ["x", "y"]
+
+
+def test_related_rows_that_the_caller_cannot_see_do_not_exist(shop):
+    who = caller(narrow={Customer: lambda rows: rows.filter(tenant__name="a")})
+
+    assert numbers(who, filters={"customer__country": "DE"}) == []
+    assert numbers(who, filters={"customer__name__startswith": "B"}) == []
+    assert numbers(who, exclude={"customer__country": "DE"}) == ["A1", "A2", "A3", "R1"]
+    with pytest.raises(QueryError, match="cannot be used in order_by"):
+        numbers(who, order_by=["customer__name"])
+    with pytest.raises(QueryError, match="cannot be used in fields"):
+        numbers(who, fields=["customer__name"])
+
+
+def test_the_label_of_a_row_that_the_caller_cannot_see_is_null_and_the_key_is_shown(shop):
+    who = caller(narrow={Customer: lambda rows: rows.filter(tenant__name="a")})
+
+    rows = records(who, Order, fields=["customer"], order_by=["number"])
+
+    assert [row["customer"] for row in rows] == [
+        {"pk": shop.anne.pk, "label": "Anne"},
+        {"pk": shop.bert.pk, "label": None},
+        None,
+        None,
+    ]
+    assert record(who, Order, shop.a2.pk, fields=["customer"])["customer"]["label"] is None
+
+
+def test_a_key_is_bare_where_the_target_has_no_label_that_the_caller_may_see(shop):
+    bare = {"customer": shop.anne.pk}
+    no_customer = caller(may=lambda perm: "customer" not in perm)
+    no_name = caller(shown={Customer: ["country"]})
+    no_label = caller(tables=registry({Customer: {"fields": "name"}}))
+    unexposed = caller(tables=registry({Customer: None}))
+
+    for who in (no_customer, no_name, no_label, unexposed):
+        assert record(who, Order, shop.a1.pk, fields=["customer"]) == bare
+
+
+def test_rows_behind_two_hops_are_checked_at_each(shop):
+    Order.objects.filter(pk=shop.a2.pk).update(status="void")
+    who = caller(narrow={Order: lambda rows: rows.exclude(status="void")})
+
+    for filters in (
+        {"order__status__in": ["paid", "void", "new"]},
+        {"order__customer__country__in": ["FR", "DE"]},
+        {"order__tags__slug__in": ["blue", "red"]},
+    ):
+        rows = records(who, Line, filters=filters)
+        assert [row["sku"] for row in rows] == ["x", "y"]
+
+
+def test_a_hidden_path_and_a_missing_one_are_answered_alike(shop):
+    whos = [
+        caller(may=lambda perm: perm.split("_")[1] != "customer"),
+        caller(shown={Order: ["id", "number", "status"]}),
+    ]
+    for who in whos:
+        for key, missing in (("customer__country", "customer__zzzzzzz"), ("total", "zotal")):
+            if key == "total" and who is whos[0]:
+                continue
+            answers = []
+            for name in (key, missing):
+                with pytest.raises(QueryError) as refusal:
+                    numbers(who, filters={name: "FR"})
+                answers.append(str(refusal.value).replace(name, "?"))
+            assert answers[0] == answers[1]
+
+
+def test_a_through_model_of_the_site_must_be_visible_and_its_rows_count(shop):
+    hidden = caller(may=lambda perm: "watch" not in perm)
+    narrowed = caller(narrow={Watch: lambda rows: rows.filter(secret_reason="x")})
+
+    with pytest.raises(QueryError, match="cannot be used"):
+        numbers(hidden, filters={"watchers__username": "boss"})
+    assert numbers(narrowed, filters={"watchers__username": "boss"}) == []
+    people = records(caller(), Person, filters={"watched__number": "A1"})
+    assert people == [{"username": "boss"}]
+
+
+def test_inherited_and_proxy_models_are_found_over_the_parents_columns(shop):
+    for narrow in (None, {Customer: lambda rows: rows.filter(tenant__name="a")}):
+        who = caller(narrow=narrow)
+        RushOrder.objects.update(customer=shop.anne)
+
+        assert numbers(who, RushOrder, filters={"courier": "zed", "id": shop.r1.pk}) == ["R1"]
+        assert numbers(who, RushOrder, filters={"customer__country": "FR"}) == ["R1"]
+        assert numbers(who, RushOrder, filters={"tags__slug": "zed"}) == []
+        assert numbers(who, RushOrder, exclude={"lines__sku": "x"}) == ["R1"]
+        assert numbers(who, RushOrder, filters={"notes__text": "hello"}) == []
+        assert numbers(who, PaidOrder, filters={"lines__sku": "y"}) == ["A1"]
+    assert record(caller(), RushOrder, str(shop.r1.pk))["customer__name"] == "Anne"
+
+
+def test_the_sites_order_is_the_default_only_where_the_caller_may_use_all_of_it(shop):
+    def first(ordering, **rights):
+        tables = registry({Order: {**ORDER, "ordering": ordering}})
+        rows = records(caller(tables=tables, **rights), Order, fields=["number"])
+        return [row["number"] for row in rows]
+
+    assert first(["-number"]) == ["R1", "A3", "A2", "A1"]
+    assert first(["-pk"]) == ["R1", "A3", "A2", "A1"]
+    assert first(["-number", "api_token"]) == ["A1", "A2", "A3", "R1"]
+    narrow = {Customer: lambda rows: rows.filter(tenant__name="a")}
+    assert first(["-customer__name"], narrow=narrow) == ["A1", "A2", "A3", "R1"]
+
+
+def test_a_text_order_is_total_and_the_key_breaks_ties(shop):
+    rows = records(caller(), Order, order_by=["status"], fields=["number"])
+
+    assert [row["number"] for row in rows] == ["A2", "R1", "A1", "A3"]
+
+
+def test_a_limit_above_the_sites_is_refused_with_the_limit():
+    seven = override_settings(MCP_DJANGO={"MAX_PAGE_SIZE": 7})
+    with seven, pytest.raises(QueryError, match="between 1 and 7"):
+        numbers(limit=8)
+
+
+def test_a_page_that_is_too_long_in_bytes_ends_early_with_a_cursor(shop):
+    Order.objects.update(remark="x" * 1500)
+    arguments = {"fields": ["number", "remark"], "order_by": ["number"]}
+    # Records travel twice, so each copy has half of the limit.
+    for size, expected in ((10, 1), (7000, 2), (20_000, 4)):
+        with override_settings(MCP_DJANGO={"MAX_RESPONSE": size}):
+            found = page(caller(), Order, **arguments)
+
+            assert found.count == expected == len(msgspec.json.decode(found.encoded_records))
+            assert (found.next_cursor is None) == (expected == 4)
+    with override_settings(MCP_DJANGO={"MAX_RESPONSE": 10}):
+        start = page(caller(), Order, **arguments)
+        then = page(caller(), Order, **arguments, cursor=start.next_cursor)
+        assert msgspec.json.decode(then.encoded_records)[0]["number"] == "A2"
+
+
+def test_keys_are_taken_as_json_values_and_as_texts_of_a_uri(shop):
+    Seat.objects.create(hall=1, number=2, label="x")
+    Odd.objects.create(word="w")
+
+    assert record(caller(), Order, shop.a1.pk)["number"] == "A1"
+    assert record(caller(), Order, str(shop.a1.pk))["number"] == "A1"
+    assert record(caller(), Tricky, "a/b")["year"] == 2020
+    assert record(caller(), Seat, [1, 2])["label"] == "x"
+    assert record(caller(), Seat, ["1", "2"], fields=["label"]) == {"label": "x"}
+    assert record(caller(), Odd, "w") == {"word": "w"}
+
+
+def test_missing_forbidden_and_ill_typed_keys_get_the_same_sentence(shop):
+    who = caller(narrow={Order: lambda rows: rows.filter(status="new")})
+    sentences = set()
+    for key in (shop.a1.pk, 10**9, "x", None, [1, 2], {"a": 1}):
+        with pytest.raises(NotFound) as refusal:
+            record(who, Order, key)
+        sentences.add(str(refusal.value).replace(ascii(key)[:60], "?"))
+
+    assert len(sentences) == 1
+
+
+def test_a_record_has_its_texts_whole_and_a_page_has_them_cut(shop):
+    Order.objects.update(remark="x" * 5000)
+
+    row = records(caller(), Order, fields=["remark"], limit=1)[0]
+
+    assert row["remark"].startswith("x" * 2000 + "... [cut: 5000 characters")
+    assert record(caller(), Order, shop.a1.pk)["remark"] == "x" * 5000
+
+
+def test_a_count_stops_at_the_most_that_is_asked_for(shop):
+    assert count(caller(), Order) == 4
+    assert count(caller(), Order, most=2) == 3
+
+
+def test_a_model_that_the_caller_may_not_view_does_not_exist(shop):
+    who = caller(may=lambda perm: False)
+
+    for run in (lambda: records(who, Order), lambda: record(who, Order, 1)):
+        with pytest.raises(NotFound):
+            run()
+
+
+def test_the_sites_own_manager_does_not_rewrite_what_we_ask(shop):
+    assert Order.objects.filter(number="t1").count() == 1  # it does rewrite
+
+    assert numbers(filters={"number": "A1"}) == ["A1"]
+    assert numbers(filters={"number": "t1"}) == []
+
+
+class Judge(Narrowable):
+    """Shows every second order, and says so object by object."""
+
+    def has_view_permission(self, request, obj=None):
+        return obj is None or obj.number[-1:] in "02468"
+
+
+def judged(**narrow):
+    tables = registry({Order: {**ORDER, "bases": (Judge,)}})
+    return caller(tables=tables, **narrow)
+
+
+def many_orders(size=40):
+    owner = Person.objects.create(username="o")
+    Order.objects.bulk_create(Order(owner=owner, number=f"{n:03}") for n in range(size))
+
+
+def all_pages(who, model=Order, **arguments):
+    cursor, found = None, []
+    while True:
+        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
+        one = page(who, model, **arguments, **more)
+        found.append(msgspec.json.decode(one.encoded_records))
+        if (cursor := one.next_cursor) is None:
+            return found
+
+
+def test_rows_that_are_judged_one_by_one_come_exactly_once(db):
+    many_orders()
+    for who in (judged(), judged(narrow={Order: lambda rows: rows.order_by("number")[:40]})):
+        for limit in (1, 3, 20, 25):
+            pages = all_pages(who, order_by=["number"], limit=limit, fields=["number"])
+
+            found = [row["number"] for rows in pages for row in rows]
+            assert found == [f"{n:03}" for n in range(0, 40, 2)]
+
+
+def test_a_short_page_with_a_cursor_is_legal_where_hardly_any_row_may_be_seen(db):
+    many_orders()
+    Order.objects.exclude(number__in=["000", "038"]).update(number="1")
+
+    pages = all_pages(judged(), limit=2, fields=["number"])
+
+    assert [[row["number"] for row in rows] for rows in pages] == [["000"], ["038"]]
+
+
+@pytest.mark.parametrize("names", [("000", "xx1"), ("000", "xx1", "xx3"), ("000", "zz1")])
+def test_no_cursor_tells_of_a_row_that_is_judged_away(db, names):
+    owner = Person.objects.create(username="o")
+    Order.objects.bulk_create(Order(owner=owner, number=name) for name in names)
+    either = [{"number": "000"}, {"number__startswith": "xx"}]
+
+    found = page(judged(), Order, any_of=either, order_by=["number"], limit=1)
+
+    assert found.count == 1
+    assert found.next_cursor is None
+
+
+def test_judged_rows_can_be_read_and_not_counted(db):
+    many_orders(2)
+    seen, hidden = Order.objects.order_by("number")
+
+    assert count(judged(), Order) is None
+    assert record(judged(), Order, seen.pk, fields=["number"]) == {"number": "000"}
+    with pytest.raises(NotFound):
+        record(judged(), Order, hidden.pk)
+
+
+def test_a_judged_model_cannot_be_passed_by_a_path(shop):
+    with pytest.raises(QueryError, match="order has the operators exact, in, isnull"):
+        records(judged(), Line, filters={"order__status": "paid"})
+
+
+def test_judged_rows_with_composite_keys_are_found(db):
+    class JudgeOfSeats(ModelExposure):
+        def has_view_permission(self, request, obj=None):
+            return obj is None or obj.hall == 2
+
+    for hall in (1, 2, 3):
+        Seat.objects.create(hall=hall, number=1)
+    who = caller(tables=registry({Seat: {**EXPOSED[Seat], "bases": (JudgeOfSeats,)}}))
+
+    assert [row["hall"] for row in records(who, Seat)] == [2]
+    assert record(who, Seat, [2, 1])["hall"] == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "answer"),
+    [
+        ("find_records", "filter", "Did you mean filters"),
+        ("find_records", "", "This tool takes: model, filters, "),
+        ("aggregate_records", "fields", "Did you mean filters"),
+        ("aggregate_records", "cursor", "This tool takes: model, filters, "),
+    ],
+)
+def test_an_argument_that_does_not_exist_is_answered_with_those_that_do(tool, argument, answer):
+    with pytest.raises(ToolError, match=answer):
+        RECORD_TOOLS[tool].call(None, caller(), {"model": "nasty.order", argument: 1})
+
+
+def test_an_error_about_operators_names_those_that_the_field_has():
+    with pytest.raises(QueryError, match="number has the operators exact, iexact, in"):
+        numbers(filters={"number__gt": "A"})
+    with pytest.raises(QueryError, match=r"placed_at has the operators .* quarter, hour"):
+        numbers(filters={"placed_at__second": 1})
+
+
+def test_examples_in_errors_are_calls_that_work(shop):
+    wrong: list[dict[str, Any]] = [{"filters": []}, {"exclude": 1}, {"any_of": []}]
+    for arguments in wrong:
+        with pytest.raises(QueryError) as refusal:
+            numbers(**arguments)
+        example = str(refusal.value).split("such as ")[1].rstrip(".")
+        assert numbers(filters=json.loads(example)) == ["A1", "A2", "A3", "R1"]
+
+
+def test_a_tag_is_found_over_its_own_key(shop):
+    assert numbers(filters={"tags": Tag.objects.get(slug="red").pk}) == ["A1"]
+    assert numbers(filters={"tags__in": [shop.red.pk, shop.blue.pk]}) == ["A1", "A2"]

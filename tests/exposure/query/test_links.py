@@ -1,0 +1,179 @@
+"""What stands beside a record: links to its files, and when it was changed."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.files.base import ContentFile
+from django.core.files.storage import InMemoryStorage
+
+from mcp_django.exposure.paths import Declaration, declaration_of
+from mcp_django.exposure.query.related import changes_of, file_links
+from mcp_django.exposure.uris import file_uri
+from mcp_django.testing import Client
+from tests.clients import CheckedClient
+from tests.nasty import models
+from tests.nasty.site import caller, record, registry
+from tests.shop.models import Memo, Order
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def memo():
+    memo = Memo(text="x", code="m")
+    memo.scan.save("scan.png", ContentFile(b"\x89PNG"))
+    memo.draft.save("draft.txt", ContentFile(b"secret"))
+    return memo
+
+
+def blocks(client, **arguments):
+    params = {"name": "get_record", "arguments": arguments}
+    result = client.request("tools/call", params)
+    return result["content"], result.get("structuredContent")
+
+
+@requirement("resources:attributes")
+def test_a_record_is_followed_by_links_to_its_files(staff, revision, memo):
+    client = CheckedClient(user=staff, revision=revision)
+
+    (text, link), structured = blocks(client, model="shop.memo", pk=memo.pk)
+
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+    if revision.features.resource_links:
+        assert link == {
+            "type": "resource_link",
+            "uri": uri,
+            "name": "scan.png",
+            "title": "scan",
+            "mimeType": "image/png",
+            "size": 4,
+        }
+        assert structured["scan"] == "scan.png"
+    else:
+        assert link == {"type": "text", "text": f"scan: {uri}"}
+    assert "django://files" not in text["text"]
+    assert client.request("resources/read", {"uri": uri})["contents"][0]["blob"]
+
+
+def test_only_files_that_the_answer_names_are_linked(client, memo):
+    empty = Memo.objects.create(text="x", code="e")
+
+    assert len(blocks(client, model="shop.memo", pk=memo.pk, fields=["code"])[0]) == 1
+    assert len(blocks(client, model="shop.memo", pk=empty.pk)[0]) == 1
+    assert "draft" not in str(blocks(client, model="shop.memo", pk=memo.pk))
+
+
+def test_records_without_file_fields_have_no_links(client):
+    order = Order.objects.create(number="A1")
+
+    assert len(blocks(client, model="shop.order", pk=order.pk)[0]) == 1
+
+
+def test_a_record_that_is_not_there_has_no_links(client, memo, make_user):
+    other = Client(user=make_user("other", "view_order", is_staff=True))
+
+    for who, pk in ((client, memo.pk + 1), (other, memo.pk)):
+        answer = who.call_tool("get_record", model="shop.memo", pk=pk)
+        assert answer.is_error
+        assert "django://files" not in answer.text
+
+
+@pytest.mark.parametrize("stored", ["gone.q7z", "../../etc/passwd"])
+def test_a_file_that_cannot_be_measured_has_no_size(client, memo, stored):
+    Memo.objects.update(scan=stored)
+
+    (_, link), _ = blocks(client, model="shop.memo", pk=memo.pk)
+
+    assert "size" not in link
+    assert link["name"] == stored.rpartition("/")[2]
+
+
+def test_a_file_on_another_machine_is_not_asked_for_its_size(memo, monkeypatch):
+    tables = registry({Memo: {"fields": "id scan"}})
+    who = caller(tables=tables)
+    monkeypatch.setattr(Memo._meta.get_field("scan"), "storage", InMemoryStorage())
+
+    (link,) = file_links(who, tables.exposures[Memo], memo.pk, record(who, Memo, memo.pk))
+
+    assert link.size is None
+
+
+def test_keys_are_escaped_in_links():
+    assert file_uri("a.b", "x/y", "scan") == "django://files/a.b/x%2Fy/scan"
+    assert file_uri("a.b", [1, "x/y"], "scan") == "django://files/a.b/1/x%2Fy/scan"
+
+
+# When a record was changed
+
+
+def orders(modified_field):
+    tables = registry({models.Order: {"fields": "id number placed_at due"}})
+    exposure = tables.exposures[models.Order]
+    exposure.modified_field = modified_field
+    return tables, exposure
+
+
+@pytest.mark.parametrize("name", ["placed_at", "due"])
+def test_an_exposure_names_what_tells_when_a_record_was_changed(shop, name):
+    models.Order.objects.update(due="2026-01-31")
+    tables, exposure = orders(name)
+
+    found = record(caller(tables=tables), models.Order, shop.a1.pk)
+
+    assert changes_of(exposure, found).last_modified == found[name]
+    assert changes_of(exposure, {}) is None
+    assert changes_of(exposure, {name: None}) is None
+
+
+def test_who_does_not_see_that_field_is_not_told(shop):
+    tables, exposure = orders("placed_at")
+    who = caller(tables=tables, shown={models.Order: ["id", "number"]})
+
+    assert changes_of(exposure, record(who, models.Order, shop.a1.pk)) is None
+
+
+@pytest.mark.parametrize("name", ["number", "took", "margin", "nothing", "customer__region"])
+def test_only_a_date_or_time_that_records_show_can_tell(name):
+    _, exposure = orders(name)
+
+    assert any("modified_field" in sentence for sentence in Declaration(exposure).problems)
+    with pytest.raises(ImproperlyConfigured, match="modified_field"):
+        declaration_of(exposure)
+
+
+def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypatch):
+    from tests.shop.mcp import OrderExposure
+
+    monkeypatch.setattr(OrderExposure, "modified_field", "placed_at")
+    order = Order.objects.create(number="A1", placed_at="2026-01-31T12:00:00Z")
+    client = CheckedClient(user=staff, revision=revision)
+
+    (text,), _ = blocks(client, model="shop.order", pk=order.pk)
+
+    shown = text.get("annotations", {}).get("lastModified")
+    has_it = revision.features.last_modified
+    assert shown == ("2026-01-31T12:00:00+00:00" if has_it else None)
+
+
+def test_without_such_a_field_nothing_is_said(shop):
+    _, exposure = orders("")
+
+    assert changes_of(exposure, {"placed_at": "2026-01-31"}) is None
+    assert Declaration(exposure).problems == []
+
+
+def test_what_a_client_should_see_first_has_priority(client):
+    priorities = {
+        one["uri"]: one.get("annotations", {}).get("priority") for one in client.list_resources()
+    }
+
+    assert priorities["django://site"] == 1.0
+    assert priorities["django://models/shop.order"] == 0.8
+    assert priorities["django://objects/shop.order"] is None

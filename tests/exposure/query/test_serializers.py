@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from django.db.models import CharField, IntegerField, JSONField
+from django.test import override_settings
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext_lazy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_django.exposure import fields
+from mcp_django.exposure.fields import choices_of
+from mcp_django.exposure.query.serializers import Trimming, as_text, converter_of, encoder
+from tests.nasty.models import Money, Order, Person
+from tests.nasty.site import ORDER, caller, record, records, registry
+
+FIELDS = [field.name for field in Order._meta.concrete_fields]
+
+
+def everything():
+    tables = registry({Order: {**ORDER, "fields": FIELDS, "order_fields": []}})
+    return caller(tables=tables)
+
+
+def converter(field: Any) -> Any:
+    return converter_of(field, whole=False)
+
+
+@pytest.fixture
+def rich(db):
+    return Order.objects.create(
+        owner=Person.objects.create(username="o"),
+        number="N",
+        total=Decimal("12.30"),
+        weight=0.5,
+        gift=True,
+        placed_at=datetime(2026, 1, 31, 12, tzinfo=timezone(timedelta(hours=2))),
+        due=date(2026, 1, 31),
+        at=time(12, 30, 1, 5),
+        took=timedelta(days=1, seconds=3),
+        ref=UUID(int=5),
+        ip="::1",
+        payload={"a": [1, 2**60, None, {"b": "x" * 3000}]},
+        blob=b"12345",
+        attachment="a/b.txt",
+        price=1250,
+        word="w",
+        big=2**60,
+    )
+
+
+def test_every_kind_of_column_has_its_json(rich):
+    row = record(everything(), Order, rich.pk)
+
+    assert row == {
+        "id": rich.pk,
+        "owner": rich.owner_id,
+        "customer": None,
+        "number": "N",
+        "status": {"value": "new", "label": "New"},
+        "total": "12.30",
+        "quantity": 0,
+        "weight": 0.5,
+        "gift": True,
+        "placed_at": "2026-01-31T10:00:00+00:00",
+        "due": "2026-01-31",
+        "at": "12:30:01.000005",
+        "took": "P1DT00H00M03S",
+        "ref": "00000000-0000-0000-0000-000000000005",
+        "ip": "::1",
+        "payload": {"a": [1, str(2**60), None, {"b": "x" * 3000}]},
+        "blob": {"bytes": 5},
+        "attachment": "a/b.txt",
+        "remark": "",
+        "price": "EUR 12.50",
+        "word": "w",
+        "big": str(2**60),
+        "api_token": "",
+        "margin": None,
+        "double": 0,
+    }
+
+
+def test_null_is_null_in_every_column_that_takes_it(db):
+    order = Order.objects.create(owner=Person.objects.create(username="o"))
+
+    row = record(everything(), Order, order.pk)
+
+    assert {name for name, value in row.items() if value is None} == {
+        *(field.name for field in Order._meta.concrete_fields if field.null),
+        "attachment",
+    } - {"double"}
+
+
+def test_texts_in_pages_are_cut_with_a_mark_in_json_too(rich):
+    Order.objects.update(remark="y" * 2001)
+
+    (row,) = records(everything(), Order)
+
+    assert row["remark"].startswith("y" * 2000 + "... [cut: 2001 characters")
+    assert len(row["payload"]["a"][3]["b"]) < 2100
+
+
+def test_one_bad_value_does_not_take_the_page_away(rich):
+    Order.objects.update(price=-1)
+
+    assert record(everything(), Order, rich.pk)["price"] == "<Money>"
+
+
+def test_a_value_that_its_field_cannot_read_does_not_take_the_page_away(rich, monkeypatch, caplog):
+    Order.objects.update(price=1250)
+    Order.objects.create(owner=rich.owner, number="M", price=7)
+
+    def read(field, value, expression, connection):
+        if value == 7:
+            raise ValueError("who wrote this?")
+        return Money(value)
+
+    monkeypatch.setattr(type(Order._meta.get_field("price")), "from_db_value", read)
+    monkeypatch.setattr(fields, "logged", set())
+    pages = [records(everything(), Order) for _ in range(2)]
+
+    for page in pages:
+        assert {one["number"]: one["price"] for one in page} == {
+            "N": "EUR 12.50",
+            "M": "<unreadable>",
+        }
+    assert caplog.text.count("nasty.Order.price has values that cannot be read.") == 1
+
+
+class Countries(CharField):
+    """Several in one column, as django-countries has it."""
+
+    flatchoices = None
+
+
+def test_a_field_of_several_choices_is_read_as_the_text_that_it_stores():
+    field = Countries(choices=[("FR", "France"), ("DE", "Germany")], max_length=200)
+
+    assert choices_of(field) == []
+    assert converter(field) is None
+
+
+def test_lists_of_choices_are_lists():
+    field = CharField(choices=[("FR", "France"), ("DE", "Germany")])
+
+    assert converter(field)([["FR", "DE"], None]) == [["FR", "DE"], None]
+
+
+class Broken(CharField):
+    name = "broken"
+
+    @property
+    def flatchoices(self):
+        raise LookupError("no countries today")
+
+
+def test_choices_that_cannot_be_listed_are_left_out_and_logged(monkeypatch, caplog):
+    monkeypatch.setattr(fields, "logged", set())
+    field = Broken(choices=[("FR", "France")], max_length=10)
+
+    assert [choices_of(field), choices_of(field)] == [[], []]
+    assert caplog.text.count("has choices that cannot be listed.") == 1
+
+
+class Unconvertible(IntegerField):
+    """Its column holds what no integer is."""
+
+
+def test_values_that_the_way_of_their_field_fails_on_are_texts(monkeypatch, caplog):
+    monkeypatch.setattr(fields, "logged", set())
+    convert = converter(Unconvertible(name="size"))
+
+    assert convert([5, "many", None]) == ["5", "many", None]
+    assert "has values that are read as texts only." in caplog.text
+
+
+class Blocks:
+    """As wagtail's: its text is the page that it makes."""
+
+    def __str__(self):
+        return mark_safe("<h1>Bread</h1>")
+
+
+class BlocksField(JSONField):
+    def from_db_value(self, value, expression, connection):
+        return Blocks()
+
+    def get_prep_value(self, value):
+        return [{"type": "heading", "value": "Bread"}]
+
+
+class PageField(BlocksField):
+    def get_prep_value(self, value):
+        return "a text"
+
+
+def test_what_a_field_stores_as_a_list_is_read_as_that_list():
+    assert converter(BlocksField())([Blocks(), None]) == [
+        [{"type": "heading", "value": "Bread"}],
+        None,
+    ]
+
+
+def test_a_class_of_text_that_no_encoder_takes_is_read_as_its_text():
+    assert converter(PageField())([Blocks()]) == ["<h1>Bread</h1>"]
+    assert encoder.encode([as_text(Blocks()), mark_safe("<b>")]) == b'["<h1>Bread</h1>","<b>"]'
+
+
+def test_labels_of_choices_are_in_the_language_of_the_call():
+    field = CharField(choices=[("y", gettext_lazy("Yes")), ("n", "n")])
+    with override_settings(LANGUAGE_CODE="de"):
+        convert = converter(field)
+
+        assert convert(["y", None, "n", "?"]) == [
+            {"value": "y", "label": "Ja"},
+            None,
+            {"value": "n", "label": "n"},
+            {"value": "?", "label": "?"},
+        ]
+
+
+@override_settings(USE_TZ=False)
+def test_without_time_zones_instants_have_no_offset():
+    convert = converter(Order._meta.get_field("placed_at"))
+
+    assert convert([datetime(2026, 1, 1)]) == ["2026-01-01T00:00:00"]
+
+
+def test_instants_of_any_zone_are_written_in_utc():
+    convert = converter(Order._meta.get_field("placed_at"))
+    elsewhere = timezone(timedelta(hours=5, minutes=45))
+
+    assert convert([datetime(2026, 1, 1, tzinfo=elsewhere)]) == ["2025-12-31T18:15:00+00:00"]
+
+
+def test_numbers_that_json_cannot_hold_are_texts():
+    floats = converter(Order._meta.get_field("weight"))
+    integers = converter(Order._meta.get_field("big"))
+
+    assert floats([1.5, float("nan"), float("inf"), None]) == [1.5, "nan", "inf", None]
+    assert integers([2**53, 2**53 + 1, -(2**53) - 1, None]) == [
+        2**53,
+        str(2**53 + 1),
+        str(-(2**53) - 1),
+        None,
+    ]
+
+
+ODD = [
+    (Money(5), "EUR 0.05"),
+    (gettext_lazy("Yes"), "Yes"),
+    (b"12", {"bytes": 2}),
+    (memoryview(b"123"), {"bytes": 3}),
+    (float("-inf"), "-inf"),
+    (Decimal("NaN"), "NaN"),
+    (date(2026, 1, 1), "2026-01-01"),
+    (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00+00:00"),
+    (timedelta(seconds=1), "P0DT00H00M01S"),
+    ({1: (2, frozenset({3}))}, {"1": [2, [3]]}),
+    (True, True),
+    (int, "<class 'int'>"),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), ODD, ids=[type(value).__name__ for value, _ in ODD]
+)
+def test_any_class_of_value_has_some_json(value, expected):
+    assert Trimming(100, whole=False).json(value) == expected
+
+
+def test_the_depth_and_the_size_of_a_json_value_are_held():
+    value: dict[str, Any] = {}
+    nest = value
+    for _ in range(50):
+        nest["a"] = nest = {}
+    deep = msgspec.json.encode(Trimming(1000, whole=False).json(value))
+    wide = Trimming(10, whole=False).json([list(range(5)), list(range(100)), 1])
+    keys = Trimming(3, whole=False).json({str(n): n for n in range(100)})
+
+    assert deep.count(b"{") == 21
+    assert wide == [[0, 1, 2, 3, 4], [0, 1, "..."], "..."]
+    assert keys == {"0": 0, "1": 1, "...": "..."}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+)
+
+
+@given(JSON)
+def test_whatever_a_column_holds_can_be_encoded(value):
+    msgspec.json.decode(encoder.encode(Trimming(500, whole=True).json(value)))
+
+
+def test_the_encoder_writes_what_it_does_not_know_as_text():
+    assert encoder.encode([Money(5)]) == b'["EUR 0.05"]'
+    assert as_text(Money(-1)) == "<Money>"

@@ -1,0 +1,986 @@
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from django import forms
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.safestring import mark_safe
+from django.utils.text import format_lazy
+
+import mcp_django as mcp
+from mcp_django.exposure.registry import registry
+from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, ProtocolFailure, Unanswered
+from tests.asking import TALKATIVE, Talk, accepted
+from tests.clients import CheckedClient
+from tests.shop.models import Order
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db
+
+
+class NumberForm(forms.Form):
+    number = forms.CharField(max_length=5, label="Order number")
+    urgent = forms.BooleanField(required=False)
+
+
+class ColorForm(forms.Form):
+    color = forms.ChoiceField(choices=[("r", "Red"), ("b", "Blue")])
+
+
+def create(ctx: mcp.Context) -> str:
+    """Make an order, and ask for its number afterwards."""
+    order = Order.objects.create(number="?")
+    answer = ctx.ask("number", NumberForm, "Which number?")
+    order.number = answer["number"]
+    order.save()
+    return f"{order.number}{'!' if answer['urgent'] else ''}"
+
+
+def remove(ctx: mcp.Context, number: str) -> str:
+    """Delete an order."""
+    order = Order.objects.get(number=number)
+    ctx.confirm(f"Delete {order.number} of {order.total}?", digest=order.status)
+    order.delete()
+    return "Deleted."
+
+
+@pytest.fixture
+def offer(add_tool):
+    """Offer a function that asks, and may write."""
+
+    def offer(function, **options):
+        add_tool(function, **{"read_only": False, "asks": True, **options})
+
+    return offer
+
+
+@pytest.fixture
+def clerk(make_user):
+    return make_user("clerk", is_staff=True)
+
+
+@pytest.fixture
+def client(clerk):
+    """A client that can be asked anything."""
+    return CheckedClient(user=clerk, capabilities=TALKATIVE)
+
+
+@pytest.fixture
+def answering(clerk):
+    return lambda **answers: CheckedClient(user=clerk, answers=answers)
+
+
+# One question
+
+
+@requirement("input:members", "elicitation:flat-form")
+def test_a_question_ends_the_call_with_a_flat_form(offer, client):
+    offer(create)
+
+    asked = Talk.call(client, "create")
+
+    assert asked.result["resultType"] == "input_required"
+    assert asked.questions == {
+        "number": {
+            "method": "elicitation/create",
+            "params": {
+                "mode": "form",
+                "message": "Which number?",
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": {
+                        "number": {
+                            "title": "Order number",
+                            "type": "string",
+                            "minLength": 1,
+                            "maxLength": 5,
+                        },
+                        "urgent": {"title": "Urgent", "type": "boolean"},
+                    },
+                    "required": ["number"],
+                },
+            },
+        }
+    }
+    assert asked.state
+
+
+def test_what_was_done_before_a_question_is_undone_until_it_is_answered(offer, client):
+    offer(create)
+
+    asked = Talk.call(client, "create")
+    before = Order.objects.count()
+    answered = asked.accept("number", number="A-7", urgent=True)
+
+    assert before == 0
+    assert answered.text == "A-7!"
+    assert [order.number for order in Order.objects.all()] == ["A-7"]
+
+
+@requirement("input:declined")
+def test_what_the_form_does_not_take_is_asked_for_again_with_what_is_wrong(offer, client):
+    offer(create)
+    asked = Talk.call(client, "create")
+
+    again = asked.accept("number", number="far too long")
+    answered = again.accept("number", number="A-1")
+
+    message = again.messages["number"]
+    assert message.startswith("Which number?\n\nOrder number: Ensure this value has at most 5")
+    assert answered.text == "A-1"
+
+
+def test_a_question_without_words_names_the_tool(offer, client):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color."""
+        return ctx.ask("color", ColorForm)["color"]
+
+    offer(pick)
+
+    assert Talk.call(client, "pick").messages == {"color": "pick needs an answer."}
+
+
+def test_a_question_may_be_a_lazy_or_a_safe_text(offer, client):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color."""
+        return ctx.ask("color", ColorForm, format_lazy("Which {}?", mark_safe("<b>")))["color"]
+
+    offer(pick)
+
+    assert Talk.call(client, "pick").messages == {"color": "Which <b>?"}
+
+
+def test_a_form_may_be_an_instance_which_is_filled_in(offer, answering):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color."""
+        form = ColorForm(initial={"color": "b"}, prefix="x")
+        ctx.ask("color", form)
+        return f"{form.is_bound} {form.cleaned_data['color']}"
+
+    offer(pick)
+
+    assert answering(color={"color": "r"}).call_tool("pick").text == "True r"
+
+
+@requirement("input:declined")
+@pytest.mark.parametrize(
+    ("answer", "said"), [(DECLINE, "The person declined."), (CANCEL, "closed the question")]
+)
+def test_no_is_an_answer_that_ends_the_call(offer, answering, answer, said):
+    offer(create)
+
+    answer = answering(number=answer).call_tool("create")
+
+    assert answer.is_error
+    assert said in answer.text
+    assert not Order.objects.exists()
+
+
+@pytest.mark.parametrize(("answer", "said"), [(DECLINE, "said no"), (CANCEL, "closed it")])
+def test_a_tool_can_tell_no_from_a_closed_question_and_go_on(offer, answering, answer, said):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color, and then for another."""
+        try:
+            ctx.ask("color", ColorForm)
+        except mcp.Declined as declined:
+            ctx.ask("second", ColorForm)
+            return "said no" if declined.is_explicit else "closed it"
+        return "answered"
+
+    offer(pick)
+
+    assert answering(color=answer, second={"color": "r"}).call_tool("pick").text == said
+
+
+@requirement("input:answers")
+def test_missing_answers_are_asked_for_again_and_unknown_ones_ignored(offer, client):
+    offer(create)
+    asked = Talk.call(client, "create")
+
+    again = asked.answer({"color": accepted(number="A-1")})
+    answered = again.answer({"number": accepted(number="A-1", more=1), "other": 5})
+
+    assert again.questions.keys() == {"number"}
+    assert answered.text == "A-1"
+
+
+@requirement("input:answers")
+@pytest.mark.parametrize(
+    "broken",
+    [
+        5, None, "accept", [], {}, {"action": "yes"}, {"action": "accept", "content": "A-1"},
+        {"action": "accept"}, {"content": {"number": "A-1"}}, accepted(number=["A-1"]),
+        accepted(number={"a": 1}), accepted(number=True), accepted(number="A", urgent="no"),
+        accepted(number="A", urgent=1), accepted(number=10**400),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_to_the_form_is_never_taken(offer, client, broken):
+    offer(create)
+    asked = Talk.call(client, "create")
+
+    assert asked.answer({"number": broken}).questions.keys() == {"number"}
+    assert not Order.objects.exists()
+
+
+@requirement("input:answers")
+@pytest.mark.parametrize(
+    "sent", [{"inputResponses": None}, {"inputResponses": []}, {"requestState": 5}]
+)
+def test_members_of_another_type_are_invalid_params(offer, client, sent):
+    offer(create)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        client.send("tools/call", {"name": "create", "arguments": {}, **sent})
+
+    assert refused.value.code == -32602
+
+
+def count(ctx: mcp.Context) -> str:
+    """Report, and ask."""
+    ctx.progress(1)
+    return ctx.ask("color", ColorForm)["color"]
+
+
+def test_a_question_ends_a_stream_that_has_begun(offer, client, clerk):
+    offer(count)
+    params = {"name": "count", "arguments": {}, "_meta": {"progressToken": "p"}}
+
+    report, asked = client.send("tools/call", params)
+    with pytest.raises(ProtocolFailure) as refused:
+        CheckedClient(user=clerk).send("tools/call", params)
+
+    assert report["method"] == "notifications/progress"
+    assert asked["result"]["resultType"] == "input_required"
+    # The stream has begun with 200, so the error has nothing but its code.
+    assert (refused.value.status, refused.value.code) == (200, -32021)
+
+
+# Several
+
+
+def steps(ctx: mcp.Context) -> str:
+    """Ask for a number, and then for a color."""
+    number = ctx.ask("number", NumberForm)["number"]
+    color = ctx.ask("color", ColorForm, f"Which color has {number}?")["color"]
+    Order.objects.create(number=f"{number}{color}")
+    return f"{number} is {color}"
+
+
+def test_answers_go_on_through_all_questions_that_follow(offer, client):
+    offer(steps)
+
+    first = Talk.call(client, "steps")
+    second = first.accept("number", number="A-1")
+    third = second.accept("color", color="b")
+
+    assert second.messages == {"color": "Which color has A-1?"}
+    assert first.state != second.state
+    assert third.text == "A-1 is b"
+
+
+def at_once(ctx: mcp.Context) -> str:
+    """Ask for three things at once."""
+    with ctx.together():
+        number = ctx.ask("number", NumberForm)
+        word = ctx.sample("word", "Say a word.", max_tokens=5)
+        roots = ctx.roots()
+    return f"{number['number']} {word.text} {[root.uri for root in roots]}"
+
+
+def test_several_questions_may_be_asked_at_once(offer, client, answering):
+    offer(at_once)
+    answers = {"number": {"number": "A-1"}, "word": "hello", "roots": ["file:///a"]}
+
+    asked = Talk.call(client, "at_once")
+    answered = answering(**answers).call_tool("at_once")
+
+    assert {key: one["method"] for key, one in asked.questions.items()} == {
+        "number": "elicitation/create",
+        "word": "sampling/createMessage",
+        "roots": "roots/list",
+    }
+    assert answered.text == "A-1 hello ['file:///a']"
+
+
+def test_of_several_questions_only_those_without_an_answer_are_asked_again(offer, client):
+    offer(at_once)
+    asked = Talk.call(client, "at_once")
+
+    again = asked.answer({"number": accepted(number="A-1"), "roots": {"roots": []}})
+    wrong = again.answer({"word": {"role": "nobody"}})
+    answer = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
+
+    assert again.questions.keys() == wrong.questions.keys() == {"word"}
+    assert wrong.answer({"word": answer}).text == "A-1 hi []"
+
+
+def test_no_to_one_of_several_questions_ends_the_others(offer, answering):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for two colors."""
+        try:
+            with ctx.together():
+                ctx.ask("one", ColorForm)
+                ctx.ask("two", ColorForm)
+        except mcp.Declined:
+            return "No colors."
+        return "Two colors."
+
+    offer(pick)
+
+    assert answering(one={}, two=DECLINE).call_tool("pick").text == "No colors."
+
+
+# Models and folders of the client
+
+
+def test_a_model_of_the_client_is_asked_with_what_the_tool_says(offer, client):
+    def write(ctx: mcp.Context) -> str:
+        """Have something written."""
+        said = ctx.sample(
+            "poem",
+            ["Be short.", mcp.PromptMessage(role="assistant", content=mcp.Text("Yes."))],
+            max_tokens=9,
+            system_prompt="You rhyme.",
+            temperature=0,
+            stop_sequences=["."],
+            preferences={"speedPriority": 1},
+        )
+        return f"{said.text} {said.model} {said.stop_reason} {len(said.content)}"
+
+    offer(write)
+
+    asked = Talk.call(client, "write")
+    parts = [
+        {"type": "text", "text": "a"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+    ]
+    answer = {"role": "assistant", "content": parts, "model": "m", "stopReason": "endTurn"}
+
+    assert asked.questions["poem"]["params"] == {
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": "Be short."}},
+            {"role": "assistant", "content": {"type": "text", "text": "Yes."}},
+        ],
+        "maxTokens": 9,
+        "systemPrompt": "You rhyme.",
+        "temperature": 0,
+        "stopSequences": ["."],
+        "modelPreferences": {"speedPriority": 1},
+    }
+    assert asked.answer({"poem": answer}).text == "a m endTurn 3"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "tool_use", "id": "1", "name": "x", "input": {}},
+        {"type": "image", "data": "no base64!", "mimeType": "image/png"},
+        {"type": "text"},
+        "text",
+    ],
+)
+def test_what_no_model_was_asked_for_is_not_taken(offer, client, content):
+    offer(at_once)
+    asked = Talk.call(client, "at_once")
+
+    word = {"role": "assistant", "content": content, "model": "m"}
+
+    assert "word" in asked.answer({"word": word}).questions
+
+
+def test_a_model_takes_texts_pictures_and_sounds_only(offer, client):
+    def link(ctx: mcp.Context) -> str:
+        """Send a link to a model."""
+        message = mcp.PromptMessage(content=mcp.ResourceLink(uri="x://y", name="y"))
+        return ctx.sample("link", [message], max_tokens=5).text
+
+    offer(link)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        client.call_tool("link")
+
+
+# What a client can be asked
+
+
+@requirement("input:declared", "envelope:capability-required")
+@pytest.mark.parametrize(
+    ("capabilities", "missing"),
+    [
+        ({}, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}),
+        ({"elicitation": {}, "roots": {}}, {"sampling": {}}),
+        ({"elicitation": {"form": {}}, "sampling": {}}, {"roots": {}}),
+        ({"elicitation": {"url": {}}, "sampling": {}, "roots": {}}, {"elicitation": {"form": {}}}),
+        ({"elicitation": True, "sampling": {}, "roots": {}}, {"elicitation": {"form": {}}}),
+    ],
+)
+def test_what_a_client_cannot_be_asked_is_named_to_it(offer, clerk, capabilities, missing):
+    offer(at_once)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        CheckedClient(user=clerk, capabilities=capabilities).call_tool("at_once")
+
+    assert (refused.value.status, refused.value.code) == (400, -32021)
+    assert refused.value.data == {"requiredCapabilities": missing}
+
+
+@requirement("input:declared")
+def test_a_tool_may_do_without_what_the_client_cannot_be_asked(offer, clerk, answering, client):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color, or take red."""
+        color = ctx.ask("color", ColorForm)["color"] if ctx.can_ask else "red"
+        return f"{color} {ctx.can_sample} {ctx.can_list_roots}"
+
+    offer(pick)
+
+    assert CheckedClient(user=clerk).call_tool("pick").text == "red False False"
+    assert answering(color={"color": "b"}).call_tool("pick").text == "b True True"
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_a_client_without_a_session_is_told_what_to_use_instead(offer, clerk, revision):
+    offer(create)
+
+    answer = CheckedClient(user=clerk, revision=revision).call_tool("create")
+
+    assert answer.is_error
+    assert "Use a client that speaks MCP 2026-07-28, or one that keeps a session" in answer.text
+    assert not Order.objects.exists()
+
+
+def test_a_revision_without_questions_ignores_their_members(offer, clerk):
+    offer(create, name="create")
+    client = CheckedClient(user=clerk, revision="2025-11-25")
+    params = {"name": "create", "arguments": {}, "inputResponses": None, "requestState": 5}
+
+    assert client.request("tools/call", params)["isError"]
+
+
+# Pages
+
+
+def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
+    """Send the person to a page."""
+    ctx.ask_url("page", url, "Pay there.")
+    return "Paid."
+
+
+@requirement("input:members")
+def test_a_page_is_a_question_too(offer, clerk):
+    offer(visit)
+    client = CheckedClient(user=clerk, capabilities={"elicitation": {"url": {}}})
+
+    asked = Talk.call(client, "visit")
+
+    assert asked.questions == {
+        "page": {
+            "method": "elicitation/create",
+            "params": {
+                "mode": "url",
+                "message": "Pay there.",
+                "url": "https://shop.example.com/pay",
+            },
+        }
+    }
+    assert asked.answer({"page": {"action": "accept"}}).text == "Paid."
+
+
+@pytest.mark.parametrize(("answer", "said"), [(DECLINE, "declined"), (CANCEL, "closed")])
+def test_a_person_may_not_want_to_open_a_page(offer, answering, answer, said):
+    offer(visit)
+
+    answer = answering(page=answer).call_tool("visit")
+
+    assert answer.is_error
+    assert said in answer.text
+
+
+@requirement("input:declared")
+def test_a_client_that_takes_forms_only_is_told_what_it_lacks(offer, client):
+    offer(visit)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        client.call_tool("visit")
+
+    assert refused.value.code == -32021
+    assert refused.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+
+
+@requirement("elicitation:secrets")
+def test_a_page_with_a_credential_in_its_url_is_a_mistake_that_the_log_tells_about(
+    offer, answering, caplog
+):
+    offer(visit)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        answering(page=ACCEPT).call_tool("visit", url="https://shop.example.com/?token=abc")
+
+    assert refused.value.code == -32603
+    assert "has a credential" in caplog.text
+
+
+# Confirmations
+
+
+@pytest.fixture
+def order():
+    return Order.objects.create(number="A-1", total=5)
+
+
+def test_a_person_confirms_with_a_tick(offer, client, order):
+    offer(remove)
+
+    asked = Talk.call(client, "remove", number="A-1")
+    answered = asked.accept("confirm", confirm=True)
+
+    assert asked.messages == {"confirm": "Delete A-1 of 5.00?"}
+    schema = asked.questions["confirm"]["params"]["requestedSchema"]
+    assert schema["properties"] == {"confirm": {"title": "Yes, do this", "type": "boolean"}}
+    assert schema["required"] == ["confirm"]
+    assert answered.text == "Deleted."
+    assert not Order.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"action": "decline"}, {"action": "cancel"}, accepted(confirm=False),
+    ],
+)  # fmt: skip
+def test_who_does_not_agree_says_no(offer, client, order, answer):
+    offer(remove)
+
+    answered = Talk.call(client, "remove", number="A-1").answer({"confirm": answer})
+
+    assert answered.result["isError"]
+    assert "The person" in answered.text
+    assert Order.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"action": "accept"}, accepted(), accepted(confirm="true"), accepted(confirm="yes"),
+        accepted(confirm=1), accepted(confirm=None), accepted(yes=True),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(offer, client, order, answer):
+    offer(remove)
+
+    again = Talk.call(client, "remove", number="A-1").answer({"confirm": answer})
+
+    assert again.messages == {
+        "confirm": "Delete A-1 of 5.00?\n\nTick the box if you agree, or decline."
+    }
+    assert Order.objects.exists()
+    assert again.accept("confirm", confirm=True).text == "Deleted."
+
+
+@pytest.mark.parametrize("change", [{"total": 500}, {"status": "paid"}])
+def test_what_looks_different_by_now_is_confirmed_again(offer, client, order, change):
+    offer(remove)
+    asked = Talk.call(client, "remove", number="A-1")
+
+    Order.objects.update(**change)
+    again = asked.accept("confirm", confirm=True)
+
+    assert again.result["resultType"] == "input_required"
+    assert again.accept("confirm", confirm=True).text == "Deleted."
+
+
+@pytest.mark.parametrize("revision", Revision, ids=lambda one: one.value)
+def test_where_nobody_can_be_asked_a_token_confirms(offer, clerk, order, revision):
+    offer(remove)
+    client = CheckedClient(user=clerk, revision=revision)
+
+    shown = client.call_tool("remove", number="A-1", confirmation="")
+    token = shown.text.rpartition('"confirmation": "')[2].removesuffix('".')
+    done = client.call_tool("remove", number="A-1", confirmation=token)
+
+    assert shown.is_error
+    assert shown.text.startswith("Delete A-1 of 5.00?\n\nNothing was changed yet. Show this")
+    assert done.text == "Deleted."
+
+
+@pytest.mark.parametrize("token", [True, "true", "yes", 1, ["x"]])
+def test_a_model_cannot_make_a_token_up(offer, clerk, order, token):
+    offer(remove)
+    client = CheckedClient(user=clerk)
+
+    answer = client.call_tool("remove", number="A-1", confirmation=token)
+
+    assert answer.text.startswith("This confirmation is not valid. Nothing was changed.")
+    assert Order.objects.exists()
+
+
+def test_where_a_person_can_be_asked_no_token_takes_their_place(offer, clerk, client, order):
+    offer(remove)
+    shown = CheckedClient(user=clerk).call_tool("remove", number="A-1")
+    token = shown.text.rpartition('"confirmation": "')[2].removesuffix('".')
+
+    asked = Talk.call(client, "remove", number="A-1", confirmation=token)
+
+    assert asked.result["resultType"] == "input_required"
+    assert Order.objects.exists()
+
+
+def test_a_token_is_for_the_call_that_was_shown(offer, clerk, order):
+    offer(remove)
+    other = Order.objects.create(number="A-2")
+    client = CheckedClient(user=clerk)
+    shown = client.call_tool("remove", number="A-1")
+    token = shown.text.rpartition('"confirmation": "')[2].removesuffix('".')
+
+    wrong = client.call_tool("remove", number="A-2", confirmation=token)
+    other.delete()
+    Order.objects.update(status="paid")
+    late = client.call_tool("remove", number="A-1", confirmation=token)
+
+    assert "was given for another call" in wrong.text
+    assert "is no longer what was shown" in late.text
+    assert Order.objects.exists()
+
+
+def test_the_argument_for_tokens_is_in_the_schema_of_what_asks(offer, add_tool, client):
+    offer(remove)
+    add_tool(create)
+    schemas = {tool["name"]: tool["inputSchema"] for tool in client.list_tools()}
+
+    assert schemas["remove"]["properties"]["confirmation"]["type"] == "string"
+    assert schemas["remove"]["required"] == ["number"]
+    assert schemas["create"]["properties"] == {}
+
+
+def test_an_argument_of_that_name_is_refused_when_the_tool_is_registered(add_tool):
+    def confused(ctx: mcp.Context, confirmation: str) -> str:
+        """Take a token of its own."""
+        return confirmation
+
+    with pytest.raises(ImproperlyConfigured, match="Give yours another name"):
+        add_tool(confused, asks=True)
+
+
+def test_a_confirmation_may_be_asked_for_with_other_questions(offer, client):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color, and whether it may be used."""
+        with ctx.together():
+            answer = ctx.ask("color", ColorForm)
+            ctx.confirm("Paint it?")
+        return f"Painted {answer['color']}."
+
+    offer(pick)
+
+    asked = Talk.call(client, "pick")
+    one = asked.accept("color", color="r")
+
+    assert asked.questions.keys() == {"color", "confirm"}
+    assert one.questions.keys() == {"confirm"}
+    assert one.accept("confirm", confirm=True).text == "Painted r."
+
+
+def test_a_confirmation_without_a_tick_is_asked_again_with_other_questions(offer, client):
+    def pick(ctx: mcp.Context) -> str:
+        """Ask for a color, and whether it may be used."""
+        with ctx.together():
+            ctx.confirm("Paint it?")
+            answer = ctx.ask("color", ColorForm)
+        return f"Painted {answer['color']}."
+
+    offer(pick)
+
+    again = Talk.call(client, "pick").answer({"confirm": accepted()})
+
+    assert again.questions.keys() == {"color", "confirm"}
+
+
+def test_a_call_confirms_once(offer, answering):
+    def twice(ctx: mcp.Context) -> str:
+        """Confirm two things."""
+        ctx.confirm("One?", key="one")
+        ctx.confirm("Two?", key="two")
+        return "Done."
+
+    offer(twice)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        answering(one={"confirm": True}).call_tool("twice")
+
+
+# Mistakes of a site
+
+
+@pytest.mark.parametrize("caught", [True, False])
+def test_a_tool_that_catches_everything_asks_all_the_same(offer, client, caught):
+    def careless(ctx: mcp.Context) -> str:
+        """Catch everything."""
+        Order.objects.create(number="A")
+        try:
+            ctx.ask("color", ColorForm)
+        except Exception:
+            if not caught:
+                raise
+        return "Done."
+
+    offer(careless)
+
+    assert Talk.call(client, "careless").questions.keys() == {"color"}
+    assert not Order.objects.exists()
+
+
+def test_a_tool_that_catches_everything_changes_nothing_without_a_confirmation(
+    offer, clerk, order
+):
+    def careless(ctx: mcp.Context) -> str:
+        """Catch everything."""
+        with suppress(Exception):
+            ctx.confirm("Delete?")
+        Order.objects.all().delete()
+        return "Done."
+
+    offer(careless)
+    client = CheckedClient(user=clerk)
+
+    assert client.call_tool("careless").is_error
+    assert client.call_tool("careless", confirmation="made up").is_error
+    assert Order.objects.exists()
+
+
+@pytest.mark.parametrize("way", ["ask", "confirm", "sample", "roots", "together"])
+def test_what_does_not_say_that_it_asks_cannot(add_tool, client, caplog, way):
+    def sly(ctx: mcp.Context) -> str:
+        """Ask without having said so."""
+        ways = {
+            "ask": lambda: ctx.ask("color", ColorForm),
+            "confirm": lambda: ctx.confirm("Really?"),
+            "sample": lambda: ctx.sample("word", "Say a word.", max_tokens=5),
+            "roots": ctx.roots,
+            "together": ctx.together,
+        }
+        return str(ways[way]())
+
+    add_tool(sly)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        client.call_tool("sly")
+    assert "write @mcp.tool(asks=True)" in caplog.text
+
+
+@pytest.mark.parametrize("key", ["", "x" * 65])
+def test_a_key_has_1_to_64_characters(offer, client, caplog, key):
+    def odd(ctx: mcp.Context) -> str:
+        """Ask under an odd key."""
+        return str(ctx.ask(key, ColorForm))
+
+    offer(odd)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        client.call_tool("odd")
+    assert "1 to 64 characters" in caplog.text
+
+
+def test_two_questions_cannot_have_one_key(offer, answering, caplog):
+    def confused(ctx: mcp.Context) -> str:
+        """Ask two things under one key."""
+        ctx.ask("color", ColorForm, "Yours?")
+        return str(ctx.ask("color", ColorForm, "Mine?"))
+
+    offer(confused)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        answering(color={"color": "r"}).call_tool("confused")
+    assert "have the key 'color'" in caplog.text
+
+
+@requirement("elicitation:no-secrets")
+def test_nobody_is_asked_for_a_password(offer, client, caplog):
+    class LoginForm(forms.Form):
+        password = forms.CharField(widget=forms.PasswordInput)
+
+    def phish(ctx: mcp.Context) -> str:
+        """Ask for a password."""
+        return str(ctx.ask("login", LoginForm))
+
+    offer(phish)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        client.call_tool("phish")
+    assert "cannot be asked for password" in caplog.text
+
+
+# Async tools
+
+
+async def acreate(ctx: mcp.Context) -> str:
+    """Ask for a number, and then for a color, and make an order."""
+    number = (await ctx.aask("number", NumberForm))["number"]
+    color = (await ctx.aask("color", ColorForm))["color"]
+    await Order.objects.acreate(number=f"{number}{color}")
+    return f"{number} is {color}"
+
+
+async def aremove(ctx: mcp.Context) -> str:
+    """Delete all orders."""
+    await ctx.aconfirm("Delete all?")
+    await Order.objects.all().adelete()
+    return "Deleted."
+
+
+def test_an_async_tool_asks_as_well(offer, answering):
+    offer(acreate)
+
+    answer = answering(number={"number": "A"}, color={"color": "r"}).call_tool("acreate")
+
+    assert answer.text == "A is r"
+    assert Order.objects.count() == 1
+
+
+def test_an_async_tool_confirms_with_a_tick_or_a_token(offer, clerk, answering, order):
+    offer(aremove)
+
+    refused = answering(confirm={"confirm": False}).call_tool("aremove")
+    shown = CheckedClient(user=clerk).call_tool("aremove")
+    done = answering(confirm={"confirm": True}).call_tool("aremove")
+
+    assert refused.is_error
+    assert "Nothing was changed yet" in shown.text
+    assert done.text == "Deleted."
+
+
+def test_an_async_tool_that_catches_everything_asks_all_the_same(offer, client):
+    async def careless(ctx: mcp.Context) -> str:
+        """Catch everything."""
+        with suppress(Exception):
+            await ctx.aask("color", ColorForm)
+        return "Done."
+
+    offer(careless)
+
+    assert Talk.call(client, "careless").questions.keys() == {"color"}
+
+
+# Prompts and resources
+
+
+def draft(ctx: mcp.Context, tone: str = "warm") -> str:
+    """Draft a letter about an order."""
+    return f"A {tone} letter about {ctx.ask('number', NumberForm, 'Which?')['number']}."
+
+
+async def adraft(ctx: mcp.Context) -> str:
+    """Draft a letter about an order."""
+    return f"A letter about {(await ctx.aask('number', NumberForm, 'Which?'))['number']}."
+
+
+@requirement("input:methods")
+@pytest.mark.parametrize(("function", "word"), [(draft, "A warm"), (adraft, "A")])
+def test_a_prompt_asks(add_prompt, answering, function, word):
+    add_prompt(function, asks=True)
+
+    client = answering(number={"number": "A-1"})
+    messages = client.get_prompt(function.__name__)
+
+    assert messages[0]["content"]["text"] == f"{word} letter about A-1."
+    assert client.questions["number"]["params"]["message"] == "Which?"
+
+
+def test_no_to_a_prompt_refuses_it(add_prompt, answering):
+    add_prompt(draft, asks=True)
+
+    with pytest.raises(ProtocolFailure, match="The person declined"):
+        answering(number=DECLINE).get_prompt("draft")
+
+
+def report(ctx: mcp.Context, year: int) -> str:
+    """What was sold in a year."""
+    return f"{year} of {ctx.ask('number', NumberForm, 'Which?')['number']}"
+
+
+async def areport(ctx: mcp.Context, year: int) -> str:
+    """What was sold in a year."""
+    return f"{year} of {(await ctx.aask('number', NumberForm, 'Which?'))['number']}"
+
+
+@pytest.fixture
+def add_report():
+    def add(function):
+        mcp.resource("shop://asked/{year}", asks=True)(function)
+
+    yield add
+    registry.remove_resource("shop://asked/{year}")
+
+
+@requirement("input:methods")
+@pytest.mark.parametrize("function", [report, areport])
+def test_a_resource_asks(add_report, answering, function):
+    add_report(function)
+
+    result = answering(number={"number": "A-1"}).request(
+        "resources/read", {"uri": "shop://asked/2026"}
+    )
+
+    assert result["contents"][0]["text"] == "2026 of A-1"
+
+
+@requirement("input:methods")
+def test_the_tool_that_reads_resources_asks_as_they_do(add_report, answering):
+    add_report(report)
+
+    answer = answering(number={"number": "A-1"}).call_tool(
+        "read_resource", uri="shop://asked/2026"
+    )
+
+    assert answer.structured["contents"][0]["text"] == "2026 of A-1"
+
+
+def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
+    add_report, clerk, answering
+):
+    def confirmed(ctx: mcp.Context, year: int) -> str:
+        """Show what a person wants to see."""
+        ctx.confirm("Show it?")
+        return str(year)
+
+    add_report(confirmed)
+    asked = {"uri": "shop://asked/2026"}
+
+    with pytest.raises(ProtocolFailure) as refused:
+        CheckedClient(user=clerk).request("resources/read", asked)
+    shown = answering(confirm={"confirm": True}).request("resources/read", asked)
+
+    assert refused.value.code == -32021
+    assert shown["contents"][0]["text"] == "2026"
+
+
+# Who asks
+
+
+def test_the_client_of_tests_says_what_it_was_asked_and_has_no_answer_to(offer, clerk):
+    offer(create)
+
+    with pytest.raises(Unanswered, match="Asked for number: Which number") as asked:
+        Client(user=clerk, answers={}).call_tool("create")
+
+    assert asked.value.questions.keys() == {"number"}
+
+
+def test_the_client_of_tests_may_answer_what_it_is_asked(offer, answering):
+    offer(steps)
+    colors = {}
+
+    def answer(question):
+        colors.update(question["params"]["requestedSchema"]["properties"]["color"])
+        return {"color": colors["oneOf"][1]["const"]}
+
+    answered = answering(number={"number": "A"}, color=answer).call_tool("steps")
+
+    assert answered.text == "A is b"
+
+
+def test_the_client_of_tests_gives_up_on_an_answer_that_is_never_taken(offer, answering):
+    offer(create)
+
+    with pytest.raises(Unanswered, match="Which number"):
+        answering(number={"number": "far too long"}).call_tool("create")

@@ -1,0 +1,488 @@
+"""Tools that staff want to be confirmed: nothing runs before a person saw what would be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib import admin
+
+import mcp_django as mcp
+from mcp_django.models import ExposedModel, ExposedTool, SpentConfirmation
+from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
+from tests.clients import CheckedClient
+from tests.shop.models import Customer
+
+pytestmark = pytest.mark.django_db
+
+
+def guard(name):
+    return ExposedTool.objects.create(name=name, needs_confirmation=True)
+
+
+def token_in(result):
+    (found,) = re.findall(r'"confirmation": "([^"]+)"', result.text)
+    return found
+
+
+@pytest.fixture
+def notes(add_tool):
+    """What the tool `note` was really called with."""
+    written = []
+
+    def note(text: str) -> str:
+        """Write it down."""
+        written.append(text)
+        return "Written."
+
+    add_tool(note, read_only=False)
+    return written
+
+
+def test_without_a_confirmation_the_call_is_shown_and_not_done(client, notes):
+    guard("note")
+
+    asked = client.call_tool("note", text="Hello <b>")
+
+    assert asked.is_error
+    assert '"text": "Hello <b>"' in asked.text
+    assert "nothing was done yet" in asked.text
+    assert notes == []
+
+
+def test_with_the_confirmation_it_is_done_once(client, notes):
+    guard("note")
+    token = token_in(client.call_tool("note", text="a"))
+
+    first = client.call_tool("note", text="a", confirmation=token)
+    second = client.call_tool("note", text="a", confirmation=token)
+
+    assert first.text == "Written."
+    assert "used already" in second.text
+    assert notes == ["a"]
+
+
+@pytest.mark.parametrize("empty", ["", None, [], {}])
+def test_an_empty_confirmation_is_none_and_the_call_is_shown(client, notes, empty):
+    guard("note")
+
+    asked = client.call_tool("note", text="a", confirmation=empty)
+    done = client.call_tool("note", text="a", confirmation=token_in(asked))
+
+    assert "nothing was done yet" in asked.text
+    assert done.text == "Written."
+
+
+@pytest.mark.parametrize("forged", [True, "yes", "", None, 1, ["x"], {"a": 1}, "x" * 5000])
+def test_nothing_else_is_a_confirmation(client, notes, forged):
+    guard("note")
+
+    assert client.call_tool("note", text="a", confirmation=forged).is_error
+    assert notes == []
+
+
+def test_a_confirmation_is_for_the_call_that_was_shown(client, notes):
+    guard("note")
+    token = token_in(client.call_tool("note", text="a"))
+
+    assert "another call" in client.call_tool("note", text="b", confirmation=token).text
+    assert notes == []
+
+
+def test_a_confirmation_is_for_one_tool(client, notes, add_tool):
+    def also(text: str) -> str:
+        """Do it as well."""
+        return text
+
+    add_tool(also, read_only=False)
+    guard("note")
+    guard("also")
+    token = token_in(client.call_tool("also", text="a"))
+
+    assert client.call_tool("note", text="a", confirmation=token).is_error
+    assert notes == []
+
+
+def test_a_confirmation_is_for_one_person(client, make_user, notes):
+    guard("note")
+    other = CheckedClient(user=make_user("other", is_staff=True))
+    token = token_in(other.call_tool("note", text="a"))
+
+    assert "not valid" in client.call_tool("note", text="a", confirmation=token).text
+    assert notes == []
+
+
+def test_the_definition_says_how(client, notes):
+    before = next(one for one in client.list_tools() if one["name"] == "note")
+    guard("note")
+
+    after = next(one for one in client.list_tools() if one["name"] == "note")
+
+    assert set(after["inputSchema"]["properties"]) == {"text", "confirmation"}
+    assert after["inputSchema"]["required"] == before["inputSchema"]["required"] == ["text"]
+
+
+def test_what_was_confirmed_may_be_asked_again_for_another_call(client, notes):
+    guard("note")
+
+    for _ in range(2):
+        client.call_tool(
+            "note", text="a", confirmation=token_in(client.call_tool("note", text="a"))
+        )
+
+    assert notes == ["a", "a"]
+    assert SpentConfirmation.objects.count() == 2
+
+
+def test_generic_tools_and_coroutines_can_be_guarded_too(client):
+    Customer.objects.create(name="Ann")
+    for name in ("find_records", "echo_later"):
+        guard(name)
+
+    for name, arguments in (
+        ("find_records", {"model": "shop.customer"}),
+        ("echo_later", {"text": "x"}),
+    ):
+        asked = client.call_tool(name, **arguments)
+        done = client.call_tool(name, **arguments, confirmation=token_in(asked))
+        assert asked.is_error
+        assert not done.is_error
+
+
+def test_what_asks_for_itself_is_not_asked_twice(make_user):
+    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
+    customer = Customer.objects.create(name="Ann")
+    ExposedTool.objects.create(name="delete_record", needs_confirmation=True)
+
+    ExposedModel.objects.create(label="shop.customer", level=5)
+
+    shown = boss.call_tool("delete_record", model="shop.customer", pk=customer.pk)
+    token = shown.structured["confirmation"]
+    boss.call_tool("delete_record", model="shop.customer", pk=customer.pk, confirmation=token)
+
+    assert not Customer.objects.exists()
+
+
+def test_a_tool_with_such_an_argument_of_its_own_is_refused_and_not_run(client, add_tool):
+    ran = []
+
+    def odd(confirmation: str) -> str:
+        """Take it for itself."""
+        ran.append(confirmation)
+        return "done"
+
+    add_tool(odd, read_only=False)
+    guard("odd")
+
+    assert "cannot be called" in client.call_tool("odd", confirmation="x").text
+    assert ran == []
+
+
+def test_long_arguments_are_cut_where_they_are_shown(client, notes):
+    guard("note")
+
+    asked = client.call_tool("note", text="x" * 100_000)
+
+    assert len(asked.text) < 4000
+    assert "cut here" in asked.text
+
+
+@pytest.fixture
+def asking(add_tool):
+    """A tool that asks for a word and confirms, and what it was told."""
+    told = []
+
+    def ship(ctx: mcp.Context, number: int) -> str:
+        """Ship it."""
+        ctx.confirm(f"Ship {number}?")
+        told.append(number)
+        return "Shipped."
+
+    add_tool(ship, read_only=False, asks=True)
+    return told
+
+
+def test_a_tool_that_asks_by_tokens_is_confirmed_first_and_asks_then(staff, asking):
+    guard("ship")
+    client = Client(user=staff, revision="2025-11-25")
+
+    first = client.call_tool("ship", number=1)
+    second = client.call_tool("ship", number=1, confirmation=token_in(first))
+    third = client.call_tool("ship", number=1, confirmation=token_in(second))
+
+    assert "Staff of this site" in first.text
+    assert "Ship 1?" in second.text
+    assert third.text == "Shipped."
+    assert asking == [1]
+
+
+def test_a_forged_token_does_not_pass_to_a_tool_that_asks(staff, asking):
+    guard("ship")
+    client = Client(user=staff, revision="2025-11-25")
+
+    assert client.call_tool("ship", number=1, confirmation="x.y.z").is_error
+    assert asking == []
+
+
+def test_a_token_of_a_tool_that_asks_confirms_no_call_on_which_it_asks_nothing(staff, add_tool):
+    shipped = []
+
+    def ship(ctx: mcp.Context, number: int) -> str:
+        """Ship it, and ask first where it is much."""
+        if number > 9:
+            ctx.confirm(f"Ship {number}?")
+        shipped.append(number)
+        return "Shipped."
+
+    add_tool(ship, read_only=False, asks=True)
+    guard("ship")
+    client = Client(user=staff, revision="2025-11-25")
+
+    guarded = client.call_tool("ship", number=10)
+    asked = client.call_tool("ship", number=10, confirmation=token_in(guarded))
+    other = client.call_tool("ship", number=1, confirmation=token_in(asked))
+
+    assert "Ship 10?" in asked.text
+    assert "was given for another call" in other.text
+    assert shipped == []
+
+
+def test_a_tool_that_asks_the_person_is_confirmed_first_and_asks_then(staff, asking):
+    guard("ship")
+    client = Client(user=staff, answers={"confirm": {"confirm": True}})
+
+    first = client.call_tool("ship", number=1)
+    done = client.call_tool("ship", number=1, confirmation=token_in(first))
+    again = client.call_tool("ship", number=1, confirmation=token_in(first))
+
+    assert "Staff of this site" in first.text
+    assert done.text == "Shipped."
+    assert again.is_error
+    assert asking == [1]
+
+
+def test_answers_that_nobody_asked_for_confirm_nothing(staff, asking):
+    guard("ship")
+    client = Client(user=staff)
+    answers = {"confirm": {"action": "accept", "content": {"confirm": True}}}
+    call = {"name": "ship", "arguments": {"number": 1}, "inputResponses": answers}
+
+    without = client.request("tools/call", call)
+    with pytest.raises(ProtocolFailure):
+        client.request("tools/call", {**call, "requestState": "forged"})
+
+    assert without["isError"]
+    assert asking == []
+
+
+def agreeing(user, *, agrees=True):
+    return Client(user=user, answers={"confirmation": {"confirm": agrees}})
+
+
+def test_a_client_that_can_ask_its_person_does(staff, notes):
+    guard("note")
+    client = agreeing(staff)
+
+    done = client.call_tool("note", text="Hello")
+
+    assert done.text == "Written."
+    assert "Hello" in str(client.questions)
+    assert notes == ["Hello"]
+
+
+def test_a_person_who_does_not_agree_is_obeyed(staff, notes):
+    guard("note")
+
+    for client in (
+        agreeing(staff, agrees=False),
+        Client(user=staff, answers={"confirmation": DECLINE}),
+        Client(user=staff, answers={"confirmation": CANCEL}),
+    ):
+        assert client.call_tool("note", text="a").is_error
+    assert notes == []
+
+
+def test_an_answer_counts_once_and_for_the_call_that_was_shown(staff, notes):
+    guard("note")
+    client = agreeing(staff)
+    call = {"name": "note", "arguments": {"text": "a"}}
+    (asked,) = client.send("tools/call", call)
+    answers = {"confirmation": {"action": "accept", "content": {"confirm": True}}}
+    again = {"inputResponses": answers, "requestState": asked["result"]["requestState"]}
+
+    with pytest.raises(ProtocolFailure):
+        client.send("tools/call", {"name": "note", "arguments": {"text": "b"}, **again})
+    (done,) = client.send("tools/call", {**call, **again})
+    (twice,) = client.send("tools/call", {**call, **again})
+
+    assert done["result"]["content"][0]["text"] == "Written."
+    assert twice["result"]["isError"]
+    assert notes == ["a"]
+
+
+def test_an_answer_without_a_question_confirms_nothing(staff, notes):
+    guard("note")
+    answers = {"confirmation": {"action": "accept", "content": {"confirm": True}}}
+    call = {"name": "note", "arguments": {"text": "a"}, "inputResponses": answers}
+
+    (asked,) = agreeing(staff).send("tools/call", call)
+
+    assert asked["result"]["resultType"] == "input_required"
+    assert notes == []
+
+
+# What cannot be called
+
+
+WRONG = [{}, {"text": 1}, {"text": None}, {"txt": "a"}, {"text": "a", "more": 1}]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=str)
+def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(staff, client, notes, arguments):
+    guard("note")
+    person = agreeing(staff)
+
+    by_token = client.call_tool("note", **arguments)
+    by_question = person.call_tool("note", **arguments)
+
+    for answer in (by_token, by_question):
+        assert answer.is_error
+        assert "A valid call" in answer.text
+        assert "confirmation" not in answer.text
+    assert not person.questions
+    assert notes == []
+
+
+def test_a_confirmation_is_not_spent_on_a_call_that_cannot_run(client, notes):
+    guard("note")
+    token = token_in(client.call_tool("note", text="a"))
+
+    wrong = client.call_tool("note", text=1, confirmation=token)
+
+    assert "used already" not in wrong.text
+    assert not SpentConfirmation.objects.exists()
+    assert client.call_tool("note", text="a", confirmation=token).text == "Written."
+
+
+def test_a_tool_that_asks_is_not_confirmed_with_arguments_it_cannot_take(staff, asking):
+    guard("ship")
+
+    answer = Client(user=staff).call_tool("ship", number="one")
+
+    assert "Staff of this site" not in answer.text
+    assert "number" in answer.text
+
+
+def test_a_tool_with_a_schema_of_its_own_is_not_confirmed_against_it(client, add_tool):
+    schema = {"type": "object", "properties": {"to": {"const": "Ada"}}, "required": ["to"]}
+
+    def greet(arguments: dict[str, object]) -> str:
+        """Greet Ada."""
+        return f"Hello {arguments['to']}"
+
+    add_tool(greet, read_only=False, input_schema=schema)
+    guard("greet")
+
+    assert "Staff of this site" not in client.call_tool("greet", to="Bob").text
+    asked = client.call_tool("greet", to="Ada")
+    assert client.call_tool("greet", to="Ada", confirmation=token_in(asked)).text == "Hello Ada"
+
+
+def test_a_read_with_unknown_arguments_is_not_confirmed(client):
+    guard("find_records")
+
+    answer = client.call_tool("find_records", modell="shop.customer")
+
+    assert "Did you mean model?" in answer.text
+
+
+@pytest.fixture
+def keeper(make_user):
+    """May add and change customers."""
+    ExposedModel.objects.create(label="shop.customer", level=5)
+    names = ("view_customer", "add_customer", "change_customer")
+    return Client(user=make_user("keeper", *names, is_staff=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("create_record", {"values": {"nmae": "Ann"}}, "nmae"),
+        ("create_record", {"values": {"name": {}}}, "name"),
+        ("create_record", {"values": {}, "model": "shop.nothing"}, "There is no model"),
+        ("create_record", {"values": {"name": "A"}, "inlines": {"lines": [{}]}}, "lines"),
+        ("update_record", {"pk": 0, "values": {"name": "Ann"}}, "0"),
+        ("update_record", {"values": {"name": "Ann"}}, "Missing argument: pk"),
+    ],
+    ids=str,
+)
+def test_a_write_that_the_form_cannot_take_is_not_confirmed(keeper, name, arguments, told):
+    guard(name)
+
+    answer = keeper.call_tool(name, **{"model": "shop.customer", **arguments})
+
+    assert answer.is_error
+    assert told in answer.text
+    assert "Staff of this site" not in answer.text
+    assert not Customer.objects.exists()
+
+
+def test_a_write_to_a_record_that_is_read_only_is_not_confirmed(keeper, monkeypatch):
+    customer = Customer.objects.create(name="Ann")
+    customer_admin = admin.site.get_model_admin(Customer)
+    monkeypatch.setattr(
+        type(customer_admin), "has_change_permission", lambda self, request, obj=None: obj is None
+    )
+    guard("update_record")
+
+    answer = keeper.call_tool(
+        "update_record", model="shop.customer", pk=customer.pk, values={"name": "Bea"}
+    )
+
+    assert "read-only for you" in answer.text
+    assert "Staff of this site" not in answer.text
+
+
+def test_a_write_that_the_form_takes_is_confirmed_and_done_once(keeper):
+    guard("create_record")
+    guard("update_record")
+    call = {"model": "shop.customer", "values": {"name": "Ann", "country": "FR"}}
+
+    asked = keeper.call_tool("create_record", **call)
+    assert not Customer.objects.exists()
+    keeper.call_tool("create_record", **call, confirmation=token_in(asked))
+    customer = Customer.objects.get()
+    change = {"model": "shop.customer", "pk": customer.pk, "values": {"name": "Bea"}}
+    asked = keeper.call_tool("update_record", **change)
+    keeper.call_tool("update_record", **change, confirmation=token_in(asked))
+
+    customer.refresh_from_db()
+    assert customer.name == "Bea"
+
+
+def test_what_confirms_itself_is_checked_as_well(make_user):
+    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
+    ExposedModel.objects.create(label="shop.customer", level=5)
+    for name in ("delete_record", "shop_customer_greet"):
+        ExposedTool.objects.update_or_create(
+            name=name, defaults={"needs_confirmation": True, "enabled": True}
+        )
+
+    deletion = boss.call_tool("delete_record", modell="shop.customer", pk=1)
+    greeting = boss.call_tool("shop_customer_greet", pkss=[1])
+
+    assert "Did you mean model?" in deletion.text
+    assert "Did you mean pks?" in greeting.text
+
+
+def test_checking_a_write_runs_no_hook_of_the_site(keeper, monkeypatch):
+    ran = []
+    customer_admin = admin.site.get_model_admin(Customer)
+    monkeypatch.setattr(
+        type(customer_admin), "save_form", lambda *args, **kwargs: ran.append("form")
+    )
+    guard("create_record")
+
+    keeper.call_tool("create_record", model="shop.customer", values={"name": "Ann"})
+
+    assert ran == []

@@ -1,0 +1,748 @@
+"""Functions as resources: who finds them, what their URIs match, what they may answer."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.http import Http404, HttpRequest
+from django.utils.translation import gettext_lazy
+
+import mcp_django as mcp
+from mcp_django.exceptions import AlreadyRegistered, NotRegistered
+from mcp_django.exposure.primitives import Lane
+from mcp_django.exposure.registry import Registry, registry
+from mcp_django.protocol.jsonrpc import Request
+from mcp_django.protocol.negotiation import Envelope
+from mcp_django.protocol.revisions import LATEST_LEGACY
+from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.transports.calls.lanes import lane_of
+from mcp_django.transports.exchanges import Call, Exchange
+from tests.clients import CheckedClient
+from tests.shop.models import Order
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def add():
+    """Offer a function as a resource until the test ends."""
+    added = []
+
+    def add(uri, function, **options):
+        mcp.resource(uri, **{"description": "A test.", **options})(function)
+        added.append(uri)
+
+    yield add
+    for uri in added:
+        registry.remove_resource(uri)
+
+
+def contents(client, uri):
+    return client.request("resources/read", {"uri": uri})["contents"]
+
+
+def text(client, uri):
+    return contents(client, uri)[0]["text"]
+
+
+def failure(client, uri):
+    with pytest.raises(ProtocolFailure) as raised:
+        contents(client, uri)
+    return raised.value
+
+
+def is_missing(client, uri):
+    return failure(client, uri).message == "Resource not found."
+
+
+def listed(client):
+    return {one["uri"]: one for one in client.list_resources()}
+
+
+def templates(client):
+    found = client.list_all("resources/templates/list", "resourceTemplates")
+    return {one["uriTemplate"]: one for one in found}
+
+
+# Listing
+
+
+def greeting(request) -> str:
+    """What the shop says."""
+    return f"Hello {request.user}"
+
+
+def test_a_resource_without_variables_is_listed_and_read(staff, revision, add):
+    add("shop://greeting", greeting, description=None)
+    client = CheckedClient(user=staff, revision=revision)
+
+    one = listed(client)["shop://greeting"]
+
+    assert (one["name"], one["description"]) == ("greeting", "What the shop says.")
+    assert one["mimeType"] == "text/plain"
+    assert contents(client, "shop://greeting") == [
+        {"uri": "shop://greeting", "mimeType": "text/plain", "text": "Hello staff"}
+    ]
+
+
+@requirement("resources:attributes")
+def test_the_hints_for_clients_are_those_that_the_revision_has(staff, revision, add):
+    add(
+        "shop://greeting",
+        greeting,
+        name="hello",
+        title=gettext_lazy("Yes"),
+        mime_type="text/markdown",
+        size=11,
+        annotations=mcp.Annotations(audience=["user"], priority=0.5),
+        last_modified=lambda request: datetime(2026, 1, 31, 12, tzinfo=UTC),
+    )
+
+    one = listed(CheckedClient(user=staff, revision=revision))["shop://greeting"]
+
+    hints = {"audience": ["user"], "priority": 0.5}
+    if revision.features.last_modified:
+        hints["lastModified"] = "2026-01-31T12:00:00+00:00"
+    assert one["annotations"] == hints
+    assert (one["name"], one["size"], one["mimeType"]) == ("hello", 11, "text/markdown")
+    assert one.get("title") == ("Yes" if revision.features.titles else None)
+
+
+@requirement("resources:attributes")
+@pytest.mark.parametrize(
+    ("modified", "shown"),
+    [
+        (datetime(2026, 1, 31, 12), "2026-01-31T12:00:00+00:00"),
+        (lambda request: None, None),
+        (lambda request: 1 / 0, None),
+        (None, None),
+    ],
+    ids=["naive", "none", "broken", "not given"],
+)
+def test_when_it_was_changed_is_told_where_it_is_known(client, add, modified, shown):
+    add("shop://greeting", greeting, last_modified=modified)
+
+    hints = listed(client)["shop://greeting"].get("annotations", {})
+
+    assert hints.get("lastModified") == shown
+
+
+def report(year: int, request: HttpRequest) -> dict[str, Any]:
+    """What was sold in a year."""
+    return {"year": year, "user": str(request.user)}
+
+
+def test_a_resource_with_variables_is_a_template(staff, revision, add):
+    add("shop://reports/{year}", report)
+    client = CheckedClient(user=staff, revision=revision)
+
+    one = templates(client)["shop://reports/{year}"]
+
+    assert one["mimeType"] == "application/json"
+    assert "shop://reports/{year}" not in listed(client)
+    assert msgspec.json.decode(text(client, "shop://reports/2026")) == {
+        "year": 2026,
+        "user": "staff",
+    }
+
+
+def test_clients_without_resources_find_and_read_them_through_tools(client, add):
+    add("shop://reports/{year}", report)
+    add("shop://greeting", greeting)
+
+    found = client.call_tool("list_resources").structured
+    read = client.call_tool("read_resource", uri="shop://reports/2026").structured
+    missing = client.call_tool("read_resource", uri="shop://reports/x")
+
+    assert "shop://greeting" in {one["uri"] for one in found["resources"]}
+    assert "shop://reports/{year}" in {one["uriTemplate"] for one in found["resourceTemplates"]}
+    assert msgspec.json.decode(read["contents"][0]["text"])["year"] == 2026
+    assert missing.is_error
+    assert missing.text.startswith("There is no such resource.")
+
+
+# Rights
+
+
+PERMISSIONS = {
+    "no permission": "shop.change_order",
+    "a function that says no": lambda request: False,
+    "a function that fails": lambda request: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("permission", PERMISSIONS.values(), ids=PERMISSIONS)
+def test_what_a_caller_may_not_read_is_as_missing_as_what_nobody_has(client, add, permission):
+    add("shop://secret", greeting, permission=permission)
+    add("shop://secrets/{year}", report, permission=permission, completions={"year": ["2026"]})
+
+    assert "shop://secret" not in listed(client)
+    assert "shop://secrets/{year}" not in templates(client)
+    for uri, other in (("shop://secret", "shop://nothing"), ("shop://secrets/1", "shop://x/1")):
+        ours, theirs = failure(client, uri), failure(client, other)
+        assert (ours.code, ours.message, ours.status) == (
+            theirs.code,
+            theirs.message,
+            theirs.status,
+        )
+        answers = {
+            client.call_tool("read_resource", uri=one).text.replace(one, "URI")
+            for one in (uri, other)
+        }
+        assert len(answers) == 1
+    with pytest.raises(ProtocolFailure) as forbidden:
+        client.complete("shop://secrets/{year}", "year")
+    with pytest.raises(ProtocolFailure) as unknown:
+        client.complete("shop://nothing/{year}", "year")
+    assert (forbidden.value.code, forbidden.value.message) == (
+        unknown.value.code,
+        unknown.value.message,
+    )
+
+
+def test_without_a_permission_only_active_staff_reads(make_user, add):
+    add("shop://greeting", greeting)
+    visitor = Client(user=make_user("visitor", "view_order"))
+
+    assert "shop://greeting" not in listed(visitor)
+    assert is_missing(visitor, "shop://greeting")
+
+
+def test_a_credential_needs_the_scope_to_read(staff, add):
+    add("shop://greeting", greeting)
+    client = Client(user=staff, scopes=["mcp:action"])
+
+    assert listed(client) == {}
+    assert is_missing(client, "shop://greeting")
+
+
+def test_a_credential_that_is_held_to_models_reads_what_is_about_them(staff, add):
+    add("shop://orders", greeting, permission="shop.view_order")
+    add("shop://memos", greeting, permission="shop.view_memo")
+    add("shop://greeting", greeting)
+    client = Client(user=staff, models=["shop.order"])
+
+    assert [uri for uri in listed(client) if uri.startswith("shop:")] == ["shop://orders"]
+    assert text(client, "shop://orders") == "Hello staff"
+    assert is_missing(client, "shop://memos")
+    assert is_missing(client, "shop://greeting")
+
+
+# Which function answers
+
+
+def anything(path: str) -> str:
+    return f"any {path}"
+
+
+def one(name: str) -> str:
+    return f"one {name}"
+
+
+def csv(name: str) -> str:
+    return f"csv {name}"
+
+
+def test_a_literal_uri_comes_before_templates_and_the_longer_template_first(client, add):
+    add("shop://{+path}", anything)
+    add("shop://reports/{name}", one)
+    add("shop://reports/latest", lambda: "latest")
+    add("shop://reports/{name}.csv", csv)
+
+    assert text(client, "shop://reports/latest") == "latest"
+    assert text(client, "shop://reports/2026") == "one 2026"
+    assert text(client, "shop://reports/2026.csv") == "csv 2026"
+    assert text(client, "shop://reports/2026/01") == "any reports/2026/01"
+
+
+def test_what_does_not_exist_for_a_caller_stands_in_nobodys_way(client, add):
+    add("shop://reports/latest", lambda: "latest", permission="shop.change_order")
+    add("shop://reports/{year}", report, permission="shop.change_order")
+    add("shop://{+path}", anything)
+
+    assert text(client, "shop://reports/latest") == "any reports/latest"
+    assert text(client, "shop://reports/2026") == "any reports/2026"
+
+
+def test_a_variable_that_cannot_be_read_leaves_the_uri_to_another(client, add):
+    add("shop://reports/{year}", report)
+
+    assert is_missing(client, "shop://reports/latest")
+
+    add("shop://{+path}", anything)
+    assert text(client, "shop://reports/latest") == "any reports/latest"
+
+
+def path(path: str) -> str:
+    return path
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "shop://pages/a/b",
+        "shop://pages/a%2Fb",
+        "shop://pages/..",
+        "shop://pages/.",
+        "shop://pages/%2e%2e",
+        "shop://pages/..%2f..%2fetc%2fpasswd",
+        "shop://pages/a%5Cb",
+        "shop://pages/a\\b",
+        "shop://pages/%00",
+        "shop://pages/a%0Ab",
+        "shop://pages/",
+        "shop://pages",
+        "shop://pages/%zz",
+        "shop://pages/%ff",
+        "shop://pages/a?b",
+        "shop://pages/a#b",
+        "shop://pages/a b",
+        "SHOP://pages/a",
+        "shop://pages/" + "a" * 5000,
+    ],
+)
+def test_a_variable_never_leaves_its_place(client, add, uri):
+    add("shop://pages/{path}", path)
+
+    assert is_missing(client, uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "shop://pages/../etc/passwd",
+        "shop://pages/a/../../etc/passwd",
+        "shop://pages/a/%2e%2e/b",
+        "shop://pages/a%2F..%2Fb",
+        "shop://pages//etc/passwd",
+        "shop://pages/%2Fetc/passwd",
+        "shop://pages/a//b",
+        "shop://pages/a/./b",
+        "shop://pages/a/",
+        "shop://pages/a%5C..%5Cb",
+        "shop://pages/C:\\x",
+        "shop://pages/a%00b",
+        "shop://pages/",
+    ],
+)
+def test_a_variable_with_slashes_never_leads_upwards(client, add, uri):
+    add("shop://pages/{+path}", path)
+
+    assert is_missing(client, uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "value"),
+    [
+        ("shop://pages/a", "a"),
+        ("shop://pages/a/b.md", "a/b.md"),
+        ("shop://pages/a%2Fb", "a/b"),
+        ("shop://pages/..a/b..", "..a/b.."),
+        ("shop://pages/caf%C3%A9/1%25", "café/1%"),
+        ("shop://pages/a%252e", "a%2e"),
+        ("shop://pages/what%3F", "what?"),
+    ],
+)
+def test_a_variable_with_slashes_is_decoded_once(client, add, uri, value):
+    add("shop://pages/{+path}", path)
+
+    assert text(client, uri) == value
+
+
+class Size(Enum):
+    SMALL = "s"
+
+
+KINDS: dict[str, tuple[Any, str, Any]] = {
+    "int": (int, "7", 7),
+    "float": (float, "7.5", 7.5),
+    "bool": (bool, "true", True),
+    "date": (date, "2026-01-31", date(2026, 1, 31)),
+    "Decimal": (Decimal, "1.50", Decimal("1.50")),
+    "Enum": (Size, "s", Size.SMALL),
+    "int or str": (int | str, "x", "x"),
+    "limited": (Annotated[int, msgspec.Meta(ge=1)], "7", 7),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_variables_are_read_as_what_the_function_takes(client, add, kind):
+    annotation, written, value = KINDS[kind]
+    seen = []
+
+    def function(one):
+        seen.append(one)
+        return "ok"
+
+    function.__annotations__ = {"one": annotation}
+    add("shop://kinds/{one}", function)
+
+    assert text(client, f"shop://kinds/{written}") == "ok"
+    assert seen == [value]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "written"),
+    [
+        (int, "7x"),
+        (int, "9" * 400),
+        (float, "nan"),
+        (float, "1e999"),
+        (bool, "perhaps"),
+        (date, "yesterday"),
+        (Decimal, "NaN"),
+        (Decimal, "1e999999"),
+        (Size, "m"),
+        (Annotated[int, msgspec.Meta(ge=1)], "0"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_as_that_does_not_exist(client, add, annotation, written):
+    def function(one):
+        return "ok"
+
+    function.__annotations__ = {"one": annotation}
+    add("shop://kinds/{one}", function)
+
+    assert is_missing(client, f"shop://kinds/{written}")
+
+
+def test_a_function_gets_the_context_of_its_call(client, add):
+    def who(context: mcp.Context, year: int) -> str:
+        return f"{context.principal.user} {context.revision.value} {year}"
+
+    add("shop://who/{year}", who)
+
+    assert text(client, "shop://who/1") == f"staff {client.revision.value} 1"
+
+
+# Answers
+
+
+ANSWERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "text": ("é", {"mimeType": "text/plain", "text": "é"}),
+    "lazy": (gettext_lazy("Yes"), {"mimeType": "text/plain", "text": "Yes"}),
+    "bytes": (
+        b"\x00\xff",
+        {"mimeType": "application/octet-stream", "blob": base64.b64encode(b"\x00\xff").decode()},
+    ),
+    "list": ([1, 2], {"mimeType": "application/json", "text": "[1,2]"}),
+    "empty": ([], {"mimeType": "application/json", "text": "[]"}),
+    "dict": ({"day": date(2026, 1, 31)}, {"text": '{"day":"2026-01-31"}'}),
+    "lazy inside": ({"a": gettext_lazy("Yes")}, {"text": '{"a":"Yes"}'}),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_an_answer_is_shown_as_what_it_is(client, add, kind):
+    value, shown = ANSWERS[kind]
+    add("shop://answer", lambda: value)
+
+    (found,) = contents(client, "shop://answer")
+
+    assert found == {"mimeType": "application/json", **shown, "uri": "shop://answer"}
+
+
+def test_contents_of_the_functions_own_are_answered_as_they_are(client, add):
+    one = mcp.ResourceContents(uri="shop://answer#1", mime_type="text/csv", text="a,b")
+    two = mcp.ResourceContents(uri="shop://answer#2", mime_type="image/png", blob=b"\x89")
+    add("shop://answer", lambda: [one, two])
+    add("shop://one", lambda: one)
+
+    assert [found["uri"] for found in contents(client, "shop://answer")] == [one.uri, two.uri]
+    assert contents(client, "shop://one") == [one.as_wire()]
+
+
+@pytest.mark.parametrize("mime_type", ["text/markdown", "image/svg+xml"])
+def test_the_declared_type_is_that_of_texts_and_bytes(client, add, mime_type):
+    add("shop://text", lambda: "x", mime_type=mime_type)
+    add("shop://bytes", lambda: b"x", mime_type=mime_type)
+    add("shop://json", lambda: {"a": 1}, mime_type=mime_type)
+
+    for name in ("text", "bytes", "json"):
+        assert contents(client, f"shop://{name}")[0]["mimeType"] == mime_type
+
+
+RETURNS: dict[str, tuple[Any, str | None]] = {
+    "str": (str, "text/plain"),
+    "bytes": (bytes, "application/octet-stream"),
+    "dict": (dict[str, int], "application/json"),
+    "contents": (mcp.ResourceContents, None),
+    "list of contents": (list[mcp.ResourceContents], None),
+    "anything": (Any, None),
+}
+
+
+@pytest.mark.parametrize("kind", RETURNS)
+def test_the_listed_type_follows_the_return_annotation(client, add, kind):
+    annotation, mime_type = RETURNS[kind]
+
+    def function():
+        return "x"
+
+    function.__annotations__ = {"return": annotation}
+    add("shop://answer", function)
+
+    assert listed(client)["shop://answer"].get("mimeType") == mime_type
+
+
+def raising(error):
+    def function() -> str:
+        raise error
+
+    return function
+
+
+ABSENT = [Http404("secret"), Order.DoesNotExist("secret"), PermissionDenied("secret"), None]
+
+
+@pytest.mark.parametrize("error", ABSENT, ids=repr)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_a_function_does_not_have_is_not_found(client, add, error, is_async):
+    function = raising(error) if error else lambda: None
+
+    async def later() -> Any:
+        return function()
+
+    add("shop://answer", later if is_async else function)
+
+    assert is_missing(client, "shop://answer")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_refuses_in_words_that_reach_the_client(client, add, is_async):
+    refuse = raising(mcp.ToolError("There are reports since 2020 only."))
+
+    async def later() -> str:
+        return refuse()
+
+    add("shop://answer", later if is_async else refuse)
+
+    found = failure(client, "shop://answer")
+    assert (found.code, found.message) == (-32602, "There are reports since 2020 only.")
+    assert found.data == {"uri": "shop://answer"}
+    assert client.call_tool("read_resource", uri="shop://answer").is_error
+
+
+@pytest.mark.parametrize("value", [Order(number="secret"), Order.objects.all(), object()])
+def test_instances_are_never_shown(client, add, value, caplog):
+    add("shop://answer", lambda: {"orders": value})
+
+    found = failure(client, "shop://answer")
+
+    assert found.code == -32603
+    assert found.message == "Internal error"
+    assert "JSON cannot say" in caplog.text
+
+
+@pytest.mark.parametrize("value", ["é" * 201, b"x" * 301])
+def test_an_answer_that_is_too_long_is_refused_in_words(client, add, settings, value):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 400}
+    add("shop://answer", lambda: value)
+
+    assert "longer than 400 bytes" in failure(client, "shop://answer").message
+
+
+def test_async_functions_answer_in_both_ways(client, add):
+    Order.objects.create(number="A1")
+
+    async def count(request: HttpRequest, status: str) -> dict[str, int]:
+        orders = Order.objects.filter(status=status)
+        return {"count": await sync_to_async(orders.count)()}
+
+    add("shop://counts/{status}", count)
+
+    assert text(client, "shop://counts/new") == '{"count":1}'
+    read = client.call_tool("read_resource", uri="shop://counts/new").structured
+    assert read["contents"][0]["text"] == '{"count":1}'
+
+
+# Completion
+
+
+def test_variables_are_completed_from_what_the_site_offers(client, add):
+    def months(request, value, given):
+        assert request.user.username == "staff"
+        return [f"{given['year']}-{month:02}" for month in range(1, 13)]
+
+    def monthly(year: int, month: str, kind: str) -> str:
+        return ""
+
+    add(
+        "shop://{year}/{month}/{kind}",
+        monthly,
+        completions={"year": ["2025", "2026"], "month": months},
+    )
+    template = "shop://{year}/{month}/{kind}"
+
+    assert client.complete(template, "year", "6") == ["2026"]
+    assert client.complete(template, "month", "2026-1", year="2026") == [
+        "2026-10",
+        "2026-11",
+        "2026-12",
+    ]
+    assert client.complete(template, "kind") == []
+    # It needs a year, and says so with an exception.
+    assert client.complete(template, "month") == []
+    with pytest.raises(ProtocolFailure):
+        client.complete(template, "day")
+
+
+# Where they run
+
+
+@pytest.mark.parametrize(
+    ("params", "lane"),
+    [
+        ({"uri": "django://site"}, Lane.QUERY),
+        ({"uri": "shop://greeting"}, Lane.WORK),
+        ({"uri": 7}, Lane.QUERY),
+        ({"name": "read_resource", "arguments": {"uri": "shop://greeting"}}, Lane.WORK),
+        ({"name": "read_resource", "arguments": {"uri": "django://site"}}, Lane.QUERY),
+        ({"name": "read_resource", "arguments": []}, Lane.QUERY),
+        ({"ref": {"type": "ref/resource", "uri": "shop://reports/{year}"}}, Lane.WORK),
+        ({"ref": {"type": "ref/resource", "uri": "django://models/{model}"}}, Lane.QUERY),
+    ],
+    ids=str,
+)
+def test_code_of_the_site_runs_apart_from_queries(params, lane):
+    envelope = Envelope(revision=LATEST_LEGACY)
+    call = Call(request=Request(1, "x", params), envelope=envelope)
+
+    assert lane_of(Exchange(calls=(call,))) is lane
+
+
+# Registration
+
+
+def register(uri: Any, function: Any, **options):
+    mcp.resource(uri, registry=Registry(), **options)(function)
+
+
+def plain(year: int) -> str:
+    """Any."""
+    return str(year)
+
+
+def none() -> str:
+    """Any."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("uri", "function", "sentence"),
+    [
+        ("django://site", none, "belongs to the models"),
+        ("file:///etc/passwd", none, "the client itself can open"),
+        ("https://example.com/x", none, "fetch from the web"),
+        ("http://example.com/x", none, "fetch from the web"),
+        ("reports", none, "no URI"),
+        ("", none, "no URI"),
+        ("Shop://x", none, "no URI"),
+        (7, none, "no URI"),
+        ("shop://" + "x" * 5000, none, "no URI"),
+        ("{year}://x", plain, "no URI"),
+        ("shop://x y", none, "characters that no URI has"),
+        ("shop://x#y", none, "characters that no URI has"),
+        ("shop://%zz", none, "characters that no URI has"),
+        ("shop://é", none, "characters that no URI has"),
+        ("shop://{year", none, "characters that no URI has"),
+        ("shop://{/year}", plain, "characters that no URI has"),
+        ("shop://{year:4}", plain, "characters that no URI has"),
+        ("shop://{?year}", plain, "by itself"),
+        ("shop://{year,month}", plain, "by itself"),
+        ("shop://{year*}", plain, "by itself"),
+        ("shop://{year}/{year}", plain, "twice"),
+        ("shop://{year}{month}", plain, "nothing stands between"),
+        ("shop://{+path}/{year}", plain, "can only be the last"),
+        ("shop://x", plain, "which its URI does not have"),
+        ("shop://{year}/{month}", plain, "does not take 'month'"),
+        ("shop://{year}", 7, "decorates functions"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)[:60]),
+)
+def test_a_uri_that_cannot_be_served_is_refused_at_start(uri, function, sentence):
+    with pytest.raises(ImproperlyConfigured) as raised:
+        register(uri, function)
+
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "annotation", [list[int], dict[str, int], int | None, Any, bytes | list[str], Order]
+)
+def test_an_argument_that_no_text_can_be_read_as_is_refused_at_start(annotation):
+    def function(year):
+        """Any."""
+
+    function.__annotations__ = {"year": annotation}
+
+    with pytest.raises(ImproperlyConfigured, match="part of a URI"):
+        register("shop://{year}", function)
+
+
+@requirement("resources:attributes")
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"size": -1}, "number of bytes"),
+        ({"size": True}, "number of bytes"),
+        ({"annotations": mcp.Annotations(audience=["everybody"])}, "everybody"),
+        ({"annotations": mcp.Annotations(audience="user")}, "audience"),
+        ({"annotations": mcp.Annotations(priority=1.5)}, "from 0 to 1"),
+        ({"annotations": mcp.Annotations(last_modified="yesterday")}, "last_modified"),
+        ({"permission": "view_order"}, "not a permission for the resource 'shop://x'"),
+        ({"completions": {"year": []}}, "'year'"),
+    ],
+    ids=str,
+)
+def test_hints_that_the_protocol_does_not_have_are_refused_at_start(options, sentence):
+    with pytest.raises(ImproperlyConfigured, match=sentence):
+        register("shop://x", none, **options)
+
+
+def test_hints_that_the_protocol_has_are_taken():
+    register(
+        "shop://x", none, annotations=mcp.Annotations(last_modified="2026-01-31T12:00:00Z"), size=0
+    )
+
+
+def test_templates_have_no_size_and_everything_has_a_description():
+    with pytest.raises(ImproperlyConfigured, match="has no size"):
+        register("shop://{year}", plain, size=1)
+    with pytest.raises(ImproperlyConfigured, match="no description"):
+        register("shop://x", lambda: "x")
+
+
+def test_functions_that_yield_are_refused_at_start():
+    def parts():
+        """Any."""
+        yield "x"
+
+    with pytest.raises(ImproperlyConfigured, match="yields"):
+        register("shop://x", parts)
+
+
+def test_a_uri_is_taken_once():
+    own = Registry()
+    mcp.resource("shop://x", registry=own)(none)
+
+    with pytest.raises(AlreadyRegistered, match="shop://x"):
+        mcp.resource("shop://x", registry=own)(none)
+    assert repr(own.resources["shop://x"]) == "<CodeResource shop://x>"
+    own.remove_resource("shop://x")
+    with pytest.raises(NotRegistered, match="shop://x"):
+        own.remove_resource("shop://x")
+
+
+def test_the_decorator_returns_the_function():
+    assert mcp.resource("shop://x", registry=Registry())(none) is none

@@ -1,0 +1,179 @@
+"""Models as resources, and the same through tools."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from django.db import OperationalError, connection
+
+from mcp_django.exposure.resources import models as resources
+from mcp_django.testing import Client, ProtocolFailure
+from tests.shop.models import Customer, Memo, Order
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def order():
+    customer = Customer.objects.create(name="Ada", country="FR", credit_rating=7)
+    return Order.objects.create(number="A/1", customer=customer, total=5)
+
+
+def test_the_overview_counts_what_this_caller_may_see(client, order):
+    overview = client.read_resource("django://site")
+
+    counts = {one["model"]: one["records"] for one in overview["models"]}
+    assert counts == {"shop.customer": 1, "shop.memo": 0, "shop.order": 1}
+    assert overview["site"] == "Test shop"
+
+
+def test_counting_stops_where_the_number_tells_nothing_more(client, monkeypatch):
+    monkeypatch.setattr(resources, "MOST_COUNTED", 2)
+    Memo.objects.bulk_create(Memo(text="x", code=f"c{n}") for n in range(4))
+
+    models = client.read_resource("django://site")["models"]
+
+    assert {one["model"]: one["records"] for one in models}["shop.memo"] == "more than 2"
+
+
+def test_definitions_collections_and_objects_are_read_by_uri(client, order):
+    definition = client.read_resource("django://models/shop.order")
+    collection = client.read_resource("django://objects/shop.order?number=A%2F1")
+    record = client.read_resource(f"django://objects/shop.order/{order.pk}")
+
+    assert definition["name"] == "shop.order"
+    assert collection["records"] == [record]
+    assert record["number"] == "A/1"
+    assert record["total"] == "5.00"
+
+
+def test_a_collection_follows_its_cursor(client):
+    Memo.objects.bulk_create(Memo(text="x", code=f"c{n}") for n in range(30))
+
+    first = client.read_resource("django://objects/shop.memo?fields=code")
+    second = client.read_resource(
+        f"django://objects/shop.memo?fields=code&cursor={first['next_cursor']}"
+    )
+
+    assert len(first["records"]) == 25
+    assert [one["code"] for one in second["records"]] == [f"c{n}" for n in range(25, 30)]
+    assert second["next_cursor"] is None
+
+
+@requirement(
+    "resources:not-found-legacy",
+    "resources:not-found",
+    "resources:never-empty",
+    "resources:hidden",
+    "resources:uris",
+)
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "django://site/more",
+        "django://nothing",
+        "django://models/shop.ledger",
+        "django://models/shop.nothing",
+        "django://models/shop.order/1",
+        "django://objects/shop.order/999",
+        "django://objects/shop.order/1/2",
+        "django://objects/shop.order/x%00",
+        "django://objects/auth.user/1",
+        "django://files/shop.order/1/number",
+        "django://files/shop.order/1/nothing",
+        "django://files/shop.order",
+        "file:///etc/passwd",
+        "http://169.254.169.254/",
+    ],
+)
+def test_missing_and_forbidden_are_not_found_in_the_revisions_own_code(staff, revision, uri):
+    client = Client(user=staff, revision=revision)
+
+    with pytest.raises(ProtocolFailure) as failure:
+        client.read_resource(uri)
+
+    is_new = revision.features.missing_resource_is_invalid_params
+    assert failure.value.code == (-32602 if is_new else -32002)
+    assert failure.value.status == 200
+    assert failure.value.data == {"uri": uri}
+    assert failure.value.message == "Resource not found."
+
+
+def test_a_query_that_cannot_run_says_why(client):
+    with pytest.raises(ProtocolFailure) as failure:
+        client.read_resource("django://objects/shop.order?statsu=new")
+
+    assert failure.value.code == -32602
+    assert "Did you mean" in failure.value.message
+    assert "status" in failure.value.message
+
+
+def test_a_hidden_column_and_an_unknown_one_answer_alike(client):
+    def refusal(name):
+        with pytest.raises(ProtocolFailure) as failure:
+            client.read_resource(f"django://objects/shop.order?{name}=1")
+        return failure.value.message
+
+    assert refusal("margin") == refusal("nargim").replace("nargim", "margin")
+
+
+@requirement("definitions:described")
+def test_resources_and_templates_are_listed_with_descriptions(client):
+    listed = client.list_resources()
+    templates = client.list_all("resources/templates/list", "resourceTemplates")
+
+    assert [one["uri"] for one in listed] == sorted(one["uri"] for one in listed)
+    assert {one["uriTemplate"] for one in templates} == {
+        "django://models/{model}",
+        "django://objects/{model}{?filters*,search,order_by,fields,cursor}",
+        "django://objects/{model}/{pk}",
+        "django://files/{model}/{pk}/{field}",
+    }
+    assert all(one["description"] for one in [*listed, *templates])
+
+
+def test_who_sees_no_model_is_told_of_no_template(make_user):
+    client = Client(user=make_user("bob"))
+
+    assert client.list_all("resources/templates/list", "resourceTemplates") == []
+    assert [one["uri"] for one in client.list_resources()] == ["django://site"]
+
+
+def test_every_listed_resource_can_be_read(client, order):
+    for one in client.list_resources():
+        assert client.read_resource(one["uri"])
+
+
+def test_clients_without_resources_reach_them_through_tools(client, order):
+    listed = client.call_tool("list_resources").structured
+    answer = client.call_tool("read_resource", uri="django://site").structured
+
+    assert {one["uri"] for one in listed["resources"]} == {
+        one["uri"] for one in client.list_resources()
+    }
+    assert len(listed["resourceTemplates"]) == 4
+    text = msgspec.json.decode(answer["contents"][0]["text"])
+    assert text == client.read_resource("django://site")
+
+
+@requirement("resources:access")
+def test_without_the_scope_to_read_no_resource_exists(staff):
+    client = Client(user=staff, scopes=["mcp:action"])
+
+    assert client.list_resources() == []
+    with pytest.raises(ProtocolFailure):
+        client.read_resource("django://site")
+
+
+def test_a_model_that_takes_too_long_to_count_has_no_number(client, monkeypatch, caplog):
+    def refuse(execute, sql, params, many, context):
+        if "COUNT(" in sql.upper() and Memo._meta.db_table in sql:
+            raise OperationalError(f"no such table: {Memo._meta.db_table}")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        overview = client.read_resource("django://site")
+
+    assert {one["model"]: one["records"] for one in overview["models"]}["shop.memo"] is None
+    assert "shop.memo cannot be counted." in caplog.text

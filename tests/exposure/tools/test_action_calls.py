@@ -1,0 +1,421 @@
+"""A call says what was done, or shows what would be and has it confirmed."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from mcp_django.models import ExposedTool
+from mcp_django.testing import CANCEL, DECLINE
+from tests.clients import CheckedClient
+from tests.depot.admin import ParcelAdmin
+from tests.depot.models import Driver, Parcel
+
+# Of packages that were written for Django 6.0.
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.filterwarnings("ignore:Overriding get_action"),
+]
+
+
+@pytest.fixture
+def parcels(db):
+    return [Parcel.objects.create(number=f"n{n}", tenant="acme") for n in range(3)]
+
+
+def keys(parcels):
+    return [parcel.pk for parcel in parcels]
+
+
+def statuses():
+    return list(Parcel.objects.order_by("pk").values_list("status", flat=True))
+
+
+def call(client, name, **arguments):
+    return client.call_tool(f"depot_parcel_{name}", **arguments)
+
+
+def test_records_that_are_named_are_acted_on_at_once(boss, parcels):
+    done = call(boss, "mark_shipped", pks=keys(parcels[:2]))
+
+    assert done.structured == {
+        "outcome": "done",
+        "records": 2,
+        "messages": [{"level": "success", "text": "2 shipped."}],
+    }
+    assert statuses() == ["shipped", "shipped", "waiting"]
+
+
+def test_keys_may_be_texts_and_come_twice(boss, parcels):
+    done = call(boss, "mark_shipped", pks=[parcels[0].pk, str(parcels[0].pk)])
+
+    assert done.structured["records"] == 1
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        {"filters": {}, "exclude": {}, "search": "", "answer": {}, "confirmation": ""},
+        {"filters": "{}", "search": None, "answer": "", "confirmation": None},
+    ],
+)
+def test_records_that_are_named_are_found_whatever_else_is_empty(boss, parcels, empty):
+    done = call(boss, "mark_shipped", pks=keys(parcels[:1]), **empty)
+
+    assert not done.is_error, done.text
+    assert statuses() == ["shipped", "waiting", "waiting"]
+
+
+@pytest.mark.parametrize("pks", ["[{0}]", "{0}", [0.0]])
+def test_keys_are_read_as_models_write_them(boss, parcels, pks):
+    key = parcels[0].pk
+    sent = pks.format(key) if isinstance(pks, str) else [float(key)]
+
+    done = call(boss, "mark_shipped", pks=sent)
+
+    assert not done.is_error, done.text
+    assert statuses() == ["shipped", "waiting", "waiting"]
+
+
+def test_no_records_are_all_that_an_empty_list_names(boss, parcels):
+    refused = call(boss, "mark_shipped", pks=[])
+    shown = call(boss, "mark_shipped", pks=[], filters={"number": "n0"})
+
+    assert refused.is_error
+    assert "Name the records" in refused.text
+    assert shown.structured["records"] == 1
+    assert statuses() == ["waiting"] * 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"answer": 5}, {"answer": "yes"}, {"pks": True}, {"colour": 1}, {"dry_run": "yes"}]
+)
+def test_a_refused_call_of_an_action_shows_none_that_would_be_refused(boss, parcels, wrong):
+    refused = call(boss, "mark_shipped", **{"pks": keys(parcels), **wrong})
+
+    assert refused.is_error
+    assert refused.text.startswith(("Argument ", "Unknown argument "))
+    assert "A valid call" not in refused.text
+    assert statuses() == ["waiting"] * 3
+
+
+def test_an_error_message_of_the_admin_is_an_error(boss, parcels):
+    answer = call(boss, "lose_all", pks=keys(parcels))
+
+    assert answer.is_error
+    assert answer.structured["messages"] == [{"level": "error", "text": "They cannot be found."}]
+
+
+def test_the_log_of_the_admin_names_the_assistant(boss, parcels):
+    call(boss, "log_each", pks=keys(parcels[:1]))
+
+    assert "mcp_django.testing" in LogEntry.objects.get().get_change_message()
+
+
+def test_filters_are_shown_as_records_and_then_acted_on(boss, parcels):
+    parcels[2].status = "lost"
+    parcels[2].save()
+
+    shown = call(boss, "mark_shipped", filters={"status": "waiting"})
+    before = statuses()
+    token = shown.structured["confirmation"]
+    done = call(boss, "mark_shipped", filters={"status": "waiting"}, confirmation=token)
+
+    assert shown.structured["outcome"] == "preview"
+    assert shown.structured["records"] == 2
+    assert shown.structured["first"] == [{"id": parcels[0].pk}, {"id": parcels[1].pk}]
+    assert before == ["waiting", "waiting", "lost"]
+    assert not done.is_error
+    assert statuses() == ["shipped", "shipped", "lost"]
+
+
+def test_other_records_than_those_that_were_shown_are_not_acted_on(boss, parcels):
+    shown = call(boss, "mark_shipped", filters={"status": "waiting"})
+    Parcel.objects.create(number="late")
+
+    refused = call(
+        boss,
+        "mark_shipped",
+        filters={"status": "waiting"},
+        confirmation=shown.structured["confirmation"],
+    )
+
+    assert refused.is_error
+    assert set(statuses()) == {"waiting"}
+
+
+def test_an_action_that_only_reads_takes_filters_at_once(boss, parcels):
+    answer = call(boss, "list_numbers", filters={"number": "n1"})
+
+    assert answer.structured == {"outcome": "file", "records": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, 'Name the records: by "pks", or by "filters", "exclude", "search".'),
+        (
+            {"pks": [1], "filters": {"id": 1}},
+            'Name the records: by "pks", or by "filters", "exclude", "search".',
+        ),
+        ({"filters": {}}, "An empty value names none."),
+        ({"filters": {"number": "nope"}}, "These filters find no record. Nothing was done."),
+        ({"filters": {"tenant": "acme"}}, "'tenant' cannot be used in filters."),
+        ({"pks": []}, "An empty value names none."),
+        ({"pks": list(range(10_000))}, "Argument pks: Expected array of length <= 1000."),
+        ({"pks": [True]}, "Argument pks"),
+        ({"pk": 1}, "Unknown argument 'pk'. Did you mean pks?"),
+        ({"pks": [1], "dry_run": True}, "Unknown argument 'dry_run'."),
+    ],
+)
+def test_a_selection_that_means_nothing_is_refused_in_words(boss, parcels, arguments, sentence):
+    answer = call(boss, "mark_shipped", **arguments)
+
+    assert answer.is_error
+    assert sentence in answer.text
+    assert set(statuses()) == {"waiting"}
+
+
+def test_more_than_a_thousand_records_are_not_for_one_call(boss):
+    Parcel.objects.bulk_create(Parcel(number=f"n{n}") for n in range(1001))
+
+    answer = call(boss, "mark_shipped", filters={"status": "waiting"})
+
+    assert answer.is_error
+    assert "more than 1000 records" in answer.text
+    assert "Narrow them" in answer.text
+
+
+def test_a_thousand_are(boss):
+    Parcel.objects.bulk_create(Parcel(number=f"n{n}") for n in range(1000))
+
+    done = call(boss, "mark_shipped", pks=list(Parcel.objects.values_list("pk", flat=True)))
+
+    assert done.structured["records"] == 1000
+    assert set(statuses()) == {"shipped"}
+
+
+def test_an_action_that_wants_it_is_confirmed_for_named_records_too(boss, parcels):
+    shown = call(boss, "ask_always", pks=keys(parcels))
+    before = set(statuses())
+    call(boss, "ask_always", pks=keys(parcels), confirmation=shown.structured["confirmation"])
+
+    assert shown.structured["outcome"] == "preview"
+    assert before == {"waiting"}
+    assert set(statuses()) == {"lost"}
+
+
+def test_staff_can_want_it_for_any_action(boss, parcels):
+    ExposedTool.objects.create(name="depot_parcel_mark_shipped", needs_confirmation=True)
+
+    shown = call(boss, "mark_shipped", pks=keys(parcels))
+
+    assert shown.structured["outcome"] == "preview"
+    assert set(statuses()) == {"waiting"}
+
+
+def test_staff_can_want_it_where_the_site_says_that_none_is_needed(boss, parcels):
+    ExposedTool.objects.create(name="ship_now", needs_confirmation=True)
+    arguments = {"pks": keys(parcels), "answer": {"carrier": "ups"}}
+
+    shown = boss.call_tool("ship_now", **arguments)
+    before = set(statuses())
+    token = shown.structured["confirmation"]
+    done = boss.call_tool("ship_now", **arguments, confirmation=token)
+
+    assert before == {"waiting"}
+    assert not done.is_error
+    assert set(statuses()) == {"shipped"}
+
+
+def test_staff_can_switch_an_action_off_and_another_on(boss):
+    ExposedTool.objects.create(name="depot_parcel_mark_shipped", enabled=False)
+    ExposedTool.objects.create(name="depot_driver_praise", enabled=True)
+    ExposedTool.objects.create(name="depot_parcel_delete_selected", enabled=True)
+    driver = Driver.objects.create(name="Ada")
+
+    names = {tool["name"] for tool in boss.list_tools()}
+    praised = boss.call_tool("depot_driver_praise", pks=[driver.pk], answer={"reason": "good"})
+
+    assert "depot_parcel_mark_shipped" not in names
+    assert "depot_driver_praise" in names
+    assert "depot_parcel_delete_selected" not in names
+    assert praised.structured["outcome"] == "done"
+
+
+def test_records_that_are_judged_one_by_one_are_judged_here_too(boss, parcels, monkeypatch):
+    def judge(self, request, obj=None):
+        return obj is None or obj.number != "n1"
+
+    monkeypatch.setattr(ParcelAdmin, "has_view_permission", judge)
+
+    shown = call(boss, "mark_shipped", filters={"status": "waiting"}).structured
+    refused = call(boss, "mark_shipped", pks=keys(parcels))
+
+    assert shown["records"] == 2
+    assert [one["id"] for one in shown["first"]] == [parcels[0].pk, parcels[2].pk]
+    assert refused.text.startswith(f"Not found: {parcels[1].pk}. Nothing was done.")
+    assert set(statuses()) == {"waiting"}
+
+
+# More in the form of the menu than the action
+
+
+def test_what_the_menu_asks_beside_the_action_is_part_of_the_answer(boss):
+    driver = Driver.objects.create(name="Ada")
+
+    asked = boss.call_tool("depot_driver_rename", pks=[driver.pk])
+    done = boss.call_tool(
+        "depot_driver_rename", pks=[driver.pk], answer={"reason": "Eve", "weight": 1.5}
+    )
+
+    assert asked.is_error
+    assert "answer: missing reason. It takes: " in asked.text
+    assert '"maxLength":20' in asked.text
+    assert done.structured["messages"][0]["text"] == "Renamed, 1.5."
+    driver.refresh_from_db()
+    assert driver.name == "Eve"
+
+
+def test_what_the_menu_finds_wrong_is_told_and_nothing_is_done(boss):
+    driver = Driver.objects.create(name="Ada")
+
+    refused = boss.call_tool("depot_driver_rename", pks=[driver.pk], answer={"reason": "x" * 21})
+
+    assert refused.is_error
+    assert refused.structured["outcome"] == "not_done"
+    assert refused.structured["messages"] == [{"level": "warning", "text": "No action selected."}]
+    driver.refresh_from_db()
+    assert driver.name == "Ada"
+
+
+def test_a_value_that_the_menu_cannot_hold_is_told(boss):
+    driver = Driver.objects.create(name="Ada")
+
+    refused = boss.call_tool(
+        "depot_driver_rename", pks=[driver.pk], answer={"reason": "x", "weight": "heavy"}
+    )
+
+    assert refused.is_error
+    assert "answer: weight: 'heavy' is not a number." in refused.text
+
+
+# Clients that can ask a person
+
+
+@pytest.fixture
+def asker(depot, make_user):
+    user = make_user("asker", is_staff=True, is_superuser=True)
+
+    def make(**answers):
+        return CheckedClient(user=user, answers=answers)
+
+    return make
+
+
+def test_a_person_who_can_be_asked_is_asked_in_place_of_a_token(asker, parcels):
+    client = asker(confirmation={"confirm": True})
+
+    done = call(client, "mark_shipped", filters={"number__in": ["n0", "n1"]})
+
+    asked = client.questions["confirmation"]["params"]["message"]
+    assert asked == (
+        f"Mark selected parcels as shipped: 2 records ({parcels[0].pk}; {parcels[1].pk})."
+    )
+    assert done.structured["outcome"] == "done"
+    assert statuses() == ["shipped", "shipped", "waiting"]
+
+
+@pytest.mark.parametrize("answer", [{"confirm": False}, DECLINE, CANCEL])
+def test_what_a_person_does_not_agree_to_is_not_done(asker, parcels, answer):
+    client = asker(confirmation=answer)
+
+    refused = call(client, "ask_always", pks=keys(parcels))
+
+    assert refused.is_error
+    assert "Do not try again unless they want you to." in refused.text
+    assert set(statuses()) == {"waiting"}
+
+
+def test_a_person_agrees_to_a_page_with_its_answer(asker, parcels):
+    client = asker(confirmation={"confirm": True})
+    pks = keys(parcels[:1])
+
+    page = call(client, "ship", pks=pks)
+    done = call(client, "ship", pks=pks, answer={"carrier": "dhl"})
+
+    asked = client.questions["confirmation"]["params"]["message"]
+    assert page.structured["outcome"] == "asks"
+    assert "1 parcels leave." in asked
+    assert '"carrier": "dhl"' in asked
+    assert done.structured["messages"][0]["text"] == "1 by dhl, 1 copies."
+
+
+def test_a_page_behind_filters_is_agreed_to_once(asker, parcels):
+    client = asker(confirmation={"confirm": True})
+
+    done = call(client, "ship", filters={"number": "n0"}, answer={"carrier": "ups"})
+
+    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+
+
+def test_a_token_is_good_where_a_person_could_be_asked(asker, boss, parcels):
+    client = asker(confirmation=DECLINE)
+    pks = keys(parcels[:1])
+    token = call(client, "ship", pks=pks).structured["confirmation"]
+
+    done = call(client, "ship", pks=pks, answer={"carrier": "ups"}, confirmation=token)
+
+    assert not done.is_error
+
+
+# Only to see what would happen
+
+
+def test_an_action_whose_owner_allows_it_can_be_tried(boss, parcels):
+    tried = call(boss, "lose_maybe", pks=keys(parcels[:2]), dry_run=True).structured
+
+    assert tried["outcome"] == "tried"
+    assert tried["would_be"] == "done"
+    assert tried["messages"] == [{"level": "info", "text": "Lost."}]
+    assert [one["pk"] for one in tried["difference"]["changed"]] == keys(parcels[:2])
+    assert set(statuses()) == {"waiting"}
+
+
+def test_trying_with_filters_needs_no_confirmation(boss, parcels):
+    tried = call(boss, "lose_maybe", filters={"number": "n1"}, dry_run=True)
+
+    assert tried.structured["outcome"] == "tried"
+    assert set(statuses()) == {"waiting"}
+
+
+def test_an_action_that_fails_when_it_is_tried_has_done_nothing(boss):
+    parcel = Parcel.objects.create(number="n13")
+
+    tried = call(boss, "lose_maybe", pks=[parcel.pk], dry_run=True)
+
+    assert tried.is_error
+    assert "What it did in the database was taken back." in tried.text
+    assert statuses() == ["waiting"]
+
+
+def test_a_page_is_shown_and_answered_when_it_is_tried(boss, parcels):
+    pks = keys(parcels[:1])
+
+    page = call(boss, "ship_maybe", pks=pks, dry_run=True)
+    wrong = call(boss, "ship_maybe", pks=pks, dry_run=True, answer={"carrier": "ups", "copies": 9})
+    right = call(boss, "ship_maybe", pks=pks, dry_run=True, answer={"carrier": "ups"})
+
+    assert page.structured["would_be"] == "page"
+    assert page.structured["answer_schema"]["required"] == ["carrier"]
+    assert "confirmation" not in page.structured
+    assert list(wrong.structured["errors"]) == ["copies"]
+    assert right.structured["would_be"] == "done"
+    assert right.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+    assert set(statuses()) == {"waiting"}
+
+
+def test_not_to_try_is_to_do(boss, parcels):
+    call(boss, "lose_maybe", pks=keys(parcels), dry_run=False)
+
+    assert set(statuses()) == {"lost"}

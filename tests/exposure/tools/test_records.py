@@ -1,0 +1,323 @@
+"""The generic tools, as a client calls them."""
+
+from __future__ import annotations
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_django.exposure.admin_bridge.compat import Place
+from mcp_django.exposure.primitives import BUILT_IN
+from mcp_django.exposure.tools.actions import arguments_of
+from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.testing import Client
+from tests.shop.models import Customer, Order
+from tests.spec import requirement
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_set_is_constant_and_its_names_are_reserved():
+    assert set(RECORD_TOOLS) == BUILT_IN
+
+
+def test_every_tool_is_read_only_and_described(client):
+    tools = [tool for tool in client.list_tools() if tool["name"] in BUILT_IN]
+
+    assert len(tools) == 7
+    for tool in tools:
+        assert tool["annotations"] == {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+        assert tool["description"]
+        assert tool["inputSchema"]["additionalProperties"] is False
+
+
+def test_the_whole_set_costs_a_model_less_than_two_thousand_tokens(client):
+    definitions = [tool for tool in client.list_tools() if tool["name"] in BUILT_IN]
+
+    # Four characters are about a token.
+    assert len(msgspec.json.encode(definitions)) < 2000 * 4
+
+
+@requirement("tools:structured-text")
+def test_text_and_structured_content_are_the_same_json(client):
+    Order.objects.create(number='A "1"')
+
+    answer = client.call_tool("find_records", model="shop.order")
+
+    assert msgspec.json.decode(answer.text) == answer.structured
+
+
+def test_structured_content_is_left_out_where_a_revision_has_none(staff, revision):
+    answer = Client(user=staff, revision=revision).call_tool("list_models")
+
+    assert (answer.structured is not None) is revision.features.structured_content
+    assert "shop.order" in answer.text
+
+
+def test_find_takes_filters_search_order_fields_and_limit(client):
+    fr = Customer.objects.create(name="Ada", country="FR")
+    de = Customer.objects.create(name="Bob", country="DE")
+    for number, customer in [("A1", fr), ("A2", fr), ("B1", de), ("B2", None)]:
+        Order.objects.create(number=number, customer=customer, total=len(number))
+
+    def numbers(**arguments):
+        answer = client.call_tool("find_records", model="shop.order", **arguments)
+        assert not answer.is_error, answer.text
+        return [record["number"] for record in answer.structured["records"]]
+
+    assert numbers(filters={"customer__country": "FR"}) == ["A1", "A2"]
+    assert numbers(exclude={"customer__country": "FR"}) == ["B1", "B2"]
+    assert numbers(any_of=[{"number": "A1"}, {"number__startswith": "B"}]) == ["A1", "B1", "B2"]
+    assert numbers(search="bob") == ["B1"]
+    assert numbers(order_by=["-number"], limit=2) == ["B2", "B1"]
+    assert numbers(fields=["number"], filters={"number__in": ["B1"]}) == ["B1"]
+
+
+def test_the_sizes_of_pages_that_a_client_reads_are_those_of_the_settings(client, settings):
+    def described():
+        tools = {tool["name"]: tool for tool in client.list_tools()}
+        return tools["find_records"]["inputSchema"]["properties"]["limit"]["description"]
+
+    before = described()
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PAGE_SIZE": 7, "MAX_PAGE_SIZE": 70}
+
+    assert before == "Most records to return. Without it 25, never more than 200."
+    assert described() == "Most records to return. Without it 7, never more than 70."
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"filters": '{"number": "B1"}'},
+        {"filters": {"number": "B1"}, "exclude": "{}", "any_of": [], "search": "", "cursor": ""},
+        {"filters": {"number": "B1"}, "order_by": [], "fields": [], "limit": "", "exclude": None},
+        {"any_of": ['{"number": "B1"}']},
+        {"search": "B1", "limit": 1.0, "order_by": "number", "fields": '["id", "number"]'},
+    ],
+)
+def test_what_a_model_means_is_read_where_it_is_plain(client, arguments):
+    Order.objects.create(number="A1")
+    Order.objects.create(number="B1")
+
+    answer = client.call_tool("find_records", model="shop.order", **arguments)
+
+    assert not answer.is_error, answer.text
+    assert [record["number"] for record in answer.structured["records"]] == ["B1"]
+
+
+def test_an_empty_order_is_the_default_order(client):
+    Order.objects.bulk_create(Order(number=number) for number in ("B", "C", "A"))
+
+    default = client.call_tool("find_records", model="shop.order").structured
+    empty = client.call_tool("find_records", model="shop.order", order_by=[]).structured
+
+    assert [one["number"] for one in default["records"]] != ["A", "B", "C"]
+    assert empty == default
+
+
+def test_empty_questions_about_groups_are_none(client):
+    Order.objects.create(number="A")
+
+    asked = {"group_by": [], "metrics": {}, "having": {}, "order_by": [], "filters": {}}
+    answer = client.call_tool("aggregate_records", model="shop.order", **asked)
+
+    assert answer.structured["groups"] == [{"count": 1}]
+
+
+@st.composite
+def valid(draw, schema):
+    """A value that a schema of ours allows."""
+    if "anyOf" in schema:
+        return draw(valid(draw(st.sampled_from(schema["anyOf"]))))
+    match schema.get("type"):
+        case "object":
+            return draw(objects(schema))
+        case "array":
+            items, most = valid(schema["items"]), schema.get("maxItems", 3)
+            return draw(st.lists(items, max_size=min(most, 3)))
+        case "string":
+            return draw(st.text(max_size=5) | st.sampled_from(["{}", "[1]", "5"]))
+        case "integer":
+            whole = st.integers(-(2**60), 2**60)
+            return draw(whole | st.integers(-(2**20), 2**20).map(float))
+        case "boolean":
+            return draw(st.booleans())
+    return draw(st.none() | st.booleans() | st.integers() | st.text(max_size=3))
+
+
+@st.composite
+def objects(draw, schema):
+    properties = schema.get("properties", {})
+    required = [*schema.get("required", ())]
+    optional = [name for name in properties if name not in required and draw(st.booleans())]
+    made = {name: draw(valid(properties[name])) for name in [*required, *optional]}
+    others = schema.get("additionalProperties", {})
+    if others is not False:
+        inner = valid(others if isinstance(others, dict) else {})
+        made |= draw(st.dictionaries(st.text(max_size=3), inner, max_size=2))
+    return made
+
+
+READERS = {
+    **{name: tool.arguments for name, tool in RECORD_TOOLS.items()},
+    **{place.name: arguments_of("ship", place, dry_run=True) for place in Place},
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_what_the_schema_of_a_tool_of_ours_allows_is_read(name, data):
+    reader = READERS[name]
+    arguments = data.draw(valid(reader.schema))
+    assert jsonschema_rs.is_valid(reader.schema, arguments)
+
+    read = reader.read(arguments, None)
+
+    assert read.keys() == reader.schema["properties"].keys()
+
+
+def test_pages_follow_each_other_by_cursor_and_query(client):
+    Order.objects.bulk_create(Order(number=f"N{n:02}") for n in range(12))
+
+    seen, cursor = [], None
+    while True:
+        arguments = {"cursor": cursor} if cursor else {}
+        page = client.call_tool(
+            "find_records", model="shop.order", limit=5, order_by=["-number"], **arguments
+        ).structured
+        seen += [record["number"] for record in page["records"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+
+    assert seen == [f"N{n:02}" for n in reversed(range(12))]
+
+
+def test_another_users_cursor_is_refused(client, make_user):
+    Order.objects.bulk_create(Order(number=f"N{n}") for n in range(3))
+    other = Client(user=make_user("other", "view_order", is_staff=True))
+    page = client.call_tool("find_records", model="shop.order", limit=1).structured
+
+    answer = other.call_tool(
+        "find_records", model="shop.order", limit=1, cursor=page["next_cursor"]
+    )
+
+    assert answer.is_error
+    assert "cursor" in answer.text
+
+
+@requirement("tools:argument-errors")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"model": 5},
+        {"model": "shop.order", "fitlers": {}},
+        {"model": "shop.order", "filters": [1]},
+        {"model": "shop.order", "filters": {"status": {"a": 1}}},
+        {"model": "shop.order", "filters": {"number__regex": "(a+)+$"}},
+        {"model": "shop.order", "limit": 0},
+        {"model": "shop.order", "limit": 10**9},
+        {"model": "shop.order", "limit": "many"},
+        {"model": "shop.order", "cursor": "x"},
+        {"model": "shop.order", "order_by": ["margin"]},
+        {"model": "shop.order", "fields": ["margin"]},
+        {"model": "shop.order", "any_of": [{}]},
+        {"model": "shop.order", "rights": {}},
+    ],
+)
+def test_what_does_not_fit_is_a_tool_error_in_one_sentence_or_two(client, arguments):
+    answer = client.call_tool("find_records", **arguments)
+
+    assert answer.is_error
+    assert 0 < len(answer.text) < 1000
+    assert "Traceback" not in answer.text
+
+
+def test_a_page_takes_one_query_whatever_its_size(client, django_assert_num_queries):
+    customer = Customer.objects.create(name="Ada", country="FR")
+    Order.objects.bulk_create(Order(number=f"N{n}", customer=customer) for n in range(60))
+    client.call_tool("find_records", model="shop.order", limit=1)
+
+    with django_assert_num_queries(1):
+        client.call_tool("find_records", model="shop.order", limit=1)
+    with django_assert_num_queries(1):
+        client.call_tool("find_records", model="shop.order", limit=50)
+
+
+def test_aggregates_take_filters_groups_metrics_and_an_order(client):
+    for n, status in enumerate(["new", "paid", "paid", "paid"]):
+        Order.objects.create(number=f"A{n}", status=status, total=n)
+
+    answer = client.call_tool(
+        "aggregate_records",
+        model="shop.order",
+        exclude={"number": "A3"},
+        group_by=["status"],
+        metrics={"n": {"count": "*"}, "most": {"max": "total"}},
+        having={"n__gte": 1},
+        order_by=["-n"],
+        limit=1,
+    )
+
+    assert answer.structured == {
+        "groups": [{"status": {"value": "paid", "label": "Paid"}, "n": 2, "most": "2.00"}],
+        "truncated": True,
+    }
+
+
+def test_get_record_takes_one_query(client, django_assert_num_queries):
+    order = Order.objects.create(number="A1")
+    client.call_tool("get_record", model="shop.order", pk=order.pk)
+
+    with django_assert_num_queries(1):
+        answer = client.call_tool("get_record", model="shop.order", pk=order.pk)
+
+    assert answer.structured["number"] == "A1"
+
+
+def test_a_refused_call_shows_one_that_works_for_this_caller(client):
+    Order.objects.create(number="A1")
+    wrong_calls = [
+        ("find_records", {}),
+        ("find_records", {"model": "shop.order", "filters": 5}),
+        ("find_records", {"model": "shop.order", "fields": 5}),
+        ("find_records", {"model": "shop.order", "limit": "many"}),
+        ("find_records", {"model": "shop.order", "order": ["number"]}),
+        ("get_record", {"model": "shop.order"}),
+        ("get_record", {"model": "shop.order", "pk": True}),
+        ("describe_model", {"name": "shop.order"}),
+        ("read_resource", {}),
+        ("list_models", {"all": True}),
+    ]
+
+    for tool, arguments in wrong_calls:
+        refused = client.call_tool(tool, **arguments)
+        shown = refused.text.partition(f"A valid call: {tool} ")[2]
+        answer = client.call_tool(tool, **msgspec.json.decode(shown))
+
+        assert refused.is_error
+        assert not answer.is_error, (refused.text, answer.text)
+
+
+def test_who_sees_nothing_is_shown_no_call_of_others(make_user):
+    client = Client(user=make_user("bob"))
+
+    assert "valid call" not in client.call_tool("find_records").text
+    assert "django://site" in client.call_tool("read_resource").text
+
+
+def test_a_definition_is_short_and_its_example_works(client):
+    answer = client.call_tool("describe_model", model="shop.order")
+    example = answer.structured["example"]
+
+    assert len(answer.text) < 2000
+    assert not client.call_tool(example["tool"], **example["arguments"]).is_error

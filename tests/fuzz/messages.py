@@ -1,0 +1,493 @@
+"""Malformed and half-valid messages, by the thousand: does the endpoint stand?
+
+    python -m tests.fuzz.messages --count 500000 --seed 1 --jobs 2
+    python -m tests.fuzz.messages --seed 1 --only 4711
+    python -m tests.fuzz.messages --address http://127.0.0.1:8000/mcp --token mcp_...
+
+`python -m tests.fuzz.serve` starts a server for the last of these.
+
+No answer is a 5xx but 503, none is missing or malformed, nothing is logged with a traceback, no
+call hangs, and the memory of the process stays within bounds. Case 4711 of a seed is always the
+same message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.fuzz.settings"
+
+import django
+
+django.setup()
+
+from mcp_django.protocol.revisions import ASSUMED, Revision  # noqa: E402  after Django is set up
+from tests.fuzz import rows  # noqa: E402
+from tests.fuzz.cases import ACCEPT, META, MODERN, SESSION, Case, Cases, Knowledge  # noqa: E402
+from tests.fuzz.doors import PATIENCE, Answer, Door, InProcess, Live, Sent  # noqa: E402
+from tests.fuzz.values import dump  # noqa: E402
+from tests.oracle import assert_valid_message  # noqa: E402
+
+INTERNAL_ERROR = -32603
+REVISION = b"mcp-protocol-version"
+#: Of all answers, so many may say that the server is busy.
+BUSY = 0.01
+#: MiB that a process may grow by after its first messages, and more for each 100,000 after them.
+GROWTH, GROWTH_LATER = 80, 25
+WARM_UP = 2_000
+#: Cases that are under way at the same time.
+AT_ONCE = 4
+#: Failures that are printed whole.
+SHOWN = 10
+
+
+#: The tracebacks that were logged for the case that is being sent.
+logged: ContextVar[list[str]] = ContextVar("logged")
+
+
+class Tracebacks(logging.Handler):
+    """Keeps each record that has a traceback, beside the case that it belongs to."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        #: Of nobody's case, as what a task left behind.
+        self.others: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            trace = "".join(traceback.format_exception(*record.exc_info))
+            texts = logged.get(self.others)
+            texts.append(f"{record.name}: {record.getMessage()}\n{trace}")
+
+
+@dataclass
+class Report:
+    """What came back."""
+
+    count: int = 0
+    seconds: float = 0.0
+    #: Seconds of the processor.
+    busy: float = 0.0
+    statuses: Counter[int] = field(default_factory=Counter)
+    #: Of each kind of case how many there were, and how many had a result.
+    kinds: Counter[str] = field(default_factory=Counter)
+    results: Counter[str] = field(default_factory=Counter)
+    codes: Counter[int] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+
+    def print(self) -> None:
+        total = max(self.count, 1)
+        rates = [round(total / max(one, 0.001)) for one in (self.seconds, self.busy)]
+        print(
+            f"{self.count:,} messages in {self.seconds:.1f} s: {rates[0]}/s, {rates[1]}/s of CPU"
+        )
+        print("status:", ", ".join(f"{n} {count:,}" for n, count in sorted(self.statuses.items())))
+        print("errors:", ", ".join(f"{n} {count:,}" for n, count in sorted(self.codes.items())))
+        for kind, count in sorted(self.kinds.items()):
+            share = 100 * self.results[kind] / count
+            print(f"  {kind}: {count:,}, of which {share:.0f} % got a result")
+        share = 100 * sum(self.results.values()) / total
+        print(f"with a result: {share:.1f} %; memory in MiB: {self.memory}")
+        for failure in self.failures[:SHOWN]:
+            print(f"\n{failure}")
+        print(f"{len(self.failures)} failures")
+
+
+class Search:
+    """Sends cases, a few at a time, and judges what comes back."""
+
+    def __init__(self, door: Door, cases: Cases, *, knowledge: Knowledge) -> None:
+        self.door = door
+        self.cases = cases
+        self.tokens = knowledge.tokens
+        self.report = Report()
+        self.log = Tracebacks()
+        self.sessions: dict[tuple[str, Revision], bytes] = {}
+        self.streams = AsyncExitStack()
+        self.posting: Posting | None = None
+        #: Answers on one stream are waited for one after the other.
+        self.turn = asyncio.Lock()
+
+    async def run(self, first: int, count: int) -> Report:
+        report, started, busy = self.report, time.monotonic(), time.process_time()
+        indexes = iter(range(first, first + count))
+        async with self.streams:
+            await asyncio.gather(*(self.work(indexes) for _ in range(AT_ONCE)))
+        report.failures += [f"logged: {one}" for one in self.log.others]
+        report.memory.append(resident())
+        report.seconds = time.monotonic() - started
+        report.busy = time.process_time() - busy
+        self.judge_the_whole()
+        return report
+
+    async def work(self, indexes: Iterator[int]) -> None:
+        for index in indexes:
+            case, texts = self.cases.case(index), []
+            logged.set(texts)
+            async with self.turn if case.is_posted else nullcontext():
+                problems = await self.run_case(case)
+            problems += [f"logged: {one}" for one in texts]
+            self.report.kinds[case.kind] += 1
+            if problems:
+                self.report.failures.append(self.describe(index, case, problems))
+            self.report.count += 1
+            if self.report.count == WARM_UP or self.report.count % 50_000 == 0:
+                self.report.memory.append(resident())
+
+    async def run_case(self, case: Case) -> list[str]:
+        posting = await self.open(case)
+        answer = await self.door.ask(case.sent)
+        self.report.statuses[answer.status] += 1
+        if answer.status == 404 and case.person:
+            # It may have been ended by a case: the next one gets another.
+            self.sessions.pop((case.person, case.revision), None)
+        problems = self.problems_of(case, answer)
+        if posting is not None and answer.status == 202:
+            problems += await posting.wait_for(case, self)
+        return problems
+
+    def problems_of(self, case: Case, answer: Answer) -> list[str]:
+        if answer.problem:
+            return [answer.problem]
+        if case.sent.is_broken_off and not answer.status:
+            return []
+        if not answer.status:
+            return ["There was no response."]
+        problems = []
+        if answer.status >= 500 and answer.status != 503:
+            problems.append(f"The status is {answer.status}.")
+        try:
+            messages = messages_of(answer)
+        except ValueError as error:
+            return [*problems, f"The body is no JSON: {error}"]
+        for message in messages:
+            problems += self.problems_in(case, message, revision=revision_of(case, answer))
+        if answer.status == 200 and any("result" in one for one in messages):
+            self.report.results[case.kind] += 1
+        return problems
+
+    def problems_in(self, case: Case, message: Any, *, revision: Revision) -> list[str]:
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            return [f"No message: {message!r}"]
+        error = message.get("error")
+        problems = []
+        if isinstance(error, dict):
+            self.report.codes[error.get("code", 0)] += 1
+            if error.get("code") == INTERNAL_ERROR and "busy" not in str(error):
+                problems.append(f"The error is {error}")
+        elif "result" not in message and "method" not in message:
+            problems.append(f"Neither a result nor an error: {message!r}"[:500])
+        if case.is_exact:
+            methods = [message["method"]] if "method" in message else []
+            methods += case.methods.get(message.get("id"), ["ping"])
+            faults = [fault_in(revision, method, message) for method in methods]
+            if all(faults):
+                problems.append(f"Not valid in {revision.value}: {faults[0]} in {message!r}")
+        return [problem[:1500] for problem in problems]
+
+    def describe(self, index: int, case: Case, problems: list[str]) -> str:
+        sent = case.sent
+        headers = b"\n".join(name + b": " + value[:200] for name, value in sent.headers)
+        secrets = {token.encode(): f"<token of {name}>" for name, token in self.tokens.items()}
+        for secret, name in secrets.items():
+            headers = headers.replace(secret, name.encode())
+        return (
+            f"--seed {self.cases.seed} --only {index} ({case.kind}, {case.revision.value})\n"
+            f"{sent.verb} {sent.path}?{sent.query!r}\n{headers!r}\n{sent.body[:3000]!r}\n"
+            + "\n".join(problems)
+        )
+
+    def judge_the_whole(self) -> None:
+        report = self.report
+        if report.statuses[503] > max(BUSY * report.count, 5):
+            report.failures.append(f"{report.statuses[503]} answers were 503.")
+        allowed = GROWTH + GROWTH_LATER * report.count / 100_000
+        if report.memory[-1] - report.memory[0] > allowed:
+            report.failures.append(f"The memory grew by more than {allowed:.0f} MiB.")
+
+    # Sessions
+
+    async def open(self, case: Case) -> Posting | None:
+        """Put the id of a session where one is wanted."""
+        is_wanted = SESSION in case.sent.query or any(
+            value == SESSION for _, value in case.sent.headers
+        )
+        if not is_wanted:
+            return None
+        posting = None
+        if case.sent.path == "/mcp/messages":
+            if self.posting is None or self.posting.is_over:
+                self.posting = await self.streams.enter_async_context(self.posting_stream())
+            posting, found = self.posting, self.posting.session
+        else:
+            found = await self.session(case.person, case.revision)
+        case.sent.query = case.sent.query.replace(SESSION, found)
+        case.sent.headers = [
+            (name, found if value == SESSION else value) for name, value in case.sent.headers
+        ]
+        return posting if case.is_posted else None
+
+    async def session(self, person: str | None, revision: Revision) -> bytes:
+        if person is None or revision in MODERN:
+            return b"none"
+        if (person, revision) not in self.sessions:
+            sent = Sent(headers=self.headers(person), body=dump(handshake(revision)))
+            answer = await self.door.ask(sent)
+            self.sessions[person, revision] = answer.headers.get("mcp-session-id", "none").encode()
+        return self.sessions[person, revision]
+
+    def headers(self, person: str) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"host", b"testserver"),
+            (b"accept", ACCEPT),
+            (b"content-type", b"application/json"),
+            (b"authorization", f"Bearer {self.tokens[person]}".encode()),
+        ]
+
+    @asynccontextmanager
+    async def posting_stream(self) -> AsyncIterator[Posting]:
+        sent = Sent(verb="GET", path="/mcp/sse", headers=self.headers("boss"))
+        async with self.door.stream(sent) as pieces:
+            posting = Posting(pieces)
+            event = await posting.next_data()
+            posting.session = event.partition(b"session_id=")[2]
+            body = dump(handshake(Revision("2024-11-05")))
+            query = b"session_id=" + posting.session
+            await self.door.ask(
+                Sent(path="/mcp/messages", query=query, headers=self.headers("boss"), body=body)
+            )
+            await posting.next_data()
+            yield posting
+
+
+def revision_of(case: Case, answer: Answer) -> Revision:
+    """The revision that an answer is written in.
+
+    A handshake names its revision in its body alone, and without a credential nobody reads that.
+    """
+    is_unread = answer.status == 401 and not any(name == REVISION for name, _ in case.sent.headers)
+    return ASSUMED if is_unread else case.revision
+
+
+class Posting:
+    """A stream of HTTP+SSE, and what came on it."""
+
+    def __init__(self, pieces: asyncio.Queue[bytes]) -> None:
+        self.pieces = pieces
+        self.session = b""
+        self.is_over = False
+        self.rest = b""
+
+    async def next_data(self) -> bytes:
+        while True:
+            block, end, rest = self.rest.partition(b"\n\n")
+            if end:
+                self.rest = rest
+                lines = [one for one in block.split(b"\n") if one.startswith(b"data: ")]
+                if lines:
+                    return b"\n".join(one.removeprefix(b"data: ") for one in lines)
+                continue
+            piece = await self.pieces.get()
+            if not piece:
+                self.is_over = True
+                return b""
+            self.rest += piece
+
+    async def wait_for(self, case: Case, search: Search) -> list[str]:
+        """Until the answer is there, where the case is a request."""
+        try:
+            message = json.loads(case.sent.body)
+        except ValueError:
+            return []
+        if not isinstance(message, dict) or "method" not in message or "id" not in message:
+            return []
+        problems: list[str] = []
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    data = await self.next_data()
+                    if not data:
+                        return ["The stream ended before the answer."]
+                    answer = json.loads(data)
+                    problems += search.problems_in(case, answer, revision=case.revision)
+                    if "method" in answer and "id" in answer:
+                        # It asks, and nobody answers: another stream serves the next cases.
+                        self.is_over = True
+                        return problems
+                    if answer.get("id") == message["id"]:
+                        search.report.results[case.kind] += "result" in answer
+                        return problems
+        except TimeoutError:
+            return [*problems, f"There was no answer on the stream within {PATIENCE:.0f} s."]
+
+
+def fault_in(revision: Revision, method: str, message: dict[str, Any]) -> str:
+    try:
+        assert_valid_message(revision, method, message)
+    except (AssertionError, ValueError, KeyError) as fault:
+        return repr(fault)
+    return ""
+
+
+def handshake(revision: Revision) -> dict[str, Any]:
+    params = {
+        "protocolVersion": revision.value,
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "fuzz", "version": "1"},
+    }
+    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+
+
+def messages_of(answer: Answer) -> list[Any]:
+    """The messages in a body. Raises ValueError."""
+    if answer.is_stream:
+        events = answer.body.decode().replace("\r", "").split("\n")
+        data = [line.removeprefix("data: ") for line in events if line.startswith("data: {")]
+        return [json.loads(one) for one in data]
+    if not answer.body or "json" not in answer.headers.get("content-type", ""):
+        return []
+    found = json.loads(answer.body)
+    return found if isinstance(found, list) else [found]
+
+
+def resident() -> int:
+    """MiB of memory that this process holds. 0 where nobody says."""
+    status = Path("/proc/self/statm")
+    if not status.exists():
+        return 0
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+async def learn(door: Door, tokens: dict[str, str]) -> Knowledge:
+    """What the site offers to the first of the tokens."""
+    token = next(iter(tokens.values()))
+
+    async def ask(method: str, **params: Any) -> Any:
+        meta = {
+            f"{META}protocolVersion": MODERN[-1].value,
+            f"{META}clientCapabilities": {},
+            f"{META}clientInfo": {"name": "fuzz", "version": "1"},
+        }
+        message = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": method,
+            "params": {**params, "_meta": meta},
+        }
+        headers = [
+            (b"host", b"testserver"),
+            (b"accept", ACCEPT),
+            (b"content-type", b"application/json"),
+            (b"authorization", f"Bearer {token}".encode()),
+            (b"mcp-protocol-version", MODERN[-1].value.encode()),
+            (b"mcp-method", method.encode()),
+        ]
+        if "name" in params:
+            headers.append((b"mcp-name", params["name"].encode()))
+        answer = await door.ask(Sent(headers=headers, body=dump(message)))
+        (final,) = messages_of(answer)
+        return final["result"]
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        return (await ask("tools/call", name=tool, arguments=arguments))["structuredContent"]
+
+    labels = [one["model"] for one in (await call("list_models"))["models"]]
+    names = {}
+    for label in labels:
+        described = await call("describe_model", model=label)
+        names[label] = [one["name"] for one in described.get("fields", ())]
+        names[label] += [one["name"] for one in described.get("more_filters", ())]
+    templates = (await ask("resources/templates/list"))["resourceTemplates"]
+    return Knowledge(
+        tools={one["name"]: one["inputSchema"] for one in (await ask("tools/list"))["tools"]},
+        prompts={one["name"]: one for one in (await ask("prompts/list"))["prompts"]},
+        uris=[one["uri"] for one in (await ask("resources/list"))["resources"]],
+        templates=[one["uriTemplate"] for one in templates],
+        labels=labels,
+        names=names,
+        tokens=tokens,
+    )
+
+
+async def search(door: Door, tokens: dict[str, str], options: argparse.Namespace) -> Report:
+    knowledge = await learn(door, tokens)
+    cases = Cases(options.seed, knowledge)
+    found = Search(door, cases, knowledge=knowledge)
+    logging.getLogger().addHandler(found.log)
+    if options.only is not None:
+        case = cases.case(options.only)
+        print(found.describe(options.only, case, []))
+        return await found.run(options.only, 1)
+    return await found.run(options.first, options.count)
+
+
+def run_here(options: argparse.Namespace) -> Report:
+    if options.address:
+        tokens = {f"token {n}" if n else "boss": one for n, one in enumerate(options.token)}
+        return asyncio.run(search(Live(options.address), tokens, options))
+    # Only here: it sets Django up with the site's own settings.
+    from mcp_django.audit.records import records
+    from mcp_django.transports.calls.lanes import lanes
+    from tests.asgi import application
+
+    with rows.site():
+        rows.fill()
+        rows.fill_others()
+        tokens = {name: person.make() for name, person in rows.PEOPLE.items()}
+        try:
+            return asyncio.run(search(InProcess(application), tokens, options))
+        finally:
+            records.close()
+            lanes.close()
+
+
+def run_jobs(options: argparse.Namespace) -> int:
+    """The same in several processes, each with a share and a database of its own."""
+    share = -(-options.count // options.jobs)
+    started = []
+    for first in range(options.first, options.first + options.count, share):
+        count = min(share, options.first + options.count - first)
+        arguments = ["--seed", options.seed, "--first", first, "--count", count]
+        arguments += ["--address", options.address] if options.address else []
+        for token in options.token:
+            arguments += ["--token", token]
+        command = [sys.executable, "-m", "tests.fuzz.messages", *map(str, arguments)]
+        started.append(subprocess.Popen(command))
+    return max([one.wait() for one in started])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=5_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the index of the first message")
+    parser.add_argument("--only", type=int, help="the index of a single message")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--address", default="", help="of a server, in place of this process")
+    parser.add_argument("--token", action="append", default=[], help="for --address")
+    options = parser.parse_args()
+    if options.jobs > 1 and options.only is None:
+        return run_jobs(options)
+    report = run_here(options)
+    report.print()
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Serve a site and the database of a test: see tests/served.py. Says when it is ready."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from wsgiref.simple_server import WSGIRequestHandler
+
+interface, port = sys.argv[1:]
+# Before Django reads them.
+site = importlib.import_module(os.environ["DJANGO_SETTINGS_MODULE"])
+site.DATABASES["default"]["NAME"] = os.environ["SERVED_DATABASE"]
+
+from mcp_django.asgi import get_mcp_application  # noqa: E402  as in anybody's asgi.py
+
+application = get_mcp_application()
+
+
+def ready() -> None:
+    print("ready", flush=True)
+
+
+def serve_asgi() -> None:
+    from daphne.server import Server
+
+    endpoint = f"tcp:{port}:interface=127.0.0.1"
+    Server(application, endpoints=[endpoint], ready_callable=ready).run()
+
+
+def serve_wsgi() -> None:
+    from django.core.servers.basehttp import ThreadedWSGIServer
+    from django.core.wsgi import get_wsgi_application
+
+    class Quiet(WSGIRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    server = ThreadedWSGIServer(("127.0.0.1", int(port)), Quiet)
+    server.set_app(get_wsgi_application())
+    # The end of a process in good order writes what waits.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    ready()
+    server.serve_forever()
+
+
+{"asgi": serve_asgi, "wsgi": serve_wsgi}[interface]()

@@ -1,0 +1,167 @@
+"""Where a permission holds for some objects, its bare name opens none."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.checks import run_checks
+from django.test import Client as WebClient
+from django.urls import reverse
+
+from mcp_django.exposure.registry import registry
+from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
+from mcp_django.testing import Client
+from tests.clients import CheckedClient, WSGIClient
+from tests.shop.models import Memo
+from tests.sites.restricted import restrict
+
+pytestmark = pytest.mark.django_db
+
+WHO = {
+    "root": {"is_staff": True, "is_superuser": True},
+    "staff": {"is_staff": True},
+    "viewer": {},
+    "outsider": {},
+}
+
+
+@pytest.fixture(autouse=True)
+def memos():
+    for code in ("open-1", "open-2", "closed-1"):
+        Memo.objects.create(text=code, code=code)
+
+
+@pytest.fixture
+def declared():
+    """Let a class stand for the exposure of memos."""
+    before = type(registry.candidates[Memo])
+
+    def declare(**attributes):
+        registry.unregister(Memo)
+        registry.register(Memo, type("MemoExposure", (before,), attributes))
+
+    yield declare
+    registry.unregister(Memo)
+    registry.register(Memo, before)
+
+
+WAYS = {
+    "asgi": (CheckedClient, MODERN[-1]),
+    "wsgi": (WSGIClient, MODERN[-1]),
+    "legacy": (CheckedClient, LATEST_LEGACY),
+}
+
+
+@pytest.fixture(params=WAYS)
+def codes(request, make_user):
+    """The codes of the memos that somebody finds. None: there are no memos."""
+    kind, revision = WAYS[request.param]
+
+    def find(name):
+        user = make_user(name, **WHO[name])
+        client = kind(user=user, revision=revision)
+        if revision is LATEST_LEGACY:
+            client.initialize()
+        models = {
+            one["model"]: one for one in client.call_tool("list_models").structured["models"]
+        }
+        found = client.call_tool("find_records", model="shop.memo")
+        if "shop.memo" not in models:
+            assert found.is_error
+            return None
+        records = sorted(one["code"] for one in found.structured["records"])
+        assert models["shop.memo"]["records"] == len(records)
+        return records
+
+    return find
+
+
+EVERY = ["closed-1", "open-1", "open-2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("root", EVERY), ("staff", None), ("viewer", None), ("outsider", None)]
+)
+def test_a_bare_permission_shows_no_rows(codes, name, found):
+    assert codes(name) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("root", EVERY), ("viewer", ["open-1", "open-2"]), ("outsider", None)]
+)
+def test_rows_that_the_exposure_restricts_are_shown(codes, declared, name, found):
+    declared(get_queryset=lambda self, request: restrict(Memo.objects.all(), request.user, "view"))
+
+    assert codes(name) == found
+
+
+@pytest.mark.parametrize(("name", "found"), [("viewer", EVERY), ("outsider", None)])
+def test_code_may_say_that_the_permission_is_enough(codes, declared, name, found):
+    declared(queryset_enforces_view_permission=True)
+
+    assert codes(name) == found
+
+
+def warnings():
+    return [one for one in run_checks(tags=["mcp_django"]) if one.id == "mcp_django.W009"]
+
+
+def test_a_check_says_what_to_type(declared, settings):
+    (warning,) = warnings()
+
+    assert "shop.memo" in warning.msg
+    assert "tests.sites.restricted.ObjectPermissionBackend" in warning.msg
+    assert "def get_queryset(self, request)" in warning.hint
+    assert "queryset_enforces_view_permission = True" in warning.hint
+
+    declared(queryset_enforces_view_permission=True)
+    assert warnings() == []
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "django.contrib.auth.backends.RemoteUserBackend",
+        "django.contrib.auth.backends.AllowAllUsersModelBackend",
+        "tests.sites.restricted.Door",
+        "tests.sites.restricted.Inherited",
+    ],
+)
+def test_backends_without_a_rule_of_their_own_change_nothing(settings, make_user, backend):
+    settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", backend]
+    clerk = Client(user=make_user("clerk", "view_memo"))
+
+    found = clerk.call_tool("find_records", model="shop.memo")
+
+    assert len(found.structured["records"]) == 3
+    assert warnings() == []
+
+
+def test_a_permission_on_the_whole_model_is_enough_beside_such_a_backend(settings, make_user):
+    settings.AUTHENTICATION_BACKENDS = [
+        "tests.sites.restricted.ObjectPermissionBackend",
+        "django.contrib.auth.backends.ModelBackend",
+    ]
+    clerk, viewer = Client(user=make_user("clerk", "view_memo")), Client(user=make_user("viewer"))
+
+    assert len(clerk.call_tool("find_records", model="shop.memo").structured["records"]) == 3
+    assert viewer.call_tool("find_records", model="shop.memo").is_error
+
+
+def test_a_superusers_token_that_is_held_to_the_model_has_its_rows(make_user):
+    root = make_user("root", is_staff=True, is_superuser=True)
+    held = Client(user=root, models=["shop.memo"])
+
+    assert len(held.call_tool("find_records", model="shop.memo").structured["records"]) == 3
+
+
+def test_the_page_says_why_a_model_is_not_there(make_user):
+    root = make_user("root", is_staff=True, is_superuser=True)
+    make_user("viewer")
+    browser = WebClient()
+    browser.force_login(root, backend="tests.sites.restricted.ObjectPermissionBackend")
+
+    page = browser.post(
+        reverse("admin:mcp_django_inspect"), {"username": "viewer", "model": "shop.memo"}
+    )
+
+    assert "may hold for some objects only" in page.content.decode()

@@ -1,0 +1,474 @@
+"""Fields and models of packages: each can be read, and none takes the rest of its model away."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import BaseUserCreationForm
+from django.db import connection, connections
+from django.db.models import Manager
+from djmoney.money import Money
+
+from mcp_django.cached import Cached
+from mcp_django.exposure import fields as broken_fields
+from mcp_django.exposure.decisions import has_table
+from mcp_django.exposure.registry import registry
+from mcp_django.exposure.uris import COLLECTION
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
+from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Era
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient, WSGIClient
+from tests.sites.bakery.models import (
+    Cake,
+    Category,
+    Fee,
+    Lost,
+    Notice,
+    Page,
+    Pie,
+    Product,
+    Region,
+    Tart,
+    Tour,
+)
+
+pytestmark = pytest.mark.django_db
+
+#: Transports and eras that each have their own way to a call.
+WAYS = [
+    (CheckedClient, MODERN[-1]),
+    (CheckedClient, LATEST_LEGACY),
+    (WSGIClient, MODERN[-1]),
+    (WSGIClient, LATEST_LEGACY),
+]
+MODELS = ["page", "tour", "cake", "pie", "tart", "category", "region", "product", "notice"]
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0].__name__}-{way[1].value}")
+def connect(request):
+    kind, revision = request.param
+
+    def made(user):
+        client = kind(user=user, revision=revision)
+        if revision.era is Era.LEGACY:
+            client.initialize()
+        return client
+
+    return made
+
+
+@pytest.fixture
+def people(make_user):
+    """The four kinds of users that there are."""
+    views = [f"view_{name}" for name in MODELS]
+    changes = [f"{verb}_{name}" for verb in ("add", "change") for name in MODELS]
+    return {
+        "superuser": make_user("superuser", is_staff=True, is_superuser=True),
+        "staff": make_user("staff", *views, *changes, is_staff=True),
+        "viewer": make_user("viewer", *views, is_staff=True),
+        "outsider": make_user("outsider", *views, *changes),
+    }
+
+
+@pytest.fixture
+def boss(people):
+    return CheckedClient(user=people["superuser"])
+
+
+@pytest.fixture
+def page():
+    return Page.objects.create(title="Rye", body=[("heading", "Flour"), ("list", ["a", "b"])])
+
+
+@pytest.fixture
+def tour():
+    return Tour.objects.create(
+        name="Alps", start="CH", stops=["CH", "FR"], price=Money("12.50", "EUR")
+    )
+
+
+def call(client, tool, model, **arguments):
+    return client.call_tool(tool, model=f"bakery.{model}", **arguments)
+
+
+def done(client, tool, model, **arguments):
+    answer = call(client, tool, model, **arguments)
+    assert not answer.is_error, answer.text
+    return answer.structured
+
+
+@pytest.mark.parametrize("kind", ["superuser", "staff", "viewer"])
+def test_whoever_may_view_reads_every_field(connect, people, kind, page, tour):
+    client = connect(people[kind])
+
+    found = done(client, "find_records", "tour", filters={"start": "CH"})
+    read = client.read_resource(f"django://objects/bakery.tour/{tour.pk}")
+    (blocks,) = client.read_resource("django://objects/bakery.page")["records"]
+
+    assert found["records"] == [
+        {
+            "id": tour.pk,
+            "name": "Alps",
+            "start": {"value": "CH", "label": "Switzerland"},
+            "stops": "CH,FR",
+            "price": "12.50",
+        }
+    ]
+    assert read["stops"] == "CH,FR"
+    assert [(one["type"], one["value"]) for one in blocks["body"]][:1] == [("heading", "Flour")]
+
+
+@pytest.mark.parametrize("model", ["page", "tour"])
+def test_the_model_does_not_exist_for_outsiders(connect, people, page, tour, model):
+    client = connect(people["outsider"])
+
+    for tool in ("find_records", "describe_model"):
+        assert call(client, tool, model).text.startswith(f"There is no model 'bakery.{model}'.")
+
+
+def test_a_field_of_several_choices_is_described_filtered_grouped_and_completed(boss, tour):
+    Tour.objects.create(name="Coast", stops=["IT"])
+
+    described = done(boss, "describe_model", "tour")
+    found = done(boss, "find_records", "tour", filters={"stops__contains": "FR"}, fields=["name"])
+    groups = done(boss, "aggregate_records", "tour", group_by=["start"])
+    completed = boss.complete(COLLECTION.text, "stops", "I", model="bakery.tour")
+
+    fields = {one["name"]: one for one in described["fields"]}
+    assert "choices" not in fields["stops"]
+    assert fields["start"]["choices"]
+    assert found["records"] == [{"name": "Alps"}]
+    assert [one["start"]["label"] for one in groups["groups"]] == ["", "Switzerland"]
+    assert completed == ["IT"]
+
+
+def blocks_of(page):
+    return [(one.block_type, one.value) for one in Page.objects.get(pk=page.pk).body]
+
+
+@pytest.mark.parametrize("kind", ["superuser", "staff"])
+def test_the_other_fields_of_a_model_with_blocks_can_be_written(connect, people, kind, page):
+    client = connect(people[kind])
+    before = blocks_of(page)
+
+    changed = done(client, "update_record", "page", pk=page.pk, values={"title": "Spelt"})
+    made = done(client, "create_record", "page", values={"title": "Oat"})
+
+    assert changed["changed"] == ["title"]
+    assert changed["record"]["title"] == "Spelt"
+    assert [str(one) for one in blocks_of(page)] == [str(one) for one in before]
+    assert made["record"]["title"] == "Oat"
+    assert made["record"]["body"] == []
+
+
+@pytest.mark.parametrize("kind", ["viewer", "outsider"])
+def test_who_may_not_change_a_model_with_blocks_changes_nothing(connect, people, kind, page):
+    client = connect(people[kind])
+
+    with pytest.raises(ProtocolFailure, match="Unknown tool: update_record"):
+        call(client, "update_record", "page", pk=page.pk, values={"title": "Spelt"})
+
+    assert Page.objects.get().title == "Rye"
+
+
+def test_a_field_that_needs_a_browser_is_named_and_left_alone(boss, page, monkeypatch, caplog):
+    monkeypatch.setattr(broken_fields, "logged", set())
+
+    described = done(boss, "describe_model", "page")["writing"]
+    refused = call(boss, "update_record", "page", pk=page.pk, values={"body": [], "no": 1})
+
+    assert described["create_record"]["only_in_a_browser"] == ["body"]
+    assert list(described["create_record"]["values"]["properties"]) == ["title"]
+    assert "body: This can be set only in a browser" in refused.text
+    assert "'no' is not a field that you can set. You can set: title." in refused.text
+    assert caplog.text.count("bakery.Page.body has a widget that needs a browser.") == 1
+
+
+def test_a_widget_that_leads_nowhere_is_not_blamed_on_the_admin(boss, monkeypatch, caplog):
+    monkeypatch.setattr(broken_fields, "logged", set())
+    notice = Notice.objects.create(title="Closed", text="on Monday")
+
+    changed = done(boss, "update_record", "notice", pk=notice.pk, values={"title": "Open"})
+    made = done(boss, "create_record", "notice", values={"title": "New"})
+    refused = call(boss, "update_record", "notice", pk=notice.pk, values={"text": "today"})
+
+    notice.refresh_from_db()
+    assert (notice.title, notice.text) == ("Open", "on Monday")
+    assert changed["changed"] == ["title"]
+    assert made["record"]["title"] == "New"
+    assert "text: This can be set only in a browser" in refused.text
+    assert caplog.text.count("bakery.Notice.text has a widget that needs a browser.") == 1
+    assert "NoReverseMatch" in caplog.text
+
+
+def test_a_field_that_must_be_filled_in_with_a_browser_stops_a_new_record(boss, monkeypatch):
+    monkeypatch.setattr(Notice._meta.get_field("text"), "blank", False)
+
+    described = done(boss, "describe_model", "notice")["writing"]
+    refused = call(boss, "create_record", "notice", values={"title": "New"})
+
+    assert described["create_record"] == {"unavailable": refused.text}
+    assert "requires text, which can be set only in a browser." in refused.text
+    assert list(described["update_record"]["values"]["properties"]) == ["title"]
+    assert not Notice.objects.exists()
+
+
+def test_money_says_what_it_takes(boss, tour):
+    described = done(boss, "describe_model", "tour")["writing"]["create_record"]
+    price = described["values"]["properties"]["price"]
+
+    changed = done(boss, "update_record", "tour", pk=tour.pk, values={"price": [13, "USD"]})
+
+    assert price["description"] == 'Such as [1, "EUR"].'
+    amount, currency = price["prefixItems"]
+    assert amount["type"] == ["number", "string"]
+    assert {one["const"] for one in currency["oneOf"]} == {"EUR", "USD"}
+    assert changed["changed"] == ["price"]
+    tour.refresh_from_db()
+    assert tour.price == Money("13.00", "USD")
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (12.5, '12.5 is not a list of 2 parts, such as [1, "EUR"].'),
+        ([12.5], 'A list is not a list of 2 parts, such as [1, "EUR"].'),
+        ({"amount": 1}, 'An object is not a list of 2 parts, such as [1, "EUR"].'),
+        ([1, "XXX"], "'XXX' is not one of: EUR, USD."),
+        (["much", "EUR"], "'much' is not a number."),
+    ],
+)
+def test_a_wrong_price_is_told_the_form_of_a_right_one(boss, tour, value, sentence):
+    refused = call(boss, "update_record", "tour", pk=tour.pk, values={"price": value})
+
+    assert refused.text == f"Nothing was saved.\nprice: {sentence}"
+    tour.refresh_from_db()
+    assert tour.price == Money("12.50", "EUR")
+
+
+def test_no_price_is_null(boss, monkeypatch, tour):
+    monkeypatch.setattr(Tour._meta.get_field("price"), "blank", True)
+
+    done(boss, "update_record", "tour", pk=tour.pk, values={"price": None})
+
+    tour.refresh_from_db()
+    assert tour.price is None
+
+
+def test_money_that_staff_opened_comes_with_its_currency(boss):
+    for amount in (Money(10, "EUR"), Money(5, "EUR"), Money(7, "USD")):
+        Fee.objects.create(name="Entry", amount=amount)
+    ExposedModel.objects.create(label="bakery.fee", level=Level.READ)
+
+    found = done(boss, "find_records", "fee", filters={"amount_currency": "USD"})
+    sums = done(
+        boss,
+        "aggregate_records",
+        "fee",
+        group_by=["amount_currency"],
+        metrics={"total": {"sum": "amount"}},
+    )
+
+    (record,) = found["records"]
+    assert set(record) == {"id", "name", "amount", "amount_currency"}
+    assert record["amount"] == "7.00"
+    totals = {one["amount_currency"]["value"]: one["total"] for one in sums["groups"]}
+    assert totals == {"EUR": "15.00", "USD": "7.00"}
+
+
+@pytest.mark.parametrize("kind", ["superuser", "staff"])
+def test_several_countries_are_written_as_a_list(connect, people, kind, tour):
+    client = connect(people[kind])
+
+    changed = done(client, "update_record", "tour", pk=tour.pk, values={"stops": ["IT", "AT"]})
+
+    assert changed["record"]["stops"] == "AT,IT"
+
+
+def test_the_parent_of_several_models_says_where_records_are_made(connect, people):
+    client = connect(people["staff"])
+
+    described = done(client, "describe_model", "cake")["writing"]
+    refused = call(client, "create_record", "cake", values={"name": "Cheese"})
+    made = done(client, "create_record", "pie", values={"name": "Plum", "filling": "plums"})
+
+    assert described["create_record"] == {"unavailable": refused.text}
+    assert refused.text.endswith(
+        "Create a record of one of these models: bakery.pie, bakery.tart."
+    )
+    assert Pie.objects.get(pk=made["pk"]).filling == "plums"
+
+
+def test_an_update_through_the_parent_says_what_changed(connect, people):
+    client = connect(people["staff"])
+    pie = Pie.objects.create(name="Apple", filling="  apples ")
+
+    first = done(client, "update_record", "cake", pk=pie.pk, values={"name": "Pear"})
+    again = done(client, "update_record", "cake", pk=pie.pk, values={"name": "Pear"})
+    child = done(client, "update_record", "cake", pk=pie.pk, values={"filling": "pears"})
+
+    assert [one["changed"] for one in (first, again, child)] == [["name"], [], ["filling"]]
+    assert Cake.objects.get().filling == "pears"
+
+
+def test_an_update_through_the_parent_keeps_what_was_not_sent(boss):
+    pie = Pie.objects.create(name="Apple", filling="  apples ")
+
+    done(boss, "update_record", "cake", pk=pie.pk, values={"name": "Pear"})
+
+    assert Pie.objects.get().filling == "  apples "
+
+
+def test_what_is_closed_of_a_child_cannot_be_set_through_its_parent(boss):
+    ExposedModel.objects.create(label="bakery.tart", level=Level.READ)
+    tart = Tart.objects.create(name="Lemon")
+
+    refused = call(boss, "update_record", "cake", pk=tart.pk, values={"diameter": 30})
+
+    assert "'diameter' is not a field that you can set. You can set: name." in refused.text
+    done(boss, "update_record", "cake", pk=tart.pk, values={"name": "Lime"})
+    assert Tart.objects.values_list("name", "diameter").get() == ("Lime", 20)
+
+
+@pytest.mark.parametrize("kind", ["superuser", "staff"])
+def test_a_column_that_is_null_and_reads_as_an_empty_text_stays_null(connect, people, kind):
+    client = connect(people[kind])
+    product, _ = Product.objects.create(title="Rye"), Product.objects.create(title="Oat")
+    plain = Product.objects.create(title="Spelt", upc="A1", note="")
+
+    changed = done(client, "update_record", "product", pk=product.pk, values={"title": "Rolls"})
+    done(client, "update_record", "product", pk=plain.pk, values={"title": "Buns"})
+
+    assert changed["changed"] == ["title"]
+    assert Product.objects.filter(upc__isnull=True).count() == 2
+    assert Product.objects.values_list("title", "upc", "note").get(pk=plain.pk) == (
+        "Buns",
+        "A1",
+        "",
+    )
+
+
+def test_a_unique_value_of_another_record_is_still_refused(boss):
+    Product.objects.create(title="Rye", upc="A1")
+    product = Product.objects.create(title="Oat")
+
+    refused = call(boss, "update_record", "product", pk=product.pk, values={"upc": "A1"})
+
+    assert "upc: Product with this Upc already exists." in refused.text
+
+
+@pytest.mark.parametrize("model", [Category, Region])
+def test_a_tree_is_described_without_a_word_in_the_log(connect, people, model, caplog):
+    client = connect(people["staff"])
+    name = model._meta.model_name
+
+    empty = done(client, "describe_model", name)["writing"]
+    root = model.add_root(name="Bread")
+    described = done(client, "describe_model", name)["writing"]
+    made = done(
+        client, "create_record", name, values={"name": "Rye", "treebeard_ref_node": root.pk}
+    )
+    changed = done(client, "update_record", name, pk=root.pk, values={"name": "All"})
+
+    assert empty["update_record"] == {"unavailable": "There is no record that you can change."}
+    assert "name" in described["create_record"]["values"]["properties"]
+    assert described["update_record"]["values"].startswith("The fields of create_record")
+    assert model.objects.get(pk=made["pk"]).get_parent().pk == root.pk
+    assert changed["changed"] == ["name"]
+    assert not [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
+
+
+def test_a_user_is_made_without_a_password(connect, people, django_user_model):
+    label = opened(django_user_model)
+    client = connect(people["superuser"])
+
+    described = client.call_tool("describe_model", model=label).structured["writing"]
+    refused = client.call_tool("create_record", model=label, values={"username": "eve"})
+    made = client.call_tool(
+        "create_record", model=label, values={"username": "eve", "usable_password": "false"}
+    )
+
+    properties = described["create_record"]["values"]["properties"]
+    assert set(properties) == {"username", "usable_password"}
+    assert "It may depend on these: username, usable_password." in refused.text
+    assert not made.is_error, made.text
+    assert not django_user_model.objects.get(username="eve").has_usable_password()
+
+
+def test_a_user_whose_form_asks_for_a_password_cannot_be_made(
+    boss, django_user_model, monkeypatch
+):
+    monkeypatch.setattr(UserAdmin, "add_form", BaseUserCreationForm)
+    monkeypatch.setattr(
+        UserAdmin, "add_fieldsets", [(None, {"fields": ["username", "password1", "password2"]})]
+    )
+    label = opened(django_user_model)
+
+    described = boss.call_tool("describe_model", model=label).structured["writing"]
+    refused = boss.call_tool("create_record", model=label, values={"username": "eve"})
+
+    assert described["create_record"] == {"unavailable": refused.text}
+    assert "requires a field that assistants cannot set." in refused.text
+    assert not django_user_model.objects.filter(username="eve").exists()
+
+
+def opened(model):
+    label = model._meta.label_lower
+    ExposedModel.objects.create(label=label, level=Level.WRITE)
+    return label
+
+
+def test_a_model_without_a_table_does_not_exist_and_is_logged_once(people, monkeypatch, caplog):
+    monkeypatch.setattr(broken_fields, "logged", set())
+    monkeypatch.setattr(registry, "in_force", Cached())
+    boss = CheckedClient(user=people["superuser"])
+
+    listed = boss.call_tool("list_models").structured["models"]
+    monkeypatch.setattr(registry, "in_force", Cached())
+    found = call(boss, "find_records", "lost")
+    written = call(boss, "create_record", "lost", values={"name": "a"})
+
+    assert "bakery.page" in {one["model"] for one in listed}
+    assert "bakery.lost" not in {one["model"] for one in listed}
+    for answer in (found, written):
+        assert answer.text.startswith("There is no model 'bakery.lost'.")
+    assert caplog.text.count("bakery.Lost is not exposed: it has no table.") == 1
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+def test_a_lost_database_does_not_count_as_a_missing_table(people, monkeypatch, tmp_path):
+    settings = {**connections["default"].settings_dict, "NAME": str(tmp_path / "no" / "file")}
+    settings["ENGINE"] = "django.db.backends.sqlite3"
+    monkeypatch.setitem(connections.databases, "broken", settings)
+
+    try:
+        assert has_table(Lost, using="broken")
+        assert not has_table(Lost)
+        assert has_table(Page)
+    finally:
+        connections["broken"].close()
+        del connections["broken"]
+
+
+def test_a_manager_that_refuses_does_not_count_as_a_missing_table(people, monkeypatch):
+    def refuse(manager):
+        raise LookupError("no tenant")
+
+    monkeypatch.setattr(Manager, "get_queryset", refuse)
+
+    assert has_table(Lost)
+
+
+def test_a_view_that_no_migration_made_is_there(people):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE VIEW bakery_lost AS SELECT id, title AS name FROM bakery_page")
+
+    assert has_table(Lost)
+
+
+def test_a_table_that_has_other_columns_is_there(people):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE bakery_lost (number integer)")
+
+    assert has_table(Lost)

@@ -1,0 +1,302 @@
+"""What services of models publish about the schemas that they take, held to what is listed here.
+
+Where a service refuses one definition it refuses the whole request, so an agent has no tools at
+all. Nothing is sent to a service: its rules stand here as code, each with its source.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+
+import jsonschema_rs
+import pytest
+from django import forms
+
+from mcp_django.exposure.admin_bridge.compat import Place
+from mcp_django.exposure.forms.schemas import Describer
+from mcp_django.exposure.functions.json_schemas import subschemas
+from mcp_django.exposure.tools.actions import action_definition
+from mcp_django.protocol.render import tool_definition
+from mcp_django.protocol.revisions import Revision
+from tests.exposure.function_tools import tool_of
+from tests.exposure.functions.test_arguments import everything
+from tests.exposure.functions.test_drf import OrderForm, place
+from tests.exposure.functions.test_raw_tools import SHIP, ship
+from tests.exposure.functions.test_signatures import ANNOTATIONS
+from tests.exposure.tools.test_action_definitions import action
+
+ROOT_COMBINATIONS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum"})
+
+
+def places(tool):
+    """Each schema inside the arguments of a tool, with a name such as `find_records.filters`."""
+    for one in subschemas(tool["inputSchema"]):
+        parts = [part for part in one.pointer if part not in ("properties", "anyOf")]
+        yield ".".join([tool["name"], *parts]), one.keywords
+
+
+def openai(tool):
+    """https://platform.openai.com/docs/guides/function-calling, and what its service refuses."""
+    schema = tool["inputSchema"]
+    # "Invalid 'tools[0].function.name': string does not match pattern."
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool["name"]):
+        yield "name"
+    # "Invalid 'tools[0].function.description': string too long. Expected maximum length 1024."
+    if len(tool["description"]) > 1024:
+        yield "description"
+    # "Invalid schema for function: In context=(), object schema missing properties."
+    if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
+        yield "root"
+    # "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top
+    # level."
+    if ROOT_COMBINATIONS & schema.keys():
+        yield "root combinations"
+    for name, keywords in places(tool):
+        # "In context=(...), array schema missing items."
+        if keywords.get("type") == "array" and not {"items", "prefixItems"} & keywords.keys():
+            yield f"{name} has no items"
+
+
+def anthropic(tool):
+    """https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use"""
+    schema = tool["inputSchema"]
+    # "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'", since 2025 128.
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool["name"]):
+        yield "name"
+    # "input_schema.type: Input should be 'object'."
+    if schema.get("type") != "object":
+        yield "root"
+    # "input_schema does not support oneOf, allOf, or anyOf at the top level."
+    if {"oneOf", "allOf", "anyOf"} & schema.keys():
+        yield "root combinations"
+    # "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'."
+    for name in schema.get("properties", {}):
+        if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name):
+            yield f"key {name}"
+    # "JSON schema is invalid. It must match JSON Schema draft 2020-12."
+    if not jsonschema_rs.meta.is_valid(schema):
+        yield "schema"
+
+
+#: Members of `Schema`, https://ai.google.dev/api/caching#Schema. Clients write what a reference
+#: leads to in its place, and leave out the others, which only narrow what a server looks at
+#: itself.
+GEMINI = frozenset(
+    {
+        "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems",
+        "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength",
+        "pattern", "example", "anyOf", "propertyOrdering", "default", "items", "minimum",
+        "maximum",
+    }
+)  # fmt: skip
+LEFT_OUT = frozenset(
+    {
+        "additionalProperties", "contentEncoding", "uniqueItems", "exclusiveMinimum",
+        "exclusiveMaximum", "multipleOf", "examples", "const", "x-mcp-header", "$ref", "$defs",
+    }
+)  # fmt: skip
+
+
+def gemini_parameters(tool):
+    """`FunctionDeclaration.parameters`, an OpenAPI subset: https://ai.google.dev/api/caching"""
+    # "Must be a-z, A-Z, 0-9, or contain underscores, colons, dots, and dashes, with a maximum
+    # length of 64."
+    if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", tool["name"]):
+        yield "the name"
+    for name, keywords in places(tool):
+        is_root = keywords is tool["inputSchema"]
+        if "additionalProperties" not in name.split("."):
+            yield from (f"{name} {what}" for what in gemini_schema(keywords, is_root=is_root))
+
+
+def gemini_schema(keywords, *, is_root):
+    kind, properties = keywords.get("type"), keywords.get("properties", {})
+    # "Proto field is not repeating, cannot start list."
+    if isinstance(kind, list):
+        yield "has a list of types"
+    # "Unknown name: Cannot find field."
+    for keyword in sorted(keywords.keys() - GEMINI - LEFT_OUT):
+        yield f"has {keyword}"
+    # "items: missing field."
+    if kind == "array" and not keywords.get("items"):
+        yield "has no items"
+    # "properties: should be non-empty for OBJECT type." Those of a whole tool are left out.
+    if kind == "object" and not properties and not is_root:
+        yield "has no properties"
+    # "properties: only allowed for OBJECT type."
+    if kind != "object" and (properties or keywords.get("required")):
+        yield "has properties and is no object"
+    # "required[0]: property is not defined."
+    if not set(keywords.get("required", ())) <= properties.keys():
+        yield "requires what it has no property for"
+    # "enum: only allowed for STRING type."
+    if "enum" in keywords and kind != "string":
+        yield "has an enum of other things than texts"
+    # "Type is not specified", where nothing else says it.
+    if kind is None and not {"anyOf", "$ref", "enum"} & keywords.keys():
+        yield "has no type"
+
+
+#: Objects whose members have names that only describe_model tells, so `parameters` cannot list
+#: them. Clients declare these as texts, and their JSON is read.
+CONDITIONS = ["filters", "exclude", "any_of.items"]
+FREE_OBJECTS = {
+    "find_records": CONDITIONS,
+    "aggregate_records": [*CONDITIONS, "metrics", "having"],
+    "create_record": ["values", "inlines"],
+    "update_record": ["values", "inlines"],
+    "delete_record": CONDITIONS,
+    "flights_flight_cancel_flights": ["filters", "exclude", "answer"],
+    "flights_flight_delay_flights": ["filters", "exclude", "answer"],
+    "flights_flight_notify_passengers": ["filters", "exclude", "answer"],
+    "flights_flight_passenger_manifest": ["filters", "exclude", "answer"],
+    "flights_incident_close_incidents": ["filters", "exclude", "answer"],
+}
+#: What the official suite wants to be told word for word, as a site may write its own schema.
+VERBATIM = "json_schema_2020_12_tool"
+#: What a function may take and `parameters` has no words for: objects of any members, any value,
+#: tuples, enumerations of numbers, and texts with titles.
+NO_WORDS = (
+    "has no properties",
+    "has no type",
+    "has no items",
+    "has prefixItems",
+    "has an enum of other things than texts",
+    "has oneOf",
+)
+
+
+#: https://ai.google.dev/gemini-api/docs/structured-output#json_schema_support, which holds for
+#: `parametersJsonSchema`, too. Other keywords are ignored.
+def gemini_json_schema(tool):
+    schema = tool["inputSchema"]
+    # "The schema must describe an object where the properties are the parameters."
+    if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
+        yield "root"
+    for name, keywords in places(tool):
+        reference = keywords.get("$ref", "#/$defs/")
+        # "$ref" is understood where it leads to a definition of the same schema.
+        if not reference.startswith("#/$defs/"):
+            yield f"{name} refers to {reference}"
+        # "enum (for strings and numbers)."
+        kinds = (str, int, float, type(None))
+        if any(not isinstance(one, kinds) for one in keywords.get("enum", ())):
+            yield f"{name} has an enum of other things"
+    if not jsonschema_rs.meta.is_valid(schema):
+        yield "schema"
+
+
+def no_list_of_types(tool):
+    """autogen-core 0.7 fails at one with a TypeError, and offers no tool of the server."""
+    for schema in (tool["inputSchema"], tool.get("outputSchema", {})):
+        for one in subschemas(schema):
+            if isinstance(one.keywords.get("type"), list):
+                yield "/".join(one.pointer)
+
+
+RULES = [openai, anthropic, gemini_json_schema, no_list_of_types]
+
+
+@cache
+def of_site(settings):
+    """What a site tells its superuser, from a process with the settings of that site."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.spec.definitions"],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": settings},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(finished.stdout)
+
+
+def wire(definition):
+    return tool_definition(definition, list(Revision)[-1].features)
+
+
+def of_fixtures():
+    """Functions with every kind of annotation, schema and serializer, and every kind of action."""
+    yield wire(tool_of(everything).definition)
+    yield wire(tool_of(ship, input_schema=SHIP, output_schema=SHIP).definition)
+    yield wire(tool_of(place, serializer=OrderForm).definition)
+    for number, spot in enumerate(Place):
+        yield wire(action_definition(f"action_{number}", action(place=spot, dry_run=True)))
+    for number, field in enumerate(FIELDS):
+        answer = Describer().form(type("AnswerForm", (forms.Form,), {"it": field})())
+        yield wire(action_definition(f"asks_{number}", action(), answer=answer))
+    for number, annotation in enumerate(ANNOTATIONS):
+        if not hasattr(annotation, "marks"):
+            yield wire(taking(annotation, name=f"takes_{number}").definition)
+
+
+def taking(annotation, *, name):
+    def take(value):
+        """Take a value."""
+
+    take.__annotations__ = {"value": annotation, "return": annotation}
+    return tool_of(take, name=name)
+
+
+FIELDS = [
+    forms.CharField(max_length=3),
+    forms.CharField(required=False),
+    forms.DecimalField(required=False),
+    forms.NullBooleanField(),
+    forms.ChoiceField(choices=[("a", "A")], required=False),
+    forms.MultipleChoiceField(choices=[("a", "a")]),
+    forms.FileField(),
+    forms.JSONField(),
+]
+SITES = ["demo_project.settings", "tests.conformance_site.settings"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("settings", SITES)
+def test_every_definition_of_a_site_keeps_a_published_rule(settings, rule):
+    tools = of_site(settings)
+
+    broken = {tool["name"] for tool in tools if [*rule(tool)]}
+    assert len(tools) > 10
+    assert broken <= {VERBATIM}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("rule", RULES)
+def test_every_definition_of_the_depot_keeps_a_published_rule(boss, rule):
+    tools = boss.list_tools()
+
+    assert any(tool["name"].startswith("depot_") for tool in tools)
+    assert {tool["name"]: [*rule(tool)] for tool in tools if [*rule(tool)]} == {}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_kind_of_fixture_keeps_a_published_rule(rule):
+    broken = {tool["name"]: [*rule(tool)] for tool in of_fixtures() if [*rule(tool)]}
+
+    assert broken == {}
+
+
+@pytest.mark.parametrize("settings", SITES)
+def test_gemini_has_parameters_for_all_but_the_objects_that_are_named_here(settings):
+    tools = [tool for tool in of_site(settings) if tool["name"] != VERBATIM]
+
+    found = {line for tool in tools for line in gemini_parameters(tool)}
+
+    assert found == {
+        f"{tool['name']}.{argument} has no properties"
+        for tool in tools
+        for argument in FREE_OBJECTS.get(tool["name"], ())
+    }
+
+
+def test_gemini_lacks_words_for_some_types_of_functions_and_refuses_nothing_else():
+    tools = [tool for tool in of_fixtures() if tool["name"] != "ship"]
+
+    found = [line for tool in tools for line in gemini_parameters(tool)]
+
+    assert [line for line in found if not line.endswith(NO_WORDS)] == []

@@ -1,0 +1,1 @@
+"""The demo, as the stacks of real agents load and call it."""

@@ -1,0 +1,170 @@
+"""On SQLite, records and the like are written while no call is in the middle of its own."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from threading import Event, Thread
+
+import pytest
+from django.db import connection, connections
+
+from mcp_django.stores.transactions import Turns
+from tests.transports.wire import PATIENCE
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(connection.vendor != "sqlite", reason="Others have many writers."),
+]
+
+
+@pytest.fixture
+def turns():
+    return Turns()
+
+
+@pytest.fixture(autouse=True)
+def deferred(monkeypatch):
+    """Transactions as Django has them where nobody says otherwise."""
+    monkeypatch.setitem(connections.settings["default"], "OPTIONS", {})
+
+
+@pytest.fixture
+def in_thread():
+    """Starts a function in a thread, and ends it with the test."""
+    threads = []
+
+    def start(function):
+        def run():
+            try:
+                function()
+            finally:
+                connections.close_all()
+
+        thread = Thread(target=run)
+        threads.append(thread)
+        thread.start()
+
+    with ExitStack() as stack:
+        stack.callback(lambda: [thread.join(PATIENCE) for thread in threads])
+        yield start
+
+
+def test_a_writer_waits_until_calls_are_over(turns, in_thread):
+    done, steps = Event(), []
+
+    def write():
+        with turns.alone("default"):
+            steps.append("written")
+        done.set()
+
+    with turns.call():
+        in_thread(write)
+        # A call that comes meanwhile does not wait for the one that runs.
+        in_thread(lambda: enter(turns, steps))
+        while "entered" not in steps:
+            done.wait(0.01)
+        steps.append("over")
+
+    assert done.wait(PATIENCE)
+    assert steps == ["entered", "over", "written"]
+
+
+def enter(turns, steps):
+    with turns.call():
+        steps.append("entered")
+
+
+def test_a_call_that_waits_for_a_writer_is_not_waited_for(turns, in_thread):
+    done = Event()
+
+    def write():
+        with turns.alone("default"):
+            done.set()
+
+    with turns.call():
+        in_thread(write)
+
+        with turns.paused():
+            assert done.wait(PATIENCE)
+
+
+def test_a_call_that_writes_what_belongs_to_none_does_not_wait_for_itself(turns):
+    with turns.call(), turns.alone("default"):
+        written = True
+
+    assert written
+
+
+def test_a_writer_waits_for_no_call_longer_than_one_may_take(turns, in_thread, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.01}
+    done = Event()
+
+    def write():
+        with turns.alone("default"):
+            done.set()
+
+    with turns.call():
+        in_thread(write)
+
+        assert done.wait(PATIENCE)
+
+
+def test_where_transactions_have_the_lock_before_they_read_nobody_waits(
+    turns, in_thread, monkeypatch
+):
+    options = {"transaction_mode": "IMMEDIATE"}
+    monkeypatch.setitem(connections.settings["default"], "OPTIONS", options)
+    done = Event()
+
+    def write():
+        with turns.alone("default"):
+            done.set()
+
+    with turns.call(), turns.paused():
+        in_thread(write)
+
+        assert done.wait(PATIENCE)
+
+
+def test_a_child_of_a_fork_knows_nothing_of_the_calls_of_its_parent(turns, in_thread):
+    first, second = Event(), Event()
+
+    def write(done):
+        with turns.alone("default"):
+            done.set()
+
+    with turns.call():
+        turns.forget()
+
+        in_thread(lambda: write(first))
+        assert first.wait(PATIENCE)
+
+    with turns.call():
+        in_thread(lambda: write(second))
+        assert not second.is_set()
+    assert second.wait(PATIENCE)
+
+
+def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_only(turns):
+    def patience():
+        with connection.cursor() as cursor:
+            return cursor.execute("PRAGMA busy_timeout").fetchone()[0]
+
+    before = patience()
+    with turns.alone("default"):
+        assert patience() < before
+
+    assert patience() == before
+
+
+def test_a_connection_that_is_closed_by_whoever_writes_alone_is_left_closed(turns, in_thread):
+    closed = Event()
+
+    def write():
+        with turns.alone("default"):
+            connections["default"].close()
+        closed.set()
+
+    in_thread(write)
+
+    assert closed.wait(PATIENCE)

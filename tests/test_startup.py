@@ -1,0 +1,88 @@
+"""A mistake in MCP_DJANGO is a message of the system check, never a traceback before it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+#: Imports all of the package, and prints which modules read settings while they are imported.
+READERS = """
+import importlib, pkgutil, sys
+import mcp_django
+from mcp_django import conf
+
+read, readers = conf.get_config, set()
+
+def get_config():
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and name.startswith("mcp_django"):
+            readers.add(name)
+        frame = frame.f_back
+    return read()
+
+get_config.cache_clear = read.cache_clear
+conf.get_config = get_config
+
+import django
+django.setup()
+for module in pkgutil.walk_packages(mcp_django.__path__, "mcp_django."):
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        # Of an extra that is not installed.
+        if error.name.startswith("mcp_django"):
+            raise
+assert "mcp_django.exposure.tools.records" in sys.modules
+print(*sorted(readers))
+"""
+
+
+def run(*arguments, settings="tests.settings", folder=ROOT):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": settings,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_no_module_reads_the_settings_while_it_is_imported():
+    done = run("-c", READERS)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"PAGESIZE": 7}, ("unknown key 'PAGESIZE'", "Write 'PAGE_SIZE'.")),
+        ({"PAGE_SIZE": "many"}, ("is 'many'", "a positive whole number")),
+        ("Shop", ("MCP_DJANGO is not a dictionary.", '{"NAME": "Shop"}')),
+    ],
+)
+def test_a_site_with_the_admin_is_told_of_a_mistake_by_the_system_check(tmp_path, mistake, words):
+    settings = f"from tests.settings import *\n\nMCP_DJANGO = {mistake!r}\n"
+    (tmp_path / "mistaken_settings.py").write_text(settings)
+
+    done = run("-m", "django", "check", settings="mistaken_settings", folder=tmp_path)
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "mcp_django.E003" in done.stderr
+    for sentence in words:
+        assert sentence in done.stderr

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from threading import Event
+
+import pytest
+from django.db import connection
+from django.test import override_settings
+
+from mcp_django.exposure.primitives import Lane
+from mcp_django.protocol.jsonrpc import Notification, Request
+from mcp_django.protocol.negotiation import Envelope
+from mcp_django.protocol.revisions import LATEST_LEGACY
+from mcp_django.transports.calls.lanes import (
+    InlineLane,
+    Lanes,
+    ThreadLane,
+    lane_of,
+    query_threads,
+)
+from mcp_django.transports.calls.running import function_of
+from mcp_django.transports.exchanges import Call, Exchange
+from tests.transports.wire import PATIENCE
+
+
+@pytest.mark.asyncio
+async def test_no_thread_starts_before_the_first_job():
+    before = threading.active_count()
+
+    Lanes()[Lane.QUERY]
+
+    assert threading.active_count() == before
+
+
+@pytest.mark.asyncio
+async def test_the_query_lane_is_wide_and_one_thread_on_sqlite():
+    assert query_threads() == (1 if connection.vendor == "sqlite" else 4)
+    assert Lanes()[Lane.STORE].size == (1 if connection.vendor == "sqlite" else 2)
+
+
+@pytest.mark.asyncio
+async def test_settings_size_the_lanes():
+    with override_settings(MCP_DJANGO={"QUERY_THREADS": 3, "WORK_THREADS": 7, "MAX_WAITING": 5}):
+        lanes = Lanes()
+        query, work = lanes[Lane.QUERY], lanes[Lane.WORK]
+
+    assert (query.size, work.size) == (3, 7)
+    assert query.max_waiting == work.max_waiting == 5
+    assert lanes[Lane.QUERY] is query
+
+
+@pytest.mark.asyncio
+async def test_lanes_can_be_replaced_for_a_while():
+    lanes = Lanes()
+    inline = InlineLane()
+
+    with lanes.using(inline):
+        assert lanes[Lane.QUERY] is lanes[Lane.WORK] is inline
+        inline.close()
+
+    assert isinstance(lanes[Lane.QUERY], ThreadLane)
+
+
+@pytest.mark.asyncio
+async def test_closed_lanes_are_made_anew():
+    lanes = Lanes()
+    first = lanes[Lane.QUERY]
+    await first.start(int, seconds=PATIENCE, cancelled=Event())
+
+    lanes.close()
+
+    assert lanes[Lane.QUERY] is not first
+
+
+AFTER_A_FORK = """
+import asyncio, os, threading, django
+django.setup()
+from mcp_django.exposure.primitives import Lane
+from mcp_django.transports.calls.lanes import lanes
+
+async def job():
+    return await asyncio.wait_for(
+        lanes[Lane.WORK].start(lambda: "ran", seconds=5, cancelled=threading.Event()), 5
+    )
+
+print(asyncio.run(job()), flush=True)
+# Another thread holds it at the moment of the fork.
+lanes._lock.acquire()
+lanes[Lane.WORK]._lock.acquire()
+child = os.fork()
+if not child:
+    print(asyncio.run(job()), flush=True)
+    os._exit(0)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
+def test_a_forked_child_has_threads_of_its_own():
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AFTER_A_FORK],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("ran\nran\n", "", 0)
+
+
+# Which lane answers what
+
+
+def exchange_of(*methods, **facts):
+    envelope = Envelope(revision=LATEST_LEGACY)
+    calls = tuple(Call(request=Request(1, one, {}), envelope=envelope) for one in methods)
+    return Exchange(calls=calls, revision=LATEST_LEGACY, **facts)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "lane"),
+    [
+        (exchange_of("tools/list"), Lane.QUERY),
+        (exchange_of("initialize"), Lane.STORE),
+        (exchange_of("resources/subscribe"), Lane.STORE),
+        (exchange_of(notices=(Notification("notifications/initialized", {}),)), Lane.STORE),
+        (exchange_of(verb="DELETE", session_id="a"), Lane.STORE),
+        (exchange_of(verb="GET"), Lane.STORE),
+        (exchange_of(verb="GET", session_id="a"), Lane.QUERY),
+        (exchange_of("tools/list", "logging/setLevel"), Lane.WORK),
+    ],
+)
+def test_whoever_only_reads_waits_for_nobody_who_writes_to_the_store(exchange, lane):
+    assert lane_of(exchange) is lane
+
+
+def called(method="tools/call", **params):
+    return Call(request=Request(1, method, params), envelope=Envelope(revision=LATEST_LEGACY))
+
+
+def test_the_function_of_a_call_is_a_tool_of_the_site_and_nothing_a_client_makes_up(add_tool):
+    def known() -> str:
+        """Say something."""
+        return ""
+
+    add_tool(known)
+
+    assert function_of(Exchange(calls=(called(name="known"),))) == "known"
+    assert function_of(Exchange(calls=(called(name="unknown"),))) == ""
+    assert function_of(Exchange(calls=(called(name=["known"]),))) == ""
+    assert function_of(Exchange(calls=(called("prompts/get", name="known"),))) == ""
+    assert function_of(Exchange(calls=(called(name="known"),) * 2, is_batch=True)) == ""
+    assert function_of(Exchange(read_body=Exchange)) == ""

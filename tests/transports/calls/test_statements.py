@@ -1,0 +1,126 @@
+"""What is stopped of the statements of a job. The drivers are fakes: each has its own way."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django.transports.calls.running import Statements
+
+
+class Safe:
+    def __init__(self, stopped):
+        self.stopped = stopped
+
+    def cancel_safe(self, *, timeout):
+        self.stopped.append("safely")
+
+
+class Old:
+    def __init__(self, stopped):
+        self.stopped = stopped
+
+    def cancel(self):
+        self.stopped.append("as of old")
+
+
+class Gone:
+    def cancel(self):
+        raise OSError
+
+
+class Wrapper:
+    def __init__(self, raw):
+        self.connection = raw
+
+
+class Connections(dict):
+    """As Django keeps them: by alias, made at first need."""
+
+    def __init__(self):
+        self.settings = {}
+
+    def __missing__(self, alias):
+        raise ImproperlyConfigured(f"{alias} has no driver.")
+
+    def add(self, raw, *, engine="django.db.backends.postgresql"):
+        alias = str(len(self.settings))
+        self.settings[alias] = {"ENGINE": engine}
+        self[alias] = Wrapper(raw)
+
+
+@pytest.fixture
+def stopped():
+    return []
+
+
+@pytest.fixture
+def found(monkeypatch):
+    found = Connections()
+    monkeypatch.setattr("mcp_django.transports.calls.running.connections", found)
+    return found
+
+
+def test_the_statement_of_a_job_is_stopped_in_the_way_of_its_driver(found, stopped):
+    for raw in (Safe(stopped), None, Gone(), Old(stopped)):
+        found.add(raw, engine="django.contrib.gis.db.backends.postgis")
+    job = Statements()
+
+    assert job.run(lambda: (job.may_run, job.stop())) == (True, None)
+
+    assert stopped == ["safely", "as of old"]
+
+
+def test_other_databases_are_left_alone(found, stopped):
+    found.add(Old(stopped), engine="django.db.backends.sqlite3")
+    job = Statements()
+
+    assert job.run(lambda: (job.may_run, job.stop())) == (False, None)
+
+    assert stopped == []
+
+
+def test_a_database_whose_driver_is_not_there_is_left_alone(found):
+    found.settings["old"] = {"ENGINE": "django.db.backends.postgresql"}
+    job = Statements()
+
+    assert job.run(lambda: job.may_run) is False
+
+
+def test_behind_its_end_a_job_has_nothing_to_stop(found, stopped):
+    found.add(Old(stopped))
+    job = Statements()
+
+    with pytest.raises(ZeroDivisionError):
+        job.run(lambda: 1 / 0)
+    job.stop()
+
+    assert not job.may_run
+    assert stopped == []
+
+
+def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(found, stopped):
+    """A stop that came late would hit the next job of the thread."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        def cancel(self):
+            begun.set()
+            assert go_on.wait(5)
+            stopped.append("in time")
+
+    found.add(Slow())
+    job = Statements()
+    stopping = threading.Thread(target=job.stop)
+
+    def work():
+        stopping.start()
+        assert begun.wait(5)
+        threading.Timer(0.05, go_on.set).start()
+
+    job.run(work)
+
+    assert stopped == ["in time"]
+    stopping.join(5)

@@ -1,0 +1,426 @@
+"""Bodies of strangers: what is read of them, where, for how long, and what is answered before."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+
+import pytest
+from django.db import connections
+from django.test import RequestFactory
+
+import mcp_django as mcp
+from mcp_django.auth import Anonymous
+from mcp_django.exposure.primitives import Lane
+from mcp_django.protocol.headers import LONGEST_VALUE, Headers
+from mcp_django.protocol.revisions import Revision
+from mcp_django.transports.http import bodies, endpoint, http_sse
+from mcp_django.transports.http.endpoint import LONGEST_AT_ONCE
+from mcp_django.transports.http.wsgi import mcp_view
+from tests.clients import CheckedClient, WSGIClient
+from tests.transports.calls.test_client_requests import NumberForm
+from tests.transports.cases import PING
+from tests.transports.http_sse_client import HTTPSSEClient
+from tests.transports.session_client import SessionClient, text_of
+from tests.transports.wire import Connection, finished, speaking
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+
+LONG = "x" * LONGEST_AT_ONCE
+WRONG = "mcp_" + "a" * 43
+
+
+@pytest.fixture
+def readers(monkeypatch):
+    """The threads that decode a body, in order."""
+    found = []
+    for module in (endpoint, http_sse):
+        decode = module.decode
+
+        def noted(body, decode=decode, **limits):
+            found.append(threading.current_thread())
+            return decode(body, **limits)
+
+        monkeypatch.setattr(module, "decode", noted)
+    return found
+
+
+async def in_thread(function, *arguments):
+    """In one that leaves no connection of its own behind."""
+
+    def run():
+        try:
+            return function(*arguments)
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(run)
+
+
+# Who reads a body
+
+
+async def test_a_short_body_is_read_on_the_event_loop(client, readers):
+    call = await Connection.calling(client, "echo", text="x").whole()
+
+    assert call.status == 200
+    assert readers == [threading.current_thread()]
+
+
+async def test_a_long_body_is_read_in_the_thread_that_answers(client, readers, revision):
+    call = await Connection.calling(speaking(client, revision), "echo", text=LONG).whole()
+
+    assert call.json["id"] == 1
+    assert LONG in call.json["result"]["content"][0]["text"]
+    assert len(readers) == 1
+    assert readers[0] is not threading.current_thread()
+
+
+@pytest.mark.parametrize("token", [None, WRONG])
+async def test_a_long_body_of_a_stranger_is_read_by_nobody(readers, token):
+    call = await Connection(CheckedClient(token=token), PING.ljust(len(LONG) + 1)).whole()
+
+    assert call.status == 401
+    assert readers == []
+
+
+@pytest.mark.parametrize("token", [None, WRONG])
+async def test_a_long_message_of_a_stranger_is_read_by_nobody(client, readers, token):
+    session = await HTTPSSEClient(client).begin()
+    readers.clear()
+    session.client = CheckedClient(token=token)
+
+    posted = await session.post(PING.ljust(len(LONG) + 1))
+
+    assert posted.status == 401
+    assert readers == []
+    await session.leave()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{" + b" " * len(LONG), 400),
+        (b"[" + b"7," * len(LONG) + b"7]", 400),
+        (PING.replace(b"ping", b"none").ljust(len(LONG) + 1), 200),
+        (b'{"jsonrpc":"2.0","method":"notifications/none"}'.ljust(len(LONG) + 1), 202),
+    ],
+    ids=["no json", "too many", "unknown method", "notification"],
+)
+async def test_what_is_wrong_with_a_long_body_is_told_as_of_a_short_one(client, body, status):
+    legacy = {"MCP-Protocol-Version": "2025-03-26"}
+
+    call = await Connection(client, body, headers=legacy).whole()
+
+    assert call.status == status
+    assert status == 202 or "error" in call.json
+
+
+async def test_a_long_body_counts_as_a_call_and_is_not_read_behind_the_last_one(
+    client, configure, readers
+):
+    configure(CALLS_PER_MINUTE=1)
+    body = b"{".ljust(len(LONG) + 1)
+
+    first, second = [await Connection(client, body).whole() for _ in range(2)]
+
+    assert (first.status, second.status) == (400, 429)
+    assert int(second.headers["retry-after"]) > 0
+    assert len(readers) == 1
+
+
+async def test_a_long_body_without_streams_is_read_once_the_caller_is_known(client, readers):
+    known, stranger = WSGIClient(token=client.token), WSGIClient(token=WRONG)
+    body = PING.ljust(len(LONG) + 1)
+
+    refused = await in_thread(stranger.post, body)
+    answered = await in_thread(known.post, body)
+
+    assert (refused.status, answered.status) == (401, 200)
+    assert len(readers) == 1
+
+
+async def test_a_long_message_is_answered_on_the_stream_of_its_session(client):
+    session = await HTTPSSEClient(client).begin()
+
+    assert LONG in await session.call("echo", text=LONG)
+    await session.leave()
+
+
+async def test_a_long_call_that_asks_goes_on_with_the_answer(client, add_tool):
+    def measure(ctx: mcp.Context, text: str) -> str:
+        """Ask for the number of a text."""
+        return f"{ctx.ask('number', NumberForm, 'Which?')['number']}: {len(text)}"
+
+    add_tool(measure, read_only=False, asks=True)
+    person = await SessionClient.begin(client, Revision.V2025_11_25)
+    call = await person.called("measure", text=LONG)
+
+    question = await call.message()
+    await person.accept(question, number="A-7")
+
+    assert text_of(await call.message()) == f"A-7: {len(LONG)}"
+    await call.end()
+
+
+@pytest.mark.parametrize(
+    ("version", "ran"), [(Revision.V2026_07_28, []), (Revision.V2025_11_25, [len(LONG)])]
+)
+async def test_to_leave_before_a_long_call_was_read_cancels_it_where_that_is_the_rule(
+    client, add_tool, patient, gate, fresh_lanes, configure, version, ran
+):
+    measured = []
+
+    def measure(text: str) -> str:
+        """Say how long a text is."""
+        measured.append(len(text))
+        return "done"
+
+    add_tool(measure)
+    configure(WORK_THREADS=1)
+    await asyncio.to_thread(fresh_lanes.close)
+    first = Connection.calling(client, "patient")
+    first.start()
+    await gate.until_reached()
+
+    waiting = Connection.calling(speaking(client, version), "measure", text=LONG)
+    waiting.start()
+    waiting.hang_up()
+    await waiting.end()
+    gate.open()
+    await first.end()
+    await finished(Lane.WORK)
+
+    assert measured == ran
+
+
+# Who is asked for a body
+
+
+class Unsent(Connection):
+    """Headers that declare a body, of which nothing has come yet."""
+
+    def __init__(self, client, *, length="100", **options):
+        super().__init__(client, headers={"Content-Length": length}, **options)
+
+    def give(self, body, *, more):
+        self.inbox.put_nowait({"type": "http.request", "body": body, "more_body": more})
+
+    async def answered(self):
+        """The status and the text of an answer that comes before the body does."""
+        self.start()
+        start, body = [await self.next() for _ in range(2)]
+        assert int(self.headers["content-length"]) == len(body["body"])
+        return start["status"], body["body"]
+
+
+@pytest.mark.parametrize("verb", ["POST", "GET"])
+async def test_nobody_waits_for_the_body_of_a_request_without_a_credential(verb):
+    call = Unsent(CheckedClient(), verb=verb)
+
+    status, text = await call.answered()
+    call.give(b"x" * 100, more=False)
+    await call.end()
+
+    assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
+    assert b"Present a credential" in text
+    assert call.headers["connection"] == "close"
+    assert call.is_whole()
+
+
+async def test_nobody_waits_for_the_body_behind_headers_that_are_too_long(client):
+    call = Unsent(client)
+    headers = call.scope["headers"]
+    headers.insert(0, (b"x-long", b"x" * (LONGEST_VALUE + 1)))
+
+    status, _ = await call.answered()
+    call.give(b"x" * 100, more=False)
+    await call.end()
+
+    assert status == 431
+    assert call.headers["connection"] == "close"
+    assert call.is_whole()
+
+
+async def test_nobody_waits_for_a_message_without_a_credential(client):
+    session = await HTTPSSEClient(client).begin()
+    call = Unsent(CheckedClient())
+    call.application, call.scope["path"] = session.posts, "/mcp/messages"
+
+    status, _ = await call.answered()
+    call.hang_up()
+    await call.end()
+
+    assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
+    await session.leave()
+
+
+@pytest.mark.parametrize(
+    "names", [["mcp_django.auth.PersonalTokens", "mcp_django.auth.Anonymous"], []]
+)
+async def test_a_site_that_may_know_callers_without_the_header_reads_their_bodies(
+    configure, names
+):
+    configure(AUTHENTICATORS=names)
+
+    call = await Connection(CheckedClient(), PING).whole()
+
+    assert call.json["id"] == 7
+    assert call.status == (200 if names else 503)
+
+
+async def test_an_authenticator_that_breaks_its_promise_lets_nobody_in(configure):
+    class Careless(Anonymous):
+        header_only = True
+
+    configure(AUTHENTICATORS=[Careless()])
+
+    call = await Connection(CheckedClient(), PING).whole()
+
+    assert call.status == 401
+
+
+async def test_middleware_has_its_say_about_a_request_without_a_credential(configure):
+    configure(RUN_MIDDLEWARE=["tests.transports.middlewares.Header"])
+
+    call = await Connection(CheckedClient(), PING).whole()
+
+    assert (call.status, call.headers["x-site"]) == (401, "shop")
+
+
+async def test_without_streams_nobody_reads_a_body_without_a_credential():
+    class Unreadable(io.BytesIO):
+        def read(self, *args):
+            raise AssertionError("Nobody should read this.")
+
+    request = RequestFactory().post("/mcp", data=PING, content_type="application/json")
+    request._stream = Unreadable()
+
+    response = await in_thread(mcp_view, request)
+
+    assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
+
+
+# How long a body may take
+
+
+@pytest.mark.parametrize("sent", [0, 1])
+async def test_a_body_that_stops_is_waited_for_so_long_and_no_longer(monkeypatch, sent):
+    monkeypatch.setattr(bodies, "LONGEST_PAUSE", 0.01)
+    call = Unsent(CheckedClient(token=WRONG))
+    for _ in range(sent):
+        call.give(b"x", more=True)
+
+    status, text = await call.answered()
+    await call.end()
+
+    assert status == 408
+    assert b"did not come in time" in text
+    assert call.headers["connection"] == "close"
+    assert call.is_whole()
+
+
+async def test_a_body_that_comes_byte_by_byte_has_an_end(monkeypatch):
+    monkeypatch.setattr(bodies, "LONGEST_READING", 0.05)
+    call = Unsent(CheckedClient(token=WRONG), length="1000000")
+
+    async def dribble():
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    call.inbox.get = dribble
+    call.start()
+    await call.end()
+
+    assert call.status == 408
+
+
+async def test_a_client_that_is_slow_and_not_too_slow_is_answered(client, monkeypatch):
+    call = Unsent(client, length=str(len(PING)))
+    call.start()
+    for byte in PING:
+        await asyncio.sleep(0)
+        call.give(bytes([byte]), more=True)
+    call.give(b"", more=False)
+    await call.end()
+
+    assert call.status == 200
+    assert "connection" not in call.headers
+
+
+async def test_what_a_refused_client_still_sends_is_dropped_for_a_while(monkeypatch):
+    monkeypatch.setattr(bodies, "LONGEST_PAUSE", 0.01)
+    call = Unsent(CheckedClient())
+
+    status, _ = await call.answered()
+    await call.end()
+
+    assert status == 401
+    assert call.is_whole()
+
+
+async def test_a_refused_client_is_heard_out_up_to_the_length_of_a_body(configure):
+    configure(MAX_BODY=100)
+    call = Unsent(CheckedClient(), length="1000")
+    for _ in range(10):
+        call.give(b"x" * 40, more=True)
+
+    await call.whole()
+
+    assert call.status == 401
+    assert call.inbox.qsize() == 7
+
+
+async def test_later_versions_of_http_close_no_connection():
+    call = Unsent(CheckedClient())
+    call.scope["http_version"] = "2"
+
+    status, _ = await call.answered()
+    await call.end()
+
+    assert status == 401
+    assert "connection" not in call.headers
+
+
+# How a body arrives
+
+
+def body_of(receive):
+    return bodies.Body(receive, Headers([(b"content-length", b"5")]), limit=10)
+
+
+async def test_a_body_that_takes_several_steps_is_read_whole():
+    async def receive():
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"whole"}
+
+    assert await body_of(receive).read() == b"whole"
+
+
+async def test_a_server_that_waits_for_a_body_hears_that_its_request_was_cancelled():
+    ended = []
+
+    async def receive():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    reading = asyncio.create_task(body_of(receive).read())
+    await asyncio.sleep(0)
+    reading.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert ended
+
+
+async def test_a_server_that_fails_after_a_step_fails_the_reading():
+    async def receive():
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await body_of(receive).read()

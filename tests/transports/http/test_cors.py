@@ -1,0 +1,244 @@
+"""Pages of other origins, as a browser asks for them and as it reads the answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.asgi import get_mcp_application
+from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, MODERN
+from mcp_django.transports.http.endpoint import with_cors
+from tests.clients import CheckedClient, WSGIClient
+from tests.transports.cases import PING
+from tests.transports.http.test_wsgi import HELLO
+
+pytestmark = pytest.mark.django_db
+
+CHAT = "https://chat.example.com"
+CORS = "corsheaders.middleware.CorsMiddleware"
+#: What clients in browsers send besides what any page may send.
+SENT = (
+    "authorization,content-type,last-event-id,mcp-method,mcp-name,mcp-param-region,"
+    "mcp-protocol-version,mcp-session-id"
+)
+
+
+@pytest.fixture
+def configure(settings):
+    def set_some(**changes):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+
+    set_some(ALLOWED_ORIGINS=[CHAT])
+    return set_some
+
+
+@pytest.fixture(params=["asgi", "wsgi"])
+def connect(request, staff, configure):
+    """Clients of one transport each."""
+    kind = WSGIClient if request.param == "wsgi" else CheckedClient
+
+    def make(**options):
+        return kind(user=staff, **options)
+
+    return make
+
+
+def ask(client, *, origin=CHAT, method="POST", headers=SENT, host="testserver"):
+    """The preflight of a browser, which carries no credential."""
+    client.token = None
+    asked = {
+        "Host": host,
+        "Origin": origin,
+        "Access-Control-Request-Method": method,
+        "Access-Control-Request-Headers": headers,
+        "Content-Type": None,
+    }
+    return client.http("OPTIONS", headers=asked)
+
+
+def names(answer, header):
+    return {name.strip().lower() for name in answer.headers[header].split(",")}
+
+
+def control(answer):
+    return [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_a_page_of_an_allowed_origin_may_send_whatever_clients_send(connect, method):
+    answer = ask(connect(), method=method)
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == CHAT
+    assert method.lower() in names(answer, "access-control-allow-methods")
+    assert names(answer, "access-control-allow-headers") >= set(SENT.split(","))
+    assert "origin" in names(answer, "vary")
+
+
+def test_no_header_is_allowed_because_somebody_asks_for_it(connect):
+    answer = ask(connect(), headers="x-other, mcp-param-a, mcp-param-\u00e9, mcp-param- b")
+
+    allowed = names(answer, "access-control-allow-headers")
+    assert {name for name in allowed if name.startswith(("x-", "mcp-param"))} == {"mcp-param-a"}
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("testserver", "https://evil.example"),
+        ("testserver", "null"),
+        ("testserver", "http://testserver"),
+        ("localhost", "http://localhost:3000"),
+    ],
+)
+def test_pages_of_other_origins_get_nothing(connect, host, origin):
+    client = connect()
+
+    posted = client.post(client.message("ping"), headers={"Host": host, "Origin": origin})
+    asked = ask(client, host=host, origin=origin)
+
+    assert asked.status in (401, 403)
+    assert control(asked) == control(posted) == []
+
+
+def test_who_asks_without_an_origin_gets_nothing(connect):
+    client = connect()
+
+    assert control(client.post(client.message("ping"))) == []
+
+
+def test_a_request_for_options_that_is_no_preflight_is_a_verb_that_nobody_has(connect):
+    client = connect()
+
+    answer = client.http("OPTIONS", headers={"Origin": CHAT})
+
+    assert answer.status == 405
+
+
+@pytest.mark.parametrize("revision", [LATEST_LEGACY, MODERN[-1]], ids=str)
+@pytest.mark.parametrize("token", [True, False])
+def test_the_page_may_read_every_answer_and_the_headers_that_clients_need(
+    connect, revision, token
+):
+    client = connect(revision=revision)
+    client.token = client.token if token else None
+
+    answer = client.post_request("tools/list", headers={"Origin": CHAT})
+
+    assert answer.status == (200 if token else 401)
+    assert answer.headers["access-control-allow-origin"] == CHAT
+    exposed = names(answer, "access-control-expose-headers")
+    assert exposed >= {"mcp-session-id", "www-authenticate"}
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize("end", ["sse", "messages"])
+def test_the_addresses_of_http_sse_answer_such_pages_as_well(staff, configure, end):
+    client = CheckedClient(application=get_mcp_application(), path=f"/mcp/{end}")
+
+    answer = ask(client)
+
+    assert answer.status == 204
+    assert answer.headers["access-control-allow-origin"] == CHAT
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=str)
+def test_the_id_of_a_session_can_be_read(staff, configure, revision):
+    client = CheckedClient(user=staff, revision=revision)
+
+    answer = client.post(client.message("initialize", HELLO), headers={"Origin": CHAT})
+
+    assert answer.headers["mcp-session-id"]
+    assert "mcp-session-id" in names(answer, "access-control-expose-headers")
+
+
+def test_a_stream_can_be_read(staff, configure):
+    client = CheckedClient(user=staff)
+    arguments = {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}}
+
+    answer = client.post_request("tools/call", arguments, headers={"Origin": CHAT})
+
+    assert answer.is_stream
+    assert answer.headers["access-control-allow-origin"] == CHAT
+
+
+def test_headers_of_middleware_stay_beside_ours(staff, configure, settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.transports.middlewares.Header"]
+    client = CheckedClient(user=staff)
+
+    answer = client.post(client.message("ping"), headers={"Origin": CHAT})
+
+    assert names(answer, "vary") == {"accept-language", "origin"}
+
+
+# django-cors-headers
+
+
+@pytest.fixture
+def cors(settings, configure):
+    """A site that answers pages of two other origins by itself."""
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "corsheaders"]
+    settings.MIDDLEWARE = [CORS, *settings.MIDDLEWARE]
+    settings.CORS_ALLOWED_ORIGINS = [CHAT, "http://localhost:3000"]
+    settings.CORS_EXPOSE_HEADERS = ["X-Request-Id"]
+
+
+@pytest.mark.parametrize("choice", ["auto", "project"])
+def test_a_preflight_that_middleware_answers_reaches_the_browser(connect, configure, cors, choice):
+    configure(RUN_MIDDLEWARE=choice)
+
+    answer = ask(connect(), origin="http://localhost:3000", host="localhost")
+
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["access-control-allow-origin"] == "http://localhost:3000"
+
+
+@pytest.mark.parametrize("choice", ["auto", "project"])
+def test_an_allowed_origin_may_send_our_headers_though_the_site_names_none_of_them(
+    staff, configure, cors, choice
+):
+    configure(RUN_MIDDLEWARE=choice)
+
+    answer = ask(CheckedClient(user=staff))
+
+    assert answer.headers["access-control-allow-origin"] == CHAT
+    assert names(answer, "access-control-allow-headers") >= set(SENT.split(","))
+
+
+@pytest.mark.parametrize("choice", ["auto", "project"])
+def test_an_answer_names_its_origin_once_whoever_answers_for_it(connect, configure, cors, choice):
+    configure(RUN_MIDDLEWARE=choice)
+    client = connect()
+
+    answer = client.post(PING, headers={"Origin": CHAT})
+
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == CHAT
+    assert "x-request-id" in names(answer, "access-control-expose-headers")
+
+
+def test_an_answer_never_names_two_origins():
+    of_middleware = (("access-control-allow-origin", "*"), ("X-Page", "1"))
+    cors = (("Access-Control-Allow-Origin", CHAT),)
+
+    assert with_cors(of_middleware, cors) == (("X-Page", "1"), *cors)
+    assert with_cors(of_middleware, ()) == of_middleware
+
+
+def test_what_the_site_exposes_stays_beside_what_clients_need(staff, configure, cors):
+    client = CheckedClient(user=staff)
+
+    answer = client.post(client.message("ping"), headers={"Origin": CHAT})
+
+    exposed = names(answer, "access-control-expose-headers")
+    assert exposed >= {"x-request-id", "mcp-session-id", "www-authenticate"}
+
+
+def test_a_page_that_middleware_makes_of_a_preflight_is_no_page(staff, configure, settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.transports.middlewares.Page"]
+    client = CheckedClient(user=staff)
+
+    asked = ask(client, origin="http://localhost:3000", host="localhost")
+    posted = client.post(client.message("ping"))
+
+    assert (asked.status, asked.body) == (200, b"")
+    assert posted.status == 403

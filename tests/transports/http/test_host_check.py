@@ -1,0 +1,177 @@
+"""Who is not let in at all: a Host or an Origin that is not ours."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_django.protocol.headers import LONGEST_HEADERS, LONGEST_VALUE
+from mcp_django.transports.http.endpoint import check_host_and_origin, understand
+from tests.spec import requirement
+from tests.transports.http.test_endpoint import sent
+
+
+@requirement("http:origin", "http:localhost", "envelope:origin-first")
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("testserver", None, None),
+        ("testserver:8000", None, None),
+        ("TESTSERVER", None, None),
+        ("testserver.", None, None),
+        ("testserver", "http://testserver", None),
+        ("testserver", "http://other.example", 403),
+        ("testserver", "http://testserver:8000", 403),
+        ("testserver", "https://testserver", 403),
+        ("testserver", "http://testserver/", 403),
+        ("testserver", "http://testserver.evil.example", 403),
+        ("testserver", "null", 403),
+        ("testserver", "", 403),
+        ("testserver", "http://localhost:3000", 403),
+        ("localhost", None, None),
+        ("localhost:8000", "http://localhost:3000", None),
+        ("127.0.0.1:8000", "http://localhost", None),
+        ("localhost", "https://127.0.0.1:1", None),
+        ("[::1]:8000", "http://[::1]:5173", None),
+        ("localhost", "http://evil.example", 403),
+        ("localhost", "http://localhost.evil.example", 403),
+        ("localhost", "http://localhost@evil.example", 403),
+        ("localhost", "http://evil.example@localhost", 403),
+        ("localhost", "app://localhost", 403),
+        ("localhost", "http://[::1", 403),
+        ("localhost", "http://localhost:x", 403),
+        ("localhost", "null", 403),
+        ("evil.example", None, 400),
+        ("evil.example", "http://testserver", 400),
+        ("evil.example", "http://evil.example", 400),
+        ("testserver, evil.example", None, 400),
+        ("testserver:80:80", None, 400),
+        ("test server", None, 400),
+        ("", None, 400),
+        (None, None, 400),
+    ],
+)
+def test_a_host_or_an_origin_that_is_not_ours_is_refused(host, origin, status):
+    refusal = check_host_and_origin(sent({"host": host, "origin": origin}))
+
+    if status is None:
+        assert refusal is None
+    else:
+        assert refusal is not None
+        assert refusal.status == status
+        wire = json.loads(refusal.body)
+        assert "id" not in wire
+        assert wire["error"]["code"] == -32600
+
+
+def test_a_wrong_host_is_told_before_a_wrong_origin():
+    refusal = check_host_and_origin(
+        sent({"host": "evil.example", "origin": "http://evil.example"})
+    )
+
+    assert refusal is not None
+    assert refusal.status == 400
+
+
+def test_two_hosts_are_refused_though_both_are_ours():
+    refusal = check_host_and_origin(sent({}, ("host", "testserver")))
+
+    assert refusal is not None
+    assert refusal.status == 400
+
+
+def test_two_origins_are_refused_though_both_are_ours():
+    own = ("origin", "http://testserver")
+
+    assert check_host_and_origin(sent({}, own)) is None
+    refusal = check_host_and_origin(sent({}, own, own))
+    assert refusal is not None
+    assert refusal.status == 403
+
+
+def test_the_origin_of_another_front_end_is_allowed_by_the_setting(settings):
+    settings.MCP_DJANGO = {
+        "PUBLIC_URL": "https://Shop.example.com/path",
+        "ALLOWED_ORIGINS": ["https://chat.example.com"],
+    }
+
+    for origin in ("https://shop.example.com", "https://chat.example.com"):
+        assert check_host_and_origin(sent({"origin": origin})) is None
+    assert check_host_and_origin(sent({"origin": "http://shop.example.com"})) is not None
+    assert check_host_and_origin(sent({"origin": "http://testserver"})) is not None
+
+
+def test_a_forwarded_host_counts_where_the_site_trusts_its_proxy_only(settings):
+    forwarded = sent({"host": "inner.example", "x-forwarded-host": "testserver"})
+    forged = sent({"host": "testserver", "x-forwarded-host": "evil.example"})
+
+    assert check_host_and_origin(forwarded) is not None
+    assert check_host_and_origin(forged) is None
+    settings.USE_X_FORWARDED_HOST = True
+    assert check_host_and_origin(forwarded) is None
+    assert check_host_and_origin(forged) is not None
+    assert check_host_and_origin(sent({})) is None
+
+
+def test_a_site_in_development_answers_this_machine(settings):
+    settings.ALLOWED_HOSTS = []
+    local = [sent({"host": host}) for host in ("localhost", "a.localhost:1", "[::1]", "127.0.0.1")]
+
+    assert all(check_host_and_origin(one) is not None for one in local)
+    settings.DEBUG = True
+    assert all(check_host_and_origin(one) is None for one in local)
+    assert check_host_and_origin(sent({"host": "evil.example"})) is not None
+
+
+@given(st.text(alphabet="htps:/[]@.:1localhost evi\\%#?", max_size=30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_origin_is_let_in_or_refused(origin):
+    refusal = check_host_and_origin(sent({"host": "localhost", "origin": origin}))
+
+    assert refusal is None or refusal.status == 403
+
+
+# Long headers
+
+
+@pytest.mark.parametrize("length", [0, LONGEST_VALUE])
+def test_headers_of_a_usual_length_pass(length):
+    assert check_host_and_origin(sent({"X-Long": "x" * length})) is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Long": "x" * (LONGEST_VALUE + 1)},
+        {"x" * LONGEST_HEADERS: ""},
+        {"Host": "x" * (LONGEST_VALUE + 1)},
+        {f"X-{n}": "x" * LONGEST_VALUE for n in range(8)},
+    ],
+    ids=["value", "name", "host", "together"],
+)
+def test_long_headers_are_refused_before_anything_else(headers):
+    refusal = check_host_and_origin(sent({"Origin": "http://other.example", **headers}))
+
+    assert refusal is not None
+    assert refusal.status == 431
+    assert f"{LONGEST_VALUE} bytes" in json.loads(refusal.body)["error"]["message"]
+
+
+def test_what_strangers_say_in_headers_is_not_remembered():
+    lines = 6
+    tracemalloc.start()
+    try:
+        for n in range(300):
+            text = f"x{n}".ljust(LONGEST_VALUE, "x")
+            headers = sent({"Host": text, "Content-Type": text}, *[("Accept", text)] * lines)
+            assert check_host_and_origin(headers) is not None
+            assert understand("POST", headers, b"").refusal is not None
+        remembered = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert remembered < 300 * LONGEST_VALUE / 4

@@ -1,0 +1,112 @@
+"""Legacy sessions where the project's middleware holds a transaction round each request."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection, transaction
+from django.utils import timezone
+
+from mcp_django.models import Session, Subscription
+from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.stores.transactions import is_inside
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+
+HERE = "tests.transports.middlewares"
+URI = "django://models/shop.order"
+LEGACY = [revision for revision in Revision if revision.era is Era.LEGACY]
+
+
+@pytest.fixture(autouse=True)
+def in_transaction(settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{HERE}.in_transaction"]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(True, marks=pytest.mark.django_db, id="in the transaction of a test"),
+        pytest.param(False, marks=pytest.mark.django_db(transaction=True), id="in threads"),
+    ]
+)
+def connect(request, make_user):
+    """Clients of one member of the staff, who has begun no session."""
+
+    def make(revision=Revision.V2025_06_18):
+        return CheckedClient(user=user, revision=revision, inline=request.param)
+
+    user = make_user("staff", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename="view_order"))
+    return make
+
+
+@pytest.mark.parametrize("legacy", LEGACY, ids=str)
+def test_a_session_begins_is_used_and_ends(connect, legacy):
+    client = connect(legacy)
+
+    client.initialize()
+
+    assert Session.objects.get().is_initialized
+    assert client.list_tools()
+    used = client.session
+    client.end_session()
+    assert not Session.objects.exists()
+    client.session = used
+    with pytest.raises(ProtocolFailure, match="Session not found"):
+        client.list_tools()
+
+
+def test_a_session_subscribes_and_says_which_messages_it_wants(connect):
+    client = connect()
+    client.initialize()
+
+    client.request("resources/subscribe", {"uri": URI})
+    client.request("logging/setLevel", {"level": "error"})
+
+    assert Subscription.objects.get().uri == URI
+    assert Session.objects.get().log_level == "error"
+    client.request("resources/unsubscribe", {"uri": URI})
+    assert not Subscription.objects.exists()
+
+
+def test_more_subscriptions_than_a_session_may_have_are_refused(connect, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 1}
+    client = connect()
+    client.initialize()
+    client.request("resources/subscribe", {"uri": URI})
+
+    with pytest.raises(ProtocolFailure, match="subscribes to 1 resources at most"):
+        client.request("resources/subscribe", {"uri": "django://site"})
+
+    assert Subscription.objects.get().uri == URI
+
+
+def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{HERE}.Closing"]
+
+    with pytest.raises(ProtocolFailure, match="middleware refused"):
+        connect().initialize()
+
+    assert not Session.objects.exists()
+
+
+@pytest.mark.django_db
+def test_only_a_transaction_of_the_project_is_one_to_stay_out_of():
+    assert connection.in_atomic_block
+    assert not is_inside()
+
+    with transaction.atomic():
+        assert is_inside()
+
+
+def test_the_use_of_a_session_is_noted_once_a_minute(connect):
+    client = connect()
+    client.initialize()
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Session.objects.update(seen=long_ago)
+
+    client.list_tools()
+
+    assert Session.objects.get().seen > long_ago

@@ -1,0 +1,567 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.messages import get_messages
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+import mcp_django as mcp
+from mcp_django.auth import authenticate as authentication
+from mcp_django.auth.throttles import failures
+from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, Era, Revision
+from mcp_django.testing import ProtocolFailure
+from mcp_django.transports.http import wsgi
+from mcp_django.transports.http.middleware import CALLER
+from mcp_django.transports.http.wsgi import mcp_view
+from mcp_django.transports.requests import build_request
+from tests.clients import CheckedClient, WSGIClient
+from tests.settings import MIDDLEWARE
+from tests.transports.cases import PING, REFUSED, STRANGERS, WITHOUT_SESSIONS, Case
+from tests.transports.middlewares import owner, seen
+
+pytestmark = pytest.mark.django_db
+HELLO = {
+    "protocolVersion": LATEST_LEGACY.value,
+    "capabilities": {},
+    "clientInfo": {"name": "x", "version": "1"},
+}
+
+
+@pytest.fixture
+def client(client):
+    return WSGIClient(token=client.token)
+
+
+@pytest.fixture
+def configure(settings):
+    def set_some(**changes):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+
+    return set_some
+
+
+def test_every_revision_is_served(client, revision):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    hello = client.discover() if revision.era is Era.MODERN else client.initialize()
+
+    assert hello["capabilities"]["experimental"] == {"jsonOnly": {}}
+    assert "echo" in {tool["name"] for tool in client.list_tools()}
+    assert "staff" in client.call_tool("echo", text="x").text
+
+
+def test_async_tools_work(client):
+    assert "staff" in client.call_tool("echo_later", text="x").text
+
+
+def test_progress_is_dropped(client):
+    answer = client.post_request(
+        "tools/call",
+        {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}},
+    )
+
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.messages[0]["result"]["content"][0]["text"] == "Counted to 2."
+
+
+def test_what_needs_no_answer_gets_202_and_an_empty_body(client):
+    answer = client.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    assert (answer.status, answer.body) == (202, b"")
+    assert "content-type" not in answer.headers
+
+
+def test_a_batch_is_an_array(client):
+    client = WSGIClient(token=client.token, revision=Revision.V2025_03_26)
+
+    answer = client.post([client.message("ping"), client.message("ping")])
+
+    assert answer.body.startswith(b"[")
+    assert [message["id"] for message in answer.messages] == [1, 2]
+
+
+@pytest.mark.parametrize("case", [*REFUSED, *WITHOUT_SESSIONS], ids=lambda case: case.name)
+def test_refusals_are_those_of_the_asgi_endpoint_but_for_sessions(client, configure, case: Case):
+    configure(**case.settings)
+
+    answer = client.http(case.verb, case.body, headers=case.headers)
+
+    assert answer.status == case.status
+    assert answer.headers.items() >= case.answered.items()
+    # Django's own middleware turns strange hosts away first.
+    assert case.name == "strange host" or "error" in answer.messages[0]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in (*REFUSED, *WITHOUT_SESSIONS) if case.name not in STRANGERS],
+    ids=lambda case: case.name,
+)
+def test_nothing_about_the_request_is_told_before_a_credential(configure, case: Case):
+    configure(**case.settings)
+
+    answer = WSGIClient().http(case.verb, case.body, headers=case.headers)
+
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_body_of_exactly_the_limit_passes(client, configure):
+    configure(MAX_BODY=100)
+
+    assert client.post(PING.ljust(100)).status == 200
+
+
+def test_a_length_that_is_declared_too_long_is_refused_unread(rf, configure):
+    configure(MAX_BODY=10)
+    request = rf.generic("POST", "/mcp", PING, content_type="application/json")
+
+    class Untouched:
+        def read(self, *args):
+            raise AssertionError("The body was read.")
+
+    request._stream = Untouched()
+
+    assert wsgi.read_body(request, wsgi.headers_of(request)) is None
+
+
+def test_a_body_longer_than_declared_is_refused_where_django_is_served_by_asgi(
+    client, configure, settings
+):
+    configure(MAX_BODY=10)
+    settings.MIDDLEWARE = MIDDLEWARE
+    request = build_request(client.scope("POST", headers={"Content-Length": "5"}), PING)
+
+    assert mcp_view(request).status_code == 413
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_ends_the_request_quietly(
+    client, settings, caplog
+):
+    settings.MIDDLEWARE = MIDDLEWARE
+
+    class Broken:
+        def read(self, *args):
+            raise OSError("gone")
+
+    request = build_request(client.scope("POST"), b"")
+    request._stream = Broken()
+
+    assert mcp_view(request).status_code == 400
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+# No sessions and no streams
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_a_handshake_begins_no_session(client, revision):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    answer = client.post(client.message("initialize", HELLO))
+
+    assert answer.messages[0]["result"]["protocolVersion"] == LATEST_LEGACY.value
+    assert "mcp-session-id" not in answer.headers
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_the_id_of_a_session_means_nothing(client, is_real):
+    asgi = CheckedClient(token=client.token, revision=LATEST_LEGACY)
+    begun = asgi.post(asgi.message("initialize", HELLO)).headers["mcp-session-id"]
+    client = WSGIClient(token=client.token, revision=LATEST_LEGACY)
+    headers = {"Mcp-Session-Id": begun if is_real else "x"}
+
+    answer = client.post(client.message("ping"), headers=headers)
+    ended = client.http("DELETE", headers=headers)
+
+    assert (answer.status, answer.messages[0]["result"]) == (200, {})
+    assert ended.status == 405
+
+
+def test_nothing_is_announced_that_needs_a_stream(client, revision):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    hello = client.discover() if revision.era is Era.MODERN else client.initialize()
+
+    announced = hello["capabilities"]
+    assert "logging" not in announced
+    assert announced["tools"] == announced["resources"] == announced["prompts"] == {}
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "params"),
+    [
+        ("2026-07-28", "subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+        ("2025-11-25", "resources/subscribe", {"uri": "django://site"}),
+        ("2025-11-25", "resources/unsubscribe", {"uri": "django://site"}),
+        ("2025-11-25", "logging/setLevel", {"level": "info"}),
+    ],
+)
+def test_what_needs_a_stream_does_not_exist(client, revision, method, params):
+    client = WSGIClient(token=client.token, revision=revision)
+
+    with pytest.raises(ProtocolFailure) as raised:
+        client.request(method, params)
+
+    assert raised.value.code == -32601
+    assert raised.value.status == (404 if client.revision.era is Era.MODERN else 200)
+
+
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+def test_a_legacy_client_cannot_be_asked(client, add_tool, revision):
+    def look(ctx: mcp.Context) -> list[bool]:
+        """Say what the client can be asked for."""
+        return [ctx.can_ask, ctx.can_sample, ctx.can_list_roots]
+
+    add_tool(look, asks=True)
+    client = WSGIClient(token=client.token, revision=revision, answers={})
+    client.initialize()
+
+    assert client.call_tool("look").text == '{"result":[false,false,false]}'
+
+
+def test_log_messages_are_dropped_whoever_asks_for_them(client, add_tool, revision):
+    def tell(ctx: mcp.Context) -> str:
+        """Say something."""
+        ctx.log("emergency", "Something.")
+        return "done"
+
+    add_tool(tell)
+    client = WSGIClient(token=client.token, revision=revision)
+    wish = {"io.modelcontextprotocol/logLevel": "debug"}
+
+    answer = client.post_request("tools/call", {"name": "tell", "arguments": {}, "_meta": wish})
+
+    assert not answer.is_stream
+    assert answer.messages[0]["result"]["content"][0]["text"] == "done"
+
+
+# Browsers
+
+
+def test_a_browser_with_a_session_and_no_credential_is_nobody(client, staff):
+    client.web.force_login(staff)
+    client.token = None
+
+    answer = client.post(PING)
+
+    assert answer.status == 401
+
+
+def test_no_csrf_token_is_asked_for(client):
+    assert client.post(PING).status == 200
+
+
+def test_a_site_that_asks_everybody_to_log_in_lets_calls_pass(client, settings):
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE,
+        "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    ]
+
+    assert client.post(PING).status == 200
+
+
+def test_a_call_does_not_touch_the_session_of_the_browser_that_makes_it(client, staff, add_tool):
+    def scribble(request) -> int:
+        """Write where a browser would see it."""
+        from django.contrib import messages
+
+        request.session["seen"] = request.session.get("seen", 0) + 1
+        messages.info(request, "hello")
+        assert [str(one) for one in get_messages(request)] == ["hello"]
+        return request.session["seen"]
+
+    add_tool(scribble)
+    client.web.force_login(staff)
+
+    for _ in range(2):
+        assert client.call_tool("scribble").text == '{"result":1}'
+
+    assert "seen" not in Session.objects.get().get_decoded()
+    assert client.web.cookies["sessionid"].value
+
+
+def test_a_request_without_session_middleware_has_one_during_the_call_only(rf):
+    request = rf.post("/mcp")
+
+    with wsgi.apart_from_browsers(request):
+        request.session["a"] = 1
+
+    assert not hasattr(request, "session")
+
+
+def test_the_user_of_the_call_is_the_principals_whoever_is_logged_in(client, make_user):
+    client.web.force_login(make_user("eve"))
+
+    assert "staff" in client.call_tool("echo", text="x").text
+
+
+# Middleware that Django runs before the view
+
+HERE = "tests.transports.middlewares"
+AUTH = "django.contrib.auth.middleware.AuthenticationMiddleware"
+
+
+@pytest.fixture
+def order(settings):
+    """Put middleware behind Django's AuthenticationMiddleware, or `first` of all."""
+
+    def put(*names, first=()):
+        paths = [name if "." in name else f"{HERE}.{name}" for name in names]
+        before = [f"{HERE}.{name}" for name in first]
+        own = list(MIDDLEWARE)
+        at = own.index(AUTH) + 1
+        settings.MIDDLEWARE = [*before, *own[:at], *paths, *own[at:]]
+
+    return put
+
+
+@pytest.fixture
+def write(add_tool):
+    """A tool that writes where the tenant's rows are."""
+    written = []
+
+    def save() -> str:
+        """Write something down."""
+        written.append(owner.get())
+        return written[-1]
+
+    add_tool(save, permission="shop.view_order")
+    return written
+
+
+def test_middleware_behind_ours_sees_the_tenant_of_the_caller(client, order, write, revision):
+    order(CALLER, "UserTenant")
+    client = WSGIClient(token=client.token, revision=revision)
+
+    assert client.call_tool("save").text == "staff"
+    assert write == ["staff"]
+
+
+@pytest.mark.parametrize(
+    "names", [["UserTenant"], ["UserTenant", CALLER], ["Plain", CALLER, "UserTenant"]]
+)
+def test_a_call_is_refused_where_middleware_looks_at_the_user_too_early(
+    client, order, write, caplog, names
+):
+    order(*names)
+
+    with pytest.raises(ProtocolFailure) as refused:
+        client.call_tool("save")
+
+    assert refused.value.status == 503
+    assert f"{CALLER} must stand in front of" in refused.value.message
+    assert HERE not in refused.value.message
+    assert f"{HERE}.{names[0]}" in caplog.text
+    assert write == []
+
+
+def test_reads_are_refused_as_well_since_they_may_show_the_rows_of_another_tenant(client, order):
+    order("UserTenant")
+
+    with pytest.raises(ProtocolFailure) as refused:
+        client.call_tool("find_records", model="shop.order")
+
+    assert refused.value.status == 503
+
+
+def test_who_has_no_credential_hears_nothing_of_middleware(order):
+    order("UserTenant")
+
+    assert WSGIClient().post(PING).status == 401
+
+
+@pytest.mark.parametrize("choice", ["none", [f"{HERE}.function"]])
+def test_a_site_may_say_which_middleware_matters_to_calls(client, order, configure, write, choice):
+    configure(RUN_MIDDLEWARE=choice)
+    order("UserTenant")
+
+    if choice == "none":
+        assert client.call_tool("save").text == "nobody"
+    else:
+        # It is not among MIDDLEWARE, so Django does not run it.
+        with pytest.raises(ProtocolFailure, match="not set up"):
+            client.call_tool("save")
+
+
+@pytest.mark.parametrize("name", ["Plain", "function"])
+def test_middleware_in_front_of_djangos_authentication_sees_no_user_and_may_stay(
+    client, order, name
+):
+    order(first=[name])
+
+    assert "staff" in client.call_tool("echo", text="x").text
+
+
+def test_djangos_own_middleware_may_stand_anywhere(client, order):
+    order("django.middleware.locale.LocaleMiddleware")
+
+    assert "staff" in client.call_tool("echo", text="x").text
+
+
+def test_ours_in_front_of_djangos_authentication_counts_as_missing(client, settings, order):
+    order("UserTenant")
+    settings.MIDDLEWARE = [CALLER, *settings.MIDDLEWARE]
+
+    with pytest.raises(ProtocolFailure, match="not set up"):
+        client.call_tool("save")
+
+
+def test_ours_that_cannot_know_the_view_does_not_count(client, settings, order):
+    settings.ROOT_URLCONF = "django.contrib.auth.urls"
+    order(CALLER, "OwnURLs", "UserTenant")
+
+    with pytest.raises(ProtocolFailure, match="not set up"):
+        client.call_tool("save")
+
+
+@pytest.mark.parametrize("name", ["ForgetfulUser", "OtherUser"])
+def test_middleware_that_replaces_the_user_behind_ours_ends_the_call(
+    client, make_user, order, write, name
+):
+    make_user("eve", is_superuser=True)
+    order(CALLER, name, "UserTenant")
+
+    with pytest.raises(ProtocolFailure, match="another user"):
+        client.call_tool("save")
+
+    assert write == []
+
+
+def test_middleware_that_finds_the_same_user_behind_ours_is_right(make_user, order):
+    order(CALLER, "OtherUser")
+    client = WSGIClient(user=make_user("eve", is_staff=True))
+
+    assert "eve" in client.call_tool("echo", text="x").text
+
+
+def test_a_wrong_credential_is_counted_once_and_leaves_middleware_with_nobody(order, monkeypatch):
+    order(CALLER, "EagerUser")
+    seen.clear()
+    counted = []
+    monkeypatch.setattr(failures, "add", counted.append)
+
+    answer = WSGIClient(token="mcp_wrong").post(PING)
+
+    assert answer.status == 401
+    assert seen == [(False, "")]
+    assert counted == ["127.0.0.1"]
+
+
+def test_a_caller_costs_no_more_queries_behind_ours(client, order, stopped_clock):
+    client.call_tool("echo", text="x")
+    authentication.cache.clear()
+    with CaptureQueriesContext(connection) as alone:
+        client.call_tool("echo", text="x")
+    authentication.cache.clear()
+    order(CALLER, "UserTenant")
+    client = WSGIClient(token=client.token)
+
+    with CaptureQueriesContext(connection) as behind:
+        client.call_tool("echo", text="x")
+
+    assert 0 < len(behind) <= len(alone)
+
+
+def test_middleware_behind_ours_does_not_see_the_session_of_a_browser(client, make_user, order):
+    client.web.force_login(make_user("eve"))
+    session = client.web.session
+    session["visits"] = 41
+    session.save()
+    seen.clear()
+    order(CALLER, "SessionAndMessages")
+
+    client.call_tool("echo", text="x")
+
+    assert seen[0] == 1
+    assert Session.objects.get().get_decoded()["visits"] == 41
+
+
+def test_pages_of_the_site_have_the_user_of_the_browser(client, staff, order):
+    client.web.force_login(staff)
+    order(CALLER, "EagerUser")
+    seen.clear()
+
+    page = client.web.get("/admin/", headers={"Authorization": "Bearer wrong"})
+    missing = client.web.get("/nothing/here")
+
+    assert (page.status_code, missing.status_code) == (200, 404)
+    assert seen == [(True, "staff")] * 2
+
+
+def test_under_asgi_ours_may_stay_and_does_nothing(client, configure, order, write):
+    configure(RUN_MIDDLEWARE="project")
+    order(CALLER, "UserTenant")
+
+    answer = CheckedClient(token=client.token).call_tool("save")
+
+    assert answer.text == "staff"
+
+
+# What goes wrong
+
+
+def test_a_bug_of_ours_is_an_answer_and_a_number_in_the_log(client, settings, caplog):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "AUTHENTICATORS": [f"{__name__}.Broken"],
+    }
+
+    answer = client.post(PING)
+
+    assert answer.status == 500
+    assert answer.messages[0]["error"]["message"] == "Internal error"
+    assert answer.messages[0]["error"]["data"]["id"] in caplog.text
+    assert b"secret" not in answer.body
+
+
+class Broken:
+    def authenticate(self, request):
+        raise ValueError("secret")
+
+    def challenge(self):
+        return None
+
+
+class Nobody(Broken):
+    def authenticate(self, request):
+        return None
+
+    def challenge(self):
+        return "Basic"
+
+
+def test_a_bug_that_middleware_meets_first_is_the_same_answer(client, settings, order, caplog):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": [f"{__name__}.Broken"]}
+    order(CALLER, "UserTenant")
+
+    answer = client.post(PING)
+
+    assert answer.status == 500
+    assert answer.messages[0]["error"]["data"]["id"] in caplog.text
+
+
+def test_every_challenge_is_told(client, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO,
+        "AUTHENTICATORS": [f"{__name__}.Nobody", "mcp_django.auth.PersonalTokens"],
+    }
+    client.token = None
+
+    answer = client.post(PING)
+
+    assert answer.headers["www-authenticate"] == "Basic, Bearer"
+
+
+def test_tools_say_what_to_do_next(client, add_tool):
+    def refuse() -> str:
+        """Refuse."""
+        raise mcp.ToolError("Ask for tomorrow.")
+
+    add_tool(refuse)
+
+    answer = client.call_tool("refuse")
+
+    assert answer.is_error
+    assert answer.text == "Ask for tomorrow."

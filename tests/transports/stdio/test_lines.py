@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+from mcp_django.transports.stdio.lines import LineReader, LineWriter, lines_of
+
+pytestmark = pytest.mark.asyncio
+PATIENCE = 60
+
+
+@pytest.fixture
+def pipe():
+    """Both ends; whoever closes one says so with -1."""
+    ends = list(os.pipe())
+    yield ends
+    for end in ends:
+        if end >= 0:
+            os.close(end)
+
+
+def close(pipe, index):
+    os.close(pipe[index])
+    pipe[index] = -1
+
+
+async def lines(reader):
+    found = []
+    async with asyncio.timeout(PATIENCE):
+        try:
+            while True:
+                found.append(await reader.line())
+        except EOFError:
+            return found
+
+
+async def test_lines_come_in_order_and_the_last_needs_no_end(pipe):
+    reader = LineReader(pipe[0], limit=10, ended=bool)
+    os.write(pipe[1], b"one\n\ntwo\r\n0123456789\n0123456789x\nlast")
+    close(pipe, 1)
+
+    assert await lines(reader) == [b"one", b"", b"two\r", b"0123456789", None, b"last"]
+    assert reader.has_ended
+
+
+async def test_a_line_that_never_ends_is_not_kept(pipe):
+    reader = LineReader(pipe[0], limit=1000, ended=bool)
+    for _ in range(100):
+        await asyncio.to_thread(os.write, pipe[1], b"x" * 50_000)
+    close(pipe, 1)
+
+    assert await lines(reader) == [None]
+
+
+async def test_input_that_cannot_be_read_is_at_its_end(pipe):
+    reader = LineReader(pipe[1], limit=10, ended=bool)
+
+    assert await lines(reader) == []
+
+
+async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
+    reader = LineReader(pipe[0], limit=100_000, ended=bool)
+    os.set_blocking(pipe[1], False)
+    sent = 0
+    quiet = 0
+    while quiet < 20:
+        try:
+            sent += os.write(pipe[1], b"x" * 999 + b"\n")
+            quiet = 0
+        except BlockingIOError:
+            quiet += 1
+            await asyncio.sleep(0.01)
+
+    assert sent < 500_000
+    close(pipe, 1)
+    assert sum(len(line) + 1 for line in await lines(reader)) == sent
+
+
+async def test_a_reader_that_is_closed_ends_its_thread(pipe):
+    reader = LineReader(pipe[0], limit=10, ended=bool)
+    os.write(pipe[1], b"0123456789\n" * 3)
+    await reader.line()
+
+    reader.close()
+
+    await asyncio.to_thread(reader._thread.join, PATIENCE)
+    assert not reader._thread.is_alive()
+
+
+async def test_the_end_is_told_although_nobody_asks_for_lines(pipe):
+    ended = asyncio.Event()
+    LineReader(pipe[0], limit=10_000, ended=ended.set)
+    os.write(pipe[1], b"one\ntwo\n")
+    close(pipe, 1)
+
+    async with asyncio.timeout(PATIENCE):
+        await ended.wait()
+
+
+async def test_a_loop_that_is_over_is_told_nothing(pipe):
+    def begin():
+        async def run():
+            return LineReader(pipe[0], limit=10, ended=bool)
+
+        return asyncio.run(run())
+
+    reader = await asyncio.to_thread(begin)
+    close(pipe, 1)
+
+    await asyncio.to_thread(reader._thread.join, PATIENCE)
+    assert not reader._thread.is_alive()
+
+
+# Writing
+
+
+async def test_lines_never_mix(pipe):
+    writer = LineWriter(pipe[1], closed=bool)
+    long = [bytes([65 + index]) * 100_000 for index in range(8)]
+    found = bytearray()
+
+    def read():
+        while chunk := os.read(pipe[0], 4096):
+            found.extend(chunk)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    await asyncio.gather(*(writer.write(lines_of([one])) for one in long))
+    assert await writer.flush(PATIENCE)
+    close(pipe, 1)
+    reading.join(PATIENCE)
+
+    assert sorted(bytes(found).splitlines()) == long
+    writer.close()
+
+
+async def test_who_writes_waits_for_a_reader_that_does_not_read(pipe):
+    writer = LineWriter(pipe[1], closed=bool)
+    await writer.write(b"x" * 2_000_000 + b"\n")
+    more = asyncio.create_task(writer.write(b"more\n"))
+
+    assert not await writer.flush(0.05)
+
+    assert not more.done()
+    writer.close()
+    async with asyncio.timeout(PATIENCE):
+        await more
+    # The thread writes on until somebody reads or nobody can.
+    close(pipe, 0)
+    await asyncio.to_thread(writer._thread.join, PATIENCE)
+    assert not writer._thread.is_alive()
+
+
+async def test_an_output_that_nobody_reads_any_more_is_told_once(pipe):
+    closed = asyncio.Event()
+    writer = LineWriter(pipe[1], closed=closed.set)
+    close(pipe, 0)
+
+    await writer.write(b"x\n")
+
+    async with asyncio.timeout(PATIENCE):
+        await closed.wait()
+    await writer.write(b"y\n")
+    assert await writer.flush(PATIENCE)

@@ -1,0 +1,494 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import threading
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+from channels.layers import channel_layers
+from django.core.checks import run_checks
+
+from mcp_django.exposure.generation import generations
+from mcp_django.subscriptions.topics import EVERYTHING, Change, control_topic
+from mcp_django.transports.streams import layer
+from mcp_django.transports.streams.layer import Link, Publisher, decode, encode, links_processes
+from tests.changed import list_changed
+from tests.spec import requirement
+from tests.transports.live_servers import Reader, Servers, free_port
+
+CORE = "channels_redis.core.RedisChannelLayer"
+PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
+PATIENCE = 60
+CHANGES = frozenset(
+    {
+        Change(topic="django://objects/shop.order/5", is_hidden=True),
+        Change(topic="django://objects/shop.order", is_whole=True, model="shop.order"),
+        list_changed("tools", users=frozenset({"1", "2"})),
+        Change(topic=control_topic("close", "user", "default", "7")),
+        EVERYTHING,
+    }
+)
+
+
+class Layer:
+    """A channel layer that can be gone, for both ends of the link."""
+
+    def __init__(self) -> None:
+        self.is_gone = False
+        #: Takes what is sent, and hands nothing on.
+        self.is_deaf = False
+        self.added = asyncio.Queue()
+        self.sent = []
+        self.failed = asyncio.Event()
+        self.waiting = asyncio.Queue()
+
+    def check(self):
+        if self.is_gone:
+            self.failed.set()
+            raise ConnectionError("gone")
+
+    async def new_channel(self):
+        return "specific!1"
+
+    async def group_add(self, group, channel):
+        self.check()
+        if group == layer.group():
+            self.added.put_nowait(channel)
+
+    async def group_discard(self, group, channel):
+        self.check()
+
+    async def group_send(self, group, message):
+        self.check()
+        if group == layer.group():
+            self.sent.append(message)
+        elif not self.is_deaf:
+            self.waiting.put_nowait(message)
+
+    async def receive(self, channel):
+        message = await self.waiting.get()
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    found = Layer()
+    monkeypatch.setattr(layer, "get_layer", lambda: found)
+    return found
+
+
+@pytest.fixture
+def publisher():
+    found = Publisher()
+    yield found
+    found.close()
+
+
+def from_another(message):
+    return {**message, "from": "another process"}
+
+
+def test_changes_go_through_a_message_and_come_back_equal():
+    message = msgspec.json.decode(msgspec.json.encode(encode(CHANGES)))
+
+    assert decode(from_another(message)) == CHANGES
+
+
+def test_what_this_process_sent_itself_is_not_heard_a_second_time():
+    assert decode(encode(CHANGES)) == frozenset()
+
+
+def test_messages_of_others_in_the_group_are_not_ours():
+    assert decode({"type": "chat.message", "from": "x", "text": "hello"}) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [None, "x", [1], [["a"]], [["a", None, None, False, False, "", "new"]], [[1, 2, 3, 4, 5, 6]]],
+    ids=repr,
+)
+def test_changes_that_another_release_wrote_are_any_change(changes):
+    message = {"type": layer.TYPE, "from": "another", "changes": changes}
+
+    assert decode(message) == {EVERYTHING}
+
+
+def test_another_site_on_the_same_layer_has_a_group_of_its_own(settings):
+    ours = layer.group()
+    settings.SECRET_KEY = "that of another site"
+
+    assert layer.group() != ours
+    assert len(ours) < 100
+    assert ours == ours.encode("ascii", "ignore").decode()
+
+
+def test_a_message_stays_small_however_many_changes_there_are(fake, publisher):
+    many = frozenset(Change(topic=f"django://objects/shop.order/{n}") for n in range(120))
+
+    publisher(many)
+
+    assert [len(message["changes"]) for message in fake.sent] == [50, 50, 20]
+    assert max(len(msgspec.json.encode(message)) for message in fake.sent) < 8000
+    assert frozenset().union(*(decode(from_another(one)) for one in fake.sent)) == many
+
+
+def test_what_could_not_be_sent_is_made_up_for_by_the_next_batch(
+    fake, publisher, caplog, monkeypatch
+):
+    monkeypatch.setattr(layer, "PAUSE", 3600)
+    one = Change(topic="django://objects/shop.order/1")
+    fake.is_gone = True
+    publisher(frozenset({one}))
+    publisher(frozenset({one}))
+    fake.is_gone = False
+
+    publisher(frozenset({one}))
+    publisher(frozenset({one}))
+
+    first, second = fake.sent
+    assert decode(from_another(first)) == {EVERYTHING, one}
+    assert decode(from_another(second)) == {one}
+    assert publisher.lost == 2
+    assert [record.message for record in caplog.records] == [
+        "Other processes cannot be told of changes: gone"
+    ]
+
+
+def test_what_could_not_be_sent_is_made_up_for_though_nothing_else_changes(
+    fake, publisher, monkeypatch
+):
+    monkeypatch.setattr(layer, "PAUSE", 0.001)
+    tried, tried_again, sent = (threading.Event() for _ in range(3))
+
+    async def send(group, message):
+        if fake.is_gone:
+            (tried_again if tried.is_set() else tried).set()
+        fake.check()
+        fake.sent.append(message)
+        sent.set()
+
+    monkeypatch.setattr(fake, "group_send", send)
+    fake.is_gone = True
+    publisher(CHANGES)
+    assert tried_again.wait(PATIENCE)
+
+    fake.is_gone = False
+
+    assert sent.wait(PATIENCE)
+    assert [decode(from_another(message)) for message in fake.sent] == [{EVERYTHING}]
+
+
+def test_a_layer_that_hangs_does_not_hold_up_the_next_change(fake, publisher, monkeypatch):
+    async def hang(group, message):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(layer, "PATIENCE", 0.01)
+    monkeypatch.setattr(fake, "group_send", hang)
+
+    publisher(CHANGES)
+
+    assert publisher.lost == 1
+
+
+@pytest.mark.asyncio
+async def test_a_layer_that_comes_back_makes_everything_count_as_changed(
+    fake, monkeypatch, caplog
+):
+    monkeypatch.setattr(layer, "PAUSE", 0.001)
+    heard, lost = asyncio.Queue(), asyncio.Event()
+    link = asyncio.create_task(Link(heard.put_nowait, lost=lost.set).run())
+    one = frozenset({Change(topic="django://site")})
+    fake.waiting.put_nowait(from_another(encode(one)))
+    async with asyncio.timeout(PATIENCE):
+        assert await heard.get() == one
+        assert not lost.is_set()
+
+        fake.waiting.put_nowait(ConnectionError("cut"))
+
+        await lost.wait()
+        fake.waiting.put_nowait(from_another(encode(one)))
+        assert await heard.get() == one
+    assert fake.added.qsize() == 2
+    assert "Changes of other processes are not heard: cut" in caplog.text
+    link.cancel()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("topic", "is_forgotten"),
+    [
+        ("tools", True),
+        (control_topic("close", "server", "default"), True),
+        ("django://site", False),
+    ],
+)
+async def test_what_others_decided_counts_as_soon_as_it_is_heard(fake, topic, is_forgotten):
+    heard, before = asyncio.Queue(), generations.own_changes()
+
+    def take(changes):
+        heard.put_nowait(generations.own_changes())
+
+    link = asyncio.create_task(Link(take, lost=lambda: None).run())
+
+    fake.waiting.put_nowait(from_another(encode([Change(topic=topic)])))
+
+    async with asyncio.timeout(PATIENCE):
+        assert (await heard.get() != before) is is_forgotten
+    link.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_layer_that_forgot_this_process_is_reminded(fake, monkeypatch):
+    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
+    link = asyncio.create_task(Link(lambda changes: None, lost=lambda: None).run())
+
+    async with asyncio.timeout(PATIENCE):
+        added = [await fake.added.get() for _ in range(3)]
+
+    assert set(added) == {"specific!1"}
+    link.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_layer_that_is_gone_in_silence_is_noticed_by_the_next_reminder(fake, monkeypatch):
+    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
+    monkeypatch.setattr(layer, "PAUSE", 0.001)
+    lost = asyncio.Event()
+    link = asyncio.create_task(Link(lambda changes: None, lost=lost.set).run())
+    async with asyncio.timeout(PATIENCE):
+        await fake.added.get()
+
+        fake.is_gone = True
+        await fake.failed.wait()
+        fake.is_gone = False
+
+        await lost.wait()
+    link.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_layer_that_hands_nothing_on_is_noticed_without_an_error_of_its_own(
+    fake, monkeypatch
+):
+    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
+    monkeypatch.setattr(layer, "PAUSE", 0.001)
+    monkeypatch.setattr(layer, "PATIENCE", 0.01)
+    lost = asyncio.Event()
+    link = Link(lambda changes: None, lost=lost.set)
+    running = asyncio.create_task(link.run())
+    async with asyncio.timeout(PATIENCE):
+        await link.ready()
+
+        fake.is_deaf = True
+        while fake.added.qsize():
+            await fake.added.get()
+        await fake.added.get()
+        fake.is_deaf = False
+
+        await lost.wait()
+    running.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_stream_that_opens_without_a_layer_is_told_of_everything_once_there_is_one(
+    fake, monkeypatch
+):
+    monkeypatch.setattr(layer, "PATIENCE", 0.01)
+    monkeypatch.setattr(layer, "PAUSE", 0.001)
+    fake.is_gone = True
+    lost = asyncio.Event()
+    link = Link(lambda changes: None, lost=lost.set)
+    running = asyncio.create_task(link.run())
+
+    await link.ready()
+    fake.is_gone = False
+
+    async with asyncio.timeout(PATIENCE):
+        await lost.wait()
+    running.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_link_that_is_up_is_waited_for_no_longer(fake):
+    lost = asyncio.Event()
+    link = Link(lambda changes: None, lost=lost.set)
+    running = asyncio.create_task(link.run())
+
+    async with asyncio.timeout(PATIENCE):
+        await link.ready()
+
+    assert not lost.is_set()
+    running.cancel()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ({}, False),
+        ({"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}, False),
+        ({"other": {"BACKEND": CORE}}, False),
+        ({"default": {"BACKEND": CORE}}, True),
+    ],
+)
+def test_processes_are_linked_by_a_layer_that_leaves_the_process(settings, layers, expected):
+    settings.CHANNEL_LAYERS = layers
+
+    assert links_processes() is expected
+    assert (layer.make_publisher() is not None) is expected
+    warned = {one.id for one in run_checks(include_deployment_checks=True)}
+    assert ("mcp_django.W002" in warned) is not expected
+    assert "mcp_django.W002" not in {one.id for one in run_checks()}
+
+
+# Real servers
+
+
+class Redis:
+    """A server of this test, which may be killed and started again."""
+
+    def __init__(self, folder):
+        self.port = free_port()
+        self.folder = folder
+        self.process = None
+
+    def start(self):
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
+        command = ["redis-server", *options, "--dir", str(self.folder)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if "eady to accept connections" in line:
+                return
+        raise AssertionError("redis-server does not start.")
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory):
+    server = Redis(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def servers(redis):
+    """Over this Redis, for all tests."""
+    with Servers(LIVE_PREFIX="own", MCP_TEST_REDIS_PORT=str(redis.port)) as servers:
+        yield servers
+
+
+@pytest.fixture
+def readers(servers):
+    """Whoever waits for prompts at two servers of another process each."""
+    with ExitStack() as opened:
+
+        def open_readers(backend):
+            found = []
+            for server in ("daphne", "uvicorn"):
+                _, port = servers.start(server, LIVE_LAYER=backend)
+                reader = opened.enter_context(Reader(port, promptsListChanged=True))
+                reader.message()
+                found.append(reader)
+            return found
+
+        yield open_readers
+
+
+@pytest.fixture
+def use_redis(redis, settings):
+    """Have this process use it."""
+
+    def use(backend):
+        config = {"hosts": [("127.0.0.1", redis.port)], "prefix": "own"}
+        settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": config}}
+        channel_layers.backends.pop("default", None)
+
+    yield use
+    channel_layers.backends.pop("default", None)
+    # What the layer left open is told of here, and not in a test that comes later.
+    gc.collect()
+
+
+NEEDS_REDIS = pytest.mark.needs("redis", "channels_redis", "daphne")
+# channels_redis drops the connections that Redis has closed, and does not close its own ends.
+LOSES_CONNECTIONS = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@requirement("subscriptions:processes")
+@NEEDS_REDIS
+@pytest.mark.parametrize("backend", [CORE, PUBSUB])
+def test_a_change_of_this_process_reaches_the_streams_of_two_others(
+    readers, use_redis, publisher, backend
+):
+    use_redis(backend)
+    opened = readers(backend)
+
+    publisher(frozenset({list_changed("prompts")}))
+
+    for reader in opened:
+        assert reader.message()["method"] == "notifications/prompts/list_changed"
+
+
+@NEEDS_REDIS
+@LOSES_CONNECTIONS
+@pytest.mark.parametrize("backend", [CORE, PUBSUB])
+def test_what_was_lost_with_redis_reaches_the_streams_of_all_processes_when_it_is_back(
+    readers, redis, use_redis, publisher, backend, monkeypatch
+):
+    monkeypatch.setattr(layer, "PAUSE", 0.1)
+    use_redis(backend)
+    opened = readers(backend)
+    redis.kill()
+
+    publisher(frozenset({list_changed("prompts")}))
+    redis.start()
+
+    assert publisher.lost == 1
+    for reader in opened:
+        assert reader.message()["method"] == "notifications/prompts/list_changed"
+
+
+@NEEDS_REDIS
+@LOSES_CONNECTIONS
+@pytest.mark.asyncio
+@pytest.mark.parametrize("backend", [CORE, PUBSUB])
+async def test_a_process_that_hears_nothing_notices_by_itself_that_redis_was_away(
+    redis, use_redis, backend, monkeypatch
+):
+    monkeypatch.setattr(layer, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(layer, "PAUSE", 0.1)
+    use_redis(backend)
+    noticed = asyncio.Event()
+    monkeypatch.setattr(layer.logger, "error", lambda *message: noticed.set())
+    heard, lost = asyncio.Queue(), asyncio.Event()
+    link = Link(heard.put_nowait, lost=lost.set)
+    running = asyncio.create_task(link.run())
+    async with asyncio.timeout(3 * PATIENCE):
+        await link.ready()
+        redis.kill()
+        await noticed.wait()
+        assert not lost.is_set()
+
+        await asyncio.to_thread(redis.start)
+
+        await lost.wait()
+        message = from_another(encode([Change(topic="django://site")]))
+        await layer.get_layer().group_send(layer.group(), message)
+        assert await heard.get() == {Change(topic="django://site")}
+    running.cancel()
+    await asyncio.wait({running})
+    close = getattr(layer.get_layer(), "close_pools", None) or layer.get_layer().flush
+    redis.kill()
+    redis.start()
+    await close()
