@@ -70,12 +70,17 @@ async def listening(client, uri):
     return stream
 
 
+def tick():
+    """As if a second went by."""
+    hub = get_hub()
+    hub._tick.cancel()
+    hub._turn()
+
+
 def turn_the_wheel():
     """As if fifteen seconds went by."""
-    hub = get_hub()
     for _ in range(hubs.KEEP_ALIVE):
-        hub._tick.cancel()
-        hub._turn()
+        tick()
 
 
 async def settled():
@@ -161,6 +166,20 @@ async def test_a_token_that_is_somebody_elses_now_ends_the_stream(
     publish({Change(topic=uri)})
 
     assert [one.get("id") for one in await stream.rest()] == [1]
+
+
+# The wheel
+
+
+async def test_the_wheel_stands_still_when_the_last_stream_is_gone(client, uri):
+    stream = await listening(client, uri)
+    tick()
+    assert get_hub()._tick is not None
+
+    await stream.left()
+    tick()
+
+    assert get_hub()._tick is None
 
 
 # The link
