@@ -323,10 +323,10 @@ class Hub:
 
 def discard(found: dict[str, set[T]], key: str, one: T) -> None:
     """From a set under a key, and the key with the last one."""
-    if key in found:
-        found[key].discard(one)
-        if not found[key]:
-            del found[key]
+    left = found.get(key, set())
+    left.discard(one)
+    if not left:
+        found.pop(key, None)
 
 
 #: Each loop of this process has its own.
