@@ -184,7 +184,7 @@ def exposure_of(
         "fields": tuple(fields),
         # It takes every spelling of a path out of each use, and what lies behind it.
         "exclude": tuple(hidden),
-        "filter_fields": tuple(dict.fromkeys([*fields, *filters])),
+        "more_filter_fields": tuple(name for name in filters if name not in fields),
         "search_fields": tuple(search),
         "ordering": tuple(name for name in model_admin.ordering or () if isinstance(name, str)),
         "actions": tuple(getattr(model_admin, "mcp_actions", ())),

@@ -86,6 +86,8 @@ class ModelDecision:
     filter_fields: tuple[str, ...] | None = None
     order_fields: tuple[str, ...] | None = None
     group_fields: tuple[str, ...] | None = None
+    #: Whether paths may begin at the model or pass it, also those that code lists.
+    follow_relations: bool | None = None
     #: Only for members of these. Empty: for everybody.
     groups: frozenset[Any] = frozenset()
     notes: str = ""
@@ -229,6 +231,8 @@ class Exposed:
         self.groups: dict[type[Model], frozenset[object]] = {}
         #: Paths that staff took out of records, by model: no path through it passes them either.
         self.withheld: dict[type[Model], frozenset[Names]] = {}
+        #: Models that staff let no path begin at or pass.
+        self.not_followed: set[type[Model]] = set()
         #: Definitions of tools in the words of staff, by name, after those they were made from.
         self.redefined: dict[str, tuple[ToolDefinition, ToolDefinition]] = {}
         self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
@@ -253,6 +257,8 @@ class Exposed:
             self.withheld[model] = withheld(code, exposure)
         if row.groups:
             self.groups[model] = row.groups
+        if row.follow_relations is False:
+            self.not_followed.add(model)
 
 
 def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
@@ -265,6 +271,8 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
     found.aggregates_only = found.level < Level.READ
     if row.fields is not None:
         found.fields = listed_of(code.fields, row.fields)
+    if row.follow_relations is False:
+        found.follow_relations = False
     gone = withheld(code, found)
     for name in LISTS:
         setattr(found, name, restricted_list(code, row, name, gone=gone))
@@ -276,6 +284,10 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
         found.metric_fields = [path for path in code.metric_fields if left(path)]
     if code.modified_field and not left(code.modified_field):
         found.modified_field = ""
+    if row.filter_fields is None:
+        found.more_filter_fields = [path for path in code.more_filter_fields if left(path)]
+    else:
+        found.more_filter_fields = ()
     if row.notes:
         found.description = f"{code.description} {row.notes}".strip()
     return found

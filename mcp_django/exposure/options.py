@@ -92,8 +92,13 @@ class ModelExposure:
     fields: Sequence[str] = ()
     #: Paths taken away again from every use; for exposures that inherit.
     exclude: Sequence[str] = ()
+    #: Whether callers may follow relations from and to this model without a listing: to show,
+    #: filter, order and group by whatever the models on the way show them. At most three.
+    follow_relations: bool = True
     #: Paths that filters may use. None: those of `fields`.
     filter_fields: Sequence[str] | None = None
+    #: Paths that filters may use besides, whether records show them or not.
+    more_filter_fields: Sequence[str] = ()
     #: Paths that records may be ordered by. None: those of `fields` that do not multiply rows.
     order_fields: Sequence[str] | None = None
     #: Paths that `search` looks into, with the prefixes of ModelAdmin.search_fields: ^ begins

@@ -103,6 +103,8 @@ class Path:
     model: ModelClass
     hops: tuple[Hop, ...]
     field: Any
+    #: Whether nobody lists it: every model on the way is open, and shows its part of it.
+    is_by_rule: bool = False
 
     def __repr__(self) -> str:
         return f"<Path {self.text} of {self.model._meta.label}>"
@@ -223,13 +225,23 @@ PREFIXES = {"^": "istartswith", "=": "iexact", "@": "search"}
 LONGEST_NAME = 255
 
 
+#: The lists of an exposure that say which paths there are for a use. None: those of `fields`.
+OPTIONS = {
+    FILTER: "filter_fields",
+    ORDER: "order_fields",
+    GROUP: "group_fields",
+    METRIC: "metric_fields",
+}
+
+
 class Declaration:
     """The paths of an exposure by use, resolved. `problems` says what could not be."""
 
     def __init__(self, exposure: ModelExposure) -> None:
         self.exposure = exposure
         self.problems: list[str] = []
-        self._hidden = [path.names for path in self._resolve("exclude", exposure.exclude)]
+        #: Names of what `exclude` takes away.
+        self.hidden = [path.names for path in self._resolve("exclude", exposure.exclude)]
         shown = self._open("fields", exposure.fields)
         for path in shown:
             if path.is_many:
@@ -243,6 +255,7 @@ class Declaration:
         }
         if exposure.filter_fields is not None:
             self.paths[FILTER] = self._open("filter_fields", exposure.filter_fields)
+        self.paths[FILTER] += self._open("more_filter_fields", exposure.more_filter_fields)
         self.paths[ORDER] = self._fitting("order_fields", self._order_problem, default=has_order)
         self.paths[GROUP] = self._fitting("group_fields", value_problem, default=makes_groups)
         self.paths[METRIC] = self._fitting(
@@ -276,7 +289,7 @@ class Declaration:
         return tuple(
             path
             for path in found
-            if not any(path.names[: len(hidden)] == hidden for hidden in self._hidden)
+            if not any(path.names[: len(hidden)] == hidden for hidden in self.hidden)
         )
 
     def _fitting(
@@ -306,6 +319,10 @@ class Declaration:
 
     def _wrong(self, what: str, text: str, sentence: str) -> None:
         self.problems.append(f"{self.exposure.label}: {what}: {text} {sentence}.")
+
+    def narrows(self, use: str) -> bool:
+        """Whether a list of the exposure says what there is for a use, and nothing beyond it."""
+        return use in OPTIONS and getattr(self.exposure, OPTIONS[use]) is not None
 
     @cached_property
     def everything(self) -> tuple[Path, ...]:

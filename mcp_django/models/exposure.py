@@ -50,6 +50,11 @@ class ExposedModel(models.Model):
     filter_fields = names("fields that filters may use")
     order_fields = names("fields that records may be ordered by")
     group_fields = names("fields that aggregates may group by")
+    follow_relations = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="Paths like customer__name, from or through here. Unknown: as in code.",
+    )
     groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
     )

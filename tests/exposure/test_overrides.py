@@ -71,6 +71,21 @@ def test_no_path_of_another_model_passes_a_hidden_one(client):
     assert "country" not in str(described(client, "shop.order"))
 
 
+def test_staff_can_let_no_path_begin_at_a_model_or_pass_it(client):
+    decide("shop.order", follow_relations=False)
+    assert client.call_tool("find_records", **GERMAN).is_error
+    assert "customer__country" not in str(described(client, "shop.order"))
+    assert "relations" not in described(client, "shop.order")
+
+    decide("shop.order", follow_relations=None)
+    assert not client.call_tool("find_records", **GERMAN).is_error
+
+    decide("shop.customer", follow_relations=False)
+    assert client.call_tool("find_records", **GERMAN).is_error
+    assert not client.call_tool("find_records", model="shop.customer").is_error
+    assert not client.call_tool("find_records", model="shop.order", fields=["number"]).is_error
+
+
 def test_of_a_definition_only_the_fields_are_told(client):
     Order.objects.bulk_create(Order(number=f"A{n}") for n in range(9))
     decide("shop.order", level=Level.DEFINITION)

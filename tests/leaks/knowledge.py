@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from mcp_django.exceptions import unknown
-from mcp_django.exposure.fields import DAY_OPERATORS, PART_OPERATORS
+from mcp_django.exposure.fields import DAY_OPERATORS, OPERATORS, PART_OPERATORS
 from mcp_django.exposure.paths import resolve, spellings
-from tests.leaks.paths import Route
+from tests.leaks.paths import RELATIONS, Route
 from tests.leaks.places import Answer, Asker
 from tests.leaks.site import HIDDEN
 
@@ -44,14 +45,30 @@ class Knowledge:
         self.measures = {one["name"]: one.get("metric", ()) for one in numbers}
         self.types = {one["name"]: one["type"] for one in numbers}
         self.keys = {one for part in root._meta.pk_fields for one in spelled(root, part.name)}
-        #: Parts of names that a caller may know, so that nothing else is replaced in a twin.
-        self.parts = {
-            part
+        self.unique = {
+            one["name"]
+            for one in fields
+            if "__" not in one["name"] and root._meta.get_field(one["name"]).unique
+        }
+        #: The models that relations lead to, where they may be followed.
+        self.relations: dict[str, str] = self.description.get("relations", {})
+        self.many: dict[str, str] = self.description.get("many_relations", {})
+        #: What this caller was told about every model, by label.
+        self.others: dict[str, Knowledge] = {}
+        names = {
+            one
             for told in self.told.values()
             for spellings_ in told.values()
             for one in spellings_
-            for part in one.split("__")
         }
+        self._parts = {
+            part for one in (*names, *self.relations, *self.many) for part in one.split("__")
+        }
+
+    @cached_property
+    def parts(self) -> set[str]:
+        """Parts of names that a caller may know, so that nothing else is replaced in a twin."""
+        return set().union(*(one._parts for one in self.others.values()))
 
     def allowed(self, what: str) -> list[str]:
         """The names that a refusal may offer."""
@@ -84,12 +101,51 @@ class Knowledge:
         if use == "columns":
             names = self.told.get("group_by", {}).get(self.columns[0], set())
             return typed in {"count", *names}
+        return self._is_listed(use, typed) or (
+            place != "file" and self._is_by_rule(use, typed.split("__"), left=RELATIONS)
+        )
+
+    def _is_listed(self, use: str, typed: str) -> bool:
         return any(
             typed == one or self._continues(use, typed.removeprefix(f"{one}__"), name)
             for name, names in self.told.get(use, {}).items()
             for one in names
             if typed.startswith(one)
         )
+
+    def _is_by_rule(self, use: str, names: list[str], *, left: int) -> bool:
+        """Whether the descriptions of the models on the way say so, one after the other."""
+        first, *rest = names
+        label = self.relations.get(first) or (use == "filters" and self.many.get(first))
+        if not label or not left or (first in self.relations and not self._passes(use, first)):
+            return False
+        target = self.others[label]
+        if not rest or rest[0] in OPERATORS["key"]:
+            # What has no column here takes keys all the same.
+            return use == "filters" and first not in self.returned
+        return target._ends(use, rest) or target._is_by_rule(use, rest, left=left - 1)
+
+    def _passes(self, use: str, name: str) -> bool:
+        """Whether a list of the model leaves paths of the relation in this use."""
+        if name not in self.returned or use not in ("filters", "order_by"):
+            return True
+        return name in self.told[use]
+
+    def _ends(self, use: str, names: list[str]) -> bool:
+        """Whether the rest of a path is a column of this model, and what may follow it."""
+        if names[0] in {"pk", *self.keys} and len(names) == 1:
+            return True
+        own = {name: one for name, one in self.told.get(use, {}).items() if "__" not in name}
+        typed = "__".join(names)
+        if any(
+            typed == one or self._continues(use, typed.removeprefix(f"{one}__"), name)
+            for name, spellings_ in own.items()
+            for one in spellings_
+            if typed.startswith(one)
+        ):
+            return True
+        # What is unique here is shared by the records that refer to it.
+        return use in ("group_by", "metrics") and typed in self.unique
 
     def _continues(self, use: str, rest: str, name: str) -> bool:
         first, *more = rest.split("__")

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from mcp_django.exposure import admin_sites
 from mcp_django.exposure.paths import FILTER, SEARCH, declaration_of, resolve
-from mcp_django.exposure.query import access, describe, find, pagination
+from mcp_django.exposure.query import access, describe, find, pagination, paths_by_rule
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.guard import Inspection
 from tests.nasty import models
@@ -21,8 +21,8 @@ def let_through(patch: Any, *, is_told: bool) -> None:
     """A hidden path in the tables of one exposure; told of, or to be guessed."""
     make = AccessiblePaths.__init__
 
-    def make_with_more(self: AccessiblePaths, *args: Any) -> None:
-        make(self, *args)
+    def make_with_more(self: AccessiblePaths, *args: Any, **options: Any) -> None:
+        make(self, *args, **options)
         if self.model is models.Watch:
             # Several: whoever sees the model asks for a share of the names only.
             for name in ("secret_reason", "order__margin", "order__remark", "order__gift"):
@@ -93,6 +93,8 @@ class Mutant:
     promise: str
     #: Whether only paths that nobody was told of show it.
     is_exhaustive: bool = False
+    #: Whether it is about paths that nobody lists.
+    is_ruled: bool = False
 
 
 SUPERUSER, SOME = "superuser with a read token", "staff with some rights"
@@ -103,7 +105,57 @@ def pass_what_staff_took_away(patch: Any) -> None:
     patch.setattr(access, "begins_with", lambda names, gone: False)
 
 
+def end_by_rule_at_what_nobody_shows(patch: Any) -> None:
+    patch.setattr(
+        AccessiblePaths,
+        "own",
+        property(
+            lambda self: {
+                field.name: resolve(self.model, field.name)
+                for field in self.model._meta.concrete_fields
+            }
+        ),
+    )
+    patch.setattr(AccessiblePaths, "is_left", lambda self, names, *, use: True)
+
+
+def pass_rows_that_are_judged(patch: Any) -> None:
+    patch.setattr(paths_by_rule, "is_open", lambda *args, **options: True)
+
+
+def join_narrowed_hops_by_rule(patch: Any) -> None:
+    patch.setattr(paths_by_rule.Rule, "is_narrowed", lambda self, model: False)
+    join_narrowed_hops(patch)
+
+
 MUTANTS = (
+    Mutant(
+        name="a path by rule ends at what nobody shows",
+        plant=end_by_rule_at_what_nobody_shows,
+        viewer=SUPERUSER,
+        roots=(models.Line,),
+        promise="difference",
+        is_exhaustive=True,
+        is_ruled=True,
+    ),
+    Mutant(
+        name="a path by rule passes rows that are judged one by one",
+        plant=pass_rows_that_are_judged,
+        viewer=SUPERUSER,
+        roots=(User,),
+        promise="difference",
+        is_exhaustive=True,
+        is_ruled=True,
+    ),
+    Mutant(
+        name="a path by rule joins a narrowed hop",
+        plant=join_narrowed_hops_by_rule,
+        viewer=NARROWED,
+        roots=(models.Line,),
+        promise="difference",
+        is_exhaustive=True,
+        is_ruled=True,
+    ),
     Mutant(
         name="a hidden path is let through",
         plant=lambda patch: let_through(patch, is_told=True),

@@ -158,10 +158,22 @@ def make_admin_site() -> AdminSite:
     return site
 
 
-def make_registry(*, is_wide: bool = False) -> Registry:
+#: Relations that are shown besides where paths need no listing.
+RELATIONS = {
+    models.Order: ("owner",),
+    models.Customer: ("region", "account_manager"),
+    models.Person: ("manager",),
+    models.Note: ("author",),
+    models.RushOrder: ("order_ptr", "customer"),
+    models.Application: ("owner",),
+}
+
+
+def make_registry(*, is_wide: bool = False, is_ruled: bool = False) -> Registry:
     """New exposures: nothing that was worked out about them before is remembered.
 
-    A wide one shows what is hidden, for rows to take it away: see `narrow_by_rows`.
+    A wide one shows what is hidden, for rows to take it away: see `narrow_by_rows`. In a ruled one
+    no list narrows what paths there are by rule.
     """
     found = Registry()
     for model, options in {**EXPOSED, **LEAKY}.items():
@@ -169,6 +181,8 @@ def make_registry(*, is_wide: bool = False) -> Registry:
         bases = attributes.pop("bases", (Narrowable,))
         if is_wide:
             attributes = widened(attributes, (*HIDDEN.get(model, ()), *PASSING.get(model, ())))
+        if is_ruled:
+            attributes = ruled(attributes, RELATIONS.get(model, ()))
         found.register(model, type(f"{model.__name__}Exposure", bases, attributes))
     return found
 
@@ -188,16 +202,25 @@ def widened(attributes: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, An
     return wide
 
 
+def ruled(attributes: dict[str, Any], relations: tuple[str, ...]) -> dict[str, Any]:
+    found = {**attributes, "fields": list(dict.fromkeys([*attributes["fields"], *relations]))}
+    found.pop("order_fields", None)
+    listed = found.pop("filter_fields", ())
+    return {**found, "more_filter_fields": [one for one in listed if one not in found["fields"]]}
+
+
 def is_for(use: str, path: str) -> bool:
     if use == "search_fields":
         return path.split("__")[-1] in TEXTS
     return use != "label_fields" or "__" not in path
 
 
-def narrow_by_rows() -> None:
+def narrow_by_rows(*, is_ruled: bool = False) -> None:
     """What staff would do about a wide registry."""
     for model, options in {**EXPOSED, **LEAKY}.items():
         attributes = attributes_of(options)
+        if is_ruled:
+            attributes = ruled(attributes, RELATIONS.get(model, ()))
         ExposedModel.objects.create(
             label=model._meta.label_lower,
             fields=[*attributes["fields"], *PASSING.get(model, ())],

@@ -41,13 +41,21 @@ TWINS = 5
 
 class Sweep:
     """All of it for one caller. With fewer `roots` it is over sooner: for a test that plants a
-    leak and looks for it."""
+    leak and looks for it. A ruled one is of a site that lists hardly any path."""
 
-    def __init__(self, viewer: Viewer, seed: int, *, roots: Sequence[Any] = ROOTS) -> None:
+    def __init__(
+        self,
+        viewer: Viewer,
+        seed: int,
+        *,
+        roots: Sequence[Any] = ROOTS,
+        is_ruled: bool = False,
+    ) -> None:
         self.viewer = viewer
         self.index = list(VIEWERS).index(viewer.name)
         self.roots = roots
-        self.registry = make_registry(is_wide=viewer.is_by_rows)
+        self.is_ruled = is_ruled
+        self.registry = make_registry(is_wide=viewer.is_by_rows, is_ruled=is_ruled)
         self.hearing = Hearing(Canaries(seed))
         self.report: Report = self.hearing.report
 
@@ -60,7 +68,7 @@ class Sweep:
         ):
             self.world = World(hearing.canaries)
             if self.viewer.is_by_rows:
-                narrow_by_rows()
+                narrow_by_rows(is_ruled=self.is_ruled)
             self.world.hide(self.viewer, 1)
             self._meet()
             for root in self.roots:
@@ -83,7 +91,11 @@ class Sweep:
         """A caller that nothing is remembered about, and what it is told about every model."""
         rights = rights_of(self.viewer, self.world, self.registry)
         who = self.hearing.who = Asker(rights, self.hearing.cursors)
-        self.knowledge = {root: Knowledge(root, who) for root in self.roots}
+        # Of every model, whatever this asks about: paths pass the others.
+        known = {root: Knowledge(root, who) for root in ROOTS}
+        for one in known.values():
+            one.others = {root._meta.label_lower: other for root, other in known.items()}
+        self.knowledge = {root: known[root] for root in self.roots}
         who.groups_of = {
             root._meta.label_lower: list(one.told["group_by"])
             for root, one in self.knowledge.items()

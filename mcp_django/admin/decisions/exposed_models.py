@@ -145,11 +145,18 @@ class ExposedModelForm(DecisionForm):
         empty_value=None,
         help_text="Each level holds those before it. What code does not allow is not offered.",
     )
+    follow_relations = TypedChoiceField(
+        required=False,
+        coerce=lambda value: value == "on",
+        empty_value=None,
+        label="Paths through relations",
+        help_text="Such as customer__name, from these records or through them to others.",
+    )
     uses = FieldChoicesField(label="Fields")
 
     class Meta:
         model = ExposedModel
-        fields = ("level", "groups", "notes")
+        fields = ("level", "follow_relations", "groups", "notes")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -160,6 +167,12 @@ class ExposedModelForm(DecisionForm):
             ("", f"{AS_IN_CODE} ({code.standard_level.label})"),
             *(choice for choice in Level.choices if choice[0] <= code.highest_level),
         ]
+        follows: Any = self.fields["follow_relations"]
+        follows.choices = [
+            ("", f"{AS_IN_CODE} ({'on' if code.follow_relations else 'off'})"),
+            ("off", "off"),
+        ]
+        self.initial["follow_relations"] = "off" if self.instance.follow_relations is False else ""
         uses = self.fields["uses"]
         uses.initial = {name: getattr(self.instance, name) for name in USES}
         uses.widget.uses = uses_of(code)
@@ -183,6 +196,7 @@ class ExposedModelForm(DecisionForm):
                 title.lower(): logged_names(getattr(row, name))
                 for name, (_, title) in USES.items()
             },
+            "paths through relations": "off" if row.follow_relations is False else AS_IN_CODE,
             "groups": names_of_groups(groups),
             "notes": row.notes or "none",
         }
@@ -241,7 +255,7 @@ class ExposedModelAdmin(DecisionAdmin):
     }
     decided_fieldsets = [
         (None, {"fields": ["about", "level", "groups", "notes"]}),
-        ("Fields", {"fields": ["uses"]}),
+        ("Fields", {"fields": ["follow_relations", "uses"]}),
     ]
 
     def name_of(self, row: ExposedModel) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from mcp_django.cached import Recent
 from mcp_django.exposure.decisions import Names, begins_with
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
     FILTER,
     GROUP,
@@ -44,6 +44,8 @@ from mcp_django.exposure.query.guard import (
     COUNTED,
     EXTREME,
     GuardedQuerySet,
+    OpenModel,
+    PathRule,
     Policy,
     guarded,
     is_plain,
@@ -64,29 +66,48 @@ class Grants:
     labels: Mapping[ModelClass, tuple[Path, ...]]
     #: Paths that staff took out of the records of a model.
     withheld: Mapping[ModelClass, frozenset[Names]]
+    #: Models that staff let no path begin at or pass.
+    not_followed: frozenset[ModelClass] = frozenset()
+    #: Open models, by which the guard judges paths that nobody lists.
+    models: Mapping[ModelClass, OpenModel] = field(default_factory=dict)
 
 
 class AccessiblePaths:
-    """The declared paths that callers with equal rights may use: built once, then looked up."""
+    """The declared paths that callers with equal rights may use: built once, then looked up.
 
-    def __init__(self, declaration: Declaration, grants: Grants) -> None:
+    With `by_rule` those paths can be used as well, for what each is good for; no list names them.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        grants: Grants,
+        *,
+        by_rule: Sequence[PathByRule] = (),
+    ) -> None:
+        self.declaration = declaration
         self.exposure = declaration.exposure
         self.model = declaration.exposure.model
         self.keys = key_parts(self.model)
         self.restricted = grants.restricted
-        self._grants = grants
+        self.grants = grants
         self.paths = {
             use: tuple(path for path in paths if self._is_usable(path, use=use))
             for use, paths in declaration.paths.items()
         }
-        self.tables = {use: spelled(paths) for use, paths in self.paths.items()}
+        #: The same, with those by rule.
+        self.usable = {
+            use: (*paths, *(one.path for one in by_rule if one.adds_to(paths, use=use)))
+            for use, paths in self.paths.items()
+        }
+        self.tables = {use: spelled(paths) for use, paths in self.usable.items()}
         self.search = tuple(
             (path, PREFIXES.get(declaration.search_prefixes[path.text][0], "icontains"))
             for path in self.paths[SEARCH]
         )
-        self.labels = self._labels(self.paths[RETURN])
-        self.group_labels = self._labels(self.paths[GROUP])
-        shown = () if self.exposure.aggregates_only else self.paths[RETURN]
+        self.labels = self._labels(self.usable[RETURN])
+        self.group_labels = self._labels(self.usable[GROUP])
+        shown = () if self.exposure.aggregates_only else self.usable[RETURN]
         #: What records show to these callers, by the names of the fields on the way.
         self.shown = frozenset(path.names for path in shown)
         #: The primary key breaks ties anyway, so that everybody may order by it.
@@ -105,14 +126,17 @@ class AccessiblePaths:
         self.plans: dict[Any, Any] = {}
 
     def _is_usable(self, path: Path, *, use: str) -> bool:
-        if any(model in self._grants.forbidden for hop in path.hops for model in hop.models):
+        passed = {model for hop in path.hops for model in hop.models}
+        if passed & self.grants.forbidden:
+            return False
+        if path.hops and {self.model, *passed} & self.grants.not_followed:
             return False
         for at, (model, name) in enumerate(path.steps):
-            names = self._grants.shown.get(model)
+            names = self.grants.shown.get(model)
             if names is not None and name not in names:
                 return False
             # Of the model itself the exposure says what is left, use by use.
-            if at and begins_with(path.names[at:], self._grants.withheld.get(model, ())):
+            if at and begins_with(path.names[at:], self.grants.withheld.get(model, ())):
                 return False
         # A join would show, or sort by, rows that the caller cannot see.
         return use in (FILTER, SEARCH) or self.needs_subquery(path) is None
@@ -131,10 +155,13 @@ class AccessiblePaths:
     def _label(self, path: Path) -> tuple[Path, ...]:
         """The columns that a foreign key shows beside its value, if this caller may see them."""
         target = label_target(path)
-        if target is None or target in self._grants.forbidden:
+        if target is None or target in self.grants.forbidden:
             return ()
-        columns = self._grants.labels.get(target, ())
-        shown = self._grants.shown.get(target)
+        # Of what nobody lists the guard knows columns, and not which rows are there.
+        if path.is_by_rule and target in self.restricted:
+            return ()
+        columns = self.grants.labels.get(target, ())
+        shown = self.grants.shown.get(target)
         if shown is not None and any(column.field.name not in shown for column in columns):
             return ()
         hops = (*path.hops, Hop(field=path.field, model=target))
@@ -146,14 +173,63 @@ class AccessiblePaths:
         )
 
     def names(self, use: str) -> list[str]:
-        """What a caller is told: each path once, as the site spells it."""
+        """What a caller is told: each listed path once, as the site spells it."""
         return [path.text for path in self.paths[use]]
+
+    # What paths of other models may use of this one without a listing.
+
+    @cached_property
+    def own(self) -> Mapping[str, Path]:
+        """The columns of the model itself that records show, by every spelling."""
+        own = tuple(path for path in self.paths[RETURN] if self._is_own(path))
+        return {name: path for name, path in spelled(own).items() if LOOKUP_SEP not in name}
+
+    @cached_property
+    def many(self) -> Mapping[str, Any]:
+        """The relations of the model itself that lead to many records, by name."""
+        found = [path for path in self.paths[FILTER] if path.field is None and len(path.hops) == 1]
+        return {path.hops[0].name: path.hops[0].field for path in found}
+
+    def _is_own(self, path: Path) -> bool:
+        if path.hops or path.names not in self.shown:
+            return False
+        # Relations show the key anyway.
+        return path.field.primary_key or not looks_secret(self.model, path.field.name)
+
+    def is_left(self, names: Names, *, use: str) -> bool:
+        """Whether no list of the exposure leaves the column, or the relation, out of a use."""
+        return not self.declaration.narrows(use) or any(
+            path.names == names for path in self.paths[use]
+        )
+
+    @cached_property
+    def columns_by_use(self) -> Mapping[str, frozenset[Column]]:
+        """The same columns as a query has them, by what they may be used for."""
+        own = {path.names: path for path in self.own.values()}
+        columns = {
+            use: self._columns(path for names, path in own.items() if self.is_left(names, use=use))
+            for use in (RETURN, FILTER, ORDER, GROUP, METRIC)
+        }
+        return {
+            use: frozenset(found)
+            for use, found in {
+                **columns,
+                RETURN: columns[RETURN]
+                | self._columns_of_labels(
+                    path for path in own.values() if label_target(path) not in self.restricted
+                ),
+                # A cursor compares what records are ordered by.
+                FILTER: columns[FILTER] | columns[ORDER],
+                EXTREME: columns[METRIC],
+                COUNTED: columns[GROUP] | columns[METRIC],
+            }.items()
+        }
 
     @cached_property
     def policy(self) -> Policy:
         keys = {locate(self.model, part.attname) for part in self.keys}
         order = self._columns(self.paths[ORDER]) | keys
-        labels = {locate(self.model, one.lookup) for some in self.labels.values() for one in some}
+        labels = self._columns_of_labels(path for path in self.labels if not path.is_by_rule)
         columns = {
             RETURN: self._columns(self.paths[RETURN]) | labels | order,
             ORDER: order,
@@ -182,7 +258,19 @@ class AccessiblePaths:
             table=table_of(self.model),
             columns={use: frozenset(found) for use, found in columns.items()},
             joins=prefixes(trails),
+            rule=self.rule_from(self.model),
         )
+
+    def _columns_of_labels(self, paths: Iterable[Path]) -> set[Column]:
+        return {
+            locate(self.model, one.lookup) for path in paths for one in self.labels.get(path, ())
+        }
+
+    def rule_from(self, model: ModelClass) -> PathRule | None:
+        """How the guard judges what was not declared, in a query on one of the open models."""
+        if model not in self.grants.models:
+            return None
+        return PathRule(root=model, models=self.grants.models)
 
     def _columns(self, paths: Iterable[Path]) -> set[Column]:
         return {locate(self.model, self.lookup(path)) for path in paths}
@@ -227,6 +315,17 @@ def prefixes(trails: Iterable[Trail]) -> frozenset[Trail]:
     return frozenset(trail[: size + 1] for trail in trails for size in range(len(trail)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class PathByRule:
+    """A path that nobody lists, and what it may be used for."""
+
+    path: Path
+    uses: frozenset[str]
+
+    def adds_to(self, paths: Iterable[Path], *, use: str) -> bool:
+        return use in self.uses and all(one.names != self.path.names for one in paths)
+
+
 _access: Recent[tuple[Any, ...], AccessiblePaths] = Recent(size=MOST_KEPT)
 principal_access: CachePerPrincipal[ModelExposure, AccessiblePaths] = CachePerPrincipal()
 
@@ -258,7 +357,8 @@ def find_access(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
     models = (exposure.model, *(one for one in declaration.passed if one not in forbidden))
     shown = tuple(rights.shown(model) for model in models)
     withheld = {one: names for one in models if (names := rights.exposed.withheld.get(one))}
-    key = (exposure, forbidden, restricted, shown, tuple(withheld.items()))
+    not_followed = frozenset(models) & rights.exposed.not_followed
+    key = (exposure, forbidden, restricted, shown, tuple(withheld.items()), not_followed)
     found = _access.get(key)
     if found is not None:
         return found
@@ -272,6 +372,7 @@ def find_access(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
         shown=dict(zip(models, shown, strict=True)),
         labels=labels,
         withheld=withheld,
+        not_followed=not_followed,
     )
     found = AccessiblePaths(declaration, grants)
     _access.put(key, found)
@@ -388,14 +489,18 @@ class RelationSubquery:
     def _targets(self, group: list[Condition], *links: str) -> GuardedQuerySet:
         """The visible rows behind the hop that match; only what the group needs may be used."""
         depth = self.at + 1
-        used = [self.access.lookup(one.path, depth) for one in group]
-        policy = policy_of(self.hop.model, [*links, *used])
+        declared = [one.path for one in group if not one.path.is_by_rule]
+        used = [self.access.lookup(path, depth) for path in declared]
+        rule = self.access.rule_from(self.hop.model)
+        policy = policy_of(self.hop.model, [*links, *used], rule=rule)
         rows = guarded(self.rights.rows(self.hop.model), policy)
         inner = conjunction(self.rights, self.access, group, depth=depth)
         return rows.filter(inner) if inner else rows
 
 
-def policy_of(model: ModelClass, lookups: Sequence[str]) -> Policy:
+def policy_of(
+    model: ModelClass, lookups: Sequence[str], *, rule: PathRule | None = None
+) -> Policy:
     """For a subquery: these columns, the key, and what joins them."""
     names = {*lookups, *(part.attname for part in key_parts(model))}
     columns = frozenset(locate(model, name) for name in names)
@@ -403,6 +508,7 @@ def policy_of(model: ModelClass, lookups: Sequence[str]) -> Policy:
         table=table_of(model),
         columns={FILTER: columns, RETURN: columns, ORDER: frozenset()},
         joins=prefixes(trail for trail, _ in columns),
+        rule=rule,
     )
 
 

@@ -35,7 +35,7 @@ from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, GROUP, METRIC, Path
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
+from mcp_django.exposure.query.access import AccessiblePaths
 from mcp_django.exposure.query.arguments import (
     DEFAULT_GROUPS,
     MOST_GROUPS,
@@ -46,6 +46,7 @@ from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.find import check_shows_numbers, encode_fitting, labels_by_key
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
 from mcp_django.exposure.query.pagination import MAX_ORDER
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import Values, converter_of, encoder
 
 # What records are grouped by: values of declared paths, and parts and buckets of dates.
@@ -253,7 +254,7 @@ def floor_of(exposure: ModelExposure, metrics: Sequence[Metric] = ()) -> int:
 def functions_of(access: AccessiblePaths, path: Path) -> tuple[str, ...]:
     """What this caller may ask of a column."""
     is_measured, is_grouped = (
-        any(path.names == one.names for one in access.paths[use]) for use in (METRIC, GROUP)
+        any(path.names == one.names for one in access.usable[use]) for use in (METRIC, GROUP)
     )
     measures = measures_of(path.field) if is_measured else ()
     if path.names not in access.shown:
@@ -373,14 +374,14 @@ def aggregate_records(
     Raises QueryError for anything that cannot run, in words that say what would.
     """
     check_shows_numbers(exposure)
-    access = allowed_paths(rights, exposure)
+    access = paths_of_call(rights, exposure, asked)
     if rights.checks_rows_one_by_one(exposure.model):
         raise QueryError(
             f"Records of {exposure.label} are checked one by one for each caller, so no database "
             "can count them. Read them with find_records."
         )
     rows = pinned_to_database(guarded(rights.rows(exposure.model), access.group_policy))
-    wanted = parse(access, asked, using=rows.db)
+    wanted = parse(rights, access, asked, using=rows.db)
     question = parse_question(rights, access, asked, using=rows.db)
     condition = wanted.build(rights, access)
     if condition:

@@ -10,16 +10,31 @@ from django.db.models import FileField
 
 from mcp_django.exposure.fields import choices_of, kind_of, operators_of, target_of
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import FILTER, GROUP, METRIC, ORDER, RETURN, SEARCH, Path
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    MAX_HOPS,
+    METRIC,
+    ORDER,
+    RETURN,
+    SEARCH,
+    Path,
+)
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.aggregates import COUNTS, PARTS, floor_of, measured
+from mcp_django.exposure.query.paths_by_rule import Rule
 from mcp_django.exposure.query.serializers import Trimming, as_text
 
 MAX_CHOICES = 100
 #: Where paths of each use are listed.
 LISTS = {"fields": (RETURN,), "more_filters": (FILTER,), "more_aggregates": (GROUP, METRIC)}
+#: The rule, said once.
+PATHS = (
+    f"A relation, __ and a field of its model make a path, with at most {MAX_HOPS} relations. It "
+    "can be used like the field. Behind many_relations: in filters only."
+)
 
 
 def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
@@ -50,11 +65,24 @@ def describe_use(rights: Rights, access: AccessiblePaths) -> dict[str, Any]:
         "smallest_group": floor_of(exposure),
         "primary_key": key,
         **entries(rights, access),
+        **relations(rights, access),
         "operators": by_kind(access.paths[FILTER], operators_of),
         "buckets": by_kind(groups, lambda kind: list(PARTS.get(kind, ()))),
         "search": access.names(SEARCH),
         "default_order": [] if exposure.aggregates_only else list(access.default_order) or key,
         "example": example_call(access),
+    }
+
+
+def relations(rights: Rights, access: AccessiblePaths) -> dict[str, Any]:
+    """The relations that may be followed, with the models that they lead to, and how."""
+    steps = Rule(rights, access).relations
+    labels = {name: step.hop.model._meta.label_lower for name, step in steps.items()}
+    many = {name: label for name, label in labels.items() if steps[name].hop.is_many}
+    return {
+        "relations": {name: label for name, label in labels.items() if name not in many},
+        "many_relations": many,
+        "paths": PATHS if steps else "",
     }
 
 

@@ -28,6 +28,7 @@ from mcp_django.exposure.paths import FILTER, Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
 from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.paths_by_rule import Rule
 
 MAX_CONDITIONS = 32
 MAX_ALTERNATIVES = 8
@@ -70,18 +71,18 @@ def any_of(parts: Iterable[Q]) -> Q:
     return Q(*parts, _connector=Q.OR)
 
 
-def parse(access: AccessiblePaths, asked: Filters, *, using: str) -> ParsedFilters:
+def parse(rights: Rights, access: AccessiblePaths, asked: Filters, *, using: str) -> ParsedFilters:
     """Raises QueryError for anything that the caller may not ask or that means nothing."""
     found: dict[str, Any] = {}
     for name, parser in PARSERS.items():
         value = getattr(asked, name)
         if value is not UNSET:
-            found[name] = parser(access, value, using=using, what=name)
+            found[name] = parser(rights, access, value, using=using, what=name)
     return ParsedFilters(**found)
 
 
 def parse_conditions(
-    access: AccessiblePaths, given: Any, *, using: str, what: str
+    rights: Rights, access: AccessiblePaths, given: Any, *, using: str, what: str
 ) -> list[Condition]:
     if not isinstance(given, Mapping):
         example = example_lookup(access)
@@ -89,7 +90,8 @@ def parse_conditions(
     if len(given) > MAX_CONDITIONS:
         raise QueryError(f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(given)}.")
     return [
-        parse_condition(access, key, value, using=using, what=what) for key, value in given.items()
+        parse_condition(rights, access, key, value, using=using, what=what)
+        for key, value in given.items()
     ]
 
 
@@ -99,11 +101,11 @@ def example_lookup(access: AccessiblePaths) -> str:
 
 
 def parse_condition(
-    access: AccessiblePaths, key: Any, value: Any, *, using: str, what: str
+    rights: Rights, access: AccessiblePaths, key: Any, value: Any, *, using: str, what: str
 ) -> Condition:
     known = access.lookups.get(key) if isinstance(key, str) else None
     if known is None:
-        known = split(access, key, what)
+        known = split(rights, access, key, what)
         access.lookups[key] = known
     path, transform, operator = known
     try:
@@ -116,7 +118,7 @@ def parse_condition(
             field = path.hops[-1].model._meta.pk if path.field is None else path.field
             value = fields.convert(field, operator, value, using=using)
     except QueryError as error:
-        raise QueryError(f"{key}: {error}{key_hint(access, path)}") from None
+        raise QueryError(f"{key}: {error}{key_hint(rights, access, path)}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
 
 
@@ -131,17 +133,19 @@ def check_parts(path: Path, transform: str, operator: str, *, using: str) -> Non
         )
 
 
-def key_hint(access: AccessiblePaths, path: Path) -> str:
+def key_hint(rights: Rights, access: AccessiblePaths, path: Path) -> str:
     """For who wrote what a related record is called in place of its key."""
-    through = paths_behind(access, path)
+    through = paths_behind(rights, access, path)
     return f" It takes keys; by value: {', '.join(through[:8])}." if through else ""
 
 
-def paths_behind(access: AccessiblePaths, path: Path) -> list[str]:
-    return [name for name in access.names(FILTER) if name.startswith(path.text + LOOKUP_SEP)]
+def paths_behind(rights: Rights, access: AccessiblePaths, path: Path) -> list[str]:
+    """The listed ones first, then those by rule."""
+    listed = [name for name in access.names(FILTER) if name.startswith(path.text + LOOKUP_SEP)]
+    return list(dict.fromkeys([*listed, *Rule(rights, access).names_behind(path.text)]))
 
 
-def split(access: AccessiblePaths, key: Any, what: str) -> tuple[Path, str, str]:
+def split(rights: Rights, access: AccessiblePaths, key: Any, what: str) -> tuple[Path, str, str]:
     """The longest declared path that starts `key`; what is left must be in our own tables.
 
     A caller's text is only ever the key of a dictionary: Django never parses it.
@@ -156,14 +160,16 @@ def split(access: AccessiblePaths, key: Any, what: str) -> tuple[Path, str, str]
             found = suffix(kind_of(path.field), names[size:])
             if found is not None:
                 return path, *found
-            raise QueryError(no_such_lookup(access, path, names[size:]))
+            raise QueryError(no_such_lookup(rights, access, path, names[size:]))
     raise unknown(key, access.names(FILTER), what)
 
 
-def no_such_lookup(access: AccessiblePaths, path: Path, rest: Sequence[str]) -> str:
+def no_such_lookup(
+    rights: Rights, access: AccessiblePaths, path: Path, rest: Sequence[str]
+) -> str:
     """What may stand behind a path. It does not depend on what the caller tried there."""
     sentence = f"{path.text} has the operators {', '.join(offered(kind_of(path.field), rest[0]))}."
-    if through := paths_behind(access, path):
+    if through := paths_behind(rights, access, path):
         sentence += f" Behind it there is: {', '.join(through[:30])}."
     return sentence
 
@@ -198,19 +204,19 @@ def part(bounds: tuple[int, int], operator: str, value: Any) -> Any:
 
 
 def parse_alternatives(
-    access: AccessiblePaths, given: Any, *, using: str, what: str
+    rights: Rights, access: AccessiblePaths, given: Any, *, using: str, what: str
 ) -> list[list[Condition]]:
     if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
         example = example_lookup(access)
         raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
-    found = [parse_conditions(access, item, using=using, what=what) for item in given]
+    found = [parse_conditions(rights, access, item, using=using, what=what) for item in given]
     if not all(found):
         raise QueryError(f"An empty object in {what} would match everything. Take it out.")
     return found
 
 
 def parse_search(
-    access: AccessiblePaths, term: Any, *, using: str, what: str
+    rights: Rights, access: AccessiblePaths, term: Any, *, using: str, what: str
 ) -> list[list[Condition]]:
     """Every word in any declared column, as in the admin."""
     words = fields.short(fields.attempt(fields.text, term, "text")).split()

@@ -37,6 +37,7 @@ from mcp_django.exposure.query.guard import (
     pinned_to_database,
 )
 from mcp_django.exposure.query.pagination import Ordering, after, parse_order
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import Columns, Values, as_text, converter_of, encoder
 
 # How records are read: which columns, in one query, and how each record is made of them.
@@ -433,7 +434,7 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     Raises QueryError for anything that cannot run, in words that say what would.
     """
     check_shows_records(exposure)
-    access = allowed_paths(rights, exposure)
+    access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
     limit = page_limit(or_default(asked.limit))
     order = parse_order(access, or_default(asked.order_by))
@@ -442,7 +443,7 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
         access=access,
         layout=layout_of(access, or_default(asked.fields)),
         order=order,
-        parsed_filters=parse(access, asked, using=using),
+        parsed_filters=parse(rights, access, asked, using=using),
         using=using,
         counts_records=not pagination.is_shown(access, order),
     )
@@ -590,8 +591,9 @@ def get_record(
     With `using` it is read there: what was just written is on no replica yet.
     """
     check_shows_records(exposure)
-    layout = layout_of(allowed_paths(rights, exposure), fields, whole=True)
-    rows = row_of(rights, exposure, pk, layout=layout, using=using)
+    access = paths_of_call(rights, exposure, {"fields": fields})
+    layout = layout_of(access, fields, whole=True)
+    rows = row_of(rights, exposure, pk, layout=layout, using=using, access=access)
     encoded = encoder.encode(rows.records()[0])
     if len(encoded) > longest_answer():
         raise QueryError(
@@ -608,9 +610,13 @@ def row_of(
     *,
     layout: RecordLayout,
     using: str | None = None,
+    access: AccessiblePaths | None = None,
 ) -> Rows:
-    """The row with a key, as far as a layout takes it. Raises NotFound as `get_record` does."""
-    access = allowed_paths(rights, exposure)
+    """The row with a key, as far as a layout of `access` takes it.
+
+    Raises NotFound as `get_record` does.
+    """
+    access = access or allowed_paths(rights, exposure)
     rows = rights.rows(exposure.model)
     base = pinned_to_database(rows) if using is None else rows.using(using)
     missing = missing_record(exposure, pk)

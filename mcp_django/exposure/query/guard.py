@@ -10,13 +10,25 @@ Not held by the class: `update()` and `delete()` give the query another one, whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NoReturn, TypeVar
 
 from django.db import connections
-from django.db.models import Avg, Count, Max, Min, Q, QuerySet, Sum, Value, expressions, lookups
+from django.db.models import (
+    Avg,
+    Count,
+    Max,
+    Min,
+    Model,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    expressions,
+    lookups,
+)
 from django.db.models.functions import datetime as dates
 from django.db.models.query import ModelIterable
 from django.db.models.sql import Query
@@ -25,7 +37,16 @@ from django.db.models.sql.datastructures import BaseTable, Join
 from django.db.models.sql.where import NothingNode, WhereNode
 
 from mcp_django.exceptions import Leak
-from mcp_django.exposure.paths import FILTER, GROUP, METRIC, ORDER, RETURN, Column, Trail
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    MAX_HOPS,
+    METRIC,
+    ORDER,
+    RETURN,
+    Column,
+    Trail,
+)
 
 #: What may be counted, and whose smallest and largest value may be shown.
 COUNTED, EXTREME = "counted", "extreme"
@@ -76,13 +97,71 @@ class SiteCondition(WhereNode):
     """A condition that the site wrote. Only `guarded_query` and `rows_of_site` make one."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OpenModel:
+    """What paths of other models may use of one whose records a caller may read.
+
+    Trails begin at the model. A relation leads to one record, whose rows are not narrowed.
+    """
+
+    columns: Mapping[str, frozenset[Column]]
+    relations: Mapping[Trail, type[Model]]
+
+    @cached_property
+    def all_columns(self) -> frozenset[Column]:
+        return frozenset().union(*self.columns.values())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PathRule:
+    """What a query may touch without a listing: columns that open models show, behind relations
+    that open models show. It judges the joins that were compiled and knows no path.
+    """
+
+    root: type[Model]
+    models: Mapping[type[Model], OpenModel]
+
+    def allows(self, trail: Trail, column: str, *, use: str) -> bool:
+        """Whether the column may be put to this use, of the record itself or of a related one."""
+        return any(
+            (rest, column) in self.models[model].columns.get(use, ())
+            for model, rest in self._ways(self.root, trail, left=MAX_HOPS)
+        )
+
+    def allows_join(self, trail: Trail) -> bool:
+        """Whether the joins lead to the columns of a related record, or are on the way there."""
+        return any(
+            not rest
+            or any(known[: len(rest)] == rest for known, _ in self.models[model].all_columns)
+            for model, rest in self._ways(self.root, trail, left=MAX_HOPS)
+        )
+
+    def _ways(
+        self, model: type[Model], trail: Trail, *, left: int
+    ) -> Iterator[tuple[type[Model], Trail]]:
+        """Each open model that the trail leads to by relations, and the rest of the trail."""
+        yield model, trail
+        for relation, target in self.models[model].relations.items():
+            if trail[: len(relation)] == relation and left and target in self.models:
+                yield from self._ways(target, trail[len(relation) :], left=left - 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What one query may touch, worked out from declared paths only."""
+    """What one query may touch, worked out from declared paths, and by a rule beyond them."""
 
     table: str
     columns: Mapping[str, frozenset[Column]]
     joins: frozenset[Trail] = frozenset()
+    rule: PathRule | None = None
+
+    def allows(self, trail: Trail, column: str, *, use: str) -> bool:
+        return (trail, column) in self.columns.get(use, ()) or (
+            self.rule is not None and self.rule.allows(trail, column, use=use)
+        )
+
+    def allows_join(self, trail: Trail) -> bool:
+        return trail in self.joins or (self.rule is not None and self.rule.allows_join(trail))
 
     @property
     def is_for_groups(self) -> bool:
@@ -163,7 +242,7 @@ class Inspection:
         for alias, count in self.query.alias_refcount.items():
             if count and alias not in sealed:
                 trail = self.trail(alias)
-                if trail and trail not in self.policy.joins:
+                if trail and not self.policy.allows_join(trail):
                     raise Leak(f"An undeclared join: {trail[-1][0]}")
 
     def trail(self, alias: str) -> Trail:
@@ -222,8 +301,7 @@ class Inspection:
     def column(self, col: Any, *, use: str) -> None:
         if col.alias not in self.query.alias_map:
             raise Leak("A column of another query.")
-        allowed = self.policy.columns.get(use, ())
-        if (self.trail(col.alias), col.target.column) not in allowed:
+        if not self.policy.allows(self.trail(col.alias), str(col.target.column), use=use):
             label = col.target.model._meta.label
             raise Leak(f"{use}: undeclared column {label}.{col.target.column}")
 

@@ -147,7 +147,7 @@ def parse_order(access: AccessiblePaths, given: Any) -> list[Ordering]:
 
 def is_shown(access: AccessiblePaths, order: Sequence[Ordering]) -> bool:
     """Whether records may show these callers every column of the order."""
-    shown = {path.lookup for path in access.paths[RETURN]}
+    shown = {path.lookup for path in access.usable[RETURN]}
     return all(shown & same_columns(one) for one in order)
 
 

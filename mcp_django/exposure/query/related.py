@@ -34,6 +34,7 @@ from mcp_django.exposure.query.find import (
 )
 from mcp_django.exposure.query.guard import guarded, is_plain
 from mcp_django.exposure.query.pagination import parse_order
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import as_text
 from mcp_django.exposure.uris import file_uri
 from mcp_django.levels import Level
@@ -176,14 +177,14 @@ def find_objects(
 def find_keys(rights: Rights, exposure: ModelExposure, asked: Filters, *, using: str) -> list[Any]:
     """Keys of the records that filters leave. Raises QueryError when there are too many."""
     check_shows_records(exposure)
-    access = allowed_paths(rights, exposure)
+    access = paths_of_call(rights, exposure, asked)
     names = [part.attname for part in access.keys]
     search = Search(
         rights=rights,
         access=access,
         layout=RecordLayout(lookups=dict.fromkeys(names)),
         order=parse_order(access, None),
-        parsed_filters=parse(access, asked, using=using),
+        parsed_filters=parse(rights, access, asked, using=using),
         using=using,
     )
     rows = search.rows(None, most=MOST_OBJECTS)

@@ -13,6 +13,7 @@ from mcp_django.exposure.paths import FILTER, ORDER, RETURN, Path
 from mcp_django.exposure.query import completion as queries
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.filters import split
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related import file_fields
 from mcp_django.exposure.query.serializers import as_text
 from mcp_django.exposure.resources.models import model_templates
@@ -166,11 +167,11 @@ def filter_values(
     rights: Rights, exposure: ModelExposure, lookup: str, value: str
 ) -> Completion | None:
     """Values of a filter. None for a lookup that this caller cannot use."""
-    access = allowed_paths(rights, exposure)
+    access = paths_of_call(rights, exposure, {"filters": [lookup]})
     if exposure.aggregates_only:  # its collection cannot be read
         return None
     try:
-        path, transform, operator = split(access, lookup, "filters")
+        path, transform, operator = split(rights, access, lookup, "filters")
     except QueryError:
         return None
     if operator == "isnull":

@@ -32,6 +32,7 @@ from mcp_django.exposure.query.find import (
     find_records,
     get_record,
 )
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.resources.functions import code_resources, read_code_resource
 from mcp_django.exposure.uris import (
     COLLECTION,
@@ -252,18 +253,20 @@ def key_of(exposure: ModelExposure, segments: list[str]) -> str | list[str]:
 def read_collection(rights: Rights, exposure: ModelExposure, address: Address) -> Page:
     arguments = query_arguments(address.query)
     if "filters" in arguments:
-        access = allowed_paths(rights, exposure)
         filters = arguments["filters"]
-        arguments["filters"] = {name: typed(access, name, filters[name]) for name in filters}
+        access = paths_of_call(rights, exposure, arguments)
+        arguments["filters"] = {
+            name: typed(rights, access, name, filters[name]) for name in filters
+        }
     return find_records(rights, exposure, FindRecords(model=exposure.label, **arguments))
 
 
-def typed(access: AccessiblePaths, lookup: str, value: Any) -> Any:
+def typed(rights: Rights, access: AccessiblePaths, lookup: str, value: Any) -> Any:
     """The value of a filter. In a URI everything is a text, and booleans have no texts."""
     if value not in ("true", "false"):
         return value
     try:
-        path, transform, operator = split(access, lookup, "filters")
+        path, transform, operator = split(rights, access, lookup, "filters")
     except QueryError:
         return value  # `find_records` says what is wrong
     is_boolean = operator == "isnull" or (not transform and kind_of(path.field) == "boolean")

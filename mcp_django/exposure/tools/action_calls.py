@@ -40,6 +40,7 @@ from mcp_django.exposure.query.arguments import Filters
 from mcp_django.exposure.query.filters import ParsedFilters, parse
 from mcp_django.exposure.query.find import Record, Search, judge, layout_of
 from mcp_django.exposure.query.pagination import parse_order
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import encoder
 from mcp_django.exposure.questions import confirmations
 from mcp_django.exposure.questions.conversation import Elicitation
@@ -103,9 +104,9 @@ def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> Selecti
     # A search for blanks is one for nothing.
     if not (asked.filters or asked.exclude or (asked.search and asked.search.split())):
         raise ToolError("Empty filters would select every record. Say which you mean, or use pks.")
-    access = allowed_paths(rights, exposure)
+    access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
-    found = found_records(rights, access, parse(access, asked, using=using))
+    found = found_records(rights, access, parse(rights, access, asked, using=using))
     if not found.keys:
         raise ToolError(
             "These filters find no record. Nothing was done. Try them with find_records first."

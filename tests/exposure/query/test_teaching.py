@@ -25,7 +25,7 @@ WRONG_CALLS = [
     ("find_records", {"model": "shop.order", "exclude": {"margin": 1}}),
     ("find_records", {"model": "shop.order", "any_of": {"status": "paid"}}),
     ("find_records", {"model": "shop.order", "any_of": [{}]}),
-    ("find_records", {"model": "shop.order", "order_by": ["customer__name"]}),
+    ("find_records", {"model": "shop.order", "order_by": ["customer__country__name"]}),
     ("find_records", {"model": "shop.order", "order_by": 7}),
     ("find_records", {"model": "shop.order", "fields": ["all"]}),
     ("find_records", {"model": "shop.order", "limit": 0}),

@@ -1,0 +1,352 @@
+"""Paths through relations that nobody lists: each model on the way is open and shows its part.
+
+A relation is shown by the model that has the foreign key, so the other side may be asked for the
+way back. What is not shown, not open or narrowed away does not exist, here as anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from django.db.models.constants import LOOKUP_SEP
+from django.db.models.sql import Query
+
+from mcp_django.cached import Recent
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    MAX_HOPS,
+    METRIC,
+    ORDER,
+    RETURN,
+    Hop,
+    ModelClass,
+    Path,
+    Trail,
+    has_order,
+    is_measure,
+    makes_groups,
+    trail,
+)
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import (
+    AccessiblePaths,
+    Grants,
+    PathByRule,
+    allowed_paths,
+    home_of,
+    is_open,
+)
+from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.guard import OpenModel, is_plain
+from mcp_django.levels import Level
+
+#: Sets of such paths that are remembered, over all exposures.
+MOST_EXTENDED = 500
+#: Characters of a name that may be a path.
+LONGEST = 200
+#: What a path by rule may be used for, as far as its column can.
+USES = {
+    RETURN: lambda path: True,
+    FILTER: lambda path: True,
+    ORDER: has_order,
+    GROUP: makes_groups,
+    METRIC: is_measure,
+}
+
+#: The arguments of tools that have paths in them.
+ARGUMENTS = {
+    "filters": FILTER,
+    "exclude": FILTER,
+    "any_of": FILTER,
+    "fields": RETURN,
+    "order_by": ORDER,
+    "group_by": GROUP,
+    "metrics": METRIC,
+}
+
+_extended: Recent[tuple[Any, ...], AccessiblePaths] = Recent(size=MOST_EXTENDED)
+
+
+def paths_of_call(
+    rights: Rights, exposure: ModelExposure, asked: Filters | Mapping[str, Any]
+) -> AccessiblePaths:
+    """`allowed_paths`, with the paths by rule that the arguments of a call name."""
+    access = allowed_paths(rights, exposure)
+    arguments = asked if isinstance(asked, Mapping) else msgspec.structs.asdict(asked)
+    # A list may name one twice, and a call that is wrong is told so by whoever parses it.
+    named = {pair for pair in names_in(arguments) if not is_listed(access, *pair)}
+    if not named:
+        return access
+    rule = Rule(rights, access)
+    found = {}
+    for use, name in named:
+        one = rule.find(name)
+        if one is not None and one.adds_to(access.paths[use], use=use):
+            found[one.path.names] = one
+    return extended(rule, [found[names] for names in sorted(found)]) if found else access
+
+
+def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What may be a path, or a lookup that begins with one, and what it is to be used for."""
+    for argument, use in ARGUMENTS.items():
+        given = arguments.get(argument)
+        if argument == "any_of":
+            parts = list_of(given)
+        elif argument == "metrics":
+            parts = [list(one.values()) for one in dict_of(given).values() if dict_of(one)]
+        else:
+            parts = [given]
+        for part in parts:
+            for name in part if isinstance(part, Mapping | list | tuple) else ():
+                if isinstance(name, str) and len(name) <= LONGEST:
+                    yield use, name.removeprefix("-")
+
+
+def list_of(given: Any) -> Sequence[Any]:
+    return given if isinstance(given, list | tuple) else ()
+
+
+def dict_of(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def is_listed(access: AccessiblePaths, use: str, name: str) -> bool:
+    """Whether that is certain at a glance. Otherwise the rule finds nothing that is not there."""
+    if use == FILTER:
+        return name in access.lookups or name in access.tables[FILTER]
+    if use == ORDER:
+        return name in access.orders
+    return name == "*" or name in access.tables[use]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationStep:
+    """A relation that may be followed, and the paths of the model that it leads to."""
+
+    hop: Hop
+    access: AccessiblePaths
+    uses: frozenset[str]
+
+
+class Rule:
+    """Which paths from one model this caller may follow."""
+
+    def __init__(self, rights: Rights, access: AccessiblePaths) -> None:
+        self.rights = rights
+        self.access = access
+        self._home = home_of(rights, access.model)
+        self.is_open = is_followed(rights, access.exposure)
+        #: The models that paths may pass, as far as anybody asked. None: it is closed.
+        self._passed: dict[ModelClass, AccessiblePaths | None] = {}
+
+    @property
+    def passed(self) -> dict[ModelClass, AccessiblePaths]:
+        known = sorted(self._passed.items(), key=lambda one: one[0]._meta.label)
+        return {model: access for model, access in known if access is not None}
+
+    def find(self, name: str) -> PathByRule | None:
+        """The longest path that the name begins with, unless it has no relation."""
+        if not self.is_open:
+            return None
+        return self._walk(self.access, tuple(name.split(LOOKUP_SEP)), (), frozenset(USES))
+
+    def _walk(
+        self,
+        current: AccessiblePaths,
+        names: tuple[str, ...],
+        hops: tuple[Hop, ...],
+        uses: frozenset[str],
+    ) -> PathByRule | None:
+        first, rest = names[0], names[1:]
+        step = self.step(current, first) if len(hops) < MAX_HOPS else None
+        if step is not None and rest:
+            further = self._walk(step.access, rest, (*hops, step.hop), uses & step.uses)
+            if further is not None:
+                return further
+        if step is not None and (step.hop.is_many or not step.hop.field.concrete):
+            return self._path((*hops, step.hop), None, uses & step.uses)
+        if not hops:
+            return None
+        if is_key_of(hops[-1], first):
+            # flight__airline__id is the column airline_id of the flight.
+            return self._path(hops[:-1], hops[-1].field, uses) if hops[:-1] else None
+        own = current.own.get(first)
+        if own is None:
+            return None
+        left = frozenset(use for use in uses if current.is_left(own.names, use=use))
+        return self._path(hops, own.field, left)
+
+    def _path(self, hops: tuple[Hop, ...], field: Any, uses: frozenset[str]) -> PathByRule | None:
+        names = [hop.name for hop in hops] + ([] if field is None else [field.name])
+        path = Path(
+            text=LOOKUP_SEP.join(names),
+            model=self.access.model,
+            hops=hops,
+            field=field,
+            is_by_rule=True,
+        )
+        if field is None:
+            uses &= {FILTER}
+        uses = frozenset(use for use in uses if use == FILTER or USES[use](path))
+        return PathByRule(path=path, uses=uses) if uses else None
+
+    def step(self, current: AccessiblePaths, name: str) -> RelationStep | None:
+        """The relation of that name, if it is shown and what it leads to is open."""
+        field = self._forward(current, name) or self._backward(current, name)
+        if field is None:
+            return None
+        hop = Hop(field=field, model=field.path_infos[-1].to_opts.model)
+        accesses = [self.access_to(model) for model in hop.models]
+        target = accesses[-1]
+        if target is None or None in accesses:
+            return None
+        # A join would show, or sort by, rows that the caller cannot see.
+        possible = {FILTER} if hop.is_many or self.is_narrowed(hop.model) else set(USES)
+        uses = frozenset(use for use in possible if current.is_left((hop.name,), use=use))
+        return RelationStep(hop=hop, access=target, uses=uses) if uses else None
+
+    def _forward(self, current: AccessiblePaths, name: str) -> Any:
+        path = current.own.get(name)
+        if path is not None:
+            # Not by the name of its column: customer_id leads nowhere in Django, either.
+            is_relation = is_foreign_key(path.field) and name == path.field.name
+            return path.field if is_relation else None
+        return current.many.get(name)
+
+    def _backward(self, current: AccessiblePaths, name: str) -> Any:
+        """A relation that the other side has the foreign key of, and shows."""
+        field = backward_relations(current.model).get(name)
+        other = None if field is None else self.access_to(field.related_model)
+        if field is None or other is None:
+            return None
+        far = field.field.name
+        is_shown = far in other.many if field.many_to_many else far in other.own
+        return field if is_shown else None
+
+    def access_to(self, model: ModelClass) -> AccessiblePaths | None:
+        """The paths of a model whose records are open to this caller, for paths to pass."""
+        if model not in self._passed:
+            self._passed[model] = self._find_access(model)
+        return self._passed[model]
+
+    def _find_access(self, model: ModelClass) -> AccessiblePaths | None:
+        exposure = self.rights.exposed.exposures.get(model)
+        if exposure is None or not is_followed(self.rights, exposure):
+            return None
+        if not is_open(self.rights, self.access.exposure, model, home=self._home):
+            return None
+        return allowed_paths(self.rights, exposure)
+
+    def is_narrowed(self, model: ModelClass) -> bool:
+        return not is_plain(self.rights.rows(model).query)
+
+    def names_behind(self, name: str) -> list[str]:
+        """What a relation of the model itself leads to, for who looks for a path."""
+        step = self.step(self.access, name) if self.is_open else None
+        if step is None:
+            return []
+        own = {path.names[0]: None for path in step.access.own.values()}
+        return [f"{step.hop.name}{LOOKUP_SEP}{one}" for one in own]
+
+    @cached_property
+    def relations(self) -> dict[str, RelationStep]:
+        """Every relation of the model itself that may be followed."""
+        if not self.is_open:
+            return {}
+        own = {path.names[0]: None for path in self.access.own.values()}
+        names = [*own, *self.access.many, *backward_relations(self.access.model)]
+        found = {name: self.step(self.access, name) for name in dict.fromkeys(names)}
+        return {name: step for name, step in found.items() if step is not None}
+
+
+def is_followed(rights: Rights, exposure: ModelExposure) -> bool:
+    """Whether paths that nobody lists may begin at the model, or pass it."""
+    return exposure.follow_relations and rights.level(exposure.model) >= Level.READ
+
+
+def is_key_of(hop: Hop, name: str) -> bool:
+    """Whether a name behind a foreign key is that of the column which the key holds already."""
+    if hop.is_many or not hop.field.concrete:
+        return False
+    key = hop.link[1]
+    return name in (key.name, key.attname) or (name == "pk" and bool(key.primary_key))
+
+
+def is_foreign_key(field: Any) -> bool:
+    return bool(field.is_relation and getattr(field, "path_infos", None))
+
+
+def backward_relations(model: ModelClass) -> dict[str, Any]:
+    """Those of other models, by the name that lookups give them."""
+    fields = model._meta.related_objects
+    # Django keeps those of many to many that have no name, under one that nobody can know.
+    return {field.name: field for field in fields if field.path_infos and not field.hidden}
+
+
+def extended(rule: Rule, found: list[PathByRule]) -> AccessiblePaths:
+    """The paths of a caller, and these."""
+    base, passed = rule.access, rule.passed
+    narrowed = frozenset(model for model in passed if rule.is_narrowed(model))
+    names = tuple((one.path.names, one.uses) for one in found)
+    key = (base, names, tuple(passed.items()), narrowed)
+    known = _extended.get(key)
+    if known is None:
+        grants = together((base, *passed.values()), narrowed)
+        models = open_models(base, passed, narrowed)
+        known = AccessiblePaths(base.declaration, replace(grants, models=models), by_rule=found)
+        known.digest = base.digest
+        _extended.put(key, known)
+    return known
+
+
+def together(accesses: Iterable[AccessiblePaths], narrowed: frozenset[ModelClass]) -> Grants:
+    """What is known of one caller's rights, from several models."""
+    every = [access.grants for access in accesses]
+    return Grants(
+        forbidden=frozenset().union(*(one.forbidden for one in every)),
+        restricted=narrowed.union(*(one.restricted for one in every)),
+        shown={model: names for one in every for model, names in one.shown.items()},
+        labels={model: paths for one in every for model, paths in one.labels.items()},
+        withheld={model: names for one in every for model, names in one.withheld.items()},
+        not_followed=frozenset().union(*(one.not_followed for one in every)),
+    )
+
+
+def open_models(
+    base: AccessiblePaths,
+    passed: Mapping[ModelClass, AccessiblePaths],
+    narrowed: frozenset[ModelClass],
+) -> dict[ModelClass, OpenModel]:
+    """What the guard knows of them: columns and joins, and no path that anybody asked for."""
+    accesses = {**passed, base.model: base}
+    relations: dict[ModelClass, dict[Trail, ModelClass]] = {model: {} for model in accesses}
+    for model, access in accesses.items():
+        forward = [path.field for path in access.own.values() if is_foreign_key(path.field)]
+        backward = [
+            field
+            for field in backward_relations(model).values()
+            if field.one_to_one
+            and field.related_model in passed
+            and field.field.name in passed[field.related_model].own
+        ]
+        for field in (*forward, *backward):
+            target = field.path_infos[-1].to_opts.model
+            if target in passed and target not in narrowed:
+                relations[model][trail_of(model, field.name)] = target
+    return {
+        model: OpenModel(columns=access.columns_by_use, relations=relations[model])
+        for model, access in accesses.items()
+    }
+
+
+def trail_of(model: ModelClass, relation: str) -> Trail:
+    """The joins of a relation."""
+    query = Query(model)
+    found = query.setup_joins([relation], query.get_meta(), query.get_initial_alias())
+    return trail(query.alias_map, found.joins[-1])

@@ -1,0 +1,470 @@
+"""Paths through relations that nobody lists: whatever each model on the way shows, and no more."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import FieldError
+from django.db.models import Count, F, Q, Sum
+
+from mcp_django.exceptions import Leak, QueryError
+from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.query.guard import guarded
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.levels import Level
+from mcp_django.principal import Restriction
+from tests.nasty import models
+from tests.nasty.models import Customer, Line, Order, Person, Region, RushOrder, Tag, Watch
+from tests.nasty.site import aggregate, caller, groups, numbers, page, record, records, registry
+
+pytestmark = pytest.mark.django_db
+
+#: What each model shows, and not one path through a relation.
+PLAIN = {
+    Order: {
+        "fields": "id number status customer owner total placed_at",
+        "filter_fields": None,
+        "order_fields": None,
+        "search_fields": "",
+        "more_filter_fields": "tags notes watchers",
+    },
+    Customer: {"fields": "name country region account_manager", "label_fields": "name"},
+    Region: {"fields": "name budget", "label_fields": "name"},
+    Person: {"fields": "username manager"},
+    Tag: {"fields": "slug parent"},
+    Line: {"fields": "order sku amount"},
+    Watch: {"fields": "order person"},
+    models.Note: {"fields": "text"},
+    RushOrder: {"fields": "number courier customer"},
+    models.PaidOrder: None,
+    models.Tricky: {"fields": "key year order"},
+    models.Seat: None,
+    models.Odd: None,
+}
+
+
+def ruled(changes):
+    """The same with changes: options of a model, or None to leave it out."""
+    found = dict(PLAIN)
+    for model, options in changes.items():
+        found[model] = None if options is None else {**(PLAIN[model] or {}), **options}
+    return registry(found)
+
+
+TABLES = ruled({})
+
+
+def who(changes=None, **options):
+    return caller(tables=TABLES if changes is None else ruled(changes), **options)
+
+
+def refused(rights, model=Order, **arguments):
+    with pytest.raises(QueryError) as refusal:
+        records(rights, model, **arguments)
+    return str(refusal.value)
+
+
+def unknown(name, rights=None):
+    """Whether a filter is refused in the words for what was never there."""
+    refusal = refused(rights or who(), filters={name: "x"})
+    return refusal.startswith(f"'{name}' cannot be used in filters.")
+
+
+@pytest.fixture
+def region(shop):
+    region = Region.objects.create(name="North", budget=5)
+    shop.anne.region = region
+    shop.anne.save()
+    return region
+
+
+# What it is good for
+
+
+@pytest.mark.usefixtures("region")
+def test_a_path_that_nobody_lists_filters(shop):
+    assert numbers(who(), filters={"customer__country": "FR"}) == ["A1"]
+    assert numbers(who(), filters={"customer__region__name__istartswith": "no"}) == ["A1"]
+    assert numbers(who(), exclude={"customer__country": "FR"}) == ["A2", "A3", "R1"]
+    assert numbers(who(), any_of=[{"customer__name": "Bert"}, {"number": "A1"}]) == ["A1", "A2"]
+    assert numbers(who(), filters={"customer__region__pk": shop.anne.region_id}) == ["A1"]
+    assert numbers(who(), filters={"customer__region_id__isnull": False}) == ["A1"]
+
+
+@pytest.mark.usefixtures("region")
+def test_a_path_that_nobody_lists_is_shown_with_labels(shop):
+    [row] = records(
+        who(), Order, fields=["customer__name", "customer__region"], filters={"number": "A1"}
+    )
+
+    label = {"pk": shop.anne.region_id, "label": "North"}
+    assert row == {"customer__name": "Anne", "customer__region": label}
+    assert record(who(), Order, shop.a2.pk, fields=["customer__country"]) == {
+        "customer__country": "DE"
+    }
+
+
+@pytest.mark.usefixtures("shop")
+def test_records_show_what_they_are_asked_for_and_nothing_by_rule():
+    [row] = records(who(), Order, filters={"customer__country": "FR"})
+
+    assert set(row) == {"id", "number", "status", "customer", "owner", "total", "placed_at"}
+
+
+@pytest.mark.usefixtures("shop")
+def test_pages_follow_an_order_by_rule():
+    seen, cursor = [], None
+    arguments = {"order_by": ["-customer__country"], "fields": ["number"], "limit": 1}
+    for _ in range(4):
+        found = page(who(), Order, **arguments, **({"cursor": cursor} if cursor else {}))
+        seen.append(found.encoded_records)
+        cursor = found.next_cursor
+
+    assert cursor is None
+    assert sorted(seen) == [b'[{"number":"%s"}]' % one for one in (b"A1", b"A2", b"A3", b"R1")]
+    assert seen.index(b'[{"number":"A1"}]') < seen.index(b'[{"number":"A2"}]')
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_cursor_outlives_other_fields():
+    first = page(who(), Order, order_by=["customer__name", "number"], limit=1, fields=["number"])
+    found = records(
+        who(),
+        Order,
+        order_by=["customer__name", "number"],
+        cursor=first.next_cursor,
+        fields=["customer__country"],
+    )
+
+    assert len(found) == 3
+
+
+def test_groups_and_sums_by_rule(region):
+    found = groups(
+        who(), Line, group_by=["order__customer__country"], metrics={"sum": {"sum": "amount"}}
+    )
+    assert found == [
+        {"order__customer__country": "DE", "sum": "5.00"},
+        {"order__customer__country": "FR", "sum": "10.00"},
+    ]
+    assert groups(
+        who(),
+        Order,
+        group_by=["customer__region"],
+        metrics={"n": {"count": "*"}, "budget": {"max": "customer__region__budget"}},
+    ) == [
+        {"customer__region": {"pk": region.pk, "label": "North"}, "n": 1, "budget": 5},
+        {"customer__region": None, "n": 3, "budget": None},
+    ]
+    assert groups(who(), Line, group_by=["order__placed_at__trunc_year"]) == [
+        {"order__placed_at__trunc_year": "2026-01-01T00:00:00+00:00", "count": 2},
+        {"order__placed_at__trunc_year": None, "count": 1},
+    ]
+
+
+@pytest.mark.usefixtures("shop")
+def test_many_values_filter_forwards_and_backwards():
+    assert numbers(who(), filters={"tags__slug": "red"}) == ["A1"]
+    assert numbers(who(), filters={"lines__sku": "x", "lines__amount__gte": 5}) == ["A1", "A2"]
+    assert numbers(who(), filters={"lines__isnull": True}) == ["A3", "R1"]
+    assert numbers(who(), exclude={"lines__sku": "x"}) == ["A3", "R1"]
+    assert numbers(who(), filters={"watchers__username": "boss"}) == ["A1"]
+    assert numbers(who(), filters={"notes__text": "hello"}) == ["A1"]
+    assert numbers(who(), filters={"customer__orders__lines__sku": "y"}) == ["A1"]
+    found = records(who(), Customer, filters={"orders__tags__slug": "blue"}, fields=["name"])
+    assert [row["name"] for row in found] == ["Anne", "Bert"]
+
+
+@pytest.mark.usefixtures("shop")
+def test_many_values_do_nothing_else():
+    for arguments in ({"fields": ["lines__sku"]}, {"order_by": ["lines__sku"]}):
+        assert "'lines__sku' cannot be used in" in refused(who(), **arguments)
+    for arguments in (
+        {"group_by": ["lines__sku"]},
+        {"metrics": {"n": {"sum": "lines__amount"}}},
+    ):
+        with pytest.raises(QueryError):
+            aggregate(who(), Order, **arguments)
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_one_to_one_relation_leads_both_ways():
+    inherited = ruled({RushOrder: {"fields": "order_ptr number courier customer"}})
+    rights = caller(tables=inherited)
+
+    assert numbers(rights, filters={"rushorder__courier": "zed"}) == ["R1"]
+    shown = records(rights, Order, fields=["rushorder__courier"], order_by=["-number"])
+    assert [row["rushorder__courier"] for row in shown] == ["zed", None, None, None]
+    assert numbers(rights, RushOrder, filters={"order_ptr__owner__username": "boss"}) == ["R1"]
+    assert numbers(rights, RushOrder, filters={"customer__name__isnull": True}) == ["R1"]
+
+
+def test_three_relations_are_the_most():
+    rights = who()
+    assert records(rights, Line, filters={"order__customer__account_manager__username": "x"}) == []
+
+    refusal = refused(
+        rights, Line, filters={"order__customer__account_manager__manager__username": "x"}
+    )
+    assert "order__customer__account_manager__manager has the operators exact, in" in refusal
+
+
+# What it never does
+
+HIDDEN = (
+    "api_token", "cost", "credit_rating", "internal_note", "password", "salary", "secret_reason",
+    "tenant",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "customer__credit_rating",
+        "customer__tenant",
+        "customer__tenant__name",
+        "owner__password",
+        "owner__salary",
+        "owner__orders__api_token",
+        "lines__cost",
+        "tags__internal_note",
+        "tags__order__number",
+        "watchers__watch__secret_reason",
+        "watch__secret_reason",
+        "owner__applications__name",
+        "customer__nothing",
+    ],
+)
+def test_what_a_model_does_not_show_is_not_behind_it(path, shop):
+    for arguments in (
+        {"filters": {path: 1}},
+        {"exclude": {f"{path}__isnull": True}},
+        {"fields": [path]},
+        {"order_by": [path]},
+    ):
+        said = refused(who(), **arguments).replace(path, "")
+        assert not [name for name in HIDDEN if name in said]
+    for arguments in ({"group_by": [path]}, {"metrics": {"x": {"count": path}}}):
+        with pytest.raises(QueryError):
+            aggregate(who(), Order, **arguments)
+
+
+def test_a_relation_that_is_not_shown_leads_nowhere():
+    rights = who({Order: {"fields": "number", "more_filter_fields": ""}, Line: {"fields": "sku"}})
+
+    assert unknown("customer__name", rights)
+    assert unknown("lines__sku", rights)
+    assert unknown("tags__slug", rights)
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        {Customer: None},
+        {Customer: {"level": Level.AGGREGATES}},
+        {Customer: {"level": Level.DEFINITION}},
+        {Customer: {"follow_relations": False}},
+        {Order: {"follow_relations": False}},
+        {Order: {"exclude": ["customer"]}},
+        {Order: {"filter_fields": "number"}},
+        {Customer: {"filter_fields": "country"}},
+        {Customer: {"fields": "country"}},
+    ],
+    ids=repr,
+)
+def test_what_closes_a_path(closed):
+    assert not refusal_of_name(who({}))
+    assert refusal_of_name(who(closed))
+
+
+def refusal_of_name(rights):
+    try:
+        records(rights, Order, filters={"customer__name": "x"})
+    except QueryError as error:
+        return str(error)
+    return ""
+
+
+def test_the_rights_of_each_model_on_the_way_are_asked():
+    def may(name):
+        return not name.endswith("_customer")
+
+    assert refusal_of_name(who(may=may))
+    assert refusal_of_name(who(shown={Customer: ["country"]}))
+    assert refusal_of_name(who(restriction=Restriction(models=frozenset({"nasty.order"}))))
+    assert not refusal_of_name(who(shown={Customer: ["name"]}))
+
+
+def test_a_list_of_an_exposure_still_narrows():
+    rights = who({Order: {"order_fields": "number", "group_fields": "status"}})
+
+    assert "cannot be used in order_by" in refused(rights, order_by=["customer__name"])
+    with pytest.raises(QueryError, match="cannot be used in group_by"):
+        aggregate(rights, Order, group_by=["customer__country"])
+    assert records(rights, Order, filters={"customer__name": "x"}) == []
+
+
+def test_filters_beyond_what_is_shown_are_of_their_own_model(shop):
+    rights = who({Customer: {"more_filter_fields": "credit_rating"}})
+
+    assert len(records(rights, Customer, filters={"credit_rating": 0})) == 2
+    assert is_no_path(rights, "customer__credit_rating")
+
+
+def is_no_path(rights, path):
+    return (
+        path
+        not in paths_of_call(rights, rights.exposed.exposures[Order], {"filters": [path]}).tables[
+            "filter"
+        ]
+    )
+
+
+def test_a_column_that_looks_secret_is_only_where_code_lists_it():
+    rights = who({Customer: {"fields": "name country", "more_filter_fields": ""}})
+    shown = who({Person: {"fields": "username password"}})
+
+    assert records(shown, Person, fields=["password"]) == []
+    assert is_no_path(shown, "owner__password")
+    assert is_no_path(rights, "customer__region__name")
+
+
+def test_narrowed_rows_are_the_only_ones(shop):
+    rights = who(narrow={Customer: lambda rows: rows.filter(country="FR")})
+
+    assert numbers(rights, filters={"customer__name__in": ["Anne", "Bert"]}) == ["A1"]
+    assert numbers(rights, exclude={"customer__name": "Anne"}) == ["A2", "A3", "R1"]
+    assert "cannot be used in order_by" in refused(rights, order_by=["customer__name"])
+    assert "cannot be used in fields" in refused(rights, fields=["customer__name"])
+    with pytest.raises(QueryError, match="cannot be used in group_by"):
+        aggregate(rights, Order, group_by=["customer__country"])
+
+
+def test_narrowed_rows_behind_many_values(shop):
+    rights = who(narrow={Line: lambda rows: rows.filter(sku="y")})
+
+    assert numbers(rights, filters={"lines__isnull": False}) == ["A1"]
+    assert numbers(rights, filters={"lines__sku": "x"}) == []
+
+
+def test_what_was_open_a_moment_ago_is_closed_now(shop):
+    assert numbers(who(), filters={"customer__name": "Anne"}) == ["A1"]
+    closed = who(may=lambda name: "customer" not in name)
+
+    assert refusal_of_name(closed)
+    assert numbers(who(), filters={"customer__name": "Anne"}) == ["A1"]
+
+
+# The second stage, with the first out of the way
+
+
+def guarded_rows(rights, model=Order, use="policy"):
+    access = paths_of_call(
+        rights, rights.exposed.exposures[model], {"filters": ["customer__region__name"]}
+    )
+    return guarded(rights.rows(model), getattr(access, use))
+
+
+QUERIES = {
+    "filter": lambda rows, path: rows.filter(Q((f"{path}__isnull", False))).values("number"),
+    "order": lambda rows, path: rows.order_by(path).values("number"),
+    "return": lambda rows, path: rows.values_list(path),
+}
+NUMBERS = {
+    "group": lambda rows, path: rows.values(g=F(path)).annotate(n=Count("*")),
+    "sum": lambda rows, path: rows.values(g=F("status")).annotate(n=Sum(path)),
+}
+
+
+@pytest.mark.parametrize("path", ["customer__country", "customer__region__name", "customer__name"])
+def test_the_guard_lets_through_what_open_models_show(path):
+    for make in QUERIES.values():
+        str(make(guarded_rows(who()), path).query)
+    str(NUMBERS["group"](guarded_rows(who(), use="group_policy"), path).query)
+    str(NUMBERS["sum"](guarded_rows(who(), use="group_policy"), "customer__region__budget").query)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "customer__credit_rating",
+        "customer__tenant__name",
+        "customer__account_manager__username",
+        "owner__username",
+        "lines__sku",
+        "customer__orders__number",
+        "owner__manager__manager__username",
+    ],
+)
+def test_the_guard_refuses_what_is_not_shown_or_was_not_looked_at(path):
+    for make in QUERIES.values():
+        with pytest.raises(Leak):
+            str(make(guarded_rows(who()), path).query)
+    for make in NUMBERS.values():
+        with pytest.raises((Leak, FieldError)):
+            str(make(guarded_rows(who(), use="group_policy"), path).query)
+
+
+def test_the_guard_knows_the_lists_and_the_rows_of_a_caller():
+    listed = who({Customer: {"order_fields": "name"}})
+    with pytest.raises(Leak):
+        str(QUERIES["order"](guarded_rows(listed), "customer__country").query)
+
+    narrowed = who(narrow={Region: lambda rows: rows.filter(name="North")})
+    with pytest.raises(Leak):
+        str(QUERIES["return"](guarded_rows(narrowed), "customer__region__name").query)
+
+
+# What a caller is told
+
+
+def test_errors_name_what_is_behind_a_relation():
+    refusal = refused(who(), filters={"customer": "Anne"})
+
+    assert "It takes keys; by value: customer__name, customer__country" in refusal
+    assert "credit_rating" not in refusal
+
+
+def described(rights, model=Order):
+    return describe(rights, rights.exposed.exposures[model])
+
+
+def test_a_description_names_relations_and_no_path():
+    found = described(who())
+
+    assert found["relations"] == {
+        "customer": "nasty.customer",
+        "owner": "nasty.person",
+    }
+    assert found["many_relations"] == {
+        "tags": "nasty.tag",
+        "notes": "nasty.note",
+        "watchers": "nasty.person",
+        "watch": "nasty.watch",
+        "lines": "nasty.line",
+        "tricky": "nasty.tricky",
+    }
+    assert "customer__" not in str(found)
+    assert "at most 3 relations" in found["paths"]
+
+
+def test_a_description_names_no_relation_that_leads_nowhere():
+    found = described(who(may=lambda name: "customer" not in name and "line" not in name))
+
+    assert "customer" not in found["relations"]
+    assert "lines" not in found["many_relations"]
+    assert "paths" not in described(who({Order: {"follow_relations": False}}))
+
+
+def test_every_relation_that_is_described_can_be_followed(shop):
+    found = described(who())
+    shown = {model: options["fields"].split() for model, options in PLAIN.items() if options}
+    for name, label in {**found["relations"], **found["many_relations"]}.items():
+        (model,) = (one for one in shown if one._meta.label_lower == label)
+        for field in shown[model]:
+            records(who(), Order, filters={f"{name}__{field}__isnull": False}, limit=1)
+
+
+def test_a_number_of_related_models_does_not_make_a_path_slow(django_assert_num_queries, shop):
+    rights = who()
+    with django_assert_num_queries(1):
+        records(rights, Order, filters={"customer__region__name": "x"}, fields=["number"])
