@@ -1,4 +1,7 @@
-"""What the tests ask, run within the demo by `__main__`. Whatever is changed is rolled back."""
+"""What the tests ask, run within the demo by `__main__`.
+
+Whatever is changed is rolled back, but for logins, and for what a docstring says will stay.
+"""
 
 from __future__ import annotations
 
@@ -254,6 +257,7 @@ def report_delay(username, number, day, minutes):
 
 
 def end_token(username, how):
+    """It stays ended, so this is to be asked of a demo of the test's own."""
     token = PersonalToken.objects.get(user__username=username, name="Demo", revoked_at=None)
     if how == "revoked":
         token.revoke()
