@@ -330,9 +330,9 @@ def start_page():
 
 def timetable(username, day):
     """The lines of the timetable, or the refusal; and the days that are offered for a month."""
-    client = AssistantClient(user=User.objects.get(username=username))
     uri = f"flightdesk://timetable/{day}"
     with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
         try:
             text = client.request("resources/read", {"uri": uri})["contents"][0]["text"]
         except ProtocolFailure as failure:
