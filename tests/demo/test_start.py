@@ -37,17 +37,17 @@ def test_secrets_are_for_their_owner_only(demo, name):
 
 
 @pytest.mark.parametrize("how", ["revoked", "expired"])
-def test_a_token_that_ended_is_replaced_and_the_others_stay(demo, how):
-    before = tokens(demo)
-    demo.ask("end_token", "manager", how)
+def test_a_token_that_ended_is_replaced_and_the_others_stay(own_demo, how):
+    before = tokens(own_demo)
+    own_demo.ask("end_token", "manager", how)
 
-    printed = demo.ask("run", "demo", "--no-serve")
+    printed = own_demo.ask("run", "demo", "--no-serve")
 
-    after = tokens(demo)
+    after = tokens(own_demo)
     assert {name for name in after if after[name] != before[name]} == {"manager"}
     assert after["manager"] in printed
     assert before["manager"] not in printed
-    assert demo.mode("tokens.json") == 0o600
+    assert own_demo.mode("tokens.json") == 0o600
 
 
 def test_what_is_printed_names_the_port_and_can_be_pasted(demo):

@@ -49,7 +49,9 @@ def log_in(tab, password):
 
 
 @pytest.mark.needs("playwright", "chromium", "curl", "daphne")
-def test_a_client_that_waits_sees_a_flight_that_is_changed_in_the_admin(demo):
+def test_a_client_that_waits_sees_a_flight_that_is_changed_in_the_admin(fresh_demo, tmp_path):
+    # The flight keeps its new gate, and the log what was done: that is for no other test to find.
+    demo = fresh_demo.copy_to(tmp_path / "state")
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     password = json.loads((demo.state / "passwords.json").read_text())["admin"]
