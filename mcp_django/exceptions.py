@@ -70,10 +70,16 @@ class AuthenticationFailed(Exception):
         self.description = description
 
 
+#: What somebody reads who sends none.
+NO_CREDENTIAL = (
+    "No credential was sent. Send a header such as Authorization: Bearer <personal token>."
+)
+
+
 class NotAuthenticated(AuthenticationFailed):
     """No credential was presented, and this server answers nobody without one."""
 
-    def __init__(self, description: str = "Present a credential.") -> None:
+    def __init__(self, description: str = NO_CREDENTIAL) -> None:
         super().__init__(description)
 
 

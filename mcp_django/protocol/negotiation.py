@@ -27,7 +27,7 @@ from mcp_django.protocol.headers import (
 )
 from mcp_django.protocol.jsonrpc import Batch, Message, Notification, Request, requests_of
 from mcp_django.protocol.methods import LOG_LEVELS, NAME_PARAMS, served
-from mcp_django.protocol.revisions import ASSUMED, LATEST_LEGACY, MODERN, Era, Revision
+from mcp_django.protocol.revisions import ASSUMED, LATEST_LEGACY, LEGACY, MODERN, Era, Revision
 
 META = "io.modelcontextprotocol/"
 REVISION_KEY = META + "protocolVersion"
@@ -186,7 +186,8 @@ def check_is_served(method: str, meta: Mapping[str, Any]) -> None:
 def unsupported(requested: Any, request_id: str | int | None) -> ProtocolError:
     return ProtocolError(
         UNSUPPORTED_REVISION,
-        "This protocol version is not supported.",
+        f"This protocol version is not supported. Supported: {', '.join(SUPPORTED)} in each "
+        f"request, and after initialize {', '.join(one.value for one in LEGACY)}.",
         {"supported": SUPPORTED, "requested": str(requested)[:80]},
         status=400,
         request_id=request_id,

@@ -59,7 +59,7 @@ def headers_of(secret, *more):
 
 @pytest.mark.django_db
 def test_no_credential_is_told_apart_from_a_bad_one(present):
-    with pytest.raises(NotAuthenticated, match="Present a credential"):
+    with pytest.raises(NotAuthenticated, match="No credential was sent"):
         authenticate(present())
 
 

@@ -46,7 +46,8 @@ def test_pages_hold_everything_once_and_in_order(
     keys = [one[key] for page in found for one in page]
 
     assert all(len(page) <= 2 for page in found)
-    assert keys == sorted(set(keys))
+    # By name, but for the tool to start with.
+    assert keys == sorted(set(keys), key=lambda one: (one != "list_models", one))
     assert keys == [one[key] for one in client.request(method)[member]]
 
 

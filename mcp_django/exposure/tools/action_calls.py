@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from django.contrib.admin import ModelAdmin
+from django.utils.text import get_text_list
 from msgspec import UNSET
 
 from mcp_django.context import CallContext
@@ -302,7 +303,7 @@ class ActionCall:
                 self.rights, tool=self.tool, arguments=self._confirmed_arguments, digest=shown
             )
             needed.append("this confirmation")
-        return {**members, "next": f"{sentence} {', '.join(needed)}."}
+        return {**members, "next": f"{sentence} {get_text_list(needed, 'and')}."}
 
     @property
     def _confirmed_arguments(self) -> dict[str, str]:

@@ -17,6 +17,7 @@ from django.http.request import split_domain_port, validate_host
 
 from mcp_django.auth.redaction import holds_credential
 from mcp_django.conf import get_config
+from mcp_django.exceptions import NO_CREDENTIAL
 from mcp_django.protocol import headers as names
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import (
@@ -79,7 +80,7 @@ def understand(
 
 def unidentified(verb: str, *, revision: Revision) -> Exchange:
     """A request without a credential, whose body nobody asks for: see `lacks_credential`."""
-    error = ProtocolError(INVALID_REQUEST, "Present a credential.", status=401)
+    error = ProtocolError(INVALID_REQUEST, NO_CREDENTIAL, status=401)
     return replace(refused(error, revision=revision), verb=verb)
 
 

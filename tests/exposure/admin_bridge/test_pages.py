@@ -51,7 +51,7 @@ def test_a_page_tells_its_text_and_what_its_form_takes(boss, parcel):
     assert shown["answer_schema"]["required"] == ["carrier"]
     assert shown["next"] == (
         "Nothing was done yet. If this is wanted, call again with the same arguments, an answer "
-        "that fits answer_schema, this confirmation."
+        "that fits answer_schema and this confirmation."
     )
     assert status(parcel) == "waiting"
 

@@ -224,7 +224,7 @@ async def test_nobody_waits_for_the_body_of_a_request_without_a_credential(verb)
     await call.end()
 
     assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
-    assert b"Present a credential" in text
+    assert b"Authorization: Bearer <personal token>" in text
     assert call.headers["connection"] == "close"
     assert call.is_whole()
 

@@ -194,7 +194,7 @@ def test_nothing_about_the_request_is_told_before_a_credential(configure, case: 
     assert answer.status == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert answer.messages[0]["error"]["code"] == -32600
-    assert "Present a credential" in answer.messages[0]["error"]["message"]
+    assert "Authorization: Bearer <personal token>" in answer.messages[0]["error"]["message"]
     assert body or "id" not in answer.messages[0] or answer.messages[0]["id"] is None
 
 
