@@ -63,7 +63,7 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     offered = (*tools, *(() if actions is None else actions.all()))
     found = [tool_definition(rights, tool) for tool in offered if tool_exists(rights, tool)]
     cursor = parse_params("tools/list", params).cursor
-    result = page(context, found, member="tools", cursor=cursor, key=place_of)
+    result = page(context, found, member="tools", cursor=cursor, key=list_place_of)
     asks = any(asks_site(tool, rights) for tool in tools)
     is_constant = not asks and (actions is None or actions.is_constant())
     if cursor is None and is_constant and is_plain(context.principal.user):
@@ -72,7 +72,7 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     return result
 
 
-def place_of(tool: ToolDefinition) -> str:
+def list_place_of(tool: ToolDefinition) -> str:
     """Where a tool is listed: by name, and first the one that says which models there are."""
     return f" {tool.name}" if tool.name == "list_models" else tool.name
 
