@@ -74,6 +74,8 @@ class Knowledge:
         """The names that a refusal may offer."""
         if what == "having":
             return ["count__gte"]
+        if what == "include":
+            return list(self.many)
         if what not in ("sum", "count", "max"):
             return list(self.told[use_of(what)])
         groups = self.told["group_by"]
@@ -98,6 +100,8 @@ class Knowledge:
         use, typed = use_of(place), typed.removeprefix("-")
         if use == "order_by" and typed in self.keys:
             return True
+        if use == "include":
+            return typed in self.many
         if use == "columns":
             names = self.told.get("group_by", {}).get(self.columns[0], set())
             return typed in {"count", *names}
@@ -179,9 +183,9 @@ class Knowledge:
 USES = {
     "order_by": "order_by", "order_by descending": "order_by", "cursor": "order_by",
     "fields": "fields", "get_record fields": "fields", "file": "fields", "group_by": "group_by",
-    "metrics": "metrics", "counts": "metrics", "extremes": "metrics", "sum": "metrics",
-    "count": "metrics", "max": "metrics", "aggregate order_by": "columns", "having": "nothing",
-    "model": "nothing",
+    "include": "include", "metrics": "metrics", "counts": "metrics", "extremes": "metrics",
+    "sum": "metrics", "count": "metrics", "max": "metrics", "aggregate order_by": "columns",
+    "having": "nothing", "model": "nothing",
 }  # fmt: skip
 
 

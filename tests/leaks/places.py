@@ -100,6 +100,10 @@ class Asker:
             self.cursors.add(cursor)
         return msgspec.json.encode(found)
 
+    def included(self, label: str, name: str) -> bytes:
+        self.used.add("include")
+        return self.tool("find_records", model=label, include=[name])
+
     def resource(self, uri: str) -> bytes:
         (found,) = models.read_resource(self.rights, uri).contents
         return found.text.encode() if found.text is not None else bytes(found.blob or b"")
@@ -159,6 +163,7 @@ NAMES: dict[str, Place] = {
     "order_by": lambda who, label, path, key: who.walk(label, order_by=[path]),
     "order_by descending": lambda who, label, path, key: who.walk(label, order_by=[f"-{path}"]),
     "fields": lambda who, label, path, key: who.records(label, fields=[path]),
+    "include": lambda who, label, path, key: who.included(label, path),
     "get_record fields": lambda who, label, path, key: find.get_record(
         who.rights, who.rights.exposure(label), key, fields=[path]
     ),

@@ -452,15 +452,18 @@ class RelationSubquery:
     def condition(self, group: list[Condition], *, depth: int) -> Q:
         theirs = self.hop.link[1]
         lookup = self.path.lookup_of_link(depth, self.at)
-        if self.hop.ends is not None:
-            rows = self._through(group, self.hop.ends)
-        elif self.hop.is_generic:
-            rows = self._generic(group)
-        else:
-            rows = self._targets(group, theirs.attname)
+        rows = self.rows(group)
         if theirs.null:  # x NOT IN (1, NULL) is never true
             rows = rows.filter(Q((f"{theirs.attname}__isnull", False)))
         return Q((f"{lookup}__in", rows.values(theirs.attname)))
+
+    def rows(self, group: list[Condition]) -> GuardedQuerySet:
+        """The matching, visible rows, or those in between that lead to them."""
+        if self.hop.ends is not None:
+            return self._through(group, self.hop.ends)
+        if self.hop.is_generic:
+            return self._generic(group)
+        return self._targets(group, self.hop.link[1].attname)
 
     def _through(self, group: list[Condition], ends: tuple[Any, Any]) -> GuardedQuerySet:
         near, far = ends

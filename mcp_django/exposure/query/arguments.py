@@ -34,6 +34,9 @@ PrimaryKey = Annotated[
     str | int | list[str | int], about("Primary key; a list for a composite key.")
 ]
 Fields = Annotated[list[str], about("Paths to show. Without it, all.")]
+Include = Annotated[
+    list[str], about("Names out of many_relations: their records come along, some of each.")
+]
 Values = Annotated[
     dict[str, Any],
     about(
@@ -97,6 +100,7 @@ class FindRecords(Filters, kw_only=True):
         list[str] | UnsetType, about('Paths, with "-" in front for descending.')
     ] = UNSET
     fields: Fields | UnsetType = UNSET
+    include: Include | UnsetType = UNSET
     limit: Annotated[int | UnsetType, about("Most records to return.")] = UNSET
     cursor: Annotated[str | UnsetType, about("next_cursor of the page before, same query.")] = (
         UNSET
@@ -109,6 +113,7 @@ class GetRecord(ToolArguments):
     model: ModelLabel
     pk: PrimaryKey
     fields: Fields | UnsetType = UNSET
+    include: Include | UnsetType = UNSET
 
 
 class AggregateRecords(Filters, kw_only=True):

@@ -67,6 +67,8 @@ class RecordLayout:
     renders: dict[str, Render] = field(default_factory=dict)
     #: Foreign keys whose label may be of a row that the caller cannot see, by name of a column.
     checks: dict[str, Path] = field(default_factory=dict)
+    #: Whether it holds the rights of one call, so that nobody else may get it.
+    is_for_one_call: bool = False
 
     def records(self, columns: Columns) -> list[Record]:
         make = record_class(tuple(self.renders))
@@ -328,7 +330,9 @@ class Search:
     def plan_key(self, most: int) -> Any:
         """The layout of a call whose SQL depends on nothing else, or None."""
         base = self.rights.rows(self.access.model)
-        if not (self.parsed_filters.is_conjunction and is_plain(base.query)) or self.layout.checks:
+        if not (self.parsed_filters.is_conjunction and is_plain(base.query)):
+            return None
+        if self.layout.checks or self.layout.is_for_one_call:
             return None
         conditions: list[Any] = []
         for one in self.parsed_filters.filters:
@@ -428,7 +432,13 @@ class Page:
     next_cursor: str | None
 
 
-def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) -> Page:
+#: Adds members to the records of a call, such as related records.
+Extend: TypeAlias = Callable[[AccessiblePaths, RecordLayout], RecordLayout]
+
+
+def find_records(
+    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, extend: Extend | None = None
+) -> Page:
     """One page of the records that the caller may see and that the arguments leave.
 
     Raises QueryError for anything that cannot run, in words that say what would.
@@ -438,10 +448,11 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     using = rights.rows(exposure.model).db
     limit = page_limit(or_default(asked.limit))
     order = parse_order(access, or_default(asked.order_by))
+    layout = layout_of(access, or_default(asked.fields))
     search = Search(
         rights=rights,
         access=access,
-        layout=layout_of(access, or_default(asked.fields)),
+        layout=layout if extend is None else extend(access, layout),
         order=order,
         parsed_filters=parse(rights, access, asked, using=using),
         using=using,
@@ -583,6 +594,7 @@ def get_record(
     *,
     fields: Sequence[str] | None = None,
     using: str | None = None,
+    extend: Extend | None = None,
 ) -> bytes:
     """One record as an encoded JSON object, with its texts whole.
 
@@ -593,6 +605,8 @@ def get_record(
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
     layout = layout_of(access, fields, whole=True)
+    if extend is not None:
+        layout = extend(access, layout)
     rows = row_of(rights, exposure, pk, layout=layout, using=using, access=access)
     encoded = encoder.encode(rows.records()[0])
     if len(encoded) > longest_answer():

@@ -29,6 +29,8 @@ from django.db.models import (
     expressions,
     lookups,
 )
+from django.db.models.expressions import Star
+from django.db.models.functions import RowNumber
 from django.db.models.functions import datetime as dates
 from django.db.models.query import ModelIterable
 from django.db.models.sql import Query
@@ -276,10 +278,28 @@ class Inspection:
         elif kind in TRANSPARENT or (kind in BUCKETS and use == GROUP):
             for source in node.get_source_expressions():
                 self.visit(source, use=use)
+        else:
+            self.measure(node, use=use)
+
+    def measure(self, node: Any, *, use: str) -> None:
+        """What is worked out of several rows."""
+        kind = type(node)
+        if kind is expressions.Window:
+            self.window(node, use=use)
         elif kind in AGGREGATES and self.policy.is_for_groups:
             self.aggregate(node)
         else:
             raise Leak(f"An undeclared node: {kind.__name__}")
+
+    def window(self, node: Any, *, use: str) -> None:
+        """A number of rows, or the number of a row among those with equal columns."""
+        counted, *places = node.get_source_expressions()
+        is_count = type(counted) is Count and type(counted.get_source_expressions()[0]) is Star
+        if type(counted) is not RowNumber and not is_count:
+            raise Leak(f"An undeclared window: {node!r}")
+        for place in places:
+            for part in () if place is None else place.get_source_expressions():
+                self.visit(part, use=use)
 
     def aggregate(self, node: Any) -> None:
         """Of one declared column, or of rows: no condition or order of its own."""

@@ -33,6 +33,7 @@ from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.describe import describe, example
+from mcp_django.exposure.query.included import MOST_IN_PAGE, MOST_IN_RECORD, with_included
 from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
@@ -266,8 +267,16 @@ def describe_model(context: CallContext, rights: Rights, given: asked.DescribeMo
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
-    page = find.find_records(rights, rights.exposure(given.model), given)
+    extend = including(rights, given.include, most=MOST_IN_PAGE)
+    page = find.find_records(rights, rights.exposure(given.model), given, extend=extend)
     return result_of(resources.encode_page(page), records=page.count)
+
+
+def including(rights: Rights, names: Any, *, most: int) -> find.Extend | None:
+    """How records get the related records that a call asks for."""
+    if names in (UNSET, []):
+        return None
+    return partial(with_included, rights, names=names, most=most)
 
 
 def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> ToolResult:
@@ -278,7 +287,8 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
         encoded = read_with_version(rights, exposure, given)
     else:
         shown = asked.or_default(given.fields)
-        encoded = find.get_record(rights, exposure, given.pk, fields=shown)
+        extend = including(rights, given.include, most=MOST_IN_RECORD)
+        encoded = find.get_record(rights, exposure, given.pk, fields=shown, extend=extend)
     if not (exposure.modified_field or file_fields(rights, exposure)):
         return result_of(encoded, records=1)
     record = msgspec.json.decode(encoded)
@@ -298,7 +308,8 @@ def read_with_version(rights: Rights, exposure: ModelExposure, given: asked.GetR
     # Without a row, the record was created in between.
     version = {} if row is None else {VERSION: version_of(row, rows=rows_in_form(rights, row))}
     shown = given.fields or None
-    encoded = find.get_record(rights, exposure, given.pk, using=using, fields=shown)
+    extend = including(rights, given.include, most=MOST_IN_RECORD)
+    encoded = find.get_record(rights, exposure, given.pk, using=using, fields=shown, extend=extend)
     return msgspec.json.encode({**msgspec.json.decode(encoded), **version})
 
 

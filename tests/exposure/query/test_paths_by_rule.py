@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.core.exceptions import FieldError
+from django.db import connection
 from django.db.models import Count, F, Q, Sum
 
 from mcp_django.exceptions import Leak, QueryError
@@ -155,6 +156,13 @@ def test_groups_and_sums_by_rule(region):
         {"customer__region": {"pk": region.pk, "label": "North"}, "n": 1, "budget": 5},
         {"customer__region": None, "n": 3, "budget": None},
     ]
+
+
+@pytest.mark.usefixtures("shop")
+def test_parts_of_dates_by_rule():
+    if not connection.features.has_zoneinfo_database:
+        pytest.skip("The database has no time zone tables.")
+
     assert groups(who(), Line, group_by=["order__placed_at__trunc_year"]) == [
         {"order__placed_at__trunc_year": "2026-01-01T00:00:00+00:00", "count": 2},
         {"order__placed_at__trunc_year": None, "count": 1},
