@@ -204,8 +204,13 @@ NAMED = {
     "a row that the exposure hides": call(
         "narrowed", update(1, inlines={"memos": [{"pk": 2, "text": "seen"}]})
     ),
-    "the set of members": call("narrowed", update(1, values={"labels": [1]})),
-    "a choice of a form": call("clerk of orders", update(1, values={"labels": [6]})),
+    "the set of members": call("narrowed", update(1, values={"labels": {"set": [1]}})),
+    "members that are added and removed": call(
+        "narrowed",
+        update(1, values={"labels": {"add": [1, 2]}}),
+        update(1, values={"labels": {"remove": [1]}}),
+    ),
+    "a choice of a form": call("clerk of orders", update(1, values={"labels": {"set": [6]}})),
     "a record": call(
         "narrowed",
         ("get_record", {"model": "fuzz.order", "pk": 1}),
@@ -314,13 +319,17 @@ class Scripts(Cases):
                 "customer": random.choice([1, 2, 4, 6, "customer 1", text]),
                 "status": "paid",
                 "total": "5.00",
-                "labels": random.sample(range(1, 7), random.randrange(4)),
+                "labels": self.members(random),
                 "contract": {"filename": "a.txt", "data": "eA=="},
             },
             "fuzz.line": {"order": order, "sku": text, "amount": 2},
             "fuzz.payment": {"order": order, "amount": 2},
         }
         return rows_.get(model, {"order": order, "text": text})
+
+    def members(self, random: Random) -> Any:
+        keys = random.sample(range(1, 7), random.randrange(4))
+        return random.choice([keys, {"add": keys}, {"remove": keys}, {"set": keys}])
 
     def step(self, random: Random) -> tuple[str, dict[str, Any]]:
         method = random.choices(
@@ -371,7 +380,7 @@ class Scripts(Cases):
         if name in ("order_by", "group_by", "fields") and random.random() < 0.15:
             return [random.choice(HIDDEN_PATHS)]
         if name == "labels" or (name == "values" and random.random() < 0.1):
-            return {"labels": random.sample(range(1, 7), random.randrange(4))}
+            return {"labels": self.members(random)}
         if name == "inlines":
             row = {"pk": random.randrange(1, 12), **random.choice([{"delete": True}, {}])}
             changes: dict[str, Any] = random.choice([{"amount": 5}, {"text": "x"}, {"sku": "x"}])

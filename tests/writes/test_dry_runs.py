@@ -185,7 +185,7 @@ def test_a_field_that_the_caller_cannot_read_counts_as_changed_whatever_it_held(
     is_same, client, thing
 ):
     keys = [one.pk for one in thing.tags.all()] if is_same else []
-    values = {"title": "T2", "count": 12345 if is_same else 1, "tags": keys}
+    values = {"title": "T2", "count": 12345 if is_same else 1, "tags": {"set": keys}}
 
     answer = client.call_tool(
         "update_record", model="workshop.thing", pk=thing.pk, values=values, dry_run=True
@@ -212,7 +212,7 @@ def test_the_same_goes_for_a_row_in_the_form(quantity, client, thing):
 
 @pytest.mark.exposure(Thing={"filter_fields": ["count", "tags"]})
 def test_what_can_be_filtered_by_is_no_secret(client, thing):
-    values = {"count": 12345, "tags": [one.pk for one in thing.tags.all()], "title": "T"}
+    values = {"count": 12345, "tags": {"set": [one.pk for one in thing.tags.all()]}, "title": "T"}
 
     answer = client.call_tool(
         "update_record", model="workshop.thing", pk=thing.pk, values=values, dry_run=True

@@ -233,7 +233,9 @@ def test_many_faults_are_told_shortly(client, thing):
 
 
 def test_a_long_list_of_keys_is_refused(client, thing):
-    answer = update(client, thing, tags=list(range(10_000)), tags_raw=["x" * 1000] * 50)
+    answer = update(
+        client, thing, tags={"set": list(range(10_000))}, tags_raw={"add": ["x" * 1000] * 50}
+    )
 
     assert "tags: At most 100 can be named at once." in answer.text
     assert len(answer.text) < 20_000

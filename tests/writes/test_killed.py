@@ -121,7 +121,7 @@ def test_a_change_that_was_killed_changed_nothing(client, kill, thing, snapshot,
     change = {
         "model": "workshop.thing",
         "pk": thing.pk,
-        "values": {"title": "other", "tags": []},
+        "values": {"title": "other", "tags": {"set": []}},
         "inlines": {"parts": [{"pk": first.pk, "quantity": 9}, {"pk": second.pk, "delete": True}]},
         "version": version["_version"],
     }

@@ -67,9 +67,9 @@ def blue(request, monkeypatch, tags):
 def test_members_that_are_hidden_stay_when_others_are_set(field, client, thing, tags, blue):
     old = tags[2]
 
-    other = update(client, thing, **{field: [old.pk]})
+    other = update(client, thing, **{field: {"set": [old.pk]}})
     after_other = names(thing, field)
-    nobody = update(client, thing, **{field: []})
+    nobody = update(client, thing, **{field: {"set": []}})
 
     assert not other.is_error, other.text
     assert other.structured["changed"] == [field]
@@ -81,7 +81,7 @@ def test_members_that_are_hidden_stay_when_others_are_set(field, client, thing, 
 @pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
 @pytest.mark.parametrize("blue", [hide_by_admin, hide_by_exposure], indirect=True)
 def test_the_same_visible_members_are_no_change(client, thing, tags, blue):
-    answer = update(client, thing, tags=[tags[0].pk])
+    answer = update(client, thing, tags={"set": [tags[0].pk]})
 
     assert not answer.is_error, answer.text
     assert answer.structured["changed"] == []
@@ -95,8 +95,8 @@ def test_the_same_visible_members_are_no_change(client, thing, tags, blue):
 def test_a_hidden_member_is_named_in_vain_like_one_that_is_missing(
     dry_run, client, thing, tags, blue
 ):
-    hidden = update(client, thing, tags=[blue.pk], dry_run=dry_run)
-    missing = update(client, thing, tags=[999], dry_run=dry_run)
+    hidden = update(client, thing, tags={"set": [blue.pk]}, dry_run=dry_run)
+    missing = update(client, thing, tags={"set": [999]}, dry_run=dry_run)
 
     assert hidden.is_error
     assert hidden.text.replace(str(blue.pk), "999") == missing.text
@@ -107,7 +107,7 @@ def test_a_hidden_member_that_is_no_choice_any_more_stays_too(client, thing, tag
     thing.tags_active.set(tags)
     Tag.objects.filter(pk=blue.pk).update(is_active=False)
 
-    answer = update(client, thing, tags_active=[tags[0].pk])
+    answer = update(client, thing, tags_active={"set": [tags[0].pk]})
 
     # What can be seen, and is no choice any more, can be taken away.
     assert not answer.is_error, answer.text
@@ -116,7 +116,7 @@ def test_a_hidden_member_that_is_no_choice_any_more_stays_too(client, thing, tag
 
 @pytest.mark.exposure(Tag=None)
 def test_all_members_of_a_hidden_model_stay(client, thing, tags):
-    answer = update(client, thing, tags=[tags[2].pk])
+    answer = update(client, thing, tags={"set": [tags[2].pk]})
 
     assert not answer.is_error, answer.text
     assert names(thing) == ["blue", "old", "red"]
@@ -127,7 +127,7 @@ def test_rows_between_keep_what_else_they_hold(client, tags, blue):
     kept = Membership.objects.create(team=team, tag=blue, role="chief")
     Membership.objects.create(team=team, tag=tags[0])
 
-    answer = update(client, team, tags=[tags[2].pk])
+    answer = update(client, team, tags={"set": [tags[2].pk]})
 
     assert not answer.is_error, answer.text
     assert names(team) == ["blue", "old"]
@@ -153,7 +153,7 @@ def test_fields_that_only_the_form_has_keep_hidden_members_too(client, tags, blu
     team = Team.objects.create(name="A")
     team.tags.set([blue, tags[0]])
 
-    answer = update(client, team, labels=[tags[2].pk])
+    answer = update(client, team, labels={"set": [tags[2].pk]})
 
     assert not answer.is_error, answer.text
     assert names(team) == ["blue", "old"]
@@ -176,7 +176,7 @@ def test_a_field_that_gives_a_list_in_an_order_keeps_it(client, thing, tags, blu
 
     monkeypatch.setattr(ThingAdmin, "form", Form)
 
-    answer = update(client, thing, tags=[tags[2].pk, tags[0].pk])
+    answer = update(client, thing, tags={"set": [tags[2].pk, tags[0].pk]})
 
     assert not answer.is_error, answer.text
     assert cleaned == [["old", "red", "blue"]]
@@ -199,7 +199,7 @@ def test_forms_of_another_admin_keep_hidden_members_too(client, thing, tags, blu
         ),
     )
 
-    answer = update(client, thing, tags=[tags[2].pk])
+    answer = update(client, thing, tags={"set": [tags[2].pk]})
 
     assert not answer.is_error, answer.text
     assert names(thing) == ["blue", "old"]
@@ -349,7 +349,7 @@ def test_a_version_costs_a_query_for_each_relation_and_inline(client, thing, tag
 
 @pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
 def test_a_dry_run_names_who_comes_and_who_goes(client, thing, tags):
-    answer = update(client, thing, tags=[tags[2].pk], dry_run=True)
+    answer = update(client, thing, tags={"set": [tags[2].pk]}, dry_run=True)
 
     (change,) = answer.structured["difference"]["relations"]
     assert change["field"] == "tags"
@@ -361,7 +361,7 @@ def test_a_dry_run_names_who_comes_and_who_goes(client, thing, tags):
 @pytest.mark.parametrize("keys", [[0], [0, 1], [2], []])
 @pytest.mark.exposure(Tag=None)
 def test_a_dry_run_of_a_hidden_relation_is_never_complete(keys, client, thing, tags):
-    answer = update(client, thing, tags=[tags[at].pk for at in keys], dry_run=True)
+    answer = update(client, thing, tags={"set": [tags[at].pk for at in keys]}, dry_run=True)
     other = update(client, thing, title="other", dry_run=True)
 
     assert answer.structured["difference"]["relations"] == []

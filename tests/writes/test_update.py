@@ -144,16 +144,16 @@ def test_related_records_are_named_by_keys(client, thing, tags, snapshot, langua
         assert not update(client, thing, **{name: None}).is_error
         assert snapshot(thing)[f"{name}_id"] is None
     for name in ("tags", "tags_raw", "tags_searched", "tags_aside", "tags_boxes", "tags_active"):
-        assert not update(client, thing, **{name: [str(blue.pk)]}).is_error
+        assert not update(client, thing, **{name: {"set": [str(blue.pk)]}}).is_error
         assert snapshot(thing)[name] == [blue.pk]
-        assert not update(client, thing, **{name: []}).is_error
+        assert not update(client, thing, **{name: {"set": []}}).is_error
         assert snapshot(thing)[name] == []
 
 
 def test_related_records_are_found_by_text_and_several_are_told_apart(client, thing, tags):
     Tag.objects.create(name="blueish")
 
-    assert not update(client, thing, tag="red", tags=["ueis"]).is_error
+    assert not update(client, thing, tag="red", tags={"set": ["ueis"]}).is_error
     answer = update(client, thing, tag="blue")
 
     assert answer.is_error
@@ -173,10 +173,11 @@ REFUSED = [
     {"tag": True},
     {"tag": [1]},
     {"tag": "nobody"},
-    {"tags": [999]},
+    {"tags": [1]},
+    {"tags": {"set": [999]}},
     {"tags": 1},
     {"tags": None},
-    {"tags_raw": ["1,2"]},
+    {"tags_raw": {"set": ["1,2"]}},
     {"tag_searched": {}},
     {"is_on": "false"},
     {"is_on": None},

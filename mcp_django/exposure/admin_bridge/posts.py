@@ -9,18 +9,19 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm, FileField
+from django.forms.models import ModelMultipleChoiceField
 from django.http import HttpRequest
 from django.utils.text import slugify
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.relations import (
     AdminDescriber,
+    find_members,
     find_related,
-    find_with_hidden,
-    keep_hidden_members,
+    keep_members,
 )
 from mcp_django.exposure.forms.schemas import errors_of
-from mcp_django.exposure.forms.values import Find, InvalidValue, Post, untouched
+from mcp_django.exposure.forms.values import InvalidValue, Post, untouched
 from mcp_django.exposure.functions.arguments import shown
 from mcp_django.exposure.permissions import Rights
 
@@ -52,6 +53,9 @@ class SubmittedForm(Post):
         #: By the prefix of the formset: fields of which nothing is posted, since their widgets
         #: need a browser.
         self.browser_only: dict[str, frozenset[str]] = {}
+        #: By the prefix of the form, with "" for the record, and by the field: the primary keys
+        #: of members that stay in a set although they are not posted.
+        self.staying: dict[tuple[str, str], frozenset[Any]] = {}
         #: Each sentence once, in the order in which they were said.
         self._errors: dict[str, dict[str, None]] = {}
 
@@ -93,16 +97,21 @@ class SubmittedForm(Post):
             if name in skip:
                 continue
             if name in values:
-                find: Find = partial(find_related, self.rights)
-                if repeat and not form.instance._state.adding:
-                    # A form that cannot be made to keep members of a set has to be sent them.
-                    find = partial(find_with_hidden, self.rights, form[name])
                 try:
-                    self.fill_in(form[name], values[name], find=find)
+                    self._fill_in_one(form[name], values[name], repeat=repeat, path=path)
                 except InvalidValue as error:
                     self.refuse(f"{path}.{name}" if path else name, str(error))
             elif (repeat or not is_stored(form, name)) and not isinstance(field, FileField):
                 self.pairs += untouched(form[name]) or []
+
+    def _fill_in_one(self, bound: Any, value: Any, *, repeat: bool, path: str) -> None:
+        if isinstance(bound.field, ModelMultipleChoiceField):
+            keys, self.staying[path, bound.name] = find_members(
+                self.rights, bound, value, repeat=repeat
+            )
+            self.fill_in(bound, value, find=lambda field, value: keys)
+        else:
+            self.fill_in(bound, value, find=partial(find_related, self.rights))
 
     def collect_errors(self, context: Mapping[str, Any]) -> None:
         """Take the errors of a form that the admin shows again."""
@@ -238,14 +247,16 @@ def keep(submitted: SubmittedForm, form: Any, *, formset: str, own: Collection[s
     """Take the fields that are not sent as they are stored, but for the formset's own. Rules over
     the whole record still hold.
     """
-    sent = submitted.sent.get(form.prefix if formset else "", frozenset())
+    path = form.prefix if formset else ""
+    sent = submitted.sent.get(path, frozenset())
     browser_only = submitted.browser_only.get(formset, frozenset())
     kept = set()
     for name, field in list(form.fields.items()):
         if name in sent or name in own:
             # Else what is stored would be compared without them, and count as changed.
             field.widget.supports_microseconds = True
-            keep_hidden_members(submitted.rights, form, name)
+            staying = submitted.staying.get((path, name), frozenset())
+            keep_members(submitted.rights, form, name, staying=staying)
         elif field.disabled:
             continue
         elif not is_stored(form, name):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
+from enum import Enum
 from typing import Any
 
 from django.contrib.admin.widgets import AutocompleteMixin, ForeignKeyRawIdWidget
@@ -17,6 +18,7 @@ from mcp_django.exposure.forms.schemas import (
     MOST_RECORDS,
     Choice,
     Describer,
+    Schema,
 )
 from mcp_django.exposure.forms.values import InvalidValue, inner, shown_value
 from mcp_django.exposure.limits import limited
@@ -29,6 +31,18 @@ from mcp_django.exposure.query.related import shows_column, shows_records, visib
 
 # Forms of the admin as JSON Schemas, with no more about related records than the caller sees.
 
+#: What an update takes for a set of related records. A list alone would drop what is not in it.
+FORMS = '{"add": [...]}, {"remove": [...]} or {"set": [...]}'
+COMBINED = "add and remove may be combined."
+
+
+class Sets(Enum):
+    """How a call names a set of related records: by a list, by an object, or by either."""
+
+    WHOLE = "whole"
+    CHANGED = "changed"
+    EITHER = "either"
+
 
 class AdminDescriber(Describer):
     """Lists related records as the caller would find them, whatever the form would show.
@@ -37,9 +51,35 @@ class AdminDescriber(Describer):
     who may not view the model.
     """
 
-    def __init__(self, rights: Rights, **options: Any) -> None:
+    def __init__(self, rights: Rights, *, sets: Sets = Sets.WHOLE, **options: Any) -> None:
         super().__init__(**options)
         self.rights = rights
+        self.sets = sets
+
+    def related_list(self, field: Any) -> Schema:
+        whole = super().related_list(field)
+        if self.sets is Sets.WHOLE:
+            return whole
+        # minItems is about the whole set: a required one may have its members already.
+        members = {name: one for name, one in whole.items() if name != "minItems"}
+        changes = {
+            "type": "object",
+            "propertyNames": {"enum": ["add", "remove", "set"]},
+            "minProperties": 1,
+            "dependentSchemas": {"set": {"maxProperties": 1}},
+            "description": f"Takes {FORMS}. {COMBINED}",
+        }
+        if self.sets is Sets.CHANGED:
+            return {**changes, "additionalProperties": members}
+        # The keywords of lists say nothing about objects, nor do theirs about lists.
+        lists = {"type": "array", "description": "As in a list."}
+        return {**whole, **changes, "type": ["array", "object"], "additionalProperties": lists}
+
+    def parts(self, field: Any) -> Schema:
+        """A part of a value is no set of its own."""
+        describer = copy(self)
+        describer.sets = Sets.WHOLE
+        return super(AdminDescriber, describer).parts(field)
 
     def records(self, field: Any) -> list[Choice] | None:
         model = field.queryset.model
@@ -47,7 +87,7 @@ class AdminDescriber(Describer):
             return None
         if not shows_column(self.rights, model, field.to_field_name or "pk"):
             return None
-        found = list(visible_choices(self.rights, field)[: MOST_RECORDS + 1])
+        found = list(visible_choices(self.rights, field.queryset)[: MOST_RECORDS + 1])
         if len(found) > MOST_RECORDS:
             return None
         labels = visible_labels(self.rights, model, [one.pk for one in found])
@@ -69,14 +109,13 @@ def is_searched(field: Any) -> bool:
     return isinstance(inner(field.widget), (ForeignKeyRawIdWidget, AutocompleteMixin))
 
 
-def visible_choices(rights: Rights, field: Any) -> Any:
-    """The choices of a field that this caller sees, before rows are judged one by one."""
-    model = field.queryset.model
-    (key,) = key_parts(model)
-    rows = rights.rows(model).using(field.queryset.db)
-    visible = guarded(rows, policy_of(model, [key.attname])).values(key.attname)
+def visible_choices(rights: Rights, choices: QuerySet[Any]) -> QuerySet[Any]:
+    """Those of the choices that this caller sees, before rows are judged one by one."""
+    (key,) = key_parts(choices.model)
+    rows = rights.rows(choices.model).using(choices.db)
+    visible = guarded(rows, policy_of(choices.model, [key.attname])).values(key.attname)
     # The order of the admin may be that of a column which the caller may not see.
-    return field.queryset.filter(Q(("pk__in", visible))).order_by("pk")
+    return choices.filter(Q(("pk__in", visible))).order_by("pk")
 
 
 #: Records that an ambiguous text names.
@@ -94,31 +133,88 @@ def find_related(rights: Rights, field: Any, value: Any) -> Any:
     """
     if not isinstance(field, ModelMultipleChoiceField):
         return None if value in (None, "") else Finder(rights, field).keys([value])[0]
+    return find_several(Finder(rights, field), value)
+
+
+def find_several(finder: Finder, value: Any) -> list[str]:
+    """The records of a list, as the form takes them. Raises InvalidValue."""
     if not isinstance(value, list):
         raise InvalidValue(f"{shown_value(value)} is not a list of keys.")
     if len(value) > ITEMS:
         raise InvalidValue(f"At most {ITEMS} can be named at once.")
-    return Finder(rights, field).keys(value)
+    return finder.keys(value)
 
 
-def find_with_hidden(rights: Rights, bound: Any, field: Any, value: Any) -> Any:
-    """The same with the members that this caller may not see, which stay."""
-    keys = find_related(rights, field, value)
-    _, hidden = split_members(rights, bound)
-    return [*keys, *map(field.prepare_value, hidden)] if hidden else keys
+def find_members(
+    rights: Rights, bound: Any, value: Any, *, repeat: bool
+) -> tuple[list[str], frozenset[Any]]:
+    """The keys that are posted of a bound field of several records, and the primary keys of the
+    visible members that stay without being posted, since they are no choices any more.
+
+    With `repeat`, all members that stay are posted: a form that cannot be made to keep them has
+    to be sent them. Raises InvalidValue.
+    """
+    field, is_new = bound.field, bound.form.instance._state.adding
+    changes = set_changes(value, is_new=is_new)
+    if "set" in changes:
+        keys = find_several(Finder(rights, field), changes["set"])
+        hidden = split_members(rights, bound)[1] if repeat and not is_new else []
+        return [*keys, *posted_keys(field, hidden)], frozenset()
+    added = find_several(Finder(rights, field), changes.get("add", []))
+    # A member may be no choice any more, and an error must not show whether a record is a member.
+    others = field.queryset.model._base_manager.using(field.queryset.db).all()
+    removed = find_several(Finder(rights, field, instead=others), changes.get("remove", []))
+    if both := [key for key in dict.fromkeys(added) if key in removed]:
+        raise InvalidValue(f"The same record is in add and in remove: {', '.join(both)}.")
+    visible, hidden = split_members(rights, bound)
+    left = [
+        one
+        for one, key in zip(visible, posted_keys(field, visible), strict=True)
+        if key not in removed
+    ]
+    if repeat:
+        return [*dict.fromkeys([*posted_keys(field, [*left, *hidden]), *added])], frozenset()
+    with limited(field.queryset.db):
+        choices = field.queryset.filter(Q(("pk__in", [one.pk for one in left])))
+        offered = {one.pk for one in choices}
+    posted = [one for one in left if one.pk in offered]
+    staying = frozenset(one.pk for one in left if one.pk not in offered)
+    return [*dict.fromkeys([*posted_keys(field, posted), *added])], staying
 
 
-def keep_hidden_members(rights: Rights, form: Any, name: str) -> None:
-    """Make a field of a bound form that takes a set of related records leave those members in
-    it that this caller may not see: for the caller, the others are the whole set.
+def set_changes(value: Any, *, is_new: bool) -> Mapping[str, Any]:
+    """What a value says of a set: what to add and to remove, or what to set. Raises InvalidValue
+    for anything else. A new record has nothing to lose, so that it takes a list as well.
+    """
+    if isinstance(value, dict):
+        if value.keys() == {"set"} or (value and value.keys() <= {"add", "remove"}):
+            return value
+    elif is_new:
+        return {"set": value}
+    elif isinstance(value, list):
+        raise InvalidValue(f"This field takes {FORMS}: a bare list would drop what is not in it.")
+    raise InvalidValue(f"This field takes {FORMS}. {COMBINED}")
+
+
+def posted_keys(field: Any, objects: Iterable[Any]) -> list[str]:
+    """Records as the form takes them."""
+    return [str(field.prepare_value(one)) for one in objects]
+
+
+def keep_members(rights: Rights, form: Any, name: str, *, staying: Collection[Any]) -> None:
+    """Make a field of a bound form that takes a set of related records leave members in it: those
+    that this caller may not see, and those with these primary keys. For the form, the others are
+    the whole set.
     """
     field = form.fields[name]
-    visible, hidden = split_members(rights, form[name])
-    if not hidden:
+    visible, kept = split_members(rights, form[name])
+    kept += [one for one in visible if one.pk in staying]
+    if not kept:
         return
+    posted = [one for one in visible if one.pk not in staying]
     clean, has_changed = field.clean, field.has_changed
-    field.clean = lambda value: joined(clean(value), hidden)
-    field.has_changed = lambda initial, data: has_changed(visible, data)
+    field.clean = lambda value: joined(clean(value), kept)
+    field.has_changed = lambda initial, data: has_changed(posted, data)
 
 
 def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
@@ -150,13 +246,19 @@ def joined(chosen: Any, members: Sequence[Any]) -> Any:
 
 class Finder:
     """Finds choices of one field. Those that this caller may not see do not exist, unless all of
-    their model is hidden: then the key of a choice is taken, as nothing else could be."""
+    their model is hidden: then the key of a choice is taken, as nothing else could be.
 
-    def __init__(self, rights: Rights, field: Any) -> None:
+    With `instead`, those records are found in place of the choices, if the model is not hidden.
+    """
+
+    def __init__(
+        self, rights: Rights, field: Any, *, instead: QuerySet[Any] | None = None
+    ) -> None:
         self.rights = rights
         self.field = field
         self.model = field.queryset.model
         self.is_shown = shows_records(rights, self.model)
+        self.choices = instead if self.is_shown and instead is not None else field.queryset
 
     def keys(self, values: Sequence[Any]) -> list[str]:
         known = self.by_key(values)
@@ -178,7 +280,7 @@ class Finder:
             (column,) = key_parts(self.model)
         else:
             column = self.model._meta.get_field(name)
-        choices = self.field.queryset.all()
+        choices = self.choices.all()
         wanted: dict[int, Any] = {}
         for at, value in enumerate(values):
             try:
@@ -234,7 +336,8 @@ class Finder:
         searcher.get_search_fields = lambda request: names
         rows, _ = searcher.get_search_results(request, searcher.get_queryset(request), given)
         # With `pk__in` no row comes twice, so it does not matter whether the search says it may.
-        choices = visible_choices(self.rights, self.field).filter(Q(("pk__in", rows.values("pk"))))
+        choices = visible_choices(self.rights, self.choices)
+        choices = choices.filter(Q(("pk__in", rows.values("pk"))))
         most = MOST_JUDGED if self.rights.checks_rows_one_by_one(self.model) else MOST_NAMED
         with limited(choices.db):
             found = list(choices[: most + 1])

@@ -18,7 +18,12 @@ from mcp_django.exposure.admin_bridge.deletes import Deletion, Preview, check_wi
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.dry_runs import key_as_json, record_of, shows_relation
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, rows_in_form
-from mcp_django.exposure.admin_bridge.relations import AdminDescriber
+from mcp_django.exposure.admin_bridge.relations import (
+    COMBINED,
+    FORMS,
+    AdminDescriber,
+    Sets,
+)
 from mcp_django.exposure.admin_bridge.requests import (
     CapturedMessage,
     admin_request,
@@ -75,7 +80,7 @@ def describe_writing(
         changed = described(change, context, rights, exposure)
         names = names_of(changed)
         is_same = names is not None and names == names_of(found.get("create_record", {}))
-        found["update_record"] = {"values": AS_FOR_CREATE} if is_same else changed
+        found["update_record"] = {"values": as_for_create(changed)} if is_same else changed
     if may(rights, model, REMOVE):
         found["delete_record"] = True
     return found
@@ -97,6 +102,16 @@ def described(
         return {"unavailable": "It cannot be described: the form of the admin failed."}
 
 
+def as_for_create(schemas: Mapping[str, Any]) -> str:
+    """What is said of an update whose form has the fields of the add form."""
+    properties = schemas["values"]["properties"]
+    sets = [name for name, schema in properties.items() if "propertyNames" in schema]
+    if not sets:
+        return AS_FOR_CREATE
+    verb = "takes" if len(sets) == 1 else "take"
+    return f"{AS_FOR_CREATE} In place of a list, {', '.join(sets)} {verb} {FORMS}. {COMBINED}"
+
+
 def names_of(schemas: Mapping[str, Any]) -> Collection[str] | None:
     return schemas["values"]["properties"].keys() if "values" in schemas else None
 
@@ -106,7 +121,7 @@ def creation(context: CallContext, rights: Rights, exposure: ModelExposure) -> d
     if form.obstacle:
         return {"unavailable": form.obstacle}
     found = {"values": AdminDescriber(rights).form(form.form, names=form.names)}
-    describer = AdminDescriber(rights, partial=True)
+    describer = AdminDescriber(rights, partial=True, sets=Sets.EITHER)
     rows = {
         one.prefix: describer.formset(one.formset, names=one.names)
         for one in form.inlines
@@ -136,7 +151,7 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     offered = settable(rights, exposure, shown_fields(form))
     needs_browser = browser_only(form)
     names = [name for name in offered if name not in needs_browser]
-    schema = AdminDescriber(rights, partial=True).form(form, names=names)
+    schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
     in_browser = [name for name in offered if name in needs_browser]
     return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
 

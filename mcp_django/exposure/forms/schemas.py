@@ -329,7 +329,9 @@ class Describer:
             kind = "array"
         own: Schema | None = getattr(field, "mcp_schema", None)
         schema: Schema = getattr(self, kind)(field) if own is None else dict(own)
-        if not field.required and not self.flat:
+        # A set of related records may be empty, but it is never null.
+        is_set = isinstance(field, ModelMultipleChoiceField)
+        if not (field.required or self.flat or is_set):
             schema = nullable(schema)
         # `dict` would have them in any order; titles are read first.
         described = about(field, schema.pop("description", ""), name=name)

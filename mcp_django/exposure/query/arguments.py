@@ -171,7 +171,8 @@ class CreateRecord(ToolArguments):
 
 class UpdateRecord(ToolArguments):
     """Change a record through the form of the admin, with its rules. What is not named in values
-    or inlines stays as it is."""
+    or inlines stays as it is. Several related records: {"add": [...]}, {"remove": [...]} or
+    {"set": [...]}."""
 
     model: ModelLabel
     pk: PrimaryKey

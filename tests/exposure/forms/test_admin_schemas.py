@@ -5,10 +5,18 @@ import json
 import jsonschema_rs
 import pytest
 from django.contrib.admin import AdminSite
-from django.forms import ModelChoiceField
+from django.forms import (
+    CharField,
+    ModelChoiceField,
+    ModelMultipleChoiceField,
+    MultiValueField,
+    MultiWidget,
+    SelectMultiple,
+    TextInput,
+)
 
 from mcp_django.exceptions import NotAskable
-from mcp_django.exposure.admin_bridge.relations import AdminDescriber
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber, Sets
 from mcp_django.exposure.forms.schemas import MOST_RECORDS, errors_of
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
@@ -202,6 +210,43 @@ def test_fields_behind_a_key_of_their_own_are_listed_by_that_key(librarian, djan
 
     assert schema["genre"]["oneOf"][0] == {"const": "crime", "title": "crime"}
     assert schema["keywords"]["items"]["anyOf"][0]["title"] == "crime"
+
+
+def accepts(schema, *values):
+    jsonschema_rs.meta.validate(schema)
+    return [jsonschema_rs.is_valid(schema, value) for value in values]
+
+
+VALUES = ([], ["1"], {"add": ["1"], "remove": []}, {"set": []}, {"set": [], "add": []}, {}, None)
+
+
+def test_a_set_is_a_list_or_an_object_or_either_as_the_tool_takes_it(librarian):
+    librarian.is_superuser = True
+    genre = Genre.objects.create(code="crime", pk=1)
+    rights = rights_of(librarian)
+    field = ModelMultipleChoiceField(Genre.objects.all())
+
+    whole, changed, either = (
+        AdminDescriber(rights, partial=True, sets=sets).field(field, None) for sets in Sets
+    )
+
+    assert accepts(whole, *VALUES) == [False, True, False, False, False, False, False]
+    assert accepts(changed, *VALUES) == [False, False, True, True, False, False, False]
+    assert accepts(either, *VALUES) == [False, True, True, True, False, False, False]
+    assert not jsonschema_rs.is_valid(changed, {"add": ["no such"]})
+    for schema in (whole, changed, either):
+        assert json.dumps(schema).count(f'"{genre.code}"') == 1
+
+
+def test_a_set_that_is_a_part_of_a_value_is_a_list(librarian):
+    class Pair(MultiValueField):
+        widget = MultiWidget([TextInput, SelectMultiple])
+
+    field = Pair([CharField(), ModelMultipleChoiceField(Genre.objects.all(), required=False)])
+
+    schema = AdminDescriber(rights_of(librarian), sets=Sets.CHANGED).field(field, None)
+
+    assert [part["type"] for part in schema["prefixItems"]] == ["string", "array"]
 
 
 def test_a_person_can_be_asked_the_same_in_a_flat_form(ann, librarian):
