@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
+from mcp_django.exposure.query.included import with_included
 from mcp_django.exposure.resources import models
 from mcp_django.exposure.resources.completion import complete_resource
 from mcp_django.exposure.tools.records import RECORD_TOOLS
@@ -102,7 +104,9 @@ class Asker:
 
     def included(self, label: str, name: str) -> bytes:
         self.used.add("include")
-        return self.tool("find_records", model=label, include=[name])
+        exposure, asked = self.rights.exposure(label), FindRecords(model=label)
+        extend = partial(with_included, self.rights, names=[name], most=2)
+        return find.find_records(self.rights, exposure, asked, extend=extend).encoded_records
 
     def resource(self, uri: str) -> bytes:
         (found,) = models.read_resource(self.rights, uri).contents
