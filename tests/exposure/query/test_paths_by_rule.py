@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Count, F, Q, Sum
 
 from mcp_django.exceptions import Leak, QueryError
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
@@ -345,6 +346,30 @@ def test_narrowed_rows_are_the_only_ones(shop):
     assert "cannot be used in fields" in refused(rights, fields=["customer__name"])
     with pytest.raises(QueryError, match="cannot be used in group_by"):
         aggregate(rights, Order, group_by=["customer__country"])
+
+
+def test_a_key_of_a_narrowed_row_has_no_label(shop, region):
+    rights = who(narrow={Region: lambda rows: rows.exclude(pk=region.pk)})
+
+    [row] = records(rights, Order, fields=["customer__region"], filters={"number": "A1"})
+    assert row == {"customer__region": region.pk}
+
+
+class Judging(ModelExposure):
+    """Its rows are judged one by one."""
+
+    def has_view_permission(self, request, obj=None):
+        return obj is None or obj.country == "DE"
+
+
+def test_no_path_passes_rows_that_are_judged_one_by_one(shop):
+    rights = who({Customer: {"bases": (Judging,)}})
+
+    assert refusal_of_name(rights)
+    assert "customer" not in described(rights)["relations"]
+    # Not even one that comes back to where it began.
+    refusal = refused(rights, Customer, filters={"orders__customer__name": "Anne"})
+    assert "orders__customer has the operators exact, in, isnull." in refusal
 
 
 def test_narrowed_rows_behind_many_values(shop):
