@@ -101,7 +101,7 @@ class Knowledge:
         if use == "order_by" and typed in self.keys:
             return True
         if use == "include":
-            return typed in self.many
+            return typed in self.many or typed in self.relations
         if use == "columns":
             names = self.told.get("group_by", {}).get(self.columns[0], set())
             return typed in {"count", *names}

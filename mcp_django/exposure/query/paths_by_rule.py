@@ -96,6 +96,8 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What may be a path, or a lookup that begins with one, and what it is to be used for."""
     for argument, use in ARGUMENTS.items():
         given = arguments.get(argument)
+        if not given:  # most are left out
+            continue
         if argument == "any_of":
             parts = list_of(given)
         elif argument == "metrics":
@@ -103,7 +105,7 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         else:
             parts = [given]
         for part in parts:
-            for name in part if isinstance(part, Mapping | list | tuple) else ():
+            for name in part if isinstance(part, dict | list | tuple) else ():
                 if isinstance(name, str) and len(name) <= LONGEST:
                     yield use, name.removeprefix("-")
 
