@@ -5,6 +5,7 @@ The annotations are what `tools/list` shows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -57,6 +58,24 @@ DEFAULT_GROUPS, MOST_GROUPS = 50, 200
 def or_default(value: Any, default: Any = None) -> Any:
     """The value of an argument, and the default for one that was left out."""
     return default if value is UNSET else value
+
+
+#: Arguments that take a list of names. No name has a comma in it.
+NAME_LISTS = ("order_by", "group_by", "fields")
+
+
+def with_lists(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, with a list where names are in one text: "status,-total".
+
+    A text that may be JSON, or that holds no name, stays as it is.
+    """
+    arguments = dict(given)
+    for argument in NAME_LISTS:
+        text = arguments.get(argument)
+        if isinstance(text, str) and not text.lstrip().startswith("["):
+            names = [name.strip() for name in text.split(",")]
+            arguments[argument] = [name for name in names if name] or text
+    return arguments
 
 
 class ToolArguments(Struct, kw_only=True, forbid_unknown_fields=True):

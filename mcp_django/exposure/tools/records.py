@@ -96,7 +96,7 @@ class RecordTool:
     def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
         """The struct of arguments. Raises ToolError with a call that would work."""
         examples = partial(examples_for, rights, given, tool=self.name)
-        return self.arguments.decode(given, examples=examples)
+        return self.arguments.decode(asked.with_lists(given), examples=examples)
 
 
 def result_of(
