@@ -40,6 +40,7 @@ from mcp_django.exposure.query.arguments import (
     DEFAULT_GROUPS,
     MOST_GROUPS,
     AggregateRecords,
+    lookups_of,
     or_default,
 )
 from mcp_django.exposure.query.filters import parse
@@ -412,11 +413,12 @@ def parse_question(
 
 def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
     names = [f"{metric.name}{LOOKUP_SEP}gte" for metric in metrics]
-    if not isinstance(given, Mapping) or len(given) > MAX_HAVING:
+    comparisons = list(lookups_of(given)) if isinstance(given, Mapping) else None
+    if comparisons is None or len(comparisons) > MAX_HAVING:
         raise QueryError(f"having takes an object of at most {MAX_HAVING} comparisons.")
     places = {metric.name: at for at, metric in enumerate(metrics)}
     found = []
-    for key, value in given.items():
+    for key, value in comparisons:
         name, _, operator = key.partition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
         operator = operator or "exact"
         if name not in places or operator not in COMPARISONS:

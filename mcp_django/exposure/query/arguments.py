@@ -5,9 +5,10 @@ The annotations are what `tools/list` shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+from django.db.models.constants import LOOKUP_SEP
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 
@@ -60,22 +61,16 @@ def or_default(value: Any, default: Any = None) -> Any:
     return default if value is UNSET else value
 
 
-#: Arguments that take a list of names. No name has a comma in it.
-NAME_LISTS = ("order_by", "group_by", "fields")
-
-
-def with_lists(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, with a list where names are in one text: "status,-total".
-
-    A text that may be JSON, or that holds no name, stays as it is.
-    """
-    arguments = dict(given)
-    for argument in NAME_LISTS:
-        text = arguments.get(argument)
-        if isinstance(text, str) and not text.lstrip().startswith("["):
-            names = [name.strip() for name in text.split(",")]
-            arguments[argument] = [name for name in names if name] or text
-    return arguments
+def lookups_of(given: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Lookups and values. An object of operators stands for several: {"total": {"gt": 1}} says
+    `total__gt`. No column is compared with an object."""
+    for key, value in given.items():
+        names = (key, *value) if isinstance(value, Mapping) and value else ()
+        if names and all(isinstance(name, str) for name in names):
+            for operator, operand in value.items():
+                yield f"{key}{LOOKUP_SEP}{operator}", operand
+        else:
+            yield key, value
 
 
 class ToolArguments(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,13 +28,15 @@ from mcp_django.exposure.fields import (
 from mcp_django.exposure.paths import FILTER, Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
-from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.arguments import Filters, lookups_of
 from mcp_django.exposure.query.paths_by_rule import Rule
 
 MAX_CONDITIONS = 32
 MAX_ALTERNATIVES = 8
 MAX_WORDS = 8
 LONGEST_LOOKUP = 200
+#: What callers write for "not equal" and "not in", and what to exclude instead.
+NEGATIONS = {"ne": "", "neq": "", "not": "", "not_in": "__in", "nin": "__in"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +90,14 @@ def parse_conditions(
     if not isinstance(given, Mapping):
         example = example_lookup(access)
         raise QueryError(f"{what} takes an object of lookups and values{example}.")
-    if len(given) > MAX_CONDITIONS:
-        raise QueryError(f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(given)}.")
+    conditions = list(lookups_of(given))
+    if len(conditions) > MAX_CONDITIONS:
+        raise QueryError(
+            f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(conditions)}."
+        )
     return [
         parse_condition(rights, access, key, value, using=using, what=what)
-        for key, value in given.items()
+        for key, value in conditions
     ]
 
 
@@ -105,9 +111,15 @@ def parse_condition(
 ) -> Condition:
     known = access.lookups.get(key) if isinstance(key, str) else None
     if known is None:
-        known = split(rights, access, key, what)
+        try:
+            known = split(rights, access, key, what)
+        except QueryError as error:
+            hint = negation_hint(rights, access, key, value, what=what)
+            raise QueryError(f"{error}{hint}") from None
         access.lookups[key] = known
     path, transform, operator = known
+    if value is None and operator == "exact" and not transform:
+        operator, value = "isnull", True
     try:
         if transform == "date":
             value = fields.convert(DateField(), operator, value, using=using)
@@ -120,6 +132,28 @@ def parse_condition(
     except QueryError as error:
         raise QueryError(f"{key}: {error}{key_hint(rights, access, path)}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
+
+
+def negation_hint(
+    rights: Rights, access: AccessiblePaths, key: Any, value: Any, *, what: str
+) -> str:
+    """For who wrote "not equal", which Django spells as an exclusion."""
+    name, _, negation = key.rpartition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
+    if negation not in NEGATIONS:
+        return ""
+    lookup = name + NEGATIONS[negation]
+    try:
+        split(rights, access, lookup, what)
+    except QueryError:
+        return ""
+    if what != "filters":
+        return " No operator negates: exclude leaves records out."
+    try:
+        call = json.dumps({"exclude": {lookup: value}})
+    except (TypeError, ValueError, RecursionError):
+        call = ""
+    shown = call if 0 < len(call) <= LONGEST_LOOKUP else f'{{"exclude": {{"{lookup}": ...}}}}'
+    return f" To leave records out, call with {shown}."
 
 
 def check_parts(path: Path, transform: str, operator: str, *, using: str) -> None:

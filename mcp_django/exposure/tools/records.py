@@ -96,7 +96,25 @@ class RecordTool:
     def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
         """The struct of arguments. Raises ToolError with a call that would work."""
         examples = partial(examples_for, rights, given, tool=self.name)
-        return self.arguments.decode(asked.with_lists(given), examples=examples)
+        return self.arguments.decode(with_lists(given), examples=examples)
+
+
+#: Arguments that take a list of names. No name has a comma in it.
+NAME_LISTS = ("order_by", "group_by", "fields")
+
+
+def with_lists(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, with a list where names are in one text: "status,-total".
+
+    A text that may be JSON, or that holds no name, stays as it is.
+    """
+    arguments = dict(given)
+    for argument in NAME_LISTS:
+        text = arguments.get(argument)
+        if isinstance(text, str) and not text.lstrip().startswith("["):
+            names = [name.strip() for name in text.split(",")]
+            arguments[argument] = [name for name in names if name] or text
+    return arguments
 
 
 def result_of(

@@ -102,3 +102,110 @@ def test_hostile_json_in_a_text_is_refused_in_words(shop, text, argument):
     sentence = refusal("aggregate_records", **{argument: text}, group_by="status")
 
     assert 10 < len(sentence) < 1500
+
+
+# Conditions in other spellings.
+
+
+@pytest.mark.parametrize(
+    ("spelled", "meant"),
+    [
+        ({"quantity": {"gt": 1}}, {"quantity__gt": 1}),
+        ({"quantity": {"gte": 1, "lt": 3}}, {"quantity__gte": 1, "quantity__lt": 3}),
+        ({"placed_at__year": {"gte": 2026}}, {"placed_at__year__gte": 2026}),
+        ({"placed_at": {"date__gte": "2026-01-31"}}, {"placed_at__date__gte": "2026-01-31"}),
+        ({"tags": {"slug": "blue"}}, {"tags__slug": "blue"}),
+        ({"customer": None}, {"customer__isnull": True}),
+        ({"gift": {"exact": None}}, {"gift__isnull": True}),
+        ({"tags": None}, {"tags__isnull": True}),
+        ({"customer__country": None}, {"customer__country__isnull": True}),
+    ],
+    ids=str,
+)
+def test_a_condition_in_another_spelling_means_the_same(shop, spelled, meant):
+    assert numbers(filters=spelled) == numbers(filters=meant)
+    assert numbers(exclude=spelled) == numbers(exclude=meant)
+    assert numbers(any_of=[spelled, {"number": "A2"}]) == numbers(any_of=[meant, {"number": "A2"}])
+    assert sorted(numbers(filters=spelled) + numbers(exclude=spelled)) == numbers()
+
+
+def test_an_object_of_operators_and_a_lookup_are_both_conditions(shop):
+    assert numbers(filters={"quantity__lt": 3, "quantity": {"lt": 2}}) == ["A1", "R1"]
+    assert numbers(filters={"quantity__lt": 2, "quantity": {"lt": 3}}) == ["A1", "R1"]
+
+
+def test_an_object_of_operators_compares_metrics(shop):
+    def groups(having):
+        return call("aggregate_records", group_by="status", having=having)["groups"]
+
+    assert groups({"count": {"gte": 1, "lt": 3}}) == groups({"count__gte": 1, "count__lt": 3})
+    assert groups({"count": {"gt": 100}}) == []
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"quantity": {}},
+        {"quantity": {"gt": {"gt": 1}}},
+        {"quantity": {"": 1}},
+        {"quantity": {"regex": "x"}},
+        {"quantity": {"gt" * 200: 1}},
+        {"quantity": {"gt": None}},
+        {"quantity__in": None},
+        {"quantity__isnull": None},
+        {"placed_at__year": None},
+        {"quantity": {f"k{at}": 1 for at in range(99)}},
+        {f"k{at}": {"gt": 1, "lt": 2} for at in range(17)},
+    ],
+    ids=lambda filters: str(filters)[:40],
+)
+def test_an_object_that_means_nothing_is_refused(shop, filters):
+    assert 10 < len(refusal(filters=filters)) < 1500
+
+
+def test_a_hidden_name_is_refused_like_one_that_is_not_there_in_every_spelling(shop):
+    def told(filters, name):
+        return refusal(filters=filters).replace(name, "?")
+
+    for shape in (
+        lambda name: {name: {"gt": 1}},
+        lambda name: {name: None},
+        lambda name: {f"{name}__ne": 1},
+        lambda name: {"customer": {name: "x"}},
+        lambda name: {"customer": {name: {"ne": "x"}}},
+    ):
+        assert told(shape("api_token"), "api_token") == told(shape("apj_tokem"), "apj_tokem")
+
+
+@pytest.mark.parametrize(
+    ("filters", "shown"),
+    [
+        ({"status__ne": "paid"}, '{"exclude": {"status": "paid"}}'),
+        ({"status__not": "paid"}, '{"exclude": {"status": "paid"}}'),
+        ({"status": {"ne": "paid"}}, '{"exclude": {"status": "paid"}}'),
+        ({"status__not_in": ["paid"]}, '{"exclude": {"status__in": ["paid"]}}'),
+        ({"status__nin": ["paid"]}, '{"exclude": {"status__in": ["paid"]}}'),
+        ({"customer__country__neq": "FR"}, '{"exclude": {"customer__country": "FR"}}'),
+    ],
+    ids=str,
+)
+def test_a_negation_is_answered_with_the_exclusion_that_works(shop, filters, shown):
+    sentence = refusal(filters=filters)
+
+    assert shown in sentence
+    assert numbers(**msgspec.json.decode(shown)) != numbers()
+
+
+def test_a_negation_shows_no_long_value(shop):
+    assert len(refusal(filters={"number__ne": "x" * 5000})) < 1000
+    assert len(refusal(filters={"number__ne": 10**300})) < 1000
+    assert len(refusal(filters={"number__ne": "\ud800"})) < 1000
+
+
+@pytest.mark.parametrize("place", ["exclude", "any_of"])
+def test_a_negation_elsewhere_is_refused_without_a_call_that_means_something_else(shop, place):
+    condition = {"status__ne": "paid"}
+
+    sentence = refusal(**{place: [condition] if place == "any_of" else condition})
+
+    assert '"exclude": {"status": "paid"}' not in sentence
