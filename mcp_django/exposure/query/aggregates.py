@@ -298,9 +298,13 @@ def parse_metric(
         raise QueryError(f"{name} must be an object with one function and its path.")
     ((function, column),) = given.items()
     if not isinstance(function, str) or function not in FUNCTIONS:
-        raise no_name(function, FUNCTIONS, "metrics")
+        hint = form_hint(access, name, name, function)
+        raise QueryError(f"{no_name(function, FUNCTIONS, 'metrics')}{hint}")
     if function == "count" and column == "*":
         return Metric(name=name, function=function, path=None)
+    if column == "*":
+        hint = form_hint(access, name, function, name)
+        raise QueryError(f"metrics: {function} takes a path.{hint}")
     path = find_column(access, column)
     if path is None:
         names = [one.text for one, functions in measured(access) if function in functions]
@@ -310,6 +314,15 @@ def parse_metric(
         raise QueryError(f"{path.text} has no {function}. It has: {', '.join(functions)}.")
     is_hidden = path.names not in access.shown and function not in COUNTS
     return Metric(name=name, function=function, path=path, is_hidden=is_hidden)
+
+
+def form_hint(access: AccessiblePaths, name: str, function: Any, column: Any) -> str:
+    """The metric that was probably meant, in full. Empty where it can be of no column."""
+    columns = [path.text for path, functions in measured(access) if function in functions]
+    if not columns:
+        return ""
+    path = column if column in columns else columns[0]
+    return f' Write {{"{name}": {{"{function}": "{path}"}}}}.'
 
 
 def is_name(name: Any) -> bool:

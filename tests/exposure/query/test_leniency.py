@@ -209,3 +209,51 @@ def test_a_negation_elsewhere_is_refused_without_a_call_that_means_something_els
     sentence = refusal(**{place: [condition] if place == "any_of" else condition})
 
     assert '"exclude": {"status": "paid"}' not in sentence
+
+
+# Metrics.
+
+
+def metrics(given):
+    return call("aggregate_records", metrics=given)["groups"]
+
+
+def test_a_count_needs_no_path(shop):
+    assert metrics({"n": "count"}) == metrics({"n": {"count": "*"}})
+    assert metrics('{"n": "count"}') == metrics({"n": {"count": "*"}})
+    assert metrics({"n": '{"count": "*"}'}) == metrics({"n": {"count": "*"}})
+    assert metrics({"n": "count", "t": {"sum": "total"}}) == [{"n": 4, "t": "30.00"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"total": "sum"}, '{"total": {"sum": "total"}}'),
+        ({"total": {"sum": "*"}}, '{"total": {"sum": "total"}}'),
+        ({"sum": "total"}, '{"sum": {"sum": "total"}}'),
+        ({"x": "sum"}, '{"x": {"sum": "total"}}'),
+        ({"customer": "count_distinct"}, '{"customer": {"count_distinct": "customer"}}'),
+    ],
+    ids=str,
+)
+def test_a_metric_without_a_path_is_answered_with_its_form(shop, given, shown):
+    sentence = refusal("aggregate_records", metrics=given)
+
+    assert "metrics" in sentence
+    assert shown in sentence
+    assert metrics(shown)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["count", "[]]", {"n": ""}, {"n": "median"}, {"": "count"}, {"n": "*"}, {"n": 5}, ["n"]],
+)
+def test_a_metric_that_means_nothing_is_refused(shop, given):
+    assert "metric" in refusal("aggregate_records", metrics=given)
+
+
+def test_a_hidden_column_is_no_metric_in_any_spelling(shop):
+    def told(name):
+        return refusal("aggregate_records", metrics={"sum": name}).replace(name, "?")
+
+    assert told("api_token") == told("apj_tokem")
