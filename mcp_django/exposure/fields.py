@@ -272,14 +272,19 @@ def sentence_of_choices(field: Any) -> str:
 
 
 def integer(value: Any, *, low: int, high: int) -> int:
+    number = whole(value)
+    if not low <= number <= high:
+        raise QueryError(f"The number must be between {low} and {high}.")
+    return number
+
+
+def whole(value: Any) -> int:
     if isinstance(value, str) and INTEGER.match(value):
         value = int(value)
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     if type(value) is not int:  # bool is an int in Python
         raise QueryError(f"{quoted(value)} is not a whole number.")
-    if not low <= value <= high:
-        raise QueryError(f"The number must be between {low} and {high}.")
     return value
 
 

@@ -88,7 +88,7 @@ tricky__contains rushorder__courier tags__parent__slug
 KEYS = KEYS_TEXT.split()
 
 ARGUMENTS: dict[str, list[Any]] = {
-    "limit": [0, -1, 201, True, "x", 1.5, [], 10**30, 10**5000],
+    "limit": [0, -1, True, "x", 1.5, [], -(10**30), -(10**5000)],
     "order_by": [
         "number", {"number": 1}, ["?"], [None], [1], [10**5000], ["--number"], ["-"], [""],
         ["+number"], ["number"] * 5, [["number"]], ["-?"], ["number desc"], ["payload"],

@@ -46,7 +46,7 @@ from mcp_django.exposure.query.arguments import (
 from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.find import check_shows_numbers, encode_fitting, labels_by_key
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
-from mcp_django.exposure.query.pagination import MAX_ORDER
+from mcp_django.exposure.query.pagination import MAX_ORDER, page_limit
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import Values, converter_of, encoder
 
@@ -351,6 +351,8 @@ class AggregateQuery:
     having: Q
     order: Sequence[OrderBy]
     limit: int
+    #: What the caller should know of the limit.
+    note: str
     floor: int
 
     @property
@@ -403,7 +405,7 @@ def aggregate_records(
     with limited(rows.db):
         found = grouped(rows, question) if question.groups else total(rows, question)
     groups = rendered(rights, access, question, found[: question.limit])
-    encoded = encode(groups, is_truncated=len(found) > question.limit)
+    encoded = encode(groups, is_truncated=len(found) > question.limit, note=question.note)
     return Aggregates(encoded=encoded, count=len(groups))
 
 
@@ -414,12 +416,14 @@ def parse_question(
     metrics = parse_metrics(rights, access, or_default(asked.metrics, DEFAULT), groups)
     if not groups and (asked.having or asked.order_by):
         raise QueryError("having and order_by need a group_by.")
+    limit, note = page_limit(or_default(asked.limit), default=DEFAULT_GROUPS, most=MOST_GROUPS)
     return AggregateQuery(
         groups=groups,
         metrics=metrics,
         having=parse_having(metrics, or_default(asked.having, {}), using=using),
         order=parse_order(access, groups, metrics, or_default(asked.order_by, [])),
-        limit=values.integer(or_default(asked.limit, DEFAULT_GROUPS), low=1, high=MOST_GROUPS),
+        limit=limit,
+        note=note,
         floor=floor_of(access.exposure, metrics),
     )
 
@@ -508,11 +512,12 @@ def rendered(
     return [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
 
 
-def encode(groups: list[dict[str, Any]], *, is_truncated: bool) -> bytes:
+def encode(groups: list[dict[str, Any]], *, is_truncated: bool, note: str) -> bytes:
     """An answer that is too long in bytes ends early, and says so."""
     encoded, count = encode_fitting(groups)
     truncated = encoder.encode(is_truncated or count < len(groups))
-    return b'{"groups":' + encoded + b',"truncated":' + truncated + b"}"
+    said = b',"note":' + encoder.encode(note) if note else b""
+    return b'{"groups":' + encoded + b',"truncated":' + truncated + said + b"}"
 
 
 def examples(access: AccessiblePaths, *, is_grouped: bool) -> dict[str, Any]:

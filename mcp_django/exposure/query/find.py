@@ -36,7 +36,7 @@ from mcp_django.exposure.query.guard import (
     is_plain,
     pinned_to_database,
 )
-from mcp_django.exposure.query.pagination import Ordering, after, parse_order
+from mcp_django.exposure.query.pagination import Ordering, after, page_limit, parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import Columns, Values, as_text, converter_of, encoder
 
@@ -426,6 +426,8 @@ class Page:
     encoded_records: bytes
     count: int
     next_cursor: str | None
+    #: What the caller should know of the answer.
+    note: str = ""
 
 
 def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) -> Page:
@@ -436,7 +438,10 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
-    limit = page_limit(or_default(asked.limit))
+    config = get_config()
+    limit, note = page_limit(
+        or_default(asked.limit), default=config.page_size, most=config.max_page_size
+    )
     order = parse_order(access, or_default(asked.order_by))
     search = Search(
         rights=rights,
@@ -452,10 +457,10 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     if asked.cursor is not UNSET:
         position = pagination.decode(bound(), asked.cursor)
     if rights.checks_rows_one_by_one(exposure.model):
-        return page(page_of_permitted(search, position, limit), bound)
+        return page(page_of_permitted(search, position, limit), bound, note=note)
     rows = search.rows(position, most=limit)
     end = rows.position(limit - 1) if rows.has_more else None
-    return page(PageRows(records=rows.records(), place=rows.position, end=end), bound)
+    return page(PageRows(records=rows.records(), place=rows.position, end=end), bound, note=note)
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:
@@ -550,12 +555,12 @@ def objects_of(
     return objects
 
 
-def page(found: PageRows, bound: Callable[[], str]) -> Page:
+def page(found: PageRows, bound: Callable[[], str], *, note: str) -> Page:
     """Encode. A page that is too long in bytes ends early, with a cursor."""
     encoded, count = encode_fitting(found.records)
     end = found.end if count == len(found.records) else found.place(count - 1)
     cursor = None if end is None else pagination.encode(bound(), end)
-    return Page(encoded_records=encoded, count=count, next_cursor=cursor)
+    return Page(encoded_records=encoded, count=count, next_cursor=cursor, note=note)
 
 
 def encode_fitting(records: Sequence[Any]) -> tuple[bytes, int]:
@@ -567,13 +572,6 @@ def encode_fitting(records: Sequence[Any]) -> tuple[bytes, int]:
     totals = accumulate(len(part) + 1 for part in parts)
     count = max(1, sum(total < most for total in totals))
     return b"[" + b",".join(parts[:count]) + b"]", count
-
-
-def page_limit(given: Any) -> int:
-    config = get_config()
-    if given is None:
-        return config.page_size
-    return values.integer(given, low=1, high=config.max_page_size)
 
 
 def get_record(

@@ -329,10 +329,10 @@ def test_a_text_order_is_total_and_the_key_breaks_ties(shop):
     assert [row["number"] for row in rows] == ["A2", "R1", "A1", "A3"]
 
 
-def test_a_limit_above_the_sites_is_refused_with_the_limit():
+def test_a_limit_below_one_is_refused_with_the_limit_of_the_site():
     seven = override_settings(MCP_DJANGO={"MAX_PAGE_SIZE": 7})
-    with seven, pytest.raises(QueryError, match="between 1 and 7"):
-        numbers(limit=8)
+    with seven, pytest.raises(QueryError, match="limit: The number must be between 1 and 7"):
+        numbers(limit=0)
 
 
 def test_a_page_that_is_too_long_in_bytes_ends_early_with_a_cursor(shop):

@@ -257,3 +257,38 @@ def test_a_hidden_column_is_no_metric_in_any_spelling(shop):
         return refusal("aggregate_records", metrics={"sum": name}).replace(name, "?")
 
     assert told("api_token") == told("apj_tokem")
+
+
+# Limits.
+
+
+def test_a_limit_above_the_largest_page_is_that_of_the_largest_page_and_said(shop, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PAGE_SIZE": 1, "MAX_PAGE_SIZE": 2}
+
+    capped = call("find_records", limit=1000)
+    largest = call("find_records", limit=2)
+
+    assert capped["note"] == "limit is at most 2."
+    assert len(capped["records"]) == len(largest["records"]) == 2
+    assert capped["next_cursor"]
+    assert "note" not in largest
+    assert "note" not in call("find_records")
+
+
+def test_a_limit_above_the_most_groups_is_that_many_and_said(shop):
+    capped = call("aggregate_records", group_by="status", limit=201)
+    largest = call("aggregate_records", group_by="status", limit=200)
+
+    assert capped == {**largest, "note": "limit is at most 200."}
+    assert "note" not in largest
+
+
+@pytest.mark.parametrize("tool", ["find_records", "aggregate_records"])
+@pytest.mark.parametrize("limit", [0, -1, -(10**300), 1.5, True, "many", [5]])
+def test_a_limit_that_is_no_number_of_records_is_refused_by_its_name(shop, tool, limit):
+    assert "limit:" in refusal(tool, limit=limit)
+
+
+@pytest.mark.parametrize("limit", [10**300, 2**63, 1000.0])
+def test_a_huge_limit_is_capped(shop, limit):
+    assert call("find_records", limit=limit)["note"] == "limit is at most 200."
