@@ -63,6 +63,8 @@ PARTS = {
     "year": (1000, 9998),
     "month": (1, 12),
     "day": (1, 31),
+    # Of ISO 8601: the first week of a year has its first Thursday.
+    "week": (1, 53),
     "week_day": (1, 7),
     "quarter": (1, 4),
 }

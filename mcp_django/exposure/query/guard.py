@@ -66,6 +66,7 @@ TRANSPARENT = frozenset(
         dates.ExtractYear,
         dates.ExtractMonth,
         dates.ExtractDay,
+        dates.ExtractWeek,
         dates.ExtractWeekDay,
         dates.ExtractQuarter,
         dates.ExtractHour,

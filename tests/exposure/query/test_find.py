@@ -67,6 +67,11 @@ MEANINGS = [
     ({"placed_at__year": 2026, "placed_at__month": 1}, "A1"),
     ({"placed_at__month__range": [1, 2], "placed_at__day__in": [30, 31]}, "A1"),
     ({"placed_at__date__range": ["2026-01-31", "2026-01-31"]}, "A1"),
+    # The last of January in 2026 is a Saturday, Django's seventh day, in the fifth week.
+    ({"placed_at__week": 5, "placed_at__week_day": 7, "placed_at__quarter": 1}, "A1"),
+    ({"placed_at__week__range": [1, 4]}, ""),
+    ({"placed_at__week_day__in": [1, 2, 3]}, ""),
+    ({"placed_at__quarter__gte": 2}, ""),
     ({"total__range": [5, "15.5"]}, "A1"),
     ({"tags__parent__slug": "q"}, ""),
     ({"tags__parent__slug__isnull": True}, "A1 A2"),

@@ -7,6 +7,7 @@ import pytest
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.tools.records import RECORD_TOOLS
+from tests.nasty.models import Order
 from tests.nasty.site import caller
 
 pytestmark = pytest.mark.django_db
@@ -292,3 +293,24 @@ def test_a_limit_that_is_no_number_of_records_is_refused_by_its_name(shop, tool,
 @pytest.mark.parametrize("limit", [10**300, 2**63, 1000.0])
 def test_a_huge_limit_is_capped(shop, limit):
     assert call("find_records", limit=limit)["note"] == "limit is at most 200."
+
+
+# Weeks.
+
+
+@pytest.mark.parametrize(
+    ("day", "week"),
+    [
+        ("2026-01-01", 1),
+        ("2025-12-29", 1),
+        ("2025-12-28", 52),
+        ("2027-01-03", 53),
+        ("2027-01-04", 1),
+    ],
+)
+def test_a_week_is_that_of_iso_8601(shop, day, week):
+    Order.objects.filter(pk=shop.a1.pk).update(due=day, placed_at=f"{day}T12:00:00Z")
+
+    assert numbers(filters={"due": day, "due__week": week}) == ["A1"]
+    assert numbers(filters={"number": "A1", "placed_at__week": week}) == ["A1"]
+    assert numbers(filters={"due": day, "due__week": week + 1 if week < 53 else 1}) == []
