@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, defstruct
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound, QueryError, unknown
 from mcp_django.exposure import fields as values
-from mcp_django.exposure.fields import log_once
+from mcp_django.exposure.fields import choices_of, kind_of, log_once
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import RETURN, Path, parse_key
@@ -364,6 +364,14 @@ class Search:
             plans[key] = make_plan(query, compiler, sql, params, names)
         return Rows(self, *read(compiler, sql, params), names=names, most=most, start=start)
 
+    def count(self, *, most: int) -> int:
+        """How many records there are, and one more than `most` where there are more."""
+        rows = guarded(self.rights.rows(self.access.model), self.access.policy).using(self.using)
+        with limited(self.using):
+            return rows.filter(self.parsed_filters.build(self.rights, self.access))[
+                : most + 1
+            ].count()
+
 
 def form_of(value: Any) -> Any:
     return len(value) if isinstance(value, list) else value
@@ -408,6 +416,8 @@ class Rows:
         return self.search.layout.records(self.columns)[: self.count]
 
 
+#: Records that are counted for a caller whose texts find none.
+MOST_COUNTED = 100
 #: Pages of rows that may be judged one by one before a short page goes out.
 OVERFETCH = 4
 #: Rows that may be judged one by one for the first record of a page.
@@ -460,7 +470,46 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
         return page(page_of_permitted(search, position, limit), bound, note=note)
     rows = search.rows(position, most=limit)
     end = rows.position(limit - 1) if rows.has_more else None
+    if position is None and not rows.count:
+        note = " ".join(filter(None, [note, note_on_texts(search)]))
     return page(PageRows(records=rows.records(), place=rows.position, end=end), bound, note=note)
+
+
+def note_on_texts(search: Search) -> str:
+    """How many records there are if the texts of `filters` only have to occur, in one query.
+
+    Empty where that changes nothing, or takes too long.
+    """
+    filters = search.parsed_filters.filters
+    exact = [one for one in filters if is_exact_text(one)]
+    if not exact:
+        return ""
+    loose = [replace(one, operator="icontains") if one in exact else one for one in filters]
+    parsed_filters = replace(search.parsed_filters, filters=loose)
+    try:
+        count = replace(search, parsed_filters=parsed_filters).count(most=MOST_COUNTED)
+    except QueryError:
+        return ""
+    if not count:
+        return ""
+    lookups = " and ".join(f"{one.path.text}__icontains" for one in exact)
+    number = f"more than {MOST_COUNTED}" if count > MOST_COUNTED else count
+    are = "is 1 record" if count == 1 else f"are {number} records"
+    return f"Texts compare exactly. With {lookups} there {are}."
+
+
+def is_exact_text(condition: Condition) -> bool:
+    """Whether it compares a text that may occur within others. Fields of the site's own may
+    store it in another form."""
+    field = condition.path.field
+    return (
+        condition.operator == "exact"
+        and not condition.transform
+        and bool(condition.value)
+        and kind_of(field) == "text"
+        and not choices_of(field)
+        and not hasattr(field, "from_db_value")
+    )
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from django.db import connection
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.tools.records import RECORD_TOOLS
-from tests.nasty.models import Order
+from tests.exposure.query.test_find import judged
+from tests.nasty.models import Customer, Order, Tag
 from tests.nasty.site import caller
 
 pytestmark = pytest.mark.django_db
@@ -314,3 +316,102 @@ def test_a_week_is_that_of_iso_8601(shop, day, week):
     assert numbers(filters={"due": day, "due__week": week}) == ["A1"]
     assert numbers(filters={"number": "A1", "placed_at__week": week}) == ["A1"]
     assert numbers(filters={"due": day, "due__week": week + 1 if week < 53 else 1}) == []
+
+
+# Texts that are not exactly so.
+
+
+def note(who=None, /, **arguments):
+    return call("find_records", who, **arguments).get("note")
+
+
+def test_an_exact_text_that_finds_nothing_says_what_icontains_would_find(shop):
+    assert note(filters={"number": "a"}) == (
+        "Texts compare exactly. With number__icontains there are 3 records."
+    )
+    assert note(filters={"number": "a1"}) == (
+        "Texts compare exactly. With number__icontains there is 1 record."
+    )
+    assert note(filters={"customer__name": "ann", "number": "A"}) == (
+        "Texts compare exactly. With customer__name__icontains and number__icontains there is "
+        "1 record."
+    )
+    assert note(filters={"tags__slug": "BL", "status": "paid"}) == (
+        "Texts compare exactly. With tags__slug__icontains there is 1 record."
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"filters": {"number": "A1"}},
+        {"filters": {"number": "zzz"}},
+        {"filters": {"number": ""}},
+        {"filters": {"number__startswith": "1"}},
+        {"filters": {"number__iexact": "a"}},
+        {"filters": {"number__in": ["a"]}},
+        {"filters": {"status": "new", "quantity": 1000}},
+        {"filters": {"number": "a", "quantity": 1000}},
+        {"exclude": {"number__startswith": ""}},
+        {"any_of": [{"number": "a"}]},
+        {"search": "zzz"},
+    ],
+    ids=str,
+)
+def test_there_is_no_note_where_icontains_would_change_nothing(shop, arguments):
+    assert note(**arguments) is None
+
+
+def test_a_note_counts_rows_that_the_caller_sees(shop):
+    narrowed = caller(narrow={Order: lambda rows: rows.exclude(status="paid")})
+    blind = caller(narrow={Order: lambda rows: rows.none()})
+
+    assert "is 1 record" in note(narrowed, filters={"number": "a"})
+    assert note(blind, filters={"number": "a"}) is None
+
+
+def test_a_note_about_related_rows_counts_those_that_the_caller_sees(shop):
+    narrowed = caller(narrow={Customer: lambda rows: rows.none()})
+
+    assert "is 1 record" in note(filters={"customer__name": "ann"})
+    assert note(narrowed, filters={"customer__name": "ann"}) is None
+
+
+def test_a_note_takes_one_query_and_records_take_none_for_it(shop, django_assert_num_queries):
+    who = caller()
+    note(who, filters={"number": "b"})
+
+    with django_assert_num_queries(2):
+        assert note(who, filters={"number": "a"})
+    with django_assert_num_queries(1):
+        assert call("find_records", who, filters={"number": "A1"})["records"]
+    with django_assert_num_queries(1):
+        assert not call("find_records", who, filters={"quantity": 1000})["records"]
+
+
+def test_a_note_counts_to_a_hundred(shop):
+    Tag.objects.bulk_create([Tag(slug=f"tag-{at}") for at in range(101)])
+
+    found = call("find_records", model="nasty.tag", filters={"slug": "TAG"})
+
+    assert found["note"].endswith("there are more than 100 records.")
+
+
+def test_a_limit_and_a_text_are_both_noted(shop):
+    both = note(filters={"number": "a"}, limit=1000)
+
+    assert both.startswith("limit is at most 200. Texts compare exactly.")
+
+
+def test_where_rows_are_judged_one_by_one_nothing_is_counted(shop):
+    assert note(judged(), filters={"number": "a"}) is None
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="It needs a deadline of no time.")
+def test_a_count_that_takes_too_long_leaves_the_answer_as_it_is(shop, settings):
+    Tag.objects.bulk_create([Tag(slug=f"tag-{at}") for at in range(5000)])
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STATEMENT_TIMEOUT": 1e-9}
+
+    found = call("find_records", model="nasty.tag", filters={"slug": "-4999"})
+
+    assert found == {"records": [], "next_cursor": None}
