@@ -274,13 +274,13 @@ def sentence_of_choices(field: Any) -> str:
 
 
 def integer(value: Any, *, low: int, high: int) -> int:
-    number = whole(value)
+    number = whole_number(value)
     if not low <= number <= high:
         raise QueryError(f"The number must be between {low} and {high}.")
     return number
 
 
-def whole(value: Any) -> int:
+def whole_number(value: Any) -> int:
     if isinstance(value, str) and INTEGER.match(value):
         value = int(value)
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():

@@ -124,7 +124,7 @@ def parse_groups(
     is_zoned = any(one.part and kind_of(one.path.field) == "datetime" for one in found.values())
     # MariaDB and MySQL without time zone tables make NULL of every instant.
     if is_zoned and settings.USE_TZ and not features.has_zoneinfo_database:
-        raise QueryError(NO_ZONES)
+        raise QueryError(f"group_by: {NO_ZONES}")
     return list(found.values())
 
 
@@ -146,8 +146,10 @@ def refusal(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError:
     head = name.rpartition(LOOKUP_SEP)[0] if isinstance(name, str) else ""
     path = access.tables[GROUP].get(head)
     if path is not None and (parts := PARTS.get(kind_of(path.field))):
-        return QueryError(f"{path.text} can be grouped by {', '.join(parts)}.")
-    return many_valued(rights, access, name) or no_name(name, access.names(GROUP), "group_by")
+        return QueryError(f"group_by: {path.text} can be grouped by {', '.join(parts)}.")
+    if (error := many_valued(rights, access, name)) is not None:
+        return QueryError(f"group_by: {error}")
+    return no_name(name, access.names(GROUP), "group_by")
 
 
 def no_name(given: Any, allowed: Iterable[str], what: str) -> QueryError:
@@ -281,7 +283,12 @@ def parse_metrics(
     if not isinstance(given, Mapping) or not 0 < len(given) <= MAX_METRICS:
         raise QueryError(f"metrics takes an object of 1 to {MAX_METRICS} names and metrics.")
     taken = {group.name for group in groups}
-    return [parse_metric(rights, access, name, one, taken=taken) for name, one in given.items()]
+    try:
+        return [
+            parse_metric(rights, access, name, one, taken=taken) for name, one in given.items()
+        ]
+    except QueryError as error:
+        raise QueryError(f"metrics: {error}") from None
 
 
 def parse_metric(
@@ -299,12 +306,12 @@ def parse_metric(
     ((function, column),) = given.items()
     if not isinstance(function, str) or function not in FUNCTIONS:
         hint = form_hint(access, name, name, function)
-        raise QueryError(f"{no_name(function, FUNCTIONS, 'metrics')}{hint}")
+        raise QueryError(f"{no_name(function, FUNCTIONS, 'a metric')}{hint}")
     if function == "count" and column == "*":
         return Metric(name=name, function=function, path=None)
     if column == "*":
         hint = form_hint(access, name, function, name)
-        raise QueryError(f"metrics: {function} takes a path.{hint}")
+        raise QueryError(f"{function} takes a path.{hint}")
     path = find_column(access, column)
     if path is None:
         names = [one.text for one, functions in measured(access) if function in functions]
@@ -444,7 +451,7 @@ def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
         try:
             converted = values.convert(metrics[at].field, operator, value, using=using)
         except QueryError as error:
-            raise QueryError(f"{name}: {error}") from None
+            raise QueryError(f"having: {name}: {error}") from None
         found.append(Q((f"_m{at}{LOOKUP_SEP}{operator}", converted)))
     return Q(*found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.apps import apps
@@ -20,6 +20,7 @@ from mcp_django.exposure.fields import (
     OPERATORS,
     PART_OPERATORS,
     TRANSFORMS,
+    choices_of,
     kind_of,
     knows_zones,
     operators_of,
@@ -28,13 +29,12 @@ from mcp_django.exposure.fields import (
 from mcp_django.exposure.paths import FILTER, Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
-from mcp_django.exposure.query.arguments import Filters, lookups_of
+from mcp_django.exposure.query.arguments import LONGEST_LOOKUP, Filters, lookups_of
 from mcp_django.exposure.query.paths_by_rule import Rule
 
 MAX_CONDITIONS = 32
 MAX_ALTERNATIVES = 8
 MAX_WORDS = 8
-LONGEST_LOOKUP = 200
 #: What callers write for "not equal" and "not in", and what to exclude instead.
 NEGATIONS = {"ne": "", "neq": "", "not": "", "not_in": "__in", "nin": "__in"}
 
@@ -130,7 +130,8 @@ def parse_condition(
             field = path.hops[-1].model._meta.pk if path.field is None else path.field
             value = fields.convert(field, operator, value, using=using)
     except QueryError as error:
-        raise QueryError(f"{key}: {error}{key_hint(rights, access, path)}") from None
+        hint = key_hint(rights, access, path)
+        raise QueryError(f"{what}: {key}: {error}{hint}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
 
 
@@ -194,7 +195,8 @@ def split(rights: Rights, access: AccessiblePaths, key: Any, what: str) -> tuple
             found = suffix(kind_of(path.field), names[size:])
             if found is not None:
                 return path, *found
-            raise QueryError(no_such_lookup(rights, access, path, names[size:]))
+            sentence = no_such_lookup(rights, access, path, names[size:])
+            raise QueryError(f"{what}: {sentence}")
     raise unknown(key, access.names(FILTER), what)
 
 
@@ -253,7 +255,10 @@ def parse_search(
     rights: Rights, access: AccessiblePaths, term: Any, *, using: str, what: str
 ) -> list[list[Condition]]:
     """Every word in any declared column, as in the admin."""
-    words = fields.short(fields.attempt(fields.text, term, "text")).split()
+    try:
+        words = fields.short(fields.attempt(fields.text, term, "text")).split()
+    except QueryError as error:
+        raise QueryError(f"{what}: {error}") from None
     if len(words) > MAX_WORDS:
         raise QueryError(f"{what} takes at most {MAX_WORDS} words; this has {len(words)}.")
     if not access.search:
@@ -288,3 +293,46 @@ PARSERS: dict[str, Callable[..., Any]] = {
     "any_of": parse_alternatives,
     "search": parse_search,
 }
+
+
+# Texts that nothing is exactly equal to.
+
+#: Records that are counted for a caller whose texts find none.
+MOST_COUNTED = 100
+
+
+def note_on_texts(parsed_filters: ParsedFilters, count: Callable[..., int]) -> str:
+    """How many records there are if the texts of `filters` only have to occur.
+
+    `count` counts what other filters find, and is called once at most. Empty where that changes
+    nothing, or takes too long.
+    """
+    filters = parsed_filters.filters
+    exact = [one for one in filters if is_exact_text(one)]
+    if not exact:
+        return ""
+    loose = [replace(one, operator="icontains") if one in exact else one for one in filters]
+    try:
+        number = count(replace(parsed_filters, filters=loose), most=MOST_COUNTED)
+    except QueryError:
+        return ""
+    if not number:
+        return ""
+    lookups = " and ".join(f"{one.path.text}__icontains" for one in exact)
+    many = f"more than {MOST_COUNTED}" if number > MOST_COUNTED else number
+    are = "is 1 record" if number == 1 else f"are {many} records"
+    return f"Texts compare exactly. With {lookups} there {are}."
+
+
+def is_exact_text(condition: Condition) -> bool:
+    """Whether it compares a text that may occur within others. Fields of the site's own may
+    store it in another form."""
+    field = condition.path.field
+    return (
+        condition.operator == "exact"
+        and not condition.transform
+        and bool(condition.value)
+        and kind_of(field) == "text"
+        and not choices_of(field)
+        and not hasattr(field, "from_db_value")
+    )

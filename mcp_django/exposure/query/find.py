@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, defstruct
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NotFound, QueryError, unknown
 from mcp_django.exposure import fields as values
-from mcp_django.exposure.fields import choices_of, kind_of, log_once
+from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import RETURN, Path, parse_key
@@ -28,7 +28,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import pagination
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths, policy_of
 from mcp_django.exposure.query.arguments import FindRecords, or_default
-from mcp_django.exposure.query.filters import ParsedFilters, parse
+from mcp_django.exposure.query.filters import ParsedFilters, note_on_texts, parse
 from mcp_django.exposure.query.guard import (
     GuardedQuery,
     guarded,
@@ -94,7 +94,7 @@ def layout_of(access: AccessiblePaths, given: Any, *, whole: bool = False) -> Re
         raise QueryError(
             f"fields takes a list of 1 to {MAX_FIELDS} names, such as {names[:3]}."
             if names
-            else "This model shows no fields."
+            else "fields: This model shows none."
         )
     found = access.layouts.get(key)
     if found is None:
@@ -364,13 +364,12 @@ class Search:
             plans[key] = make_plan(query, compiler, sql, params, names)
         return Rows(self, *read(compiler, sql, params), names=names, most=most, start=start)
 
-    def count(self, *, most: int) -> int:
-        """How many records there are, and one more than `most` where there are more."""
+    def count(self, parsed_filters: ParsedFilters, *, most: int) -> int:
+        """How many records other filters find, or one more than `most`."""
         rows = guarded(self.rights.rows(self.access.model), self.access.policy).using(self.using)
+        condition = parsed_filters.build(self.rights, self.access)
         with limited(self.using):
-            return rows.filter(self.parsed_filters.build(self.rights, self.access))[
-                : most + 1
-            ].count()
+            return rows.filter(condition)[: most + 1].count()
 
 
 def form_of(value: Any) -> Any:
@@ -416,8 +415,6 @@ class Rows:
         return self.search.layout.records(self.columns)[: self.count]
 
 
-#: Records that are counted for a caller whose texts find none.
-MOST_COUNTED = 100
 #: Pages of rows that may be judged one by one before a short page goes out.
 OVERFETCH = 4
 #: Rows that may be judged one by one for the first record of a page.
@@ -471,45 +468,8 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     rows = search.rows(position, most=limit)
     end = rows.position(limit - 1) if rows.has_more else None
     if position is None and not rows.count:
-        note = " ".join(filter(None, [note, note_on_texts(search)]))
+        note = " ".join(filter(None, [note, note_on_texts(search.parsed_filters, search.count)]))
     return page(PageRows(records=rows.records(), place=rows.position, end=end), bound, note=note)
-
-
-def note_on_texts(search: Search) -> str:
-    """How many records there are if the texts of `filters` only have to occur, in one query.
-
-    Empty where that changes nothing, or takes too long.
-    """
-    filters = search.parsed_filters.filters
-    exact = [one for one in filters if is_exact_text(one)]
-    if not exact:
-        return ""
-    loose = [replace(one, operator="icontains") if one in exact else one for one in filters]
-    parsed_filters = replace(search.parsed_filters, filters=loose)
-    try:
-        count = replace(search, parsed_filters=parsed_filters).count(most=MOST_COUNTED)
-    except QueryError:
-        return ""
-    if not count:
-        return ""
-    lookups = " and ".join(f"{one.path.text}__icontains" for one in exact)
-    number = f"more than {MOST_COUNTED}" if count > MOST_COUNTED else count
-    are = "is 1 record" if count == 1 else f"are {number} records"
-    return f"Texts compare exactly. With {lookups} there {are}."
-
-
-def is_exact_text(condition: Condition) -> bool:
-    """Whether it compares a text that may occur within others. Fields of the site's own may
-    store it in another form."""
-    field = condition.path.field
-    return (
-        condition.operator == "exact"
-        and not condition.transform
-        and bool(condition.value)
-        and kind_of(field) == "text"
-        and not choices_of(field)
-        and not hasattr(field, "from_db_value")
-    )
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:

@@ -14,7 +14,7 @@ from django.db import connections
 from django.db.models import FloatField, Q, Value
 
 from mcp_django.exceptions import QueryError, unknown
-from mcp_django.exposure.fields import integer, kind_of, quoted, whole
+from mcp_django.exposure.fields import integer, kind_of, quoted, whole_number
 from mcp_django.exposure.paths import ORDER, RETURN
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths
@@ -95,7 +95,7 @@ def page_limit(given: Any, *, default: int, most: int) -> tuple[int, str]:
     if given is None:
         return default, ""
     try:
-        if whole(given) > most:
+        if whole_number(given) > most:
             return most, f"limit is at most {most}."
         return integer(given, low=1, high=most), ""
     except QueryError as error:

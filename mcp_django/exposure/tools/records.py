@@ -113,7 +113,7 @@ def spelled_out(given: Mapping[str, Any]) -> dict[str, Any]:
     arguments = dict(given)
     for argument in NAME_LISTS:
         text = arguments.get(argument)
-        if is_word(text):
+        if isinstance(text, str) and is_word(text):
             names = [name.strip() for name in text.split(",")]
             arguments[argument] = [name for name in names if name] or text
     metrics = arguments.get("metrics")
@@ -121,14 +121,15 @@ def spelled_out(given: Mapping[str, Any]) -> dict[str, Any]:
         metrics = unpacked(metrics, frozenset({"object"}), (), {})
     if isinstance(metrics, dict):
         arguments["metrics"] = {
-            name: {metric: "*"} if is_word(metric) else metric for name, metric in metrics.items()
+            name: {metric: "*"} if isinstance(metric, str) and is_word(metric) else metric
+            for name, metric in metrics.items()
         }
     return arguments
 
 
-def is_word(value: Any) -> bool:
-    """Whether it is a text, and none that may be JSON."""
-    return isinstance(value, str) and not value.lstrip().startswith(("[", "{"))
+def is_word(text: str) -> bool:
+    """Whether it cannot be the JSON of a list or an object."""
+    return not text.lstrip().startswith(("[", "{"))
 
 
 def result_of(

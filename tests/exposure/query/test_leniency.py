@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import msgspec
 import pytest
 from django.db import connection
@@ -164,6 +166,19 @@ def test_an_object_of_operators_compares_metrics(shop):
 )
 def test_an_object_that_means_nothing_is_refused(shop, filters):
     assert 10 < len(refusal(filters=filters)) < 1500
+
+
+def test_a_long_key_with_many_operators_costs_no_more_than_its_text(shop):
+    many = {f"k{at}": 1 for at in range(20_000)}
+    tracemalloc.start()
+
+    refusal(filters={"x" * 1_000_000: many})
+    refusal(filters={"quantity": many})
+    refusal("aggregate_records", group_by="status", having={"x" * 1_000_000: many})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 50_000_000
 
 
 def test_a_hidden_name_is_refused_like_one_that_is_not_there_in_every_spelling(shop):
@@ -415,3 +430,49 @@ def test_a_count_that_takes_too_long_leaves_the_answer_as_it_is(shop, settings):
     found = call("find_records", model="nasty.tag", filters={"slug": "-4999"})
 
     assert found == {"records": [], "next_cursor": None}
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "value"),
+    [
+        ("find_records", "filters", {"quantity": "many"}),
+        ("find_records", "filters", {"quantity__regex": "1"}),
+        ("find_records", "filters", {"secret": 1}),
+        ("find_records", "exclude", {"customer": "Anne"}),
+        ("find_records", "exclude", {"status": "lost"}),
+        ("find_records", "any_of", [{"gift": "maybe"}]),
+        ("find_records", "any_of", [{}]),
+        ("find_records", "search", "\x00"),
+        ("find_records", "search", "x" * 101),
+        ("find_records", "search", "a b c d e f g h i"),
+        ("find_records", "order_by", ["secret"]),
+        ("find_records", "fields", ["secret"]),
+        ("find_records", "limit", 0),
+        ("find_records", "cursor", "next"),
+        ("aggregate_records", "filters", {"quantity": "many"}),
+        ("aggregate_records", "group_by", ["secret"]),
+        ("aggregate_records", "group_by", ["tags__slug"]),
+        ("aggregate_records", "group_by", ["status"] * 4),
+        ("aggregate_records", "metrics", {"a__b": {"count": "*"}}),
+        ("aggregate_records", "metrics", {"status": {"count": "*"}}),
+        ("aggregate_records", "metrics", {"t": {"sum": "total", "avg": "total"}}),
+        ("aggregate_records", "metrics", {"t": {"sum": "number"}}),
+        ("aggregate_records", "metrics", {"t": {"sum": "secret"}}),
+        ("aggregate_records", "metrics", {"t": {"median": "total"}}),
+        ("aggregate_records", "metrics", {"t": {"sum": "tags__slug"}}),
+        ("aggregate_records", "having", {"count": "many"}),
+        ("aggregate_records", "having", {"secret": 1}),
+        ("aggregate_records", "order_by", ["secret"]),
+        ("aggregate_records", "limit", 0),
+    ],
+    ids=str,
+)
+def test_a_refusal_names_its_argument(shop, tool, argument, value):
+    arguments = {"group_by": ["status"]} if tool == "aggregate_records" else {}
+
+    sentence = refusal(tool, **{**arguments, argument: value}).partition(" A valid call:")[0]
+
+    assert argument in sentence
