@@ -63,6 +63,8 @@ PARTS = {
     "year": (1000, 9998),
     "month": (1, 12),
     "day": (1, 31),
+    # Of ISO 8601: the first week of a year has its first Thursday.
+    "week": (1, 53),
     "week_day": (1, 7),
     "quarter": (1, 4),
 }
@@ -272,14 +274,19 @@ def sentence_of_choices(field: Any) -> str:
 
 
 def integer(value: Any, *, low: int, high: int) -> int:
+    number = whole_number(value)
+    if not low <= number <= high:
+        raise QueryError(f"The number must be between {low} and {high}.")
+    return number
+
+
+def whole_number(value: Any) -> int:
     if isinstance(value, str) and INTEGER.match(value):
         value = int(value)
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     if type(value) is not int:  # bool is an int in Python
         raise QueryError(f"{quoted(value)} is not a whole number.")
-    if not low <= value <= high:
-        raise QueryError(f"The number must be between {low} and {high}.")
     return value
 
 

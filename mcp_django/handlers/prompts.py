@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -19,6 +20,9 @@ from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
 from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.results import ListResult, PromptResult
+
+#: The integers that every JSON number holds exactly (RFC 8259, 6). Beyond, digits may be lost.
+MOST = 2**53
 
 
 def find_prompt(rights: Rights, name: str) -> Prompt:
@@ -46,6 +50,21 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     )
 
 
+def texts_of(arguments: Mapping[str, str | int | float]) -> dict[str, str]:
+    """Arguments with numbers as their texts. Raises ToolError for a number that has none."""
+    return {
+        name: value if isinstance(value, str) else text_of(name, value)
+        for name, value in arguments.items()
+    }
+
+
+def text_of(name: str, number: int | float) -> str:
+    """The shortest text: `7` for 7 and for 7.0."""
+    if not abs(number) <= MOST:  # nor is NaN
+        raise ToolError(f"Argument {named(name)}: this number is too large. Send it as a text.")
+    return str(int(number)) if number == int(number) else str(number)
+
+
 def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | PendingCall:
     asked = parse_params("prompts/get", params)
     rights = Rights(context.request, context.principal)
@@ -54,7 +73,8 @@ def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | P
         raise ProtocolError(INVALID_PARAMS, str(error)) from error
 
     try:
-        found = find_prompt(rights, asked.name).get(context, rights, asked.arguments or {})
+        prompt = find_prompt(rights, asked.name)
+        found = prompt.get(context, rights, texts_of(asked.arguments or {}))
     except ToolError as error:
         refuse(error)
     return replace(found, refuse=refuse) if isinstance(found, PendingCall) else found

@@ -34,7 +34,8 @@ class URIParams(msgspec.Struct, frozen=True):
 
 class GetPromptParams(msgspec.Struct, frozen=True):
     name: str
-    arguments: dict[str, str] | None = None
+    #: The specification has texts only, but clients send numbers where users type digits.
+    arguments: dict[str, str | int | float] | None = None
 
 
 class CompletionArgument(msgspec.Struct, frozen=True):

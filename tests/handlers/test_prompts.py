@@ -140,8 +140,26 @@ def test_arguments_are_strings_and_none_becomes_part_of_a_template(client, revis
 
     assert hostile in message["content"]["text"]
     assert message["content"]["text"].endswith(" in a warm tone.")
-    with pytest.raises(ProtocolFailure) as refused:
-        client.request("prompts/get", {"name": "shop_greeting", "arguments": {"name": 7}})
+    for value in ([7], True, None, {"a": "b"}):
+        with pytest.raises(ProtocolFailure) as refused:
+            client.request("prompts/get", {"name": "shop_greeting", "arguments": {"name": value}})
+        assert refused.value.code == -32602
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(7, "7"), (7.0, "7"), (2.5, "2.5"), (-3, "-3"), (2**53, str(2**53))]
+)
+def test_a_number_as_an_argument_is_taken_as_its_text(client, number, text):
+    (message,) = client.get_prompt("shop_greeting", name=number)
+
+    assert f">{text}<" in message["content"]["text"]
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**70), 1e300])
+def test_a_number_whose_digits_may_be_lost_is_no_argument(client, number):
+    with pytest.raises(ProtocolFailure, match="Send it as a text") as refused:
+        client.get_prompt("shop_greeting", name=number, tone="warm")
+
     assert refused.value.code == -32602
 
 

@@ -29,7 +29,7 @@ number__regex number__iregex number__search number__trigram_similar number__unac
 number__length number__lower number__backwards number__md5 number__contains__contains
 number__exact__exact number__in__in number__isnull__isnull number__year number__date number__gt
 number__range number__0 status__regex total__contains total__regex total__year
-placed_at__date__year placed_at__time placed_at__second placed_at__week placed_at__iso_year
+placed_at__date__year placed_at__time placed_at__second placed_at__iso_week placed_at__iso_year
 placed_at__year__month placed_at__year__isnull placed_at__date__in placed_at__tzname
 placed_at__regex placed_at__contains due__date due__hour payload__password payload__a__b
 payload__0 payload__has_key payload__has_keys payload__contains payload__contained_by
@@ -83,12 +83,12 @@ due due__in due__year due__week_day at at__gte at__hour took took__range ref ref
 payload__isnull customer customer__in customer__isnull customer__name customer__country__in
 tags tags__in tags__isnull tags__slug tags__slug__in lines lines__amount lines__amount__in
 lines__sku__iexact watchers__username notes__text__contains pk id__in id__gt tricky__year
-tricky__contains rushorder__courier tags__parent__slug
+tricky__contains rushorder__courier tags__parent__slug due__week due__quarter placed_at__week__in
 """
 KEYS = KEYS_TEXT.split()
 
 ARGUMENTS: dict[str, list[Any]] = {
-    "limit": [0, -1, 201, True, "x", 1.5, [], 10**30, 10**5000],
+    "limit": [0, -1, True, "x", 1.5, [], -(10**30), -(10**5000)],
     "order_by": [
         "number", {"number": 1}, ["?"], [None], [1], [10**5000], ["--number"], ["-"], [""],
         ["+number"], ["number"] * 5, [["number"]], ["-?"], ["number desc"], ["payload"],

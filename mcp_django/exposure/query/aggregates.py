@@ -40,12 +40,13 @@ from mcp_django.exposure.query.arguments import (
     DEFAULT_GROUPS,
     MOST_GROUPS,
     AggregateRecords,
+    lookups_of,
     or_default,
 )
 from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.find import check_shows_numbers, encode_fitting, labels_by_key
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
-from mcp_django.exposure.query.pagination import MAX_ORDER
+from mcp_django.exposure.query.pagination import MAX_ORDER, page_limit
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import Values, converter_of, encoder
 
@@ -123,7 +124,7 @@ def parse_groups(
     is_zoned = any(one.part and kind_of(one.path.field) == "datetime" for one in found.values())
     # MariaDB and MySQL without time zone tables make NULL of every instant.
     if is_zoned and settings.USE_TZ and not features.has_zoneinfo_database:
-        raise QueryError(NO_ZONES)
+        raise QueryError(f"group_by: {NO_ZONES}")
     return list(found.values())
 
 
@@ -145,8 +146,10 @@ def refusal(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError:
     head = name.rpartition(LOOKUP_SEP)[0] if isinstance(name, str) else ""
     path = access.tables[GROUP].get(head)
     if path is not None and (parts := PARTS.get(kind_of(path.field))):
-        return QueryError(f"{path.text} can be grouped by {', '.join(parts)}.")
-    return many_valued(rights, access, name) or no_name(name, access.names(GROUP), "group_by")
+        return QueryError(f"group_by: {path.text} can be grouped by {', '.join(parts)}.")
+    if (error := many_valued(rights, access, name)) is not None:
+        return QueryError(f"group_by: {error}")
+    return no_name(name, access.names(GROUP), "group_by")
 
 
 def no_name(given: Any, allowed: Iterable[str], what: str) -> QueryError:
@@ -280,7 +283,12 @@ def parse_metrics(
     if not isinstance(given, Mapping) or not 0 < len(given) <= MAX_METRICS:
         raise QueryError(f"metrics takes an object of 1 to {MAX_METRICS} names and metrics.")
     taken = {group.name for group in groups}
-    return [parse_metric(rights, access, name, one, taken=taken) for name, one in given.items()]
+    try:
+        return [
+            parse_metric(rights, access, name, one, taken=taken) for name, one in given.items()
+        ]
+    except QueryError as error:
+        raise QueryError(f"metrics: {error}") from None
 
 
 def parse_metric(
@@ -297,9 +305,13 @@ def parse_metric(
         raise QueryError(f"{name} must be an object with one function and its path.")
     ((function, column),) = given.items()
     if not isinstance(function, str) or function not in FUNCTIONS:
-        raise no_name(function, FUNCTIONS, "metrics")
+        hint = form_hint(access, name, name, function)
+        raise QueryError(f"{no_name(function, FUNCTIONS, 'a metric')}{hint}")
     if function == "count" and column == "*":
         return Metric(name=name, function=function, path=None)
+    if column == "*":
+        hint = form_hint(access, name, function, name)
+        raise QueryError(f"{function} takes a path.{hint}")
     path = find_column(access, column)
     if path is None:
         names = [one.text for one, functions in measured(access) if function in functions]
@@ -309,6 +321,15 @@ def parse_metric(
         raise QueryError(f"{path.text} has no {function}. It has: {', '.join(functions)}.")
     is_hidden = path.names not in access.shown and function not in COUNTS
     return Metric(name=name, function=function, path=path, is_hidden=is_hidden)
+
+
+def form_hint(access: AccessiblePaths, name: str, function: Any, column: Any) -> str:
+    """The metric that was probably meant, in full. Empty where it can be of no column."""
+    columns = [path.text for path, functions in measured(access) if function in functions]
+    if not columns:
+        return ""
+    path = column if column in columns else columns[0]
+    return f' Write {{"{name}": {{"{function}": "{path}"}}}}.'
 
 
 def is_name(name: Any) -> bool:
@@ -337,6 +358,8 @@ class AggregateQuery:
     having: Q
     order: Sequence[OrderBy]
     limit: int
+    #: What the caller should know of the limit.
+    note: str
     floor: int
 
     @property
@@ -389,7 +412,7 @@ def aggregate_records(
     with limited(rows.db):
         found = grouped(rows, question) if question.groups else total(rows, question)
     groups = rendered(rights, access, question, found[: question.limit])
-    encoded = encode(groups, is_truncated=len(found) > question.limit)
+    encoded = encode(groups, is_truncated=len(found) > question.limit, note=question.note)
     return Aggregates(encoded=encoded, count=len(groups))
 
 
@@ -400,23 +423,26 @@ def parse_question(
     metrics = parse_metrics(rights, access, or_default(asked.metrics, DEFAULT), groups)
     if not groups and (asked.having or asked.order_by):
         raise QueryError("having and order_by need a group_by.")
+    limit, note = page_limit(or_default(asked.limit), default=DEFAULT_GROUPS, most=MOST_GROUPS)
     return AggregateQuery(
         groups=groups,
         metrics=metrics,
         having=parse_having(metrics, or_default(asked.having, {}), using=using),
         order=parse_order(access, groups, metrics, or_default(asked.order_by, [])),
-        limit=values.integer(or_default(asked.limit, DEFAULT_GROUPS), low=1, high=MOST_GROUPS),
+        limit=limit,
+        note=note,
         floor=floor_of(access.exposure, metrics),
     )
 
 
 def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
     names = [f"{metric.name}{LOOKUP_SEP}gte" for metric in metrics]
-    if not isinstance(given, Mapping) or len(given) > MAX_HAVING:
+    comparisons = list(lookups_of(given)) if isinstance(given, Mapping) else None
+    if comparisons is None or len(comparisons) > MAX_HAVING:
         raise QueryError(f"having takes an object of at most {MAX_HAVING} comparisons.")
     places = {metric.name: at for at, metric in enumerate(metrics)}
     found = []
-    for key, value in given.items():
+    for key, value in comparisons:
         name, _, operator = key.partition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
         operator = operator or "exact"
         if name not in places or operator not in COMPARISONS:
@@ -425,7 +451,7 @@ def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
         try:
             converted = values.convert(metrics[at].field, operator, value, using=using)
         except QueryError as error:
-            raise QueryError(f"{name}: {error}") from None
+            raise QueryError(f"having: {name}: {error}") from None
         found.append(Q((f"_m{at}{LOOKUP_SEP}{operator}", converted)))
     return Q(*found)
 
@@ -493,11 +519,12 @@ def rendered(
     return [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
 
 
-def encode(groups: list[dict[str, Any]], *, is_truncated: bool) -> bytes:
+def encode(groups: list[dict[str, Any]], *, is_truncated: bool, note: str) -> bytes:
     """An answer that is too long in bytes ends early, and says so."""
     encoded, count = encode_fitting(groups)
     truncated = encoder.encode(is_truncated or count < len(groups))
-    return b'{"groups":' + encoded + b',"truncated":' + truncated + b"}"
+    said = b',"note":' + encoder.encode(note) if note else b""
+    return b'{"groups":' + encoded + b',"truncated":' + truncated + said + b"}"
 
 
 def examples(access: AccessiblePaths, *, is_grouped: bool) -> dict[str, Any]:

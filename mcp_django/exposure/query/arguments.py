@@ -5,8 +5,10 @@ The annotations are what `tools/list` shows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+from django.db.models.constants import LOOKUP_SEP
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 
@@ -60,6 +62,24 @@ DEFAULT_GROUPS, MOST_GROUPS = 50, 200
 def or_default(value: Any, default: Any = None) -> Any:
     """The value of an argument, and the default for one that was left out."""
     return default if value is UNSET else value
+
+
+LONGEST_LOOKUP = 200
+#: Operators in one object. With the length of a path it bounds what a short text can grow to.
+MOST_OPERATORS = 32
+
+
+def lookups_of(given: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Lookups and values. An object of operators stands for several: {"total": {"gt": 1}} says
+    `total__gt`. No column is compared with an object, so one that is too large is no value."""
+    for key, value in given.items():
+        is_path = isinstance(key, str) and len(key) <= LONGEST_LOOKUP
+        has_operators = isinstance(value, Mapping) and 0 < len(value) <= MOST_OPERATORS
+        if is_path and has_operators and all(isinstance(name, str) for name in value):
+            for operator, operand in value.items():
+                yield f"{key}{LOOKUP_SEP}{operator}", operand
+        else:
+            yield key, value
 
 
 class ToolArguments(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.apps import apps
@@ -19,6 +20,7 @@ from mcp_django.exposure.fields import (
     OPERATORS,
     PART_OPERATORS,
     TRANSFORMS,
+    choices_of,
     kind_of,
     knows_zones,
     operators_of,
@@ -27,13 +29,14 @@ from mcp_django.exposure.fields import (
 from mcp_django.exposure.paths import FILTER, Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
-from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.arguments import LONGEST_LOOKUP, Filters, lookups_of
 from mcp_django.exposure.query.paths_by_rule import Rule
 
 MAX_CONDITIONS = 32
 MAX_ALTERNATIVES = 8
 MAX_WORDS = 8
-LONGEST_LOOKUP = 200
+#: What callers write for "not equal" and "not in", and what to exclude instead.
+NEGATIONS = {"ne": "", "neq": "", "not": "", "not_in": "__in", "nin": "__in"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +90,14 @@ def parse_conditions(
     if not isinstance(given, Mapping):
         example = example_lookup(access)
         raise QueryError(f"{what} takes an object of lookups and values{example}.")
-    if len(given) > MAX_CONDITIONS:
-        raise QueryError(f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(given)}.")
+    conditions = list(lookups_of(given))
+    if len(conditions) > MAX_CONDITIONS:
+        raise QueryError(
+            f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(conditions)}."
+        )
     return [
         parse_condition(rights, access, key, value, using=using, what=what)
-        for key, value in given.items()
+        for key, value in conditions
     ]
 
 
@@ -105,9 +111,15 @@ def parse_condition(
 ) -> Condition:
     known = access.lookups.get(key) if isinstance(key, str) else None
     if known is None:
-        known = split(rights, access, key, what)
+        try:
+            known = split(rights, access, key, what)
+        except QueryError as error:
+            hint = negation_hint(rights, access, key, value, what=what)
+            raise QueryError(f"{error}{hint}") from None
         access.lookups[key] = known
     path, transform, operator = known
+    if value is None and operator == "exact" and not transform:
+        operator, value = "isnull", True
     try:
         if transform == "date":
             value = fields.convert(DateField(), operator, value, using=using)
@@ -118,8 +130,31 @@ def parse_condition(
             field = path.hops[-1].model._meta.pk if path.field is None else path.field
             value = fields.convert(field, operator, value, using=using)
     except QueryError as error:
-        raise QueryError(f"{key}: {error}{key_hint(rights, access, path)}") from None
+        hint = key_hint(rights, access, path)
+        raise QueryError(f"{what}: {key}: {error}{hint}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
+
+
+def negation_hint(
+    rights: Rights, access: AccessiblePaths, key: Any, value: Any, *, what: str
+) -> str:
+    """For who wrote "not equal", which Django spells as an exclusion."""
+    name, _, negation = key.rpartition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
+    if negation not in NEGATIONS:
+        return ""
+    lookup = name + NEGATIONS[negation]
+    try:
+        split(rights, access, lookup, what)
+    except QueryError:
+        return ""
+    if what != "filters":
+        return " No operator negates: exclude leaves records out."
+    try:
+        call = json.dumps({"exclude": {lookup: value}})
+    except (TypeError, ValueError, RecursionError):
+        call = ""
+    shown = call if 0 < len(call) <= LONGEST_LOOKUP else f'{{"exclude": {{"{lookup}": ...}}}}'
+    return f" To leave records out, call with {shown}."
 
 
 def check_parts(path: Path, transform: str, operator: str, *, using: str) -> None:
@@ -160,7 +195,8 @@ def split(rights: Rights, access: AccessiblePaths, key: Any, what: str) -> tuple
             found = suffix(kind_of(path.field), names[size:])
             if found is not None:
                 return path, *found
-            raise QueryError(no_such_lookup(rights, access, path, names[size:]))
+            sentence = no_such_lookup(rights, access, path, names[size:])
+            raise QueryError(f"{what}: {sentence}")
     raise unknown(key, access.names(FILTER), what)
 
 
@@ -219,7 +255,10 @@ def parse_search(
     rights: Rights, access: AccessiblePaths, term: Any, *, using: str, what: str
 ) -> list[list[Condition]]:
     """Every word in any declared column, as in the admin."""
-    words = fields.short(fields.attempt(fields.text, term, "text")).split()
+    try:
+        words = fields.short(fields.attempt(fields.text, term, "text")).split()
+    except QueryError as error:
+        raise QueryError(f"{what}: {error}") from None
     if len(words) > MAX_WORDS:
         raise QueryError(f"{what} takes at most {MAX_WORDS} words; this has {len(words)}.")
     if not access.search:
@@ -254,3 +293,46 @@ PARSERS: dict[str, Callable[..., Any]] = {
     "any_of": parse_alternatives,
     "search": parse_search,
 }
+
+
+# Texts that nothing is exactly equal to.
+
+#: Records that are counted for a caller whose texts find none.
+MOST_COUNTED = 100
+
+
+def note_on_texts(parsed_filters: ParsedFilters, count: Callable[..., int]) -> str:
+    """How many records there are if the texts of `filters` only have to occur.
+
+    `count` counts what other filters find, and is called once at most. Empty where that changes
+    nothing, or takes too long.
+    """
+    filters = parsed_filters.filters
+    exact = [one for one in filters if is_exact_text(one)]
+    if not exact:
+        return ""
+    loose = [replace(one, operator="icontains") if one in exact else one for one in filters]
+    try:
+        number = count(replace(parsed_filters, filters=loose), most=MOST_COUNTED)
+    except QueryError:
+        return ""
+    if not number:
+        return ""
+    lookups = " and ".join(f"{one.path.text}__icontains" for one in exact)
+    many = f"more than {MOST_COUNTED}" if number > MOST_COUNTED else number
+    are = "is 1 record" if number == 1 else f"are {many} records"
+    return f"Texts compare exactly. With {lookups} there {are}."
+
+
+def is_exact_text(condition: Condition) -> bool:
+    """Whether it compares a text that may occur within others. Fields of the site's own may
+    store it in another form."""
+    field = condition.path.field
+    return (
+        condition.operator == "exact"
+        and not condition.transform
+        and bool(condition.value)
+        and kind_of(field) == "text"
+        and not choices_of(field)
+        and not hasattr(field, "from_db_value")
+    )

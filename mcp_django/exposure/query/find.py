@@ -28,7 +28,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import pagination
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths, policy_of
 from mcp_django.exposure.query.arguments import FindRecords, or_default
-from mcp_django.exposure.query.filters import ParsedFilters, parse
+from mcp_django.exposure.query.filters import ParsedFilters, note_on_texts, parse
 from mcp_django.exposure.query.guard import (
     GuardedQuery,
     guarded,
@@ -36,7 +36,7 @@ from mcp_django.exposure.query.guard import (
     is_plain,
     pinned_to_database,
 )
-from mcp_django.exposure.query.pagination import Ordering, after, parse_order
+from mcp_django.exposure.query.pagination import Ordering, after, page_limit, parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import Columns, Values, as_text, converter_of, encoder
 
@@ -96,7 +96,7 @@ def layout_of(access: AccessiblePaths, given: Any, *, whole: bool = False) -> Re
         raise QueryError(
             f"fields takes a list of 1 to {MAX_FIELDS} names, such as {names[:3]}."
             if names
-            else "This model shows no fields."
+            else "fields: This model shows none."
         )
     found = access.layouts.get(key)
     if found is None:
@@ -368,6 +368,13 @@ class Search:
             plans[key] = make_plan(query, compiler, sql, params, names)
         return Rows(self, *read(compiler, sql, params), names=names, most=most, start=start)
 
+    def count(self, parsed_filters: ParsedFilters, *, most: int) -> int:
+        """How many records other filters find, or one more than `most`."""
+        rows = guarded(self.rights.rows(self.access.model), self.access.policy).using(self.using)
+        condition = parsed_filters.build(self.rights, self.access)
+        with limited(self.using):
+            return rows.filter(condition)[: most + 1].count()
+
 
 def form_of(value: Any) -> Any:
     return len(value) if isinstance(value, list) else value
@@ -430,6 +437,8 @@ class Page:
     encoded_records: bytes
     count: int
     next_cursor: str | None
+    #: What the caller should know of the answer.
+    note: str = ""
 
 
 #: Adds members to the records of a call, such as related records.
@@ -446,7 +455,10 @@ def find_records(
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
-    limit = page_limit(or_default(asked.limit))
+    config = get_config()
+    limit, note = page_limit(
+        or_default(asked.limit), default=config.page_size, most=config.max_page_size
+    )
     order = parse_order(access, or_default(asked.order_by))
     layout = layout_of(access, or_default(asked.fields))
     search = Search(
@@ -463,10 +475,12 @@ def find_records(
     if asked.cursor is not UNSET:
         position = pagination.decode(bound(), asked.cursor)
     if rights.checks_rows_one_by_one(exposure.model):
-        return page(page_of_permitted(search, position, limit), bound)
+        return page(page_of_permitted(search, position, limit), bound, note=note)
     rows = search.rows(position, most=limit)
     end = rows.position(limit - 1) if rows.has_more else None
-    return page(PageRows(records=rows.records(), place=rows.position, end=end), bound)
+    if position is None and not rows.count:
+        note = " ".join(filter(None, [note, note_on_texts(search.parsed_filters, search.count)]))
+    return page(PageRows(records=rows.records(), place=rows.position, end=end), bound, note=note)
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:
@@ -561,12 +575,12 @@ def objects_of(
     return objects
 
 
-def page(found: PageRows, bound: Callable[[], str]) -> Page:
+def page(found: PageRows, bound: Callable[[], str], *, note: str) -> Page:
     """Encode. A page that is too long in bytes ends early, with a cursor."""
     encoded, count = encode_fitting(found.records)
     end = found.end if count == len(found.records) else found.place(count - 1)
     cursor = None if end is None else pagination.encode(bound(), end)
-    return Page(encoded_records=encoded, count=count, next_cursor=cursor)
+    return Page(encoded_records=encoded, count=count, next_cursor=cursor, note=note)
 
 
 def encode_fitting(records: Sequence[Any]) -> tuple[bytes, int]:
@@ -578,13 +592,6 @@ def encode_fitting(records: Sequence[Any]) -> tuple[bytes, int]:
     totals = accumulate(len(part) + 1 for part in parts)
     count = max(1, sum(total < most for total in totals))
     return b"[" + b",".join(parts[:count]) + b"]", count
-
-
-def page_limit(given: Any) -> int:
-    config = get_config()
-    if given is None:
-        return config.page_size
-    return values.integer(given, low=1, high=config.max_page_size)
 
 
 def get_record(

@@ -68,6 +68,7 @@ TRANSPARENT = frozenset(
         dates.ExtractYear,
         dates.ExtractMonth,
         dates.ExtractDay,
+        dates.ExtractWeek,
         dates.ExtractWeekDay,
         dates.ExtractQuarter,
         dates.ExtractHour,

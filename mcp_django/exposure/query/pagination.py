@@ -14,7 +14,7 @@ from django.db import connections
 from django.db.models import FloatField, Q, Value
 
 from mcp_django.exceptions import QueryError, unknown
-from mcp_django.exposure.fields import kind_of, quoted
+from mcp_django.exposure.fields import integer, kind_of, quoted, whole_number
 from mcp_django.exposure.paths import ORDER, RETURN
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths
@@ -88,6 +88,18 @@ CODECS: tuple[tuple[str, type, Any, Any], ...] = (
     ("s", str, str, str),
 )
 READERS = {tag: read for tag, _, _, read in CODECS}
+
+
+def page_limit(given: Any, *, default: int, most: int) -> tuple[int, str]:
+    """How many to return, and a sentence where that is less than what the caller asked for."""
+    if given is None:
+        return default, ""
+    try:
+        if whole_number(given) > most:
+            return most, f"limit is at most {most}."
+        return integer(given, low=1, high=most), ""
+    except QueryError as error:
+        raise QueryError(f"limit: {error}") from None
 
 
 MAX_ORDER = 4

@@ -42,7 +42,7 @@ from mcp_django.exposure.query.access import (
     home_of,
     is_open,
 )
-from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.arguments import Filters, lookups_of
 from mcp_django.exposure.query.guard import OpenModel, is_plain
 from mcp_django.levels import Level
 
@@ -105,7 +105,9 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         else:
             parts = [given]
         for part in parts:
-            for name in part if isinstance(part, dict | list | tuple) else ():
+            if isinstance(part, Mapping):
+                part = [name for name, _ in lookups_of(part)]
+            for name in part if isinstance(part, list | tuple) else ():
                 if isinstance(name, str) and len(name) <= LONGEST:
                     yield use, name.removeprefix("-")
 

@@ -275,7 +275,8 @@ def typed(rights: Rights, access: AccessiblePaths, lookup: str, value: Any) -> A
 
 def encode_page(page: Page) -> bytes:
     cursor = msgspec.json.encode(page.next_cursor)
-    return b'{"records":' + page.encoded_records + b',"next_cursor":' + cursor + b"}"
+    note = b',"note":' + msgspec.json.encode(page.note) if page.note else b""
+    return b'{"records":' + page.encoded_records + b',"next_cursor":' + cursor + note + b"}"
 
 
 def overview(rights: Rights) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     model_admin_for,
     version_of,
 )
-from mcp_django.exposure.functions.arguments import Arguments
+from mcp_django.exposure.functions.arguments import Arguments, unpacked
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Lane, Outcome
@@ -97,7 +97,40 @@ class RecordTool:
     def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
         """The struct of arguments. Raises ToolError with a call that would work."""
         examples = partial(examples_for, rights, given, tool=self.name)
-        return self.arguments.decode(given, examples=examples)
+        return self.arguments.decode(spelled_out(given), examples=examples)
+
+
+#: Arguments that take a list of names. No name has a comma in it.
+NAME_LISTS = ("order_by", "group_by", "fields")
+
+
+def spelled_out(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, with what is short for something in full.
+
+    1. Names in one text are a list: "status,-total". A text that may be JSON, or that holds no
+       name, stays as it is.
+    2. A metric that is a function alone is about records: {"n": "count"}.
+    """
+    arguments = dict(given)
+    for argument in NAME_LISTS:
+        text = arguments.get(argument)
+        if isinstance(text, str) and is_word(text):
+            names = [name.strip() for name in text.split(",")]
+            arguments[argument] = [name for name in names if name] or text
+    metrics = arguments.get("metrics")
+    if isinstance(metrics, str):
+        metrics = unpacked(metrics, frozenset({"object"}), (), {})
+    if isinstance(metrics, dict):
+        arguments["metrics"] = {
+            name: {metric: "*"} if isinstance(metric, str) and is_word(metric) else metric
+            for name, metric in metrics.items()
+        }
+    return arguments
+
+
+def is_word(text: str) -> bool:
+    """Whether it cannot be the JSON of a list or an object."""
+    return not text.lstrip().startswith(("[", "{"))
 
 
 def result_of(

@@ -126,7 +126,6 @@ WRONG: list[dict[str, Any]] = [
     {"having": {"count__gte": 1}},
     {"order_by": ["count"]},
     {"limit": 0},
-    {"limit": 201},
     {"limit": True},
     {"limit": "many"},
 ]

@@ -110,7 +110,7 @@ def test_a_column_that_records_do_not_show_has_sum_and_average_of_many_only(orde
     assert "fewer than 5" in refusal(hidden(), metrics=metrics, filters={"status": "new"})
     for function in ("min", "max", "count", "count_distinct"):
         sentence = refusal(hidden(), metrics={"x": {function: "margin"}})
-        assert sentence == f"margin has no {function}. It has: sum, avg."
+        assert sentence == f"metrics: margin has no {function}. It has: sum, avg."
 
 
 def test_a_column_that_records_show_has_no_floor_beside_a_model_with_hidden_ones(orders):

@@ -58,7 +58,7 @@ def test_every_operator_that_is_described_can_be_used(db):
         paths = [*found["fields"], *found.get("more_filters", [])]
         for one in (one for one in paths if "filter" in one):
             for operator in found["operators"][one["filter"]]:
-                wrong = refusal(model, {f"{one['name']}__{operator}": {"not": "a value"}})
+                wrong = refusal(model, {f"{one['name']}__{operator}": [{"not": "a value"}]})
                 assert "has the operators" not in wrong
                 assert "cannot be used" not in wrong
 

@@ -67,6 +67,11 @@ MEANINGS = [
     ({"placed_at__year": 2026, "placed_at__month": 1}, "A1"),
     ({"placed_at__month__range": [1, 2], "placed_at__day__in": [30, 31]}, "A1"),
     ({"placed_at__date__range": ["2026-01-31", "2026-01-31"]}, "A1"),
+    # The last of January in 2026 is a Saturday, Django's seventh day, in the fifth week.
+    ({"placed_at__week": 5, "placed_at__week_day": 7, "placed_at__quarter": 1}, "A1"),
+    ({"placed_at__week__range": [1, 4]}, ""),
+    ({"placed_at__week_day__in": [1, 2, 3]}, ""),
+    ({"placed_at__quarter__gte": 2}, ""),
     ({"total__range": [5, "15.5"]}, "A1"),
     ({"tags__parent__slug": "q"}, ""),
     ({"tags__parent__slug__isnull": True}, "A1 A2"),
@@ -329,10 +334,10 @@ def test_a_text_order_is_total_and_the_key_breaks_ties(shop):
     assert [row["number"] for row in rows] == ["A2", "R1", "A1", "A3"]
 
 
-def test_a_limit_above_the_sites_is_refused_with_the_limit():
+def test_a_limit_below_one_is_refused_with_the_limit_of_the_site():
     seven = override_settings(MCP_DJANGO={"MAX_PAGE_SIZE": 7})
-    with seven, pytest.raises(QueryError, match="between 1 and 7"):
-        numbers(limit=8)
+    with seven, pytest.raises(QueryError, match="limit: The number must be between 1 and 7"):
+        numbers(limit=0)
 
 
 def test_a_page_that_is_too_long_in_bytes_ends_early_with_a_cursor(shop):

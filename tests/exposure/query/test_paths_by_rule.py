@@ -500,4 +500,6 @@ def test_every_relation_that_is_described_can_be_followed(shop):
 def test_a_number_of_related_models_does_not_make_a_path_slow(django_assert_num_queries, shop):
     rights = who()
     with django_assert_num_queries(1):
-        records(rights, Order, filters={"customer__region__name": "x"}, fields=["number"])
+        records(
+            rights, Order, filters={"customer__region__name__startswith": "x"}, fields=["number"]
+        )

@@ -29,7 +29,6 @@ WRONG_CALLS = [
     ("find_records", {"model": "shop.order", "order_by": 7}),
     ("find_records", {"model": "shop.order", "fields": ["all"]}),
     ("find_records", {"model": "shop.order", "limit": 0}),
-    ("find_records", {"model": "shop.order", "limit": 1000}),
     ("find_records", {"model": "shop.order", "cursor": "next"}),
     ("find_records", {"model": "shop.memo", "search": "a"}),
     ("find_records", {"model": "shop.order", "where": "status = 'paid'"}),
