@@ -44,11 +44,24 @@ class ExampleTests(TestCase):
         client = Client(user=self.ada)
         page = ROOT / "docs/topics/querying.md"
         blocks = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
-        calls = [one for one in blocks if "model" in one and "group_by" not in one]
+        others = ("group_by", "include")
+        calls = [one for one in blocks if "model" in one and not any(one.get(n) for n in others)]
 
         found = [[one["number"] for one in self.records(client, **call)] for call in calls]
 
         assert found == [["A-3"], ["A-3", "A-2"], ["A-2"], ["A-1"]]
+
+    def test_the_call_of_the_page_that_includes_related_records_has_them(self):
+        page = ROOT / "docs/topics/querying.md"
+        blocks = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
+        (call,) = (one for one in blocks if "include" in one)
+
+        found = self.records(Client(user=self.ada), **call)
+
+        numbers = {
+            one["name"]: [order["number"] for order in one["orders"]["records"]] for one in found
+        }
+        assert numbers == {"Lovelace Ltd": ["A-1"], "Ampère SA": ["A-2", "A-3"]}
 
     def test_the_aggregate_of_the_page_about_queries_has_the_answer_that_it_shows(self):
         page = ROOT / "docs/topics/querying.md"
