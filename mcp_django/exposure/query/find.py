@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -67,6 +68,8 @@ class RecordLayout:
     renders: dict[str, Render] = field(default_factory=dict)
     #: Foreign keys whose label may be of a row that the caller cannot see, by name of a column.
     checks: dict[str, Path] = field(default_factory=dict)
+    #: Records in a page, if the settings allow no fewer: some records take more memory.
+    most_in_page: int = sys.maxsize
     #: Whether it holds the rights of one call, so that nobody else may get it.
     is_for_one_call: bool = False
 
@@ -455,16 +458,16 @@ def find_records(
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
-    config = get_config()
-    limit, note = page_limit(
-        or_default(asked.limit), default=config.page_size, most=config.max_page_size
-    )
-    order = parse_order(access, or_default(asked.order_by))
     layout = layout_of(access, or_default(asked.fields))
+    layout = layout if extend is None else extend(access, layout)
+    config = get_config()
+    most = min(config.max_page_size, layout.most_in_page)
+    limit, note = page_limit(or_default(asked.limit), default=config.page_size, most=most)
+    order = parse_order(access, or_default(asked.order_by))
     search = Search(
         rights=rights,
         access=access,
-        layout=layout if extend is None else extend(access, layout),
+        layout=layout,
         order=order,
         parsed_filters=parse(rights, access, asked, using=using),
         using=using,
@@ -612,8 +615,7 @@ def get_record(
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
     layout = layout_of(access, fields, whole=True)
-    if extend is not None:
-        layout = extend(access, layout)
+    layout = layout if extend is None else extend(access, layout)
     rows = row_of(rights, exposure, pk, layout=layout, using=using, access=access)
     encoded = encoder.encode(rows.records()[0])
     if len(encoded) > longest_answer():

@@ -28,6 +28,8 @@ from mcp_django.exposure.query.serializers import Columns, Values
 
 #: Relations in one call.
 MOST_RELATIONS = 4
+#: Records in a page that has them.
+MOST_RECORDS = 50
 #: Related records of one record, in a page and alone.
 MOST_IN_PAGE, MOST_IN_RECORD = 20, 100
 
@@ -47,7 +49,7 @@ def with_included(
         near = relation.step.hop.link[0].attname
         found.lookups[near] = None
         found.renders[relation.step.hop.name] = partial(members_of, relation, near)
-    found.is_for_one_call = True
+    found.is_for_one_call, found.most_in_page = True, MOST_RECORDS
     return found
 
 

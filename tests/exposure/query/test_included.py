@@ -82,6 +82,19 @@ def test_the_number_of_queries_does_not_grow_with_records(shop, django_assert_nu
         assert len(found(rights, "tags", "lines", limit=40)) == 40
 
 
+def test_a_page_of_them_is_short(shop):
+    Order.objects.bulk_create(Order(owner=shop.boss, number=f"N{n}") for n in range(60))
+    rights = who()
+    exposure = rights.registry.exposures[Order]
+    asked = FindRecords(model=exposure.label, limit=200)
+
+    page = find.find_records(rights, exposure, asked, extend=extended(rights, ["tags"], 20))
+
+    assert page.count == 50
+    assert page.next_cursor is not None
+    assert page.note == "limit is at most 50."
+
+
 def test_records_come_with_the_rights_of_their_own_model(shop):
     narrowed = who(narrow={Tag: lambda rows: rows.filter(slug="blue")})
     a1 = found(narrowed, "tags", fields=["number"])[0]
