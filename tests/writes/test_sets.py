@@ -270,7 +270,9 @@ def test_forms_of_another_admin_add_and_remove_too(change, client, thing, monkey
 # New records
 
 
-@pytest.mark.parametrize("form", [lambda keys: keys, lambda keys: {"set": keys}], ids=["list", "set"])
+@pytest.mark.parametrize(
+    "form", [lambda keys: keys, lambda keys: {"set": keys}], ids=["list", "set"]
+)
 def test_a_new_record_takes_a_bare_list_and_a_whole_set(form, client, tags):
     for keys in ([tags[0].pk, "old"], []):
         answer = client.call_tool(
