@@ -15,6 +15,8 @@ from tests.leaks.paths import RELATIONS, Route
 from tests.leaks.places import Answer, Asker
 from tests.leaks.site import HIDDEN
 
+#: The argument that a refusal names first.
+ARGUMENT = re.compile(r"(?:filters|exclude|any_of|having|group_by|metrics): ")
 UNKNOWN = re.compile(r".* cannot be used in (\w+)\. ", re.DOTALL)
 
 
@@ -167,7 +169,7 @@ class Knowledge:
 
     def bare(self, found: Answer, typed: str) -> str:
         """A refusal without the caller's own words, and without what follows from them alone."""
-        said = found.said.decode()
+        said = ARGUMENT.sub("", found.said.decode(), count=1)
         if (match := UNKNOWN.match(said)) is not None:
             what = match[1]
             for names in (self.allowed(what), self.columns if what == "order_by" else []):

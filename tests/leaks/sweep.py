@@ -14,7 +14,7 @@ from django.db.models import FileField
 from mcp_django.exposure.generation import generations
 from tests.leaks.canaries import Canaries
 from tests.leaks.hearing import Hearing, Report, listening
-from tests.leaks.knowledge import Knowledge, made_up, twin_of
+from tests.leaks.knowledge import ARGUMENT, Knowledge, made_up, twin_of
 from tests.leaks.paths import THOROUGH, Route, lookups_of, routes
 from tests.leaks.places import CONDITIONS, NAMES, OVERVIEWS, TOOLS, Answer, Asker
 from tests.leaks.rows import MODELS, World
@@ -146,7 +146,7 @@ class Sweep:
                     place = places[turn // 2 % 4]
                     found = self.hearing.ask(place, label, f"{name}__{lookup}", value)
                     # A value that does not fit is refused in the name of the lookup.
-                    said = found.said.decode()
+                    said = ARGUMENT.sub("", found.said.decode(), count=1)
                     if found.is_refusal and not said.startswith(f"{name}__{lookup}"):
                         self.report.leak("undescribed", f"{label}.{name} is told: {found.said!r}")
             for place in (*TOOLS, *places[4:]):
