@@ -344,7 +344,7 @@ def test_an_exact_text_that_finds_nothing_says_what_icontains_would_find(shop):
     assert note(filters={"number": "a"}) == (
         "Texts compare exactly. With number__icontains there are 3 records."
     )
-    assert note(filters={"number": "a1"}) == (
+    assert note(filters={"number": "r"}) == (
         "Texts compare exactly. With number__icontains there is 1 record."
     )
     assert note(filters={"customer__name": "ann", "number": "A"}) == (
