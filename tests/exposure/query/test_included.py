@@ -15,6 +15,8 @@ from mcp_django.exposure.query.guard import guarded
 from mcp_django.exposure.query.included import with_included
 from tests.exposure.query.test_paths_by_rule import who
 from tests.nasty.models import Customer, Line, Note, Order, Tag, Watch
+from tests.shop.models import Customer as ShopCustomer
+from tests.shop.models import Order as ShopOrder
 
 pytestmark = pytest.mark.django_db
 
@@ -162,6 +164,19 @@ def test_nobody_gets_what_was_included_for_somebody_else(shop):
     assert found(who(), "lines", **arguments)[0]["lines"]["count"] == 2
     assert found(narrowed, "lines", **arguments)[0]["lines"]["count"] == 1
     assert found(who(), "lines", **arguments)[0]["lines"]["count"] == 2
+
+
+def test_the_tools_include_what_a_call_names(client):
+    customer = ShopCustomer.objects.create(name="Anne")
+    ShopOrder.objects.create(number="A1", customer=customer)
+
+    arguments = {"model": "shop.customer", "include": ["orders"]}
+    [listed] = client.call_tool("find_records", **arguments).structured["records"]
+    one = client.call_tool("get_record", pk=customer.pk, **arguments).structured
+
+    for record in (listed, one):
+        assert record["orders"]["count"] == 1
+        assert [order["number"] for order in record["orders"]["records"]] == ["A1"]
 
 
 # The second stage

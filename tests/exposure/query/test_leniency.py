@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from django.db import connection
 
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from tests.exposure.query.test_find import judged
 from tests.nasty.models import Customer, Order, Tag
-from tests.nasty.site import caller
+from tests.nasty.site import caller, page
 
 pytestmark = pytest.mark.django_db
 
@@ -476,3 +476,10 @@ def test_a_refusal_names_its_argument(shop, tool, argument, value):
     sentence = refusal(tool, **{**arguments, argument: value}).partition(" A valid call:")[0]
 
     assert argument in sentence
+
+
+def test_an_exclusion_whose_value_cannot_be_written_is_shown_without_it(shop):
+    with pytest.raises(QueryError) as refused:
+        page(caller(), Order, filters={"quantity__ne": 10**5000})
+
+    assert 'call with {"exclude": {"quantity": ...}}.' in str(refused.value)

@@ -809,3 +809,7 @@ async def test_a_connection_that_cannot_be_closed_does_not_hold_up_the_others(mo
     close_old_connections()
 
     assert len(closed) == 1
+
+
+def test_a_lane_without_a_slow_function_looks_again_after_a_whole_turn(make_lane):
+    assert make_lane(takes_turns=True).hurry() == LONGEST_TURN
