@@ -39,8 +39,9 @@ def with_included(
 ) -> RecordLayout:
     """The layout of records with these relations as members: `{"count": 3, "records": [...]}`.
 
-    Where there are more than `most`, `rest` is the call of find_records that gives all. Raises
-    QueryError for what is no relation that leads to many records and may be followed.
+    Where there are more than `most`, `rest` is the call of find_records that gives all, if this
+    caller may filter the other model by the relation. Raises QueryError for what is no relation
+    that leads to many records and may be followed.
     """
     if not isinstance(names, list | tuple) or not 0 < len(names) <= MOST_RELATIONS:
         raise QueryError(f"include takes a list of 1 to {MOST_RELATIONS} relations.")
