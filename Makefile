@@ -36,7 +36,7 @@ $(BIN)/python:
 # make test-all         the same on three databases and on other kinds of sites, with coverage
 # make test WORKERS=8   with as many workers; as many as there are cores otherwise
 # make lint             style, types, layers, words, migrations and the demo's deployment checks
-# make bench            what a call costs beside the same query without MCP
+# make bench            what a call costs beside the same query without MCP, and what assistants read
 # make bench-streams    what a thousand open streams cost, and a change that all of them hear of
 
 # The suite starts two hundred processes, and each would compile the package again.
@@ -100,6 +100,7 @@ lint: $(VENV)/dev.stamp
 .PHONY: bench
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.sizes
 
 .PHONY: bench-streams
 bench-streams: $(VENV)/dev.stamp

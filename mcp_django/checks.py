@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, fields
 from difflib import SequenceMatcher, get_close_matches
 from functools import wraps
+from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -238,7 +239,8 @@ def check_exposures(**kwargs: Any) -> Iterator[CheckMessage]:
             # Each letter of a text would be one more path that leads nowhere.
             yield from texts
             continue
-        for sentence in [*Declaration(exposure).problems, *unknown_actions(exposure)]:
+        problems = (unknown_actions(exposure), unfit_columns(exposure))
+        for sentence in chain(Declaration(exposure).problems, *problems):
             yield Error(sentence, obj=type(exposure), id="mcp_django.E005")
     if apps.is_installed("django.contrib.admin"):
         from mcp_django.exposure.tools.actions import unfit_names
@@ -280,6 +282,22 @@ def admins_of(exposure: ModelExposure) -> list[Any]:
     from mcp_django.exposure.admin_sites import model_admins
 
     return model_admins(exposure.model)
+
+
+def unfit_columns(exposure: ModelExposure) -> Iterator[str]:
+    if not exposure.computed:
+        return
+    admins = admins_of(exposure)
+    if not admins:
+        yield (
+            f"{exposure.label}: computed: there is no ModelAdmin of the model. Only those who see "
+            "its list have computed columns."
+        )
+        return
+    from mcp_django.exposure.admin_columns import column_problems
+
+    for sentence in column_problems(exposure.model, exposure.computed, admins):
+        yield f"{exposure.label}: computed: {sentence}."
 
 
 def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
@@ -481,9 +499,9 @@ LISTS = tuple(
     name for name, kind in ModelExposure.__annotations__.items() if kind.startswith("Sequence")
 )
 #: The same of a ModelAdmin.
-ADMIN_LISTS = ("mcp_fields", "mcp_exclude_fields", "mcp_actions")
+ADMIN_LISTS = ("mcp_fields", "mcp_computed", "mcp_exclude_fields", "mcp_actions")
 #: The methods that a site overrides.
-METHODS = ("get_queryset", "has_view_permission", "get_fields")
+METHODS = ("get_queryset", "has_view_permission", "get_fields", "get_ordering", "is_masked")
 #: How similar a name is to the one that was meant. At 0.83 "table_fields" would be a misspelt
 #: "label_fields".
 SIMILAR = 0.85
@@ -512,6 +530,7 @@ HINTS = {
     "queryset": "Write get_queryset, a method.",
     "permission_classes": "Write has_view_permission, a method.",
     "mcp_fields": "Write fields.",
+    "mcp_computed": "Write computed.",
     "mcp_exclude_fields": "Write exclude.",
     "mcp_actions": "Write actions.",
 }

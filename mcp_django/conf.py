@@ -23,7 +23,8 @@ class Config:
     name: str = "Django"
     #: What clients show as the server's version.
     version: str = __version__
-    #: Told to every client on connecting: what the site is about and how to start.
+    #: Told to every client on connecting: what the site is about and how to start. Empty: a few
+    #: sentences that fit every site.
     instructions: str = ""
     #: Origin of public addresses, such as "https://shop.example.com". Never the request's Host.
     public_url: str = ""
@@ -50,6 +51,12 @@ class Config:
     max_response: int = 1024 * 1024
     #: Largest file that an argument of a tool may hold, in bytes. It travels as base64 in a body.
     max_file: int = 2 * 1024 * 1024
+    #: Largest file that a person may put into the admin for assistants, in bytes. It stands in the
+    #: database for a day.
+    max_upload: int = 5 * 1024 * 1024
+    #: Answer once, as text, with pages as tables and choices without labels. False: records as
+    #: objects, and as structured content besides.
+    compact_answers: bool = True
     #: Rows in a page when the caller names no limit.
     page_size: int = 25
     #: Most rows that a caller may ask for at once.

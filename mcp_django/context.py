@@ -67,9 +67,21 @@ class Elicitor(Protocol):
     ) -> Any: ...
     def roots(self, key: str) -> Any: ...
     def together(self) -> AbstractContextManager[None]: ...
+    def agree_first(self) -> None:
+        """Go on only if a person agrees to what staff want to be asked before the code runs."""
+        ...
+
     def settle(self) -> None:
         """Raise once more what ended the call, where code of the site caught it."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedFirst:
+    """What a person has to agree to before a function runs that asks for itself."""
+
+    text: str
+    digest: str
 
 
 @dataclass(kw_only=True)
@@ -91,6 +103,7 @@ class CallContext:
     can_request: bool = False
     #: Set for what was declared with asks=True.
     interview: Elicitor | None = None
+    asked_first: AskedFirst | None = None
     #: Name and version of the connected program, as it says itself. Never a security input.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: The headers Mcp-Param-* of a modern HTTP request, and None elsewhere.

@@ -16,6 +16,18 @@ class QueryError(ToolError):
     """The caller's query cannot run. The sentence says what to change and names nothing hidden."""
 
 
+class UnknownName(QueryError):
+    """A name that the caller cannot use there, whether it is hidden or was never there."""
+
+
+class InvalidArguments(ToolError):
+    """The arguments do not fit the schema of the tool."""
+
+
+class FormRefused(ToolError):
+    """A form of the admin refused values. The sentence has its errors by field."""
+
+
 class NotFound(ToolError):
     """There is no such thing for this caller: missing and forbidden raise this, word for word."""
 
@@ -35,9 +47,11 @@ class Leak(Exception):
 class Declined(ToolError):
     """A person was asked, and did not agree. Not caught, it ends the call."""
 
-    def __init__(self, *, is_explicit: bool) -> None:
+    def __init__(self, *, is_explicit: bool, outcome: str = "") -> None:
+        """`outcome` is a sentence about what was done, where that is known."""
         said = "The person declined." if is_explicit else "The person closed the question."
-        super().__init__(f"{said} Do not try again unless they want you to.")
+        parts = [said, outcome, "Do not try again unless they want you to."]
+        super().__init__(" ".join(part for part in parts if part))
         #: False: the question was closed without a choice.
         self.is_explicit = is_explicit
 
@@ -118,4 +132,4 @@ def unknown(name: object, allowed: Iterable[str], what: str) -> QueryError:
         hint = f"Use one of: {', '.join(names[:30])}."
     else:
         hint = "Nothing can be used there."
-    return QueryError(f"{shown} cannot be used in {what}. {hint}")
+    return UnknownName(f"{shown} cannot be used in {what}. {hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,23 @@ from django.test import Client as WebClient
 from mcp_django.testing import Client, HTTPAnswer
 from tests.oracle import assert_valid_message
 
+#: The token in an answer that asks for a confirmation.
+TOKEN = re.compile(r'"confirmation": "([\w-]+)"')
+
 
 def browser_of(user: Any, **options: Any) -> WebClient:
     """The browser of somebody who has logged in."""
     browser = WebClient(**options)
     browser.force_login(user)
     return browser
+
+
+def call_with_token(client: Client, tool: str, **arguments: Any) -> Any:
+    """The second call of a client that cannot ask its person, with the token of the first."""
+    first = client.call_tool(tool, **arguments)
+    token = TOKEN.search(first.text)
+    assert token is not None, first.text
+    return client.call_tool(tool, **arguments, confirmation=token[1])
 
 
 class CheckedClient(Client):

@@ -52,6 +52,13 @@ def pytest_make_parametrize_id(config, val, argname):
     return None
 
 
+def pytest_collection_modifyitems(items):
+    """Workers that run tests beside each other must find the same ids."""
+    odd = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if odd:
+        raise pytest.UsageError(f"The id of a test has the address of an object: {odd[0]}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item):
     """What fixtures and earlier tests changed is news to nobody who connects in this test."""

@@ -12,6 +12,10 @@ interface, port = sys.argv[1:]
 # Before Django reads them.
 site = importlib.import_module(os.environ["DJANGO_SETTINGS_MODULE"])
 site.DATABASES["default"]["NAME"] = os.environ["SERVED_DATABASE"]
+site.MCP_DJANGO = {
+    **getattr(site, "MCP_DJANGO", {}),
+    "AUDIT": os.environ["SERVED_AUDIT"] == "yes",
+}
 
 from mcp_django.asgi import get_mcp_application  # noqa: E402  as in anybody's asgi.py
 

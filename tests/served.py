@@ -41,11 +41,15 @@ class SocketClient(CheckedClient):
 
 
 @contextmanager
-def served(interface: str) -> Iterator[int]:
-    """Its port. Over ASGI or WSGI, with the settings of the test and its database."""
+def served(interface: str, *, audit: bool = True) -> Iterator[int]:
+    """Its port. Over ASGI or WSGI, with the settings of the test and its database.
+
+    Records of calls are written later: perhaps when the database was emptied for another test.
+    """
     environ = {
         "DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE,
         "SERVED_DATABASE": str(connection.settings_dict["NAME"]),
+        "SERVED_AUDIT": "yes" if audit else "no",
     }
     with live_server(interface, module="tests.serve", **environ) as (_, port):
         yield port

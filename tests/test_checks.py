@@ -286,6 +286,7 @@ def test_actions_that_depend_on_the_request_are_not_judged(configure, expose, mo
         ("fields", "__all__", 'fields = ["id", "name"]'),
         ("search_fields", "name", 'search_fields = ["name"]'),
         ("actions", "delete_selected", 'actions = ["delete_selected"]'),
+        ("computed", "shout", 'computed = ["shout"]'),
     ],
 )
 def test_a_text_in_place_of_a_list_is_one_error_that_says_what_to_write(
@@ -317,6 +318,63 @@ def test_a_text_in_place_of_a_list_is_an_error_without_the_admin(configure, expo
     expose(fields="__all__")
 
     assert ids() == ["E005"]
+
+
+@admin.display(description="Shout")
+def shout_of(group):
+    return group.name.upper()
+
+
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("natural_key", ""),
+        (shout_of, ""),
+        ("shout", "'shout' is neither an attribute of the ModelAdmin or the model, nor an"),
+        ("name", "'name' is a field; list it in fields."),
+        ("permissions", "'permissions' is a field; list it in fields."),
+        ("permissions__codename", "'permissions__codename' is a field; list it in fields."),
+        ("delete", "'delete' is Django's own and no column."),
+        ("action_checkbox", "'action_checkbox' is Django's own and no column."),
+        ("__str__", "'__str__' is Django's own and no column."),
+        ("no name", "'no name' has no name that a call could use."),
+        (lambda group: 1, "'<lambda>' has no name that a call could use."),
+        (5, "5 is neither a name nor a callable."),
+    ],
+)
+def test_what_cannot_be_a_computed_column_is_an_error(configure, expose, column, problem):
+    configure()
+    expose(fields=["name"], computed=[column])
+
+    messages = ours()
+
+    assert [message.id for message in messages] == ["mcp_django.E005"] * bool(problem)
+    for message in messages:
+        assert message.msg.startswith(f"auth.group: computed: {problem}")
+
+
+def test_a_column_may_be_an_annotation_of_rows_that_the_admin_makes(
+    configure, expose, monkeypatch
+):
+    class Annotating(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at run time
+        def get_queryset(self, request):
+            return super().get_queryset(request)
+
+    configure()
+    expose(fields=["name"], computed=["member_count"])
+    monkeypatch.setitem(admin.site._registry, Group, Annotating(Group, admin.site))
+
+    assert ids() == []
+
+
+def test_computed_columns_of_a_model_without_an_admin_are_an_error(configure, expose, no_admin):
+    configure()
+    expose(fields=["name"], computed=["natural_key"])
+
+    [message] = ours()
+
+    assert message.id == "mcp_django.E005"
+    assert "computed: there is no ModelAdmin of the model." in message.msg
 
 
 def a_method(self, request, obj=None): ...

@@ -1,6 +1,6 @@
 """What assistants see of the flight desk: exposures of models, and functions as tools.
 
-Incidents are missing here: `IncidentAdmin` exposes them with its `mcp_` attributes.
+The level of each model is WRITE, so the admin alone decides who may change what.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from demo_project.flights.models import (
     Booking,
     Country,
     Flight,
+    Incident,
     Passenger,
 )
 
@@ -27,12 +28,14 @@ mcp.register(
     fields=["id", "code", "name"],
     search_fields=["=code", "name"],
     label_fields=["name"],
+    level=mcp.Level.WRITE,
     description="Countries by ISO 3166 code, as DE.",
 )
 
 
 @mcp.register(Airline)
 class AirlineExposure(mcp.ModelExposure):
+    level = mcp.Level.WRITE
     fields = ["id", "name", "iata", "icao", "country"]
     filter_fields = [*fields, "country__code", "country__name"]
     search_fields = ["name", "=iata", "=icao"]
@@ -42,6 +45,7 @@ class AirlineExposure(mcp.ModelExposure):
 
 @mcp.register(Airport)
 class AirportExposure(mcp.ModelExposure):
+    level = mcp.Level.WRITE
     description = "All airports of the world. Only those with an IATA code have flights."
     fields = [
         "id",
@@ -80,6 +84,7 @@ class FlightExposure(mcp.ModelExposure):
         "gate",
         "aircraft",
     ]
+    computed = ["route"]
     filter_fields = [
         *fields,
         "airline__name",
@@ -100,9 +105,32 @@ class FlightExposure(mcp.ModelExposure):
     actions = ["delay_flights", "cancel_flights", "passenger_manifest", "notify_passengers"]
 
 
+@mcp.register(Incident)
+class IncidentExposure(mcp.ModelExposure):
+    level = mcp.Level.WRITE
+    description = "What went wrong at an airport or on a flight. closed: nothing is left to do."
+    fields = [
+        "id",
+        "kind",
+        "severity",
+        "airport",
+        "flight",
+        "reported_at",
+        "description",
+        "report",
+        "closed",
+    ]
+    # Who reports an incident stays confidential. A new one names whoever is logged in.
+    exclude = ["reported_by"]
+    search_fields = ["description", "=airport__iata", "flight__number"]
+    ordering = ["-reported_at"]
+    actions = ["close_incidents"]
+
+
 @mcp.register(Passenger)
 class PassengerExposure(mcp.ModelExposure):
-    description = "Who flies. E-mail addresses and passport numbers stay in the admin."
+    level = mcp.Level.WRITE
+    description = "Who flies. E-mail addresses and passport numbers are never shown."
     fields = ["id", "name", "notes"]
     search_fields = ["name"]
     label_fields = ["name"]
@@ -111,6 +139,7 @@ class PassengerExposure(mcp.ModelExposure):
 
 @mcp.register(Booking)
 class BookingExposure(mcp.ModelExposure):
+    level = mcp.Level.WRITE
     description = "A seat for a passenger on a flight. Prices are euros."
     fields = ["id", "reference", "flight", "passenger", "seat", "price"]
     filter_fields = [

@@ -12,9 +12,12 @@ from mcp_django.admin.decisions.exposed_models import ExposedModelAdmin
 from mcp_django.admin.decisions.exposed_prompts import ExposedPromptAdmin
 from mcp_django.admin.decisions.exposed_tools import ExposedToolAdmin
 from mcp_django.admin.decisions.server import ServerSettingsAdmin, UserRestrictionAdmin
+from mcp_django.admin.overview import AssistantsAdmin
 from mcp_django.admin.prompts.templates import PromptTemplateAdmin
 from mcp_django.admin.tokens import PersonalTokenAdmin
+from mcp_django.admin.uploads import UploadAdmin
 from mcp_django.models import (
+    Assistants,
     CallRecord,
     ExposedModel,
     ExposedPrompt,
@@ -22,10 +25,12 @@ from mcp_django.models import (
     PersonalToken,
     PromptTemplate,
     ServerSettings,
+    Upload,
     UserRestriction,
 )
 
 __all__ = [
+    "AssistantsAdmin",
     "CallRecordAdmin",
     "ExposedModelAdmin",
     "ExposedPromptAdmin",
@@ -33,12 +38,14 @@ __all__ = [
     "PersonalTokenAdmin",
     "PromptTemplateAdmin",
     "ServerSettingsAdmin",
+    "UploadAdmin",
     "UserRestrictionAdmin",
     "register",
 ]
 
 
 ADMINS: dict[type[Model], type[admin.ModelAdmin[Any]]] = {
+    Assistants: AssistantsAdmin,
     CallRecord: CallRecordAdmin,
     ExposedModel: ExposedModelAdmin,
     ExposedPrompt: ExposedPromptAdmin,
@@ -46,6 +53,7 @@ ADMINS: dict[type[Model], type[admin.ModelAdmin[Any]]] = {
     PersonalToken: PersonalTokenAdmin,
     PromptTemplate: PromptTemplateAdmin,
     ServerSettings: ServerSettingsAdmin,
+    Upload: UploadAdmin,
     UserRestriction: UserRestrictionAdmin,
 }
 

@@ -110,13 +110,10 @@ class CallRecordAdmin(AnyModelAdmin):
     list_display = (
         "at",
         "who",
-        "target",
-        "outcome",
+        "what",
+        "ending",
         "client",
-        "milliseconds",
-        "rows",
-        "bytes",
-        "method",
+        "took",
     )
     list_filter = (
         ("at", admin.DateFieldListFilter),
@@ -142,6 +139,7 @@ class CallRecordAdmin(AnyModelAdmin):
         "method",
         "target",
         "outcome",
+        "reason",
         "milliseconds",
         "rows",
         "bytes",
@@ -154,10 +152,26 @@ class CallRecordAdmin(AnyModelAdmin):
         # The user may have been deleted since.
         return record.principal if record.user is None else record.user.get_username()
 
+    @admin.display(description="what")
+    def what(self, record: CallRecord) -> str:
+        # Only some methods have a target.
+        return record.target or record.method
+
+    @admin.display(description="outcome")
+    def ending(self, record: CallRecord) -> str:
+        outcome = record.get_outcome_display()
+        if not record.reason:
+            return outcome
+        return format_html("{}<br><small>{}</small>", outcome, record.reason)
+
+    @admin.display(description="ms")
+    def took(self, record: CallRecord) -> int:
+        return record.milliseconds
+
     @admin.display(description="arguments")
     def shown_arguments(self, record: CallRecord) -> str:
         if record.arguments is None:
-            return "not kept"
+            return "not kept: AUDIT_ARGUMENTS is off"
         text = json.dumps(record.arguments, indent=2, ensure_ascii=False)
         return format_html("<pre>{}</pre>", text)
 

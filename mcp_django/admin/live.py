@@ -38,6 +38,16 @@ ON_PAGE = 50
 MOST_URIS, LONGEST_URI = 20, 200
 LONGEST_CLIENT = 100
 
+#: What transports of sessions and kinds of streams are called.
+KIND_NAMES = {
+    "streamable_http": "Streamable HTTP",
+    "http_sse": "HTTP+SSE",
+    "stdio": "stdio",
+    "listen": "Subscriptions",
+    "standalone": "Notifications of a session",
+    "call": "Answer to a call",
+}
+
 One: TypeAlias = Session | OpenStream
 
 
@@ -59,6 +69,10 @@ class Line:
     uris: Sequence[str]
     #: URIs that are not shown.
     more: int
+
+    @property
+    def kind_name(self) -> str:
+        return KIND_NAMES.get(self.kind, self.kind)
 
     @property
     def title(self) -> str:

@@ -82,16 +82,14 @@ class AdminPage:
     title: str
     #: The module of the view, in `mcp_django.admin`. The views import this file.
     module: str
-    #: Without any: every permission of this app opens it.
+    #: Without any: everybody whom the admin lets in opens it.
     permissions: tuple[str, ...] = ()
     #: False: never in a transaction of ATOMIC_REQUESTS, which stores refuse.
     may_be_atomic: bool = True
 
     def may_open(self, request: HttpRequest) -> bool:
-        user = request.user
-        if not self.permissions:
-            return user.has_module_perms("mcp_django")
-        return any(user.has_perm(f"mcp_django.{name}") for name in self.permissions)
+        held = (request.user.has_perm(f"mcp_django.{name}") for name in self.permissions)
+        return not self.permissions or any(held)
 
     def route(self, model_admin: Any) -> URLPattern:
         """The page under the URLs of a ModelAdmin, behind the door of its site."""

@@ -8,11 +8,20 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.forms import CheckboxSelectMultiple, ModelForm, MultipleChoiceField, SelectMultiple
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, render_page
+from mcp_django.admin.pages import (
+    AnyModelAdmin,
+    AnyModelForm,
+    missing,
+    render_page,
+    url_of,
+)
+from mcp_django.admin.snippets import address_for_clients, snippets
+from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import exposed_by
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PersonalToken
@@ -40,14 +49,17 @@ class TokenForm(AnyModelForm):
         choices=[(scope, f"{WORDS[scope]} ({scope})") for scope in SCOPES],
         initial=[READ],
         widget=CheckboxSelectMultiple,
-        help_text="What the token is good for, within the rights of its user.",
+        help_text=(
+            "What the token allows, within the rights of its user. With mcp:read alone it changes "
+            "nothing, also in models that are opened for writing."
+        ),
     )
     models = MultipleChoiceField(
         choices=exposed_models,
         required=False,
         widget=SelectMultiple,
         label="Only these models",
-        help_text="None chosen: every model that its user may see.",
+        help_text="If you choose none: every model that the user may see.",
     )
 
     class Meta:
@@ -58,11 +70,68 @@ class TokenForm(AnyModelForm):
         return self.cleaned_data["models"] or None
 
 
+class ReadTokenForm(TokenForm):
+    """For people who may make tokens for reading only. It names no models: they may not see all
+    of them.
+    """
+
+    scopes = MultipleChoiceField(
+        choices=[(READ, f"{WORDS[READ]} ({READ})")],
+        initial=[READ],
+        widget=CheckboxSelectMultiple,
+        help_text="To change something, ask somebody who may add personal tokens.",
+    )
+    models = None  # type: ignore[assignment]  # takes the field away, as Django documents
+
+
+# What the scopes of tokens leave of models that staff opened for writing.
+
+#: After "all tokens" or "your own tokens".
+ONLY_READ = (
+    "have only mcp:read. To change records or run actions, make one with mcp:write, mcp:delete or "
+    "mcp:action."
+)
+
+
+def have_only_read(user: Any = None) -> bool:
+    """Whether there are tokens that work, of one user or of any, and none that changes anything.
+
+    Not where a site has other credentials as well.
+    """
+    if list(get_config().authenticators) != ["mcp_django.auth.PersonalTokens"]:
+        return False
+    tokens = PersonalToken.objects.filter(
+        server=DEFAULT_SERVER, revoked_at=None, expires_at__gt=timezone.now()
+    )
+    if user is not None:
+        tokens = tokens.filter(user=user.pk)
+    kinds = list(tokens.order_by().values_list("scopes", "read_only").distinct())
+    return bool(kinds) and all(read_only or set(scopes) <= {READ} for scopes, read_only in kinds)
+
+
+def effect_of(token: PersonalToken) -> str:
+    """What a token may change. It says nothing of the models that there are."""
+    if token.read_only:
+        return "Nothing: it is read-only."
+    lacks = [scope for scope in (WRITE, DELETE, ACTION) if scope not in token.scopes]
+    if not lacks:
+        return "What its user may change."
+    named = ", ".join(lacks)
+    if len(lacks) < len(SCOPES) - 1:
+        return f"Some of what its user may change: it lacks {named}."
+    return f"Nothing, also in models that are opened for writing: it lacks {named}."
+
+
 MANAGE_ALL = "mcp_django.manage_all_tokens"
 
 
 def may_manage_all(request: HttpRequest) -> bool:
     return request.user.has_perm(MANAGE_ALL)
+
+
+def is_active_staff(request: HttpRequest) -> bool:
+    user = request.user
+    return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False))
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -85,7 +154,10 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class PersonalTokenAdmin(AnyModelAdmin):
-    """People see their own tokens; those of others need the permission `manage_all_tokens`."""
+    """Active staff see, make and revoke tokens of their own, with the scope to read.
+
+    Other scopes need the permission to add tokens, and the tokens of others `manage_all_tokens`.
+    """
 
     list_display = (
         "user",
@@ -111,6 +183,10 @@ class PersonalTokenAdmin(AnyModelAdmin):
         names = ", ".join(scope.removeprefix("mcp:") for scope in token.scopes)
         return f"{names} (read-only)" if token.read_only else names
 
+    @admin.display(description="what it changes")
+    def effect(self, token: PersonalToken) -> str:
+        return effect_of(token)
+
     @admin.display(description="only these models")
     def model_names(self, token: PersonalToken) -> str:
         return "no limit" if token.models is None else ", ".join(token.models)
@@ -126,20 +202,39 @@ class PersonalTokenAdmin(AnyModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PersonalToken]:
         tokens = super().get_queryset(request)
-        return tokens if may_manage_all(request) else tokens.filter(user=request.user.pk)
+        if may_manage_all(request) and super().has_view_permission(request):
+            return tokens
+        return tokens.filter(user=request.user.pk)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_active_staff(request) or super().has_module_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: PersonalToken | None = None) -> bool:
-        return super().has_view_permission(request, obj) and is_theirs(request, obj)
+        if super().has_view_permission(request, obj) and is_theirs(request, obj):
+            return True
+        return is_own_token(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) or is_active_staff(request)
 
     def has_change_permission(
         self, request: HttpRequest, obj: PersonalToken | None = None
     ) -> bool:
-        return super().has_change_permission(request, obj) and is_theirs(request, obj)
+        if super().has_change_permission(request, obj) and is_theirs(request, obj):
+            return True
+        return is_own_token(request, obj)
 
     def has_delete_permission(
         self, request: HttpRequest, obj: PersonalToken | None = None
     ) -> bool:
         return super().has_delete_permission(request, obj) and is_theirs(request, obj)
+
+    def may_make_any(self, request: HttpRequest) -> bool:
+        """Whether this person makes tokens by permission, with any scope."""
+        return super().has_add_permission(request)
+
+    def may_make_for_others(self, request: HttpRequest) -> bool:
+        return self.may_make_any(request) and may_manage_all(request)
 
     # The forms: everything when it is made, afterwards only its name.
 
@@ -151,14 +246,16 @@ class PersonalTokenAdmin(AnyModelAdmin):
         **kwargs: Any,
     ) -> type[ModelForm[PersonalToken]]:
         if obj is None:
-            kwargs["form"] = TokenForm
+            kwargs["form"] = TokenForm if self.may_make_any(request) else ReadTokenForm
         return super().get_form(request, obj, change=change, **kwargs)
 
     def get_fields(self, request: HttpRequest, obj: PersonalToken | None = None) -> Any:
         if obj is not None:
             return ("name", *self.get_readonly_fields(request, obj))
+        if not self.may_make_any(request):
+            return ("name", "scopes", "expires_at")
         own = ("name", "scopes", "read_only", "models", "expires_at")
-        return ("user", *own) if may_manage_all(request) else own
+        return ("user", *own) if self.may_make_for_others(request) else own
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: PersonalToken | None = None
@@ -169,6 +266,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
             "user",
             "begins_with",
             "scope_names",
+            "effect",
             "model_names",
             "created_at",
             "expires_at",
@@ -202,7 +300,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
         change: bool,  # noqa: FBT001  Django's signature
     ) -> None:
         if not change:
-            if not may_manage_all(request):
+            if not self.may_make_for_others(request):
                 obj.user = request.user  # type: ignore[assignment]  # nobody anonymous comes here
             # It lives as long as the request. A message would put it into the session or a cookie.
             request.mcp_secret = obj.set_secret()  # type: ignore[attr-defined]  # ours
@@ -212,6 +310,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
         self, request: HttpRequest, obj: PersonalToken, post_url_continue: str | None = None
     ) -> HttpResponse:
         """The page with the secret: the answer to the form itself, so that there is no second."""
+        address = address_for_clients(request)
         response = render_page(
             self,
             request,
@@ -219,6 +318,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
             title="Copy the token now",
             token=obj,
             secret=request.mcp_secret,  # type: ignore[attr-defined]  # set by save_model
+            snippets=snippets(address, credential=request.mcp_secret) if address else [],  # type: ignore[attr-defined]
         )
         add_never_cache_headers(response)
         return response
@@ -226,11 +326,42 @@ class PersonalTokenAdmin(AnyModelAdmin):
     @admin.action(description="Revoke selected personal tokens", permissions=["change"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[PersonalToken]) -> None:
         # One by one: each save tells every process.
-        revoked = [token for token in queryset if token.revoked_at is None]
+        revoked = [
+            token
+            for token in queryset
+            if token.revoked_at is None and self.has_change_permission(request, token)
+        ]
         for token in revoked:
             token.revoke()
             self.log_change(request, token, "Revoked.")
         self.message_user(request, f"Personal tokens revoked: {len(revoked)}.")
+
+    # The page on which one token is revoked.
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.revoke_view)
+        route = path("<path:object_id>/revoke/", view, name="mcp_django_personaltoken_revoke")
+        return [route, *super().get_urls()]
+
+    def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask on GET, revoke on POST. Raises Http404: missing and somebody else's alike."""
+        token = self.get_object(request, object_id)
+        if token is None or not self.has_change_permission(request, token):
+            missing(self)
+        if request.method == "POST":
+            if token.revoked_at is None:
+                token.revoke()
+                self.log_change(request, token, "Revoked.")
+            self.message_user(request, f"The token “{token}” is revoked.")
+            return HttpResponseRedirect(url_of(self, "change", token.pk))
+        return render_page(
+            self,
+            request,
+            "revoke.html",
+            title="Revoke this token?",
+            token=token,
+            change_url=url_of(self, "change", token.pk),
+        )
 
 
 def possible_owners(request: HttpRequest) -> QuerySet[Any]:
@@ -245,3 +376,8 @@ def possible_owners(request: HttpRequest) -> QuerySet[Any]:
 
 def is_theirs(request: HttpRequest, token: PersonalToken | None) -> bool:
     return token is None or token.user_id == request.user.pk or may_manage_all(request)
+
+
+def is_own_token(request: HttpRequest, token: PersonalToken | None) -> bool:
+    """Whether it is a token of the active member of staff who asks."""
+    return is_active_staff(request) and (token is None or token.user_id == request.user.pk)

@@ -58,6 +58,8 @@ class CallEnd(NamedTuple):
     correlation_id: str
     #: Redacted.
     arguments: Any
+    #: Without any value.
+    reason: str = ""
 
     def columns(self) -> dict[str, Any]:
         """The values of a `CallRecord` by column. The thread that writes makes them."""
@@ -76,6 +78,7 @@ class CallEnd(NamedTuple):
             "bytes": self.bytes,
             "correlation_id": self.correlation_id,
             "arguments": self.arguments,
+            "reason": self.reason,
         }
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin, sites
 from django.contrib.admin.sites import all_sites
 from django.contrib.admin.utils import flatten, flatten_fieldsets
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model, QuerySet
+from django.db.models import CharField, Model, QuerySet
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
+from mcp_django.exposure.fields import choices_of, kind_of
 from mcp_django.exposure.options import (
     ModelExposure,
     WaitingExposure,
@@ -144,7 +146,7 @@ class Gates:
         return self._is_open[site]
 
 
-# Exposures on a ModelAdmin: `mcp_expose mcp_fields mcp_exclude_fields mcp_actions`.
+# Exposures on a ModelAdmin: `mcp_expose mcp_fields mcp_computed mcp_exclude_fields mcp_actions`.
 
 
 def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
@@ -182,15 +184,63 @@ def exposure_of(
     search = [path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"))]
     attributes = {
         "fields": tuple(fields),
+        "computed": computed_of(model_admin, is_waiting=issubclass(base, WaitingExposure)),
         # It takes every spelling of a path out of each use, and what lies behind it.
         "exclude": tuple(hidden),
         "more_filter_fields": tuple(name for name in filters if name not in fields),
         "search_fields": tuple(search),
-        "ordering": tuple(name for name in model_admin.ordering or () if isinstance(name, str)),
+        "label_fields": tuple(islice(label_columns(model_admin, fields), 1)),
+        **order_of(model_admin),
         "actions": tuple(getattr(model_admin, "mcp_actions", ())),
         "__module__": type(model_admin).__module__,
     }
     return type(f"{type(model_admin).__name__}Exposure", (base,), attributes)
+
+
+def computed_of(model_admin: ModelAdmin[Any], *, is_waiting: bool) -> tuple[Any, ...] | None:
+    """What code names. Else staff open the list as it is, unless code says what may be shown."""
+    named = getattr(model_admin, "mcp_computed", None)
+    if named is not None:
+        return tuple(named)
+    is_narrowed = any(hasattr(model_admin, name) for name in ("mcp_fields", "mcp_exclude_fields"))
+    return None if is_waiting and not is_narrowed else ()
+
+
+def label_columns(model_admin: ModelAdmin[Any], fields: Iterable[str]) -> Iterator[str]:
+    """What can stand for a record, out of the columns that records show: those of the list, then
+    those that the admin searches. `__str__` may tell more than records do.
+    """
+    searched = (path.lstrip("^=@") for path in model_admin.search_fields)
+    names = [name for name in (*model_admin.list_display, *searched) if isinstance(name, str)]
+    return (name for name in names if name in fields and can_be_label(model_admin.model, name))
+
+
+def can_be_label(model: type[Model], name: str) -> bool:
+    """Whether it is a column of the model, and a short text that people tell records by."""
+    try:
+        field = model._meta.get_field(name)
+    except FieldDoesNotExist:  # a path through relations
+        return False
+    return (
+        isinstance(field, CharField)
+        and kind_of(field) == "text"
+        and not (field.primary_key or choices_of(field) or looks_secret(model, name))
+    )
+
+
+def order_of(model_admin: ModelAdmin[Any]) -> dict[str, Any]:
+    """The order of the admin's list: its own, and else that of the model. One that has an
+    expression in it is not taken over.
+    """
+    otherwise: Any = model_admin.opts.ordering
+    if overrides(model_admin, "get_ordering"):
+
+        def get_ordering(self: ModelExposure, request: HttpRequest) -> Sequence[Any]:
+            return model_admin.get_ordering(request) or otherwise or ()
+
+        return {"get_ordering": get_ordering}
+    names = tuple(model_admin.ordering or otherwise or ())
+    return {"ordering": names if all(isinstance(name, str) for name in names) else ()}
 
 
 def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:

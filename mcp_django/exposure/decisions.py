@@ -20,8 +20,16 @@ from mcp_django.cached import Cached
 from mcp_django.connections import apart
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.generation import cache_version, invalidate, known_cache_version, watch
-from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import FILTER, GROUP, ORDER, Declaration, resolve
+from mcp_django.exposure.options import ModelExposure, looks_secret
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    ORDER,
+    RETURN,
+    Declaration,
+    holds_text,
+    resolve,
+)
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER, CachePerPrincipal, Principal
@@ -86,6 +94,9 @@ class ModelDecision:
     filter_fields: tuple[str, ...] | None = None
     order_fields: tuple[str, ...] | None = None
     group_fields: tuple[str, ...] | None = None
+    label_fields: tuple[str, ...] | None = None
+    #: Besides those of code.
+    untrusted_fields: tuple[str, ...] | None = None
     #: Whether paths may begin at the model or pass it, also those that code lists.
     follow_relations: bool | None = None
     #: Only for members of these. Empty: for everybody.
@@ -233,12 +244,23 @@ class Exposed:
         self.withheld: dict[type[Model], frozenset[Names]] = {}
         #: Models that staff let no path begin at or pass.
         self.not_followed: set[type[Model]] = set()
+        #: What code masks, by model. It holds where the model is closed as well: other models may
+        #: inherit its columns.
+        self.masking = {model: code for model, code in candidates.items() if code.mask}
+        #: Columns whose texts strangers wrote, by model, closed ones as well.
+        self.untrusted: dict[type[Model], frozenset[str]] = {}
         #: Definitions of tools in the words of staff, by name, after those they were made from.
         self.redefined: dict[str, tuple[ToolDefinition, ToolDefinition]] = {}
         self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
         for model, exposure in candidates.items():
             if has_table(model):
                 self._add(model, exposure, before)
+        for model, code in candidates.items():
+            row = self.decisions.models.get(code.label)
+            exposure = code if row is None else self._made.get((code, row), code)
+            names = exposure.untrusted_fields
+            if names:
+                self.untrusted[model] = frozenset(names)
         self.by_label = {one.label: one for one in self.exposures.values()}
 
     def _add(self, model: type[Model], code: ModelExposure, before: Exposed | None) -> None:
@@ -278,7 +300,8 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
         setattr(found, name, restricted_list(code, row, name, gone=gone))
     left = partial(is_left, code.model, gone=gone)
     found.search_fields = [path for path in code.search_fields if left(path.lstrip("^=@"))]
-    found.label_fields = [path for path in code.label_fields if left(path)]
+    labels = code.label_fields if row.label_fields is None else row.label_fields
+    found.label_fields = [path for path in label_choices(code) if path in labels and left(path)]
     found.ordering = [path for path in code.ordering if left(path.removeprefix("-"))]
     if code.metric_fields is not None:
         found.metric_fields = [path for path in code.metric_fields if left(path)]
@@ -288,9 +311,23 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
         found.more_filter_fields = [path for path in code.more_filter_fields if left(path)]
     else:
         found.more_filter_fields = ()
+    found.untrusted_fields = (*code.untrusted_fields, *(row.untrusted_fields or ()))
     if row.notes:
         found.description = f"{code.description} {row.notes}".strip()
     return found
+
+
+def has_fences(decided: Decisions) -> bool:
+    """Whether code or staff say of any column that strangers wrote its texts."""
+    return any(row.untrusted_fields for row in decided.models.values()) or any(
+        code.untrusted_fields for code in registry.candidates.values()
+    )
+
+
+def untrusted_choices(code: ModelExposure) -> list[str]:
+    """The columns that records show and that strangers may have written."""
+    own = [path for path in Declaration(code).paths[RETURN] if not path.hops]
+    return [one.text for one in own if holds_text(one.field)]
 
 
 def restricted_list(
@@ -308,6 +345,14 @@ def restricted_list(
     if allowed is None:
         return None  # those of `fields`, which are narrowed
     return [path for path in allowed if is_left(code.model, path, gone=gone)]
+
+
+def label_choices(code: ModelExposure) -> list[str]:
+    """The columns that may stand for a record: those of code, and others that records show."""
+    model = code.model
+    own = [path for path in Declaration(code).paths[RETURN] if not path.hops]
+    names = [one.text for one in own if not looks_secret(model, one.field.name)]
+    return list(dict.fromkeys([*code.label_fields, *names]))
 
 
 def listed_of(allowed: Iterable[str], listed: Iterable[str]) -> list[str]:
@@ -383,8 +428,15 @@ def exposed_by(registry: Registry, server: str) -> Exposed:
 
 #: The part of it that depends on the principal.
 principal_digests: CachePerPrincipal[None, str] = CachePerPrincipal()
+
+
+def named(value: Any) -> str:
+    """The same in every process: the `repr` of a function tells where it is in memory."""
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
 #: Sets in one order, in whatever process.
-_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=repr)
+_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=named)
 
 
 def rights_digest(principal: Principal) -> str:

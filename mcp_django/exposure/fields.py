@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -116,7 +117,12 @@ def kind_of(field: Any) -> str:
         return "key"
     if isinstance(field, models.GeneratedField):
         return kind_of(field.output_field)
-    return next((kind for known, kind in KINDS if isinstance(field, known)), "other")
+    return kind_of_class(field.__class__)
+
+
+@cache
+def kind_of_class(field_class: type[Any]) -> str:
+    return next((kind for known, kind in KINDS if issubclass(field_class, known)), "other")
 
 
 def measures_of(field: Any) -> tuple[str, ...]:
@@ -217,6 +223,7 @@ def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
     return attempt(converter, value, wanted)
 
 
+@cache
 def bounds_of(internal_type: str, *, using: str) -> tuple[int, int]:
     """What a column of integers holds. Of a class of the site's own only the widest is known."""
     ops: Any = connections[using].ops

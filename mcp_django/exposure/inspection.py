@@ -6,7 +6,7 @@ of the site is in no answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from django.db.models import Model, QuerySet
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError
+from mcp_django.exposure.admin_bridge.rights import ADD, CHANGE, REMOVE, is_writer, may
 from mcp_django.exposure.decisions import Exposed, PromptDecision, begins_with
 from mcp_django.exposure.options import ModelExposure, looks_secret, may_view, view_permissions
 from mcp_django.exposure.paths import (
@@ -50,6 +51,7 @@ from mcp_django.exposure.query.access import (
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.find import find_records
 from mcp_django.exposure.query.guard import common_rows
+from mcp_django.exposure.query.serializers import encoder
 from mcp_django.exposure.resources.functions import CodeResource
 from mcp_django.exposure.resources.models import list_resources, list_templates
 from mcp_django.exposure.site_functions import SiteFunction
@@ -126,6 +128,13 @@ class SharedRights(Rights):
         if names is None or own is None:
             return own if names is None else names
         return names & own
+
+    def masks(self, model: type[Model]) -> Mapping[str, str]:
+        return {**super().masks(model), **self.viewer.masks(model)}
+
+    def model_admin(self, model: type[Model]) -> Any:
+        """None: nothing is changed with these rights, and what an admin computes is not shared."""
+        return None
 
     def checks_rows_one_by_one(self, model: type[Model]) -> bool:
         return super().checks_rows_one_by_one(model) or self.viewer.checks_rows_one_by_one(model)
@@ -218,7 +227,8 @@ def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> li
 
 def every_path(access: AccessiblePaths) -> list[Path]:
     """Each path once, whatever it is good for."""
-    return list({path.names: path for paths in access.paths.values() for path in paths}.values())
+    listed = (access.columns, *access.paths.values())
+    return list({path.names: path for paths in listed for path in paths}.values())
 
 
 def every_declared(exposure: ModelExposure) -> Iterator[Path]:
@@ -229,7 +239,8 @@ def every_declared(exposure: ModelExposure) -> Iterator[Path]:
 def inspect_path(
     rights: Rights, access: AccessiblePaths, path: Path, *, exposure: ModelExposure
 ) -> InspectedField:
-    uses = ["show"] * (path.names in access.shown)
+    is_masked = any(path.names == one.names for one in access.masks)
+    uses = ["show masked"] * is_masked + ["show"] * (path.names in access.shown)
     for use, word in USES.items():
         if any(one.names == path.names for one in access.paths[use]):
             uses.append(word)
@@ -250,6 +261,8 @@ def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
         if names is not None and name not in names:
             label = model._meta.label_lower
             return f"The site does not show {name} of {label} to this user."
+        if name in rights.masks(model):
+            return f"This user gets {name} of {model._meta.label_lower} masked."
         if at and begins_with(path.names[at:], rights.exposed.withheld.get(model, ())):
             return f"Staff took it out of {model._meta.label_lower}."
     return "It leads through records of which this user sees some, or each after a look at it."
@@ -312,8 +325,12 @@ def sample_rows(
             found = find_records(shared, exposure, asked)
     except (DatabaseError, QueryError) as error:
         raise Unreadable(str(error) if isinstance(error, QueryError) else "") from error
-    records: list[dict[str, Any]] = msgspec.json.decode(found.encoded_records)
+    records: list[dict[str, Any]] = msgspec.json.decode(encoder.encode(found.table.objects()))
     return records
+
+
+#: What a caller may do to records, in the words of a page.
+CHANGES = {ADD: "create", CHANGE: "change", REMOVE: "delete"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,7 +339,10 @@ class InspectedModel:
 
     label: str
     name: str
+    #: With the rights to change records, unlike that of an exposure.
     level: Level
+    #: What the level lets this caller do, and why it is lower than that of the exposure.
+    summary: str = ""
     reasons: tuple[str, ...] = ()
 
     @property
@@ -330,28 +350,71 @@ class InspectedModel:
         return self.level > Level.HIDDEN
 
 
-def inspect_models(rights: Rights, viewer: OwnRights) -> list[InspectedModel]:
+def inspect_models(
+    rights: Rights, viewer: OwnRights, tools: Iterable[Tool]
+) -> list[InspectedModel]:
     """Every model that code or the admin has and that the viewer may see, by label."""
-    own = own_rights(rights)
+    own, tools = own_rights(rights), tuple(tools)
     return [
-        inspect_model(rights, viewer, own, exposure)
+        inspect_model(rights, viewer, own, exposure, tools)
         for exposure in rights.registry.candidates.values()
         if viewer.may_view(exposure.model)
     ]
 
 
 def inspect_model(
-    rights: Rights, viewer: OwnRights, own: OwnRights, code: ModelExposure
+    rights: Rights,
+    viewer: OwnRights,
+    own: OwnRights,
+    code: ModelExposure,
+    tools: Iterable[Tool],
 ) -> InspectedModel:
+    """`tools` are those that the viewer is offered."""
     model = code.model
-    level = rights.level(model) if rights.has_scopes(frozenset({READ})) else Level.HIDDEN
-    reasons = () if level else tuple(why_hidden(rights, viewer, own, code))
+    opened = rights.level(model) if rights.has_scopes(frozenset({READ})) else Level.HIDDEN
+    level, summary = opened, opened.label
+    if opened > Level.READ:
+        verbs = [word for verb, word in CHANGES.items() if may(rights, model, verb)]
+        has_actions = any(is_action_of(tool, model, rights, viewer) for tool in tools)
+        level = Level.WRITE if verbs else Level.ACT if has_actions else Level.READ
+        summary = summary_of(level, verbs, has_actions=has_actions)
+        if level < opened:
+            summary += f". {why_not_more(rights, opened)}"
     return InspectedModel(
         label=code.label,
         name=str(model._meta.verbose_name_plural),
         level=level,
-        reasons=reasons,
+        summary=summary,
+        reasons=() if opened else tuple(why_hidden(rights, viewer, own, code)),
     )
+
+
+def is_action_of(tool: Tool, model: ModelClass, rights: Rights, viewer: OwnRights) -> bool:
+    """Whether a tool is an action of this model that the caller and the viewer both have."""
+    exposure = getattr(tool, "exposure", None)
+    if not isinstance(exposure, ModelExposure) or exposure.model is not model:
+        return False
+    decision = rights.exposed.decisions.tools.get(tool.name)
+    return rights.is_left(decision) and tool.exists_for(viewer) and tool.exists_for(rights)
+
+
+def summary_of(level: Level, verbs: list[str], *, has_actions: bool) -> str:
+    """Like the label of the level, with no more than this caller has of it."""
+    if level < Level.WRITE:
+        return level.label
+    *first, last = verbs
+    named = f"{', '.join(first)} and {last}" if first else last
+    return f"write: records, {'actions, ' if has_actions else ''}and to {named}"
+
+
+def why_not_more(rights: Rights, opened: Level) -> str:
+    """Why a caller has less of a model than its level opens."""
+    words = f"The model is opened for “{opened.label.partition(':')[0]}”, but"
+    if rights.is_read_only:
+        return f"{words} nothing can be changed. {read_only_sentence(rights)}"
+    if opened is Level.WRITE and not any(is_writer(rights, verb) for verb in CHANGES):
+        return f"{words} the credential has no scope for that."
+    return f"{words} the admin offers this user nothing to change."
 
 
 def why_hidden(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from django.db.models import BinaryField, Manager, Model, QuerySet
@@ -90,11 +91,25 @@ class ModelExposure:
 
     #: Paths that records show. There is no "all".
     fields: Sequence[str] = ()
+    #: Columns that code computes: names that `list_display` of the ModelAdmin could have and that
+    #: are no fields, and callables. None: those of `get_list_display(request)`. They are only for
+    #: callers whom the ModelAdmin shows its list, and who see all of `fields`.
+    computed: Sequence[str | Callable[[Any], Any]] | None = ()
     #: Paths taken away again from every use; for exposures that inherit.
     exclude: Sequence[str] = ()
     #: Whether callers may follow relations from and to this model without a listing: to show,
     #: filter, order and group by whatever the models on the way show them. At most three.
     follow_relations: bool = True
+    #: Columns of the model among `fields` whose values callers get masked, with the kind of mask:
+    #: "text" is a pseudonym, "email" one in the form of an address, "last4" the last characters.
+    #: For these callers such a column is only shown, in records of this model, and of models and
+    #: proxies that inherit from it. For every other use it does not exist.
+    mask: Mapping[str, str] = MappingProxyType({})
+    #: Names of the groups whose members get the masks. None: everybody.
+    mask_groups: Sequence[str] | None = None
+    #: Text columns of the model whose values strangers wrote. In answers these stand in fences,
+    #: `<data-1f3a9c21>...</data-1f3a9c21>`, also in records of other models and as labels.
+    untrusted_fields: Sequence[str] = ()
     #: Paths that filters may use. None: those of `fields`.
     filter_fields: Sequence[str] | None = None
     #: Paths that filters may use besides, whether records show them or not.
@@ -167,6 +182,21 @@ class ModelExposure:
         """The first names of the paths that this request may use. None: all that are declared."""
         return None
 
+    def is_masked(self, request: HttpRequest) -> bool:
+        """Whether this request gets masks in place of the values of `mask`: members of
+        `mask_groups`, and whoever is in no group because nobody is logged in.
+        """
+        if self.mask_groups is None:
+            return True
+        names = group_names(request.user)
+        return names is None or not names.isdisjoint(self.mask_groups)
+
+    def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
+        """The order of records for this request, as in `ordering`. It is used if the caller may
+        order by every part of it.
+        """
+        return self.ordering
+
     @property
     def is_offered(self) -> bool:
         """Whether code opened the model. Without that it waits for staff to do so."""
@@ -205,6 +235,20 @@ class WaitingExposure(ModelExposure):
     @property
     def is_offered(self) -> bool:
         return False
+
+
+def group_names(user: Any) -> frozenset[str] | None:
+    """The names of the groups of a user, read once and kept on the object, as Django keeps
+    permissions. None for somebody who cannot be in one.
+    """
+    groups = getattr(user, "groups", None)
+    # A site's own user may have groups of another kind.
+    if user.pk is None or groups is None or groups.model._meta.label != "auth.Group":
+        return None
+    if not hasattr(user, "_mcp_group_names"):
+        user._mcp_group_names = frozenset(groups.values_list("name", flat=True))
+    names: frozenset[str] = user._mcp_group_names
+    return names
 
 
 def has_plain_manager(model: type[Model]) -> bool:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured, ValidationError
 from django.db import models
-from django.db.models import TextField
+from django.db.models import FileField, ForeignObject, TextField
 from django.db.models.constants import LOOKUP_SEP
 from django.db.models.sql import Query
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure import fields
-from mcp_django.exposure.fields import kind_of, measures_of, target_of
+from mcp_django.exposure.fields import choices_of, kind_of, measures_of, target_of
+from mcp_django.exposure.masks import MASKS
 from mcp_django.exposure.options import ModelExposure
 
 #: What a path may be used for.
 RETURN, FILTER, ORDER = "return", "filter", "order"
 GROUP, METRIC = "group", "metric"
+#: Related records beside a record. No list of an exposure says which.
+INCLUDE = "include"
+#: Related records that a metric counts. No list of an exposure says which, either.
+COUNT_RELATED = "count related"
 
 #: One SQL join: the table that is joined and the column pairs that join it.
 Edge: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
@@ -211,6 +217,27 @@ def trail(alias_map: Any, alias: str) -> Trail:
     return (*trail(alias_map, join.parent_alias), (join.table_name, join.join_cols))
 
 
+def joins_of(hop: Hop, model: ModelClass) -> Trail | None:
+    """The joins of a hop from its model, each between two tables and by one column.
+
+    None where a column that the hop compares is inherited by what it leads to.
+    """
+    tables = [(model, hop.link[0])]
+    if hop.ends is not None:
+        near, far = hop.ends
+        tables += [(near.model, near), (far.model, far), (hop.model, far.target_field)]
+    else:
+        tables += [(hop.model, hop.link[1])]
+    places = [locate(owner, field.attname) for owner, field in tables]
+    if any(trail for trail, _ in places[1:]):
+        return None
+    edges = tuple(
+        (str(tables[at + 1][0]._meta.db_table), ((places[at][1], places[at + 1][1]),))
+        for at in range(0, len(tables), 2)
+    )
+    return (*places[0][0], *edges)
+
+
 def key_parts(model: ModelClass) -> tuple[Any, ...]:
     """The columns of the primary key, one by one."""
     return tuple(model._meta.pk_fields)
@@ -269,12 +296,23 @@ class Declaration:
         if name and kinds.get(name) not in ("datetime", "date"):
             self._wrong("modified_field", name, "is no date or time that fields lists")
         self.labels = self._open("label_fields", exposure.label_fields)
+        self._check_columns()
+
+    def _check_columns(self) -> None:
         for path in self.labels:
             if path.hops:
                 self._wrong("label_fields", path.text, "is not a column of the model itself")
         for path in self.paths[SEARCH]:
             if path.field is None:
                 self._wrong("search_fields", path.text, "ends at a relation; name a column of it")
+        for name, sentence in mask_problems(self.exposure, self.paths[RETURN]):
+            self._wrong("mask", name, sentence)
+        own = {one.name: one for one in self.exposure.model._meta.concrete_fields}
+        for name in self.exposure.untrusted_fields:
+            if name not in own:
+                self._wrong("untrusted_fields", name, f"is no column of it{meant(name, own)}")
+            elif not holds_text(own[name]):
+                self._wrong("untrusted_fields", name, "is no column of texts that people write")
 
     def _resolve(self, what: str, names: Iterable[str]) -> Iterator[Path]:
         for name in names:
@@ -335,6 +373,56 @@ class Declaration:
         shown = (*self.paths[RETURN], *self.paths[GROUP])
         labelled = [target for path in shown if (target := label_target(path))]
         return tuple(dict.fromkeys([*hops, *labelled]))
+
+
+def mask_problems(exposure: ModelExposure, shown: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """What cannot be masked, or not so, and why."""
+    kinds: Any = exposure.mask
+    if not isinstance(kinds, Mapping):
+        yield ascii(kinds)[:60], 'is no mapping; write {"email": "email"}'
+        return
+    own = {path.field.name: path.field for path in shown if not path.hops}
+    for name, kind in kinds.items():
+        if name not in own:
+            yield name, f"is not a column of the model that fields lists{meant(name, own)}"
+        elif not (isinstance(kind, str) and kind in MASKS):
+            yield name, f"has no mask {ascii(kind)[:60]}{meant(str(kind), MASKS)}"
+        elif is_key(own[name]):
+            yield name, "is a key, which other answers have as well; leave it out of fields"
+        elif isinstance(own[name], FileField) or name == exposure.modified_field:
+            yield name, "is a file or modified_field, which is read; leave it out of fields"
+
+
+def holds_text(column: Any) -> bool:
+    """Whether people write its values: a text, but no key, no file and no choice."""
+    if column.is_relation or column in key_parts(column.model) or choices_of(column):
+        return False
+    return kind_of(column) == "text" and not isinstance(column, FileField)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that nobody knows."""
+    names = list(known)
+    close = get_close_matches(name[:60], names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]}"
+    return f"; write one of {', '.join(names[:20])}"
+
+
+def is_key(column: Any) -> bool:
+    """Whether records are found by its values, here or in another model, also from elsewhere."""
+    if column.is_relation or column in key_parts(column.model):
+        return True
+    backward = (
+        getattr(one, "field", None)
+        for one in column.model._meta.get_fields(include_hidden=True)
+        if one.auto_created and not one.concrete
+    )
+    return any(
+        column in field.foreign_related_fields
+        for field in backward
+        if isinstance(field, ForeignObject)
+    )
 
 
 def value_problem(path: Path) -> str:

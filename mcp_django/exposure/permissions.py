@@ -11,7 +11,7 @@ The rules of the site are asked and never written again. For each model the answ
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any, cast
 
@@ -40,6 +40,7 @@ from mcp_django.exposure.registry import Registry, registry
 from mcp_django.exposure.request_attributes import real_user
 from mcp_django.levels import Level
 from mcp_django.principal import READ, CachePerPrincipal, Principal
+from mcp_django.templating.fences import new_mark
 
 logger = logging.getLogger("mcp_django")
 
@@ -197,6 +198,7 @@ class Rights:
         self._rows: dict[type[Model], QuerySet[Any]] = {}
         self._shown: dict[type[Model], frozenset[str] | None] = {}
         self._checks_rows: dict[type[Model], bool] = {}
+        self._masks: dict[type[Model], Mapping[str, str]] = {}
 
     @cached_property
     def exposed(self) -> Exposed:
@@ -309,6 +311,50 @@ class Rights:
             self._shown[model] = names
         return self._shown[model]
 
+    def masks(self, model: type[Model]) -> Mapping[str, str]:
+        """The columns whose values this caller gets masked, with the kind of each mask."""
+        if model not in self._masks:
+            found: dict[str, str] = {}
+            for exposure in self._masking(model):
+                if self._is_masked(exposure):
+                    found = {**exposure.mask, **found}
+            self._masks[model] = found
+        return self._masks[model]
+
+    def _is_masked(self, exposure: ModelExposure) -> bool:
+        try:
+            return bool(exposure.is_masked(self.request))
+        except Exception as error:
+            raise_lost_database(error)
+            # Code of the site. A rule that fails has not opened anything.
+            logger.exception("Whether %s is masked cannot be told.", exposure.label)
+            return True
+
+    def untrusted(self, model: type[Model]) -> frozenset[str]:
+        """The columns of a model whose texts strangers wrote, by its exposure and by those of
+        models that it inherits from.
+        """
+        marked = self.exposed.untrusted
+        owners = (base for base in model.__mro__ if base in marked)
+        return frozenset(name for owner in owners for name in marked[owner])
+
+    @cached_property
+    def mark(self) -> str:
+        """Of the fences of this call."""
+        return new_mark()
+
+    def _masking(self, model: type[Model]) -> list[ModelExposure]:
+        """The exposures with masks of a model and of those that it inherits from, open or not:
+        their columns are columns of the model.
+        """
+        masking = self.exposed.masking
+        return [masking[base] for base in model.__mro__ if base in masking]
+
+    @property
+    def reader(self) -> str:
+        """Who gets pseudonyms: the user, by whatever credential."""
+        return str(self.principal.user.pk)
+
     def checks_rows_one_by_one(self, model: type[Model]) -> bool:
         """Whether rows are judged in Python, so that SQL alone can neither count nor page."""
         exposure = self.exposed.exposures.get(model)
@@ -330,15 +376,25 @@ class Rights:
         """The ModelAdmin through which this caller may change a model, or None: that of the first
         site that has the model and lets the user in. Ask it what it permits.
         """
-        if not apps.is_installed("django.contrib.admin") or not self.may_view(model):
+        if not self.may_view(model):
+            return None
+        # A source that is kept for the principal need not be looked for again.
+        if (admin := getattr(self._source(model), "admin", None)) is not None:
+            return admin
+        if not apps.is_installed("django.contrib.admin"):
             return None
         return self._gates.admin_of(model)
 
     def is_constant(self, model: type[Model]) -> bool:
         """Whether the answers about a model hold for every call of this principal."""
         exposure = self.exposed.exposures.get(model)
-        return model in principal_rows.of(self.principal) and not (
-            exposure is not None and exposure.overrides("get_fields")
+        return (
+            model in principal_rows.of(self.principal)
+            and not (
+                exposure is not None
+                and (exposure.overrides("get_fields") or exposure.overrides("get_ordering"))
+            )
+            and not any(one.overrides("is_masked") for one in self._masking(model))
         )
 
     def _source(self, model: type[Model]) -> PermissionSource | None:

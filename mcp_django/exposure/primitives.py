@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: The generic tools that change records.
-WRITES = frozenset({"create_record", "update_record", "delete_record"})
+WRITES = frozenset({"create_record", "update_record", "update_records", "delete_record"})
 #: All generic tools. Their number does not grow with the number of models.
 BUILT_IN = WRITES | frozenset(
     {
@@ -35,6 +35,7 @@ BUILT_IN = WRITES | frozenset(
         "describe_model",
         "find_records",
         "get_record",
+        "get_history",
         "aggregate_records",
         "list_resources",
         "read_resource",

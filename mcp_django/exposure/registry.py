@@ -17,6 +17,7 @@ from mcp_django.cached import Cached
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.primitives import BUILT_IN, Prompt, Tool
+from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class Registry:
             raise ImproperlyConfigured(
                 f"{exposure_class.__name__} lists no fields. Name what records may show, "
                 'for example fields = ["id", "name"].'
+            )
+        if not isinstance(exposure_class.level, Level | None):
+            raise ImproperlyConfigured(
+                f"{exposure_class.__name__} has the level {exposure_class.level!r}. Take one of "
+                f"mcp_django.Level: {', '.join(Level.names)}."
             )
         taken = f"{model._meta.label} is already registered."
         self._add("model", self._classes, model, exposure_class, taken=taken)

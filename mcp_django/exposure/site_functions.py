@@ -143,6 +143,8 @@ class SiteFunction:
         with self.refusals(), ExitStack() as stack:
             for alias in self.databases():
                 stack.enter_context(transaction.atomic(using=alias))
+            if conversation is not None:
+                conversation.agree_first()
             # Inside the transaction: what cannot be answered must not be done either, or the
             # model does it twice.
             value = called()
@@ -152,7 +154,7 @@ class SiteFunction:
 
     async def _run_async(self, called: Callable[[], Any], conversation: Elicitation | None) -> Any:
         with self.refusals():
-            return await (awaited(conversation, called()) if conversation else called())
+            return await (awaited(conversation, called) if conversation else called())
 
     def databases(self) -> Iterable[str]:
         """The databases that a transaction around a sync function spans."""

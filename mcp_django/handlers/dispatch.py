@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 from django.db import OperationalError
 
+from mcp_django.audit.reasons import reason_of
 from mcp_django.auth.throttles import exceeded
-from mcp_django.conf import get_config
+from mcp_django.conf import Config, get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
-from mcp_django.exposure.decisions import decisions, decisions_of_loop
+from mcp_django.exposure.decisions import decisions, decisions_of_loop, has_fences
 from mcp_django.exposure.limits import is_timeout
 from mcp_django.exposure.primitives import Outcome, PendingCall
 from mcp_django.handlers import completion, prompts, resources, subscriptions, tools
@@ -36,6 +37,7 @@ from mcp_django.protocol.results import (
     ListenResult,
     Result,
 )
+from mcp_django.templating.fences import FENCES
 
 logger = logging.getLogger("mcp_django")
 
@@ -59,9 +61,14 @@ def discover(context: CallContext, params: dict[str, Any]) -> DiscoverResult:
 
 
 def instructions(context: CallContext) -> str:
-    """Those of staff, if they wrote some."""
+    """Those of staff, if they wrote some. Else those of the site, or our own with what they say
+    of fences, where there are any: rights are not known yet.
+    """
     known = decisions_of_loop.of(context.principal).get(None)
-    return (known or decisions(context.principal.server)).instructions
+    decided, config = known or decisions(context.principal.server), get_config()
+    if decided.instructions or config.instructions or not has_fences(decided):
+        return decided.instructions
+    return f"{default_instructions(config)} {FENCES}"
 
 
 HANDLERS: dict[str, Handler] = {
@@ -127,9 +134,29 @@ def server_info(*, streams: bool) -> ServerInfo:
     return ServerInfo(
         name=config.name,
         version=config.version,
-        instructions=config.instructions,
+        instructions=config.instructions or default_instructions(config),
         streams=streams,
     )
+
+
+#: Characters of the name of a site in the instructions.
+LONGEST_NAME = 80
+
+
+def default_instructions(config: Config) -> str:
+    """For sites that write none. They are told before rights are known, so they name no model."""
+    sentences = [
+        f"{config.name[:LONGEST_NAME]}: records of this site, with the rights of the user behind "
+        "the credential.",
+        "Start with list_models, then describe_model, then find_records or aggregate_records.",
+    ]
+    if config.compact_answers:
+        sentences.append(
+            "A page is a table: columns, then rows with their values in that order. labels gives "
+            "the names of related records, by model and key."
+        )
+    sentences.append("Errors say what to do next.")
+    return " ".join(sentences)
 
 
 def dispatch(context: CallContext, request: Request) -> Result | Outcome:
@@ -183,7 +210,7 @@ class Answering:
             if self.context.cancelled.is_set() and was_stopped(error):
                 self.recording.end(CallRecord.Outcome.CANCELLED)
                 raise Cancelled from error
-            final = self.crash()
+            final = self.crash(error)
         else:
             self.recording.answered(outcome, size=len(final.body))
         return final
@@ -208,19 +235,22 @@ class Answering:
         assert isinstance(final, Answer)  # noqa: S101  a result is never pending twice
         return final
 
-    def crash(self) -> Answer:
+    def crash(self, error: BaseException) -> Answer:
         """We have a bug: the log gets all of it, the peer a number to find it by."""
         correlation_id = secrets.token_hex(8)
         logger.exception("%s failed [%s]", self.request.method[:80], correlation_id)
-        error = ProtocolError(
+        answer = ProtocolError(
             INTERNAL_ERROR,
             "Internal error",
             {"id": correlation_id},
             request_id=self.request.id,
         )
-        final = refused(error, self.context)
+        final = refused(answer, self.context)
         self.recording.end(
-            CallRecord.Outcome.CRASHED, size=len(final.body), correlation_id=correlation_id
+            CallRecord.Outcome.CRASHED,
+            size=len(final.body),
+            correlation_id=correlation_id,
+            reason=reason_of(error, {}),
         )
         return final
 

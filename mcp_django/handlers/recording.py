@@ -19,6 +19,7 @@ from mcp_django.audit.entries import (
     line,
     redacted,
 )
+from mcp_django.audit.reasons import reason_of
 from mcp_django.audit.records import records
 from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
@@ -75,13 +76,16 @@ class Recording:
             self.end(Outcome.ASKED, size=size)
         elif isinstance(result, ToolResult) and result.is_error:
             outcome = self._refused_as(result.refusal, otherwise=Outcome.FAILED)
-            self.end(outcome, size=size, records=result.records)
+            reason = reason_of(result.refusal, self.request.params)
+            self.end(outcome, size=size, records=result.records, reason=reason)
         else:
             self.end(Outcome.DONE, size=size, records=count_of(result))
 
     def refused(self, error: ProtocolError, *, size: int) -> None:
         """The error was raised from the ToolError that it tells of, if there was one."""
-        self.end(self._refused_as(error.__cause__, otherwise=Outcome.INVALID), size=size)
+        cause = error.__cause__
+        reason = reason_of(cause if isinstance(cause, ToolError) else error, self.request.params)
+        self.end(self._refused_as(cause, otherwise=Outcome.INVALID), size=size, reason=reason)
 
     def _refused_as(self, refusal: BaseException | None, *, otherwise: Outcome) -> Outcome:
         match refusal:
@@ -103,6 +107,7 @@ class Recording:
         size: int = 0,
         records: int | None = None,
         correlation_id: str = "",
+        reason: str = "",
     ) -> None:
         """Keep how it ended. Only the first end counts. Never raises."""
         try:
@@ -114,11 +119,13 @@ class Recording:
                 count_failure(self.context, self.request)
             method = METHODS.get(self.request.method)
             if method is None or method.is_recorded or outcome is not Outcome.DONE:
-                self._keep(outcome, size, records, correlation_id)
+                self._keep(outcome, size, records, correlation_id, reason)
         except Exception:
             logger.exception("A call could not be recorded.")
 
-    def _keep(self, outcome: Outcome, size: int, count: int | None, correlation_id: str) -> None:
+    def _keep(
+        self, outcome: Outcome, size: int, count: int | None, correlation_id: str, reason: str
+    ) -> None:
         context, request, config = self.context, self.request, get_config()
         signal = self._signal(outcome)
         is_logged = calls_logger.isEnabledFor(logging.INFO)
@@ -144,6 +151,7 @@ class Recording:
             size,
             correlation_id,
             arguments,
+            reason,
         )
         if config.audit:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
@@ -177,7 +185,8 @@ def count_of(result: object) -> int | None:
 def record_limited(context: CallContext, request: Request) -> None:
     """A call that was refused before it began. The first of a minute tells of the others."""
     if refusals.take(context.principal.key) is None:
-        Recording(context, request).end(Outcome.LIMITED)
+        reason = reason_of(Limited(), request.params)
+        Recording(context, request).end(Outcome.LIMITED, reason=reason)
 
 
 def name_and_version(context: CallContext) -> tuple[str, str | None]:

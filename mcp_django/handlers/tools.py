@@ -16,9 +16,14 @@ from mcp_django.exposure.admin_bridge import rights as write_rights
 from mcp_django.exposure.permissions import Rights, is_plain
 from mcp_django.exposure.primitives import Outcome, Tool
 from mcp_django.exposure.registry import registry
-from mcp_django.exposure.tools.decisions import confirmed, tool_definition, tool_exists
+from mcp_django.exposure.tools.decisions import (
+    confirmed,
+    needs_confirmation,
+    tool_definition,
+    tool_exists,
+)
 from mcp_django.exposure.tools.functions import FunctionTool
-from mcp_django.exposure.tools.records import RECORD_TOOLS, WriteTool
+from mcp_django.exposure.tools.records import RECORD_TOOLS, HistoryTool, WriteTool
 from mcp_django.handlers.lists import page
 from mcp_django.principal import CachePerPrincipal, Principal
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
@@ -101,6 +106,8 @@ def asks_site(tool: Tool, rights: Rights) -> bool:
     """Whether code of the site decides who may know of the tool."""
     if isinstance(tool, WriteTool):
         return write_rights.asks_site(rights)
+    if isinstance(tool, HistoryTool):
+        return not tool.is_constant(rights)
     if tool.name in RECORD_TOOLS:
         return False
     is_ours = isinstance(tool, FunctionTool) and type(tool).exists_for is FunctionTool.exists_for
@@ -126,7 +133,7 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
         arguments: Mapping[str, Any] = call.arguments or {}
         if is_dry_run(tool.name, arguments):
             check_dry_run(context)
-        if decided is not None and decided.needs_confirmation:
+        if needs_confirmation(context, rights, tool, arguments):
             arguments = confirmed(context, rights, tool, arguments)
         return tool.call(context, rights, arguments)
     except ToolError as error:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mcp_django.models.calls import CallRecord, IdempotentAnswer, SpentConfirmation
+from mcp_django.models.calls import Assistants, CallRecord, IdempotentAnswer, SpentConfirmation
 from mcp_django.models.exposure import (
     ExposedModel,
     ExposedPrompt,
@@ -20,8 +20,10 @@ from mcp_django.models.sessions import (
     Subscription,
 )
 from mcp_django.models.tokens import PersonalToken
+from mcp_django.models.uploads import Upload
 
 __all__ = [
+    "Assistants",
     "CallRecord",
     "EventLog",
     "ExposedModel",
@@ -40,5 +42,6 @@ __all__ = [
     "Session",
     "SpentConfirmation",
     "Subscription",
+    "Upload",
     "UserRestriction",
 ]

@@ -37,7 +37,7 @@ class CallRecord(models.Model):
         CANCELLED = "cancelled", "cancelled"
 
     server = models.CharField(max_length=50, default=DEFAULT_SERVER)
-    at = models.DateTimeField(default=timezone.now)
+    at = models.DateTimeField("time", default=timezone.now)
     kind = models.CharField(max_length=10, choices=Kind.choices)
     #: Stays when the user is deleted.
     principal = models.CharField(max_length=200)
@@ -55,6 +55,9 @@ class CallRecord(models.Model):
     #: The tool, prompt or URI.
     target = models.CharField(max_length=300, blank=True)
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
+    #: Why it was not done: the kind of failure, and names in the call. Never a value.
+    # The default of the database is for processes that still run the code of before it.
+    reason = models.CharField(max_length=200, blank=True, default="", db_default="")
     milliseconds = models.PositiveIntegerField(default=0)
     rows = models.PositiveIntegerField(null=True)
     bytes = models.PositiveBigIntegerField(default=0)
@@ -71,6 +74,16 @@ class CallRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.method} {self.target}".strip()
+
+
+class Assistants(CallRecord):
+    """The row in the admin that leads to the pages about assistants. Nothing is stored for it."""
+
+    class Meta:
+        # Not unmanaged: `dumpdata` would ask for a table.
+        proxy = True
+        default_permissions = ()
+        verbose_name = verbose_name_plural = "assistants"
 
 
 # What may happen only once: confirmations that were used, and calls that were answered.

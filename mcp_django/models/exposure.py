@@ -33,7 +33,7 @@ def validate_names(value: object) -> None:
 
 
 def names(verbose_name: str) -> models.JSONField[Any, Any]:
-    """Names out of those that code allows. Null: all of those, also the ones of tomorrow."""
+    """Names out of those that code allows. Null: all of those, also when code adds some."""
     return models.JSONField(verbose_name, null=True, blank=True, validators=[validate_names])
 
 
@@ -50,13 +50,18 @@ class ExposedModel(models.Model):
     filter_fields = names("fields that filters may use")
     order_fields = names("fields that records may be ordered by")
     group_fields = names("fields that aggregates may group by")
+    label_fields = names("fields that stand for a record where others refer to it")
+    untrusted_fields = names("fields that people outside the site fill in")
     follow_relations = models.BooleanField(
         null=True,
         blank=True,
         help_text="Paths like customer__name, from or through here. Unknown: as in code.",
     )
     groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+        Group,
+        blank=True,
+        related_name="+",
+        help_text="Only for these. None: for everybody.",
     )
     notes = models.TextField(
         blank=True,
@@ -95,7 +100,9 @@ class ExposedTool(models.Model):
     enabled = models.BooleanField(null=True, blank=True, help_text="Unknown: as in code.")
     title = models.CharField(max_length=100, blank=True, help_text="Empty: as in code.")
     description = models.TextField(
-        blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. Models obey it."
+        blank=True,
+        max_length=LONGEST_NOTE,
+        help_text="Empty: as in code. Models follow it.",
     )
     annotations = models.JSONField(default=dict, blank=True, validators=[validate_annotations])
     needs_confirmation = models.BooleanField(
@@ -105,7 +112,10 @@ class ExposedTool(models.Model):
         null=True, blank=True, help_text="For each user. Empty: only the limit over all tools."
     )
     groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+        Group,
+        blank=True,
+        related_name="+",
+        help_text="Only for these. None: for everybody.",
     )
 
     class Meta:
@@ -128,7 +138,10 @@ class ExposedPrompt(models.Model):
         blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. People read it."
     )
     groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+        Group,
+        blank=True,
+        related_name="+",
+        help_text="Only for these. None: for everybody.",
     )
 
     class Meta:
@@ -167,7 +180,7 @@ class UserRestriction(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     read_only = models.BooleanField("read-only", default=True, help_text="Nothing can be changed.")
     blocked = models.BooleanField(
-        default=False, help_text="No credential is good. Streams and sessions end at once."
+        default=False, help_text="All credentials are refused. Streams and sessions end at once."
     )
 
     class Meta:

@@ -22,13 +22,20 @@ class PromptTemplate(models.Model):
     server = models.CharField(max_length=50, default=DEFAULT_SERVER, editable=False)
     name = models.CharField(
         max_length=40,
+        help_text=(
+            "What people type in their client, such as reply_to_customer: small letters, digits "
+            "and underscores, beginning with a letter."
+        ),
         validators=[RegexValidator(PROMPT_NAME, "Use small letters, digits and underscores.")],
     )
     title = models.CharField(max_length=100, blank=True)
     description = models.TextField(blank=True, max_length=1000)
     enabled = models.BooleanField(default=True)
     groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group, blank=True, related_name="+", help_text="Only for these. None: for everybody."
+        Group,
+        blank=True,
+        related_name="+",
+        help_text="Only for these. None: for everybody.",
     )
 
     class Meta:

@@ -261,12 +261,7 @@ def tool_definition(tool: results.ToolDefinition, features: Features) -> dict[st
     }
     wire |= title_member(tool, features)
     if features.tool_annotations:
-        wire["annotations"] = {
-            "readOnlyHint": tool.annotations.read_only,
-            "destructiveHint": tool.annotations.destructive,
-            "idempotentHint": tool.annotations.idempotent,
-            "openWorldHint": tool.annotations.open_world,
-        }
+        wire["annotations"] = hints_of(tool.annotations)
         # 2025-03-26 has a tool's title among its annotations only.
         if tool.title and not features.titles:
             wire["annotations"]["title"] = tool.title
@@ -279,6 +274,17 @@ def tool_definition(tool: results.ToolDefinition, features: Features) -> dict[st
     ):
         wire["outputSchema"] = schema
     return wire
+
+
+def hints_of(one: results.ToolAnnotations) -> dict[str, Any]:
+    """Without those that say what clients assume, but for what a tool does to data."""
+    hints = {"readOnlyHint": True} if one.read_only else {"destructiveHint": one.destructive}
+    # Of a tool that only reads it means nothing.
+    if one.idempotent and not one.read_only:
+        hints["idempotentHint"] = True
+    if not one.open_world:
+        hints["openWorldHint"] = False
+    return hints
 
 
 def notification(one: Notification, revision: Revision) -> bytes:

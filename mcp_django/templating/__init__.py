@@ -13,10 +13,11 @@ from mcp_django.templating.engine import (
     compile_template,
     render_template,
 )
-from mcp_django.templating.lookups import Budget, Record, TemplateError
+from mcp_django.templating.lookups import Budget, Code, Record, TemplateError
 
 __all__ = [
     "Budget",
+    "Code",
     "Embedded",
     "Piece",
     "Record",

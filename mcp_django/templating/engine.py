@@ -13,7 +13,10 @@ from django.template.base import render_value_in_context as shown
 
 from mcp_django.templating.library import CONTAINERS, LIBRARY, Literal
 from mcp_django.templating.lookups import (
+    AUTHORS,
     BUDGET,
+    CALLERS,
+    DATA,
     Budget,
     Expression,
     TemplateError,
@@ -26,7 +29,7 @@ MAX_TOKENS = 1_000
 MAX_DEPTH = 12
 LONGEST_REASON = 200
 #: Names that every template has.
-BUILT_IN = dict.fromkeys(("True", "False", "None", "forloop"), False)
+BUILT_IN = dict.fromkeys(("True", "False", "None", "forloop"), AUTHORS)
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,27 @@ class Shown(Node):
             text = str.__str__(shown(value, context))
         except (TypeError, ValueError):  # infinite, or longer than Python writes out
             return ""
-        if self.expression.is_data and text:
-            text = budget.fenced(text)
-        return budget.write(text)
+        return budget.write(budget.shown(text, value, self.expression.writer) if text else "")
 
 
 class SafeParser(Parser):
     """Django's parser with our expressions. Every tag uses `compile_filter`."""
 
-    def __init__(self, tokens: Any, *, names: Mapping[str, bool], origin: Any) -> None:
+    def __init__(self, tokens: Any, *, names: Mapping[str, int], origin: Any) -> None:
         super().__init__(tokens, {}, [LIBRARY], origin)
         self.names = dict(names)
+        #: Names that a tag gave to other values.
+        self.renamed: frozenset[str] = frozenset()
+        #: The line of each use of an argument, and its lookups.
+        self.uses: list[tuple[int, tuple[str, ...]]] = []
+        self.line = 1
         self.arguments = sorted(names)
         self.depth = 0
+
+    def next_token(self) -> Any:
+        token = super().next_token()
+        self.line = token.lineno or self.line
+        return token
 
     def parse(self, parse_until: Any = None) -> Any:
         self.depth += 1
@@ -92,28 +103,31 @@ class SafeParser(Parser):
             node = Literal(node.s)
         super().extend_nodelist(nodelist, node, token)
 
-    def is_data(self, variable: Variable) -> bool:
-        """Whether the variable holds what the author did not write. Raises for unknown names."""
+    def writer_of(self, variable: Variable) -> int:
+        """Who wrote what the variable holds. Raises for unknown names."""
         if not variable.lookups:
-            return False
+            return AUTHORS
         name = variable.lookups[0]
         known = {**BUILT_IN, **self.names}
         if name not in known:
             hint = f"the arguments are: {', '.join(self.arguments)}" if self.arguments else ""
             raise TemplateSyntaxError(f"unknown name {name!a}; {hint or 'there are no arguments'}")
+        if name not in self.renamed:
+            self.uses.append((self.line, tuple(variable.lookups)))
         return known[name]
 
     @contextmanager
-    def naming(self, names: Mapping[str, bool]) -> Iterator[None]:
-        """Add the names that a tag gives to values, until its end, and whether each is data."""
+    def naming(self, names: Mapping[str, int]) -> Iterator[None]:
+        """Add the names that a tag gives to values, until its end, and who wrote each."""
         for name in names:
             if not name.isidentifier() or name.startswith("_"):
                 raise TemplateSyntaxError(f"{name[:40]!a} cannot be a name")
-        before, self.names = self.names, {**self.names, **names}
+        before = self.names, self.renamed
+        self.names, self.renamed = {**self.names, **names}, self.renamed | names.keys()
         try:
             yield
         finally:
-            self.names = before
+            self.names, self.renamed = before
 
 
 ENGINE = Engine(autoescape=False, loaders=[])
@@ -122,7 +136,10 @@ ENGINE = Engine(autoescape=False, loaders=[])
 class RestrictedTemplate(Template):
     """A compiled template, shared by threads."""
 
-    def __init__(self, source: str, *, names: Mapping[str, bool]) -> None:
+    #: The line of each use of a name, and what follows it after dots.
+    uses: list[tuple[int, tuple[str, ...]]]
+
+    def __init__(self, source: str, *, names: Mapping[str, int]) -> None:
         self.names = names
         super().__init__(source, engine=ENGINE)
 
@@ -130,16 +147,23 @@ class RestrictedTemplate(Template):
         tokens = Lexer(self.source).tokenize()
         if len(tokens) > MAX_TOKENS:
             raise TemplateSyntaxError(f"more than {MAX_TOKENS} tags and pieces of text")
-        return SafeParser(tokens, names=self.names, origin=self.origin).parse()
+        parser = SafeParser(tokens, names=self.names, origin=self.origin)
+        self.uses = parser.uses
+        return parser.parse()
 
 
 def compile_template(
-    source: str, *, names: Collection[str], plain: Collection[str] = ()
+    source: str,
+    *,
+    names: Collection[str],
+    plain: Collection[str] = (),
+    typed: Collection[str] = (),
 ) -> RestrictedTemplate:
     """A template that may use these names. Raises TemplateError with the line.
 
     The values of the names are data: they are fenced where they are printed, so that a model can
-    tell them from the template's own words. Those in `plain` are not.
+    tell them from the template's own words. Those in `plain` are not, nor are numbers, dates and
+    codes, nor short texts of those in `typed`, which the caller typed.
     """
     if len(source) > MAX_SOURCE:
         raise TemplateError(f"longer than {MAX_SOURCE} characters")
@@ -149,7 +173,11 @@ def compile_template(
         if len(line) > MAX_LINE:
             raise TemplateError(f"a line longer than {MAX_LINE} characters", line=number)
     try:
-        return RestrictedTemplate(source, names={name: name not in plain for name in names})
+        writers = {
+            name: AUTHORS if name in plain else CALLERS if name in typed else DATA
+            for name in names
+        }
+        return RestrictedTemplate(source, names=writers)
     except RecursionError:
         raise TemplateError("nested too deeply") from None
     except Exception as error:  # Django's parser lets ValueError and others through

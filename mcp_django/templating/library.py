@@ -135,7 +135,7 @@ def do_for(parser: Any, token: Any) -> Loop:
         raise TemplateSyntaxError("write {% for x in list %}")
     values = parser.compile_filter(words[2])
     empty = NodeList()
-    with parser.naming({words[0]: values.is_data}):
+    with parser.naming({words[0]: values.writer}):
         body = parser.parse(("empty", "endfor"))
     if parser.next_token().contents == "empty":
         empty = parser.parse(("endfor",))
@@ -165,7 +165,7 @@ def do_with(parser: Any, token: Any) -> Names:
         values[name] = parser.compile_filter(expression)
     if not values:
         raise TemplateSyntaxError("write {% with name=value %}")
-    with parser.naming({name: value.is_data for name, value in values.items()}):
+    with parser.naming({name: value.writer for name, value in values.items()}):
         body = parser.parse(("endwith",))
     parser.delete_first_token()
     return Names(values, body)

@@ -15,6 +15,8 @@ from django.template import TemplateSyntaxError
 from django.template.base import FilterExpression, Variable, VariableDoesNotExist
 from django.utils.functional import Promise
 
+from mcp_django.templating.fences import fenced, new_mark
+
 MAX_FILTERS = 8
 MAX_OUTPUT = 65_536
 MAX_STEPS = 10_000
@@ -46,7 +48,7 @@ class Budget:
     #: Marks the place of a resource in the text. Nobody can guess it, so no value contains it.
     mark: str = field(default_factory=lambda: f"\x00{secrets.token_hex(16)}:")
     #: Ends the names of fences, for the same reason.
-    fence: str = field(default_factory=lambda: secrets.token_hex(4))
+    fence: str = field(default_factory=new_mark)
 
     def step(self) -> None:
         self.steps -= 1
@@ -70,10 +72,14 @@ class Budget:
         self.resources.append(uri)
         return f"{self.mark}{len(self.resources) - 1}\x00"
 
-    def fenced(self, text: str) -> str:
-        """Text that people typed, marked, so that a model can tell it from the instructions."""
-        inner = f"\n{text}\n" if "\n" in text else text
-        return f"<data-{self.fence}>{inner}</data-{self.fence}>"
+    def shown(self, text: str, value: Any, writer: int) -> str:
+        """The text of a value: fenced where somebody may have written instructions in it."""
+        if writer == AUTHORS or type(value) in WORDLESS or type(value) is Code:
+            return text
+        is_short = len(text) <= LONGEST_TYPED and text.isprintable()
+        if writer == CALLERS and is_short and not set("<>{}") & set(text):
+            return text
+        return fenced(text, self.fence)
 
 
 BUDGET = "mcp_django.budget"
@@ -88,6 +94,20 @@ CLEAN = frozenset(
         "floatformat",
     }
 )  # fmt: skip
+
+
+#: Who wrote the text of a value: the author of the template, the caller, or anybody at all.
+AUTHORS, CALLERS, DATA = range(3)
+#: Characters of what a caller typed. Beyond that somebody may have pasted it.
+LONGEST_TYPED = 100
+#: Types that hold no words.
+WORDLESS = frozenset({bool, int, float, Decimal, date, datetime, time, timedelta})
+
+
+class Code(str):
+    """A text of a record that is not free text, such as a choice or a key."""
+
+    __slots__ = ()
 
 
 class Record:
@@ -128,6 +148,8 @@ class SafeVariable(Variable):
                 value = value_in(value, bit)
         except (KeyError, IndexError):
             raise VariableDoesNotExist("There is no such value.") from None
+        if type(value) is Code:
+            return value
         if isinstance(value, str):
             return plain(value)
         if type(value) in LEAVES or type(value) is Record:
@@ -152,17 +174,19 @@ class Expression(FilterExpression):
         super().__init__(token, parser)
         if len(self.filters) > MAX_FILTERS:
             raise TemplateSyntaxError(f"more than {MAX_FILTERS} filters")
-        #: Whether text that the author of the template did not write may come out.
-        self.is_data = False
+        #: Whose text may come out: AUTHORS, CALLERS or DATA.
+        self.writer = AUTHORS
         refuse_translation(self.var)
         if isinstance(self.var, Variable):
-            self.is_data = parser.is_data(self.var)
+            self.writer = parser.writer_of(self.var)
             self.var = SafeVariable(self.var.var)
         filters = []
         for function, arguments in self.filters:
             safe = [(lookup, self._argument(lookup, one)) for lookup, one in arguments]
-            is_data = any(lookup and parser.is_data(one) for lookup, one in safe)
-            self.is_data = is_data or (self.is_data and function._filter_name not in CLEAN)
+            writers = [parser.writer_of(one) for lookup, one in safe if lookup]
+            if function._filter_name in CLEAN:
+                self.writer = AUTHORS
+            self.writer = max([self.writer, *writers])
             filters.append((function, safe))
         self.filters = filters
 

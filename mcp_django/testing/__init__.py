@@ -5,7 +5,7 @@ from mcp_django.testing import Client
 def test_clerks_see_no_margins(django_user_model):
     client = Client(user=clerk)
     page = client.call_tool("find_records", model="shop.order")
-    assert "margin" not in page.structured["records"][0]
+    assert "margin" not in page.records[0]
 """
 
 from __future__ import annotations

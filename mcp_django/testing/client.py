@@ -146,6 +146,37 @@ class ToolAnswer:
     #: What came before the answer: progress.
     notifications: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def data(self) -> Any:
+        """What it says as JSON: its structured content, or else its text. Errors are sentences."""
+        return msgspec.json.decode(self.text) if self.structured is None else self.structured
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of a table as objects."""
+        return rows_as_objects(self.data)
+
+
+def rows_as_objects(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a table, or of one inside a record, with the names of their columns."""
+    return [
+        {
+            name: value
+            for column, cell in zip(table["columns"], row, strict=True)
+            for name, value in members_of(column, cell)
+        }
+        for row in table["rows"]
+    ]
+
+
+def members_of(column: Any, cell: Any) -> Iterator[tuple[str, Any]]:
+    """A column of related records says theirs with its name: each cell is a table again."""
+    if isinstance(column, str):
+        yield column, cell
+        return
+    for name, columns in column.items():
+        yield name, {**cell, "columns": columns}
+
 
 Scope: TypeAlias = dict[str, Any]
 

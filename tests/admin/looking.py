@@ -16,6 +16,7 @@ from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
+from mcp_django.models import ExposedModel
 from mcp_django.testing.client import kept_connections
 from mcp_django.transports.calls.lanes import InlineLane, lanes
 
@@ -87,3 +88,7 @@ def in_this_thread():
     gathered = Gathered()
     with records.using(gathered), lanes.using(InlineLane()), kept_connections():
         yield gathered
+
+
+def decide(label, **decision):
+    return ExposedModel.objects.create(label=label, **decision)

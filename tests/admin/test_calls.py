@@ -115,6 +115,22 @@ def test_a_deleted_users_records_stay(browser, make_user):
     assert record.principal in page
 
 
+def test_the_reason_is_in_the_list_and_on_the_page_as_text(browser):
+    evil = "<b>Invalid</b>"
+    record = called(outcome="failed", reason=evil)
+
+    for address in (LIST, detail(record)):
+        page = browser.get(address).content.decode()
+        assert evil not in page
+        assert "&lt;b&gt;Invalid&lt;/b&gt;" in page
+
+
+def test_a_call_without_a_target_has_its_method_in_the_list(browser):
+    called(target="", method="tools/list")
+
+    assert "tools/list" in browser.get(LIST).content.decode()
+
+
 # The list
 
 

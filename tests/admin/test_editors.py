@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
 from django.test import Client as Browser
 from django.urls import reverse
 
 from mcp_django.models import ExposedModel
+from tests.clients import browser_of
 from tests.exposure.races import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,3 +39,20 @@ def test_one_of_them_decides_and_the_other_is_told(make_user, is_first):
     assert (len(told), len(refused)) == (1, 1)
     assert ExposedModel.objects.get().level == pages.index(told[0]) + 1
     assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/mcp_django/exposedtool/echo/change/",
+        "/admin/mcp_django/exposedmodel/shop.order/change/",
+        "/admin/mcp_django/prompttemplate/add/",
+    ],
+)
+def test_where_there_are_no_groups_the_page_says_so(admin_user, address):
+    browser = browser_of(admin_user)
+    words = "There are no groups yet, so this is for everybody."
+
+    assert words in browser.get(address).content.decode()
+    Group.objects.create(name="Support")
+    assert words not in browser.get(address).content.decode()

@@ -106,7 +106,7 @@ def test_what_code_has_no_more_can_only_be_forgotten(browser):
     url = page_of(str(row.pk))
 
     assert lines(browser)["gone"].state == "gone"
-    assert "decides nothing" in browser.get(url).content.decode()
+    assert "so this has no effect" in browser.get(url).content.decode()
     assert save(browser, url).status_code == 200
     assert save(browser, url, reset="on").status_code == 302
     assert not ExposedPrompt.objects.exists()

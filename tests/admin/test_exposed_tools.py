@@ -69,7 +69,10 @@ def test_every_tool_is_listed_with_where_it_is_from(browser):
     assert (found["echo"].source_name, found["echo"].state) == ("Function", "on")
     greet = found["shop_customer_greet"]
     assert (greet.source_name, greet.label, greet.state) == ("Admin action", "shop.customer", "on")
-    assert (found["echo"].annotation, found["delete_record"].annotation) == ("reads", "destroys")
+    assert (found["echo"].annotation, found["delete_record"].annotation) == (
+        "only reads",
+        "may overwrite or delete",
+    )
     assert not any(name.endswith("delete_selected") for name in found)
 
 
@@ -144,8 +147,8 @@ def test_words_annotations_and_limits_are_decided(browser, editor):
     assert (found["title"], found["description"]) == ("Parrot", "Repeats.")
     assert "confirmation" in found["inputSchema"]["properties"]
     shown = lines(browser)["echo"]
-    assert (shown.title, shown.annotation) == ("Parrot", "destroys")
-    assert shown.extras == "confirmed, 5 calls per minute"
+    assert (shown.title, shown.annotation) == ("Parrot", "may overwrite or delete")
+    assert shown.extras == "needs confirmation, 5 calls per minute"
 
 
 def test_annotations_go_back_to_those_of_code(browser):
@@ -207,8 +210,8 @@ def test_a_tool_that_code_has_no_more_can_be_forgotten(browser):
     kept = ExposedTool.objects.get().enabled
     save(browser, page_of(row.pk), reset="on")
 
-    assert "code has no such tool any more" in page
-    assert "All you can do is forget it" in refused.content.decode()
+    assert "code no longer has this tool" in page
+    assert "All you can do is reset it" in refused.content.decode()
     assert kept is False
     assert not ExposedTool.objects.exists()
 
@@ -382,3 +385,29 @@ def test_restrictions_are_found_by_the_name_of_the_user(browser, make_user):
     found = browser.get(USERS, {"q": "ad"}).context["cl"].result_list
 
     assert [str(one) for one in found] == ["ada"]
+
+
+# One decision about many tools
+
+
+def test_tools_are_switched_together_once_that_is_confirmed(browser):
+    sent = {"action": "off", "chosen": ["echo", "list_models"]}
+    asked = browser.post(LIST, sent)
+    before = ExposedTool.objects.count()
+
+    browser.post(LIST, {**sent, "based_on": asked.context["based_on"]})
+
+    assert before == 0
+    assert dict(ExposedTool.objects.values_list("name", "enabled")) == {
+        "echo": False,
+        "list_models": False,
+    }
+    again = browser.post(LIST, {**sent, "action": "on"})
+    browser.post(LIST, {**sent, "action": "on", "based_on": again.context["based_on"]})
+    assert set(ExposedTool.objects.values_list("enabled", flat=True)) == {True}
+
+
+def test_tools_that_are_so_already_are_left_alone(browser):
+    answer = browser.post(LIST, {"action": "on", "chosen": ["echo"]})
+
+    assert "Nothing would change." in answer.content.decode()

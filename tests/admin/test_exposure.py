@@ -7,19 +7,28 @@ import re
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
+from django.db.models.signals import pre_save
 from django.test import Client as Browser
 from django.urls import reverse
 
+from mcp_django.admin.decisions.exposed_models import known_models
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel
+from mcp_django.models import ExposedModel, PersonalToken
 from mcp_django.testing import Client
 from tests.clients import browser_of
-from tests.shop.models import Order
+from tests.shop.models import Customer, Order
 
 pytestmark = pytest.mark.django_db
 
 LIST = reverse("admin:mcp_django_exposedmodel_changelist")
-USES = ("fields", "filter_fields", "order_fields", "group_fields")
+USES = (
+    "fields",
+    "filter_fields",
+    "order_fields",
+    "group_fields",
+    "label_fields",
+    "untrusted_fields",
+)
 
 
 def page_of(label):
@@ -87,8 +96,8 @@ def test_every_model_that_there_can_be_is_listed_and_why(browser):
         "Staff",
         Level.AGGREGATES,
     )
-    assert (found["auth.group"].state_name, found["auth.group"].level) == ("Waits for staff", 0)
-    assert found["old.thing"].state_name == "Not in code any more"
+    assert (found["auth.group"].state_name, found["auth.group"].level) == ("Not opened", 0)
+    assert found["old.thing"].state_name == "No longer in code"
     assert (found["shop.order"].shown, found["shop.order"].possible) == (6, 6)
     assert "mcp_django.personaltoken" not in found
 
@@ -143,7 +152,7 @@ def test_a_model_that_waits_is_opened(browser, make_staff):
     save(browser, "auth.group", level=Level.READ)
 
     found = Client(user=reader).call_tool("find_records", model="auth.group")
-    assert found.structured["records"][0]["name"] == "clerks"
+    assert found.records[0]["name"] == "clerks"
 
 
 def test_fields_are_chosen_for_each_use(browser, editor):
@@ -159,13 +168,60 @@ def test_fields_are_chosen_for_each_use(browser, editor):
     )
     client = Client(user=editor)
     found = client.call_tool("find_records", model="shop.order", filters={"status": "new"})
-    assert set(found.structured["records"][0]) == {"id", "number"}
+    assert set(found.records[0]) == {"id", "number"}
 
 
 def test_no_field_at_all_can_be_chosen(browser):
     save(browser, "shop.order", group_fields=[])
 
     assert ExposedModel.objects.get().group_fields == []
+
+
+def test_another_label_is_chosen(browser, editor):
+    customer = Customer.objects.create(name="Anne", country="FR")
+    Order.objects.create(number="A1", customer=customer)
+    client = Client(user=editor)
+    call = {"model": "shop.order", "fields": ["customer"]}
+    before = client.call_tool("find_records", **call).text
+
+    save(browser, "shop.customer", label_fields=["country"])
+
+    assert ':"Anne"' in before
+    assert ':"FR"' in client.call_tool("find_records", **call).text
+    assert "label: as in code -> country" in LogEntry.objects.get().get_change_message()
+
+
+def test_texts_of_strangers_are_marked(browser, editor):
+    Customer.objects.create(name="Anne", country="FR")
+    client = Client(user=editor)
+    before = client.call_tool("find_records", model="shop.customer").text
+
+    save(browser, "shop.customer", untrusted_fields=["name"])
+
+    assert "<data-" not in before
+    after = client.call_tool("find_records", model="shop.customer").text
+    assert re.search(r"<data-([0-9a-f]{8})>Anne</data-\1>", after)
+    assert "untrusted: as in code -> name" in LogEntry.objects.get().get_change_message()
+
+
+def test_what_code_marks_stays_marked_whatever_staff_tick(browser, monkeypatch):
+    from mcp_django.exposure.registry import registry
+
+    monkeypatch.setattr(registry.candidates[Customer], "untrusted_fields", ("name",))
+
+    save(browser, "shop.customer", untrusted_fields=["country"])
+
+    assert ExposedModel.objects.get().untrusted_fields == ["name", "country"]
+    page = browser.get(page_of("shop.customer")).content.decode()
+    assert re.search(r'aria-label="Untrusted: name"[^>]* data-mcp-standard checked>', page)
+
+
+def test_the_page_ticks_the_label_of_code(browser):
+    page = browser.get(page_of("shop.customer")).content.decode()
+
+    ticked = r'value="name" aria-label="Label: name"[^>]* data-mcp-standard checked>'
+    assert re.search(ticked, page)
+    assert re.search(r'value="country" aria-label="Label: country" data-mcp-use="[a-z_]*">', page)
 
 
 def test_groups_and_notes_are_kept(browser):
@@ -209,7 +265,7 @@ def test_what_code_has_no_more_can_be_forgotten(browser):
         {"reset": "on", "based_on": page.context["adminform"].form["based_on"].value()},
     )
 
-    assert "code has no such model any more" in page.content.decode()
+    assert "code no longer has this model" in page.content.decode()
     assert not ExposedModel.objects.exists()
 
 
@@ -219,7 +275,7 @@ def test_names_that_code_has_no_more_are_shown_and_go_with_the_next_save(browser
     page = browser.get(page_of("shop.order")).content.decode()
     save(browser, "shop.order", fields=["id", "number"])
 
-    assert re.search(r"count for nothing.*<code>gone</code>", page, re.DOTALL)
+    assert re.search(r"have no effect.*<code>gone</code>", page, re.DOTALL)
     assert ExposedModel.objects.get().fields == ["id", "number"]
 
 
@@ -293,6 +349,12 @@ def test_nobody_adds_or_deletes_rows_by_hand(make_user, verb):
         {"filter_fields": ["margin"]},
         {"order_fields": ["customer__country"]},
         {"group_fields": [""]},
+        {"label_fields": ["margin"]},
+        {"label_fields": ["customer__country"]},
+        {"label_fields": ["__str__"]},
+        {"untrusted_fields": ["total"]},
+        {"untrusted_fields": ["status"]},
+        {"untrusted_fields": ["customer__country"]},
         {"groups": [4711]},
         {"groups": ["x"]},
         {"notes": "x" * 1001},
@@ -330,7 +392,7 @@ def test_ten_thousand_names_are_refused(browser):
 def test_a_label_that_looks_like_a_key_is_only_a_label(browser):
     row = ExposedModel.objects.create(label="123")
 
-    assert "123: code has no such model" in browser.get(page_of(row.pk)).content.decode()
+    assert "123: code no longer has this model" in browser.get(page_of(row.pk)).content.decode()
 
 
 @pytest.mark.parametrize(
@@ -409,3 +471,159 @@ def test_only_those_who_may_change_the_row_lose_permission_at_once(make_staff):
 
     assert browser.post(page_of("shop.order"), sent).status_code == 403
     assert not ExposedModel.objects.exists()
+
+
+# Models that are opened for writing, and no token that writes
+
+
+NOBODY = "Nobody can change it: all tokens have only mcp:read."
+
+
+@pytest.fixture
+def opened():
+    return ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
+
+
+def test_the_list_warns_where_no_token_can_change_what_is_opened(browser, editor, opened):
+    PersonalToken.create(user=editor, name="laptop")
+    PersonalToken.create(user=editor, name="desk", scopes=["mcp:write"], read_only=True)
+    gone, _ = PersonalToken.create(user=editor, name="gone", scopes=["mcp:write"])
+    gone.revoke()
+
+    lines = {line.name: line for line in browser.get(LIST).context["lines"]}
+
+    assert lines["shop.order"].warning.startswith(NOBODY)
+    assert lines["shop.memo"].warning == ""
+    assert NOBODY in browser.get(page_of("shop.order")).content.decode()
+
+
+@pytest.mark.parametrize("scope", ["mcp:write", "mcp:delete", "mcp:action"])
+def test_one_token_that_changes_something_ends_the_warning(browser, make_staff, opened, scope):
+    PersonalToken.create(user=make_staff("bob"), name="x", scopes=["mcp:read", scope])
+
+    assert NOBODY not in browser.get(LIST).content.decode()
+
+
+def test_without_tokens_there_is_nothing_to_warn_of(browser, opened):
+    assert NOBODY not in browser.get(LIST).content.decode()
+
+
+def test_other_credentials_are_not_judged(browser, editor, opened, settings):
+    PersonalToken.create(user=editor, name="laptop")
+    both = ["mcp_django.auth.PersonalTokens", "mcp_django.auth.Anonymous"]
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": both}
+
+    assert NOBODY not in browser.get(LIST).content.decode()
+
+
+def test_the_page_of_a_model_warns_of_ones_own_tokens(browser, editor, make_staff, opened):
+    PersonalToken.create(user=editor, name="laptop")
+    PersonalToken.create(user=make_staff("bob"), name="x", scopes=["mcp:write"])
+
+    assert "Your own tokens have only" in browser.get(page_of("shop.order")).content.decode()
+    assert "Your own tokens" not in browser.get(page_of("shop.memo")).content.decode()
+
+
+# One decision about many models
+
+
+def decide(browser, action, *labels, **sent):
+    return browser.post(LIST, {"action": action, "chosen": labels, **sent})
+
+
+def decide_and_confirm(browser, action, *labels):
+    asked = decide(browser, action, *labels)
+    return decide(browser, action, *labels, based_on=asked.context["based_on"])
+
+
+def test_models_are_opened_together_once_that_is_confirmed(browser, editor):
+    asked = decide(browser, "open", "auth.group", "shop.customer", "shop.order")
+
+    page = asked.content.decode()
+    assert "level: as in code -&gt; read: records" in page
+    assert "2 of those that you ticked stay as they are." in page  # code opened these
+    assert not ExposedModel.objects.exists()
+
+    answer = decide_and_confirm(browser, "open", "auth.group", "shop.customer", "shop.order")
+
+    assert answer.status_code == 302
+    rows = dict(ExposedModel.objects.values_list("label", "level"))
+    assert rows == {"auth.group": Level.READ}
+    logged = LogEntry.objects.filter(user=editor).values_list("object_id", "change_message")
+    assert dict(logged)["auth.group"] == "level: as in code -> read: records"
+
+
+def test_opening_narrows_nothing_and_closing_keeps_groups_and_fields(browser):
+    support = Group.objects.create(name="Support")
+    row = ExposedModel.objects.create(label="shop.order", level=Level.WRITE, fields=["id"])
+    row.groups.add(support)
+
+    nothing = decide(browser, "open", "shop.order")
+    decide_and_confirm(browser, "close", "shop.order")
+
+    row.refresh_from_db()
+    assert "Nothing would change." in nothing.content.decode()
+    assert (row.level, row.fields, list(row.groups.all())) == (Level.HIDDEN, ["id"], [support])
+
+
+def test_what_changed_since_the_question_is_asked_again(browser):
+    asked = decide(browser, "close", "shop.order")
+    ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
+
+    answer = decide(browser, "close", "shop.order", based_on=asked.context["based_on"])
+
+    assert answer.status_code == 200
+    assert "Somebody else changed one of them." in answer.content.decode()
+    assert ExposedModel.objects.get().level == Level.WRITE
+
+
+def test_a_row_that_somebody_else_makes_in_the_same_moment_stays(browser):
+    def be_faster(instance, **kwargs):
+        ExposedModel.objects.bulk_create([ExposedModel(label=instance.label, level=Level.READ)])
+
+    asked = decide(browser, "close", "shop.order")
+    pre_save.connect(be_faster, sender=ExposedModel)
+    try:
+        answer = decide(browser, "close", "shop.order", based_on=asked.context["based_on"])
+    finally:
+        pre_save.disconnect(be_faster, sender=ExposedModel)
+
+    assert answer.status_code == 302
+    page = browser.get(answer.url).content.decode()
+    assert "Somebody else saved one of them at the same moment." in page
+
+
+def test_many_models_are_not_opened_beyond_code(browser, monkeypatch):
+    code = known_models()["auth.group"]
+    monkeypatch.setattr(type(code), "highest_level", Level.AGGREGATES)
+
+    assert "Nothing would change." in decide(browser, "open", "auth.group").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("action", "labels"),
+    [
+        ("open", []),
+        ("", ["auth.group"]),
+        ("delete_selected", ["auth.group"]),
+        ("open", ["auth.nothing", "1", "\x00", "mcp_django.session", "<b>"]),
+    ],
+)
+def test_a_forged_choice_decides_nothing(browser, action, labels):
+    answer = decide(browser, action, *labels, based_on="")
+
+    assert answer.status_code == 302
+    assert not ExposedModel.objects.exists()
+
+
+def test_those_who_only_look_decide_nothing_in_bulk(make_staff):
+    browser = browser_of(make_staff("looker", "view_exposedmodel"))
+
+    assert 'name="chosen"' not in browser.get(LIST).content.decode()
+    assert decide(browser, "open", "auth.group").status_code == 403
+
+
+def test_no_other_page_decides_in_bulk(editor):
+    browser = browser_of(editor, enforce_csrf_checks=True)
+
+    assert decide(browser, "close", "shop.order").status_code == 403

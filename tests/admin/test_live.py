@@ -122,9 +122,9 @@ def test_sessions_and_streams_are_shown_with_all_that_is_known(browser, make_ses
     text = text_of(browser.get(LIVE))
 
     assert "Sessions: 1" in text
-    assert "ada End Editor 1.2 streamable_http 2025-11-25" in text
+    assert "ada End Editor 1.2 Streamable HTTP 2025-11-25" in text
     assert "Streams: 1" in text
-    assert "ada End Assistant listen 2026-07-28" in text
+    assert "ada End Assistant Subscriptions 2026-07-28" in text
     assert "(5 minutes)" in text
     assert "0 minutes ago" in text
     assert f"lists of tools {URI}" in text

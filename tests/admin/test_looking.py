@@ -25,7 +25,7 @@ def test_the_pages_of_a_second_admin_link_to_each_other(in_two_admins, admin_use
     assert page.status_code == 200
     content = page.content.decode()
     for other in PAGES:
-        assert f'href="/other/mcp_django/exposedmodel/{other.replace("_", "-")}/"' in content
+        assert f'href="/other/mcp_django/assistants/{other.replace("_", "-")}/"' in content
     assert 'href="/admin/' not in content
 
 

@@ -1,18 +1,26 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin import AdminSite
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.urls import clear_script_prefix, reverse, set_script_prefix
+from django.urls import clear_script_prefix, set_script_prefix
 from django.utils import timezone
 
-from mcp_django.admin.overview import figures, height_of
+from mcp_django.admin.figures import HEIGHT, LAST_DAY, LAST_WEEK, figures, height_of
+from mcp_django.admin.inspect.impersonation import tokens_for
+from mcp_django.admin.overview import own_tokens
 from mcp_django.asgi import get_mcp_application
 from mcp_django.exceptions import QueryError
-from mcp_django.models import CallRecord, PersonalToken
+from mcp_django.models import CallRecord, ExposedModel, PersonalToken
+from mcp_django.testing import Client
 from mcp_django.transports import requests
 from tests.admin.looking import allow, text_of, url
 from tests.clients import browser_of
@@ -39,8 +47,16 @@ def make_call(watcher):
 # Who sees which block
 
 
-def test_staff_without_anything_of_ours_get_no_page(staff):
-    assert browser_of(staff).get(url("overview")).status_code == 403
+def test_staff_without_permissions_see_the_address_and_their_own_tokens(staff):
+    text = text_of(browser_of(staff).get(url("overview")))
+
+    assert "http://testserver/mcp" in text
+    assert "Make a token" in text
+    assert "Calls of the last" not in text
+
+
+def test_nobody_else_gets_the_page(make_user):
+    assert browser_of(make_user("customer")).get(url("overview")).status_code == 302
 
 
 def test_each_block_is_for_those_with_the_permission_for_it(watcher, make_user, make_call):
@@ -51,7 +67,6 @@ def test_each_block_is_for_those_with_the_permission_for_it(watcher, make_user, 
     of_owner = text_of(browser_of(owner).get(url("overview")))
 
     assert "Calls of the last 24 hours" in of_watcher
-    assert "Your tokens" not in of_watcher
     assert "Calls of the last" not in of_owner
     assert "Your tokens" in of_owner
     assert "Make a token" in of_owner
@@ -68,6 +83,42 @@ def test_links_lead_to_the_pages_that_the_person_may_open(watcher):
     for name in ("inspect", "try_it", "cost"):
         assert f'href="{url(name)}"' in page
         assert browser_of(watcher).get(url(name)).status_code == 200
+
+
+# The row in the lists of the admin
+
+
+@pytest.mark.parametrize("page", ["/admin/", "/admin/mcp_django/"])
+def test_a_row_leads_all_staff_to_the_page(staff, page):
+    browser = browser_of(staff)
+
+    assert ">Assistants</a>" in browser.get(page).content.decode()
+    answer = browser.get("/admin/mcp_django/assistants/")
+    assert answer["Location"] == url("overview")
+
+
+def test_the_row_has_no_records_to_add_change_or_delete(admin_user):
+    browser = browser_of(admin_user)
+
+    for page in ("add", "1/change", "1/delete", "1/history"):
+        assert browser.get(f"/admin/mcp_django/assistants/{page}/").status_code == 404
+    assert "assistants/add" not in browser.get("/admin/").content.decode()
+
+
+def test_a_dump_of_the_site_asks_for_no_table_of_the_row(db):
+    out = StringIO()
+
+    call_command("dumpdata", "mcp_django", stdout=out)
+
+    assert "assistants" not in out.getvalue()
+
+
+def test_the_row_is_no_model_for_assistants(admin_user):
+    ExposedModel.objects.create(label="mcp_django.assistants", level=5)
+
+    models = Client(user=admin_user).call_tool("list_models").text
+
+    assert "assistants" not in models
 
 
 # Connecting
@@ -90,6 +141,15 @@ def test_without_a_public_url_there_is_no_address_but_advice(watcher, settings):
     assert "Set PUBLIC_URL" in text
     assert "The path is /mcp ." in text
     assert "claude mcp add" not in text
+
+
+def test_on_a_machine_of_a_developer_the_address_is_that_of_the_request(watcher, settings):
+    settings.MCP_DJANGO, settings.DEBUG = {"NAME": "Shop"}, True
+
+    text = text_of(browser_of(watcher).get(url("overview")))
+
+    assert "http://testserver/mcp" in text
+    assert "claude mcp add" in text
 
 
 def test_snippets_name_the_server_as_clients_take_it(watcher, settings):
@@ -166,7 +226,6 @@ def test_own_tokens_are_listed_and_those_of_others_are_not(make_user):
 
     assert "laptop" in text
     assert "bob" not in text
-    assert "Make a token" not in text
 
 
 # Calls
@@ -194,11 +253,94 @@ def test_each_hour_has_a_bar_and_a_number(make_call, watcher):
     found = figures(now=noon)
 
     assert [bar.calls for bar in found.bars] == [0] * 20 + [1, 0, 0, 2]
-    assert found.bars[-1].height == found.height
-    assert found.bars[-1].error_height == found.height // 2
-    assert found.bars[-4].height == found.height // 2
-    assert found.bars[-1].y == 0
-    assert found.most == 2
+    first = found.charts[0]
+    heights = {(one.look, one.height, one.y) for one in first.rectangles}
+    assert heights == {
+        ("mcp-solid", HEIGHT, 0),
+        ("mcp-solid", HEIGHT // 2, HEIGHT // 2),
+        ("mcp-hatched", HEIGHT // 2, HEIGHT // 2),
+    }
+    assert first.most == "2"
+
+
+def test_a_week_has_a_bar_for_each_day(make_call):
+    now = timezone.now().replace(minute=30)
+    make_call(at=now)
+    make_call(at=now - timedelta(days=2), bytes=700)
+    make_call(at=now - timedelta(days=8))
+
+    found = figures(period=LAST_WEEK, now=now)
+
+    assert [bar.calls for bar in found.bars] == [0, 0, 0, 0, 1, 0, 1]
+    assert [bar.bytes for bar in found.bars] == [0, 0, 0, 0, 700, 0, 0]
+
+
+@pytest.mark.parametrize("asked", ["week", "day", "year", "", "<script>", "week\x00"])
+def test_any_other_period_is_a_day(watcher, make_call, asked):
+    make_call(minutes=60 * 50)
+
+    page = browser_of(watcher).get(url("overview"), {"period": asked})
+
+    assert page.context["figures"].calls == (1 if asked == "week" else 0)
+    assert "<script>" not in page.content.decode().split("mcp-look", 1)[1]
+
+
+def test_each_bar_has_the_times_of_its_calls(make_call):
+    now = timezone.now().replace(minute=30)
+    for took in (10, 20, 400):
+        make_call(at=now, milliseconds=took)
+    make_call(at=now - timedelta(hours=1), milliseconds=5)
+
+    bars = figures(period=LAST_DAY, now=now).bars
+
+    assert [(bar.median, bar.slow) for bar in bars[-3:]] == [(None, None), (5, 5), (20, 400)]
+
+
+def test_what_is_called_most_comes_first(make_call, make_user):
+    bob = make_user("bob")
+    for _ in range(3):
+        make_call(target="echo", client="A", milliseconds=10, bytes=100)
+    make_call(target="pay", client="B", outcome="failed", user=bob)
+    make_call(target="", method="tools/list", client="", user=None)
+
+    tops = dict(figures().tops)
+
+    assert [(one.name, one.calls, one.errors) for one in tops["Tools"]] == [
+        ("echo", 3, 0),
+        ("pay", 1, 1),
+    ]
+    assert [(one.name, one.calls) for one in tops["Users"]] == [
+        ("watcher", 3),
+        ("anonymous or deleted", 1),
+        ("bob", 1),
+    ]
+    assert {one.name for one in tops["Clients"]} == {"A", "B", "unnamed"}
+    assert (tops["Clients"][0].milliseconds, tops["Clients"][0].bytes) == (10, 300)
+
+
+def test_all_figures_take_six_queries(make_call):
+    make_call()
+
+    with CaptureQueriesContext(connection) as captured:
+        figures()
+
+    assert sum("mcp_django_callrecord" in query["sql"] for query in captured) == 6
+
+
+def test_a_list_of_what_is_called_most_has_an_end(make_call):
+    for number in range(20):
+        make_call(client=f"client {number}")
+
+    assert len(dict(figures().tops)["Clients"]) == 5
+
+
+def test_without_the_permission_no_figure_is_shown(staff, make_call):
+    make_call(client="Visible")
+
+    page = browser_of(staff).get(url("overview"), {"period": "week"})
+
+    assert "figures" not in page.context
+    assert "Visible" not in page.content.decode()
 
 
 def test_one_call_among_thousands_is_still_drawn():
@@ -220,7 +362,22 @@ def test_the_drawing_has_its_numbers_as_text(watcher, make_call):
     page = browser_of(watcher).get(url("overview")).content.decode()
 
     assert 'role="img"' in page
-    assert "2 in all, 1 of them not done, at most 2 in one hour" in page
+    assert "2 in total, 1 of them errors; at most 2 in one bar." in page
+    assert page.count("<details><summary>Numbers") == 3
+    # Nothing is told by color alone: errors are hatched.
+    assert "url(#mcp-hatch-calls)" in page
+
+
+def test_sizes_are_said_in_units_and_in_tokens(watcher, make_call):
+    make_call(bytes=54_000)
+
+    page = browser_of(watcher).get(url("overview"))
+
+    chart = page.context["figures"].charts[-1]
+    assert chart.most == "52.7\xa0KB"
+    assert chart.columns == ("Bytes", "Tokens, about")
+    assert ("54000", "13500") in [numbers for _, numbers in chart.rows]
+    assert "Tokens, about 13500" in text_of(page)
 
 
 def test_many_calls_take_no_more_queries_than_few(watcher, make_call, stopped_clock):
@@ -268,7 +425,7 @@ def test_calls_of_a_deleted_user_stay(watcher, make_call, make_user):
 
 
 def test_a_database_that_takes_too_long_is_said_to(watcher, monkeypatch):
-    def slow():
+    def slow(period):
         raise QueryError("slow")
 
     monkeypatch.setattr("mcp_django.admin.overview.figures", slow)
@@ -276,7 +433,10 @@ def test_a_database_that_takes_too_long_is_said_to(watcher, monkeypatch):
     assert "too many calls to add them up" in text_of(browser_of(watcher).get(url("overview")))
 
 
-def test_the_page_of_the_app_leads_to_the_overview(watcher):
-    response = browser_of(watcher).get(reverse("admin:app_list", args=["mcp_django"]))
+def test_a_site_without_the_admin_of_tokens_shows_none(rf, staff):
+    request = rf.get("/")
+    request.user = staff
+    without: Any = SimpleNamespace(admin_site=AdminSite("without"))
 
-    assert f'href="{url("overview")}"' in response.content.decode()
+    assert own_tokens(without, request) == {}
+    assert not tokens_for(without, request).exists()

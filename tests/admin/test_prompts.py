@@ -15,6 +15,7 @@ from mcp_django.exposure.prompts.documents import document_of, encode
 from mcp_django.models import ExposedModel, PromptTemplate, PromptVersion
 from tests.clients import browser_of
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
+from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
 
@@ -55,6 +56,9 @@ def rows(prefix, *given, initial=0):
     for at, row in enumerate(given):
         found |= {f"{prefix}-{at}-{name}": value for name, value in row.items()}
     return found
+
+
+OF_ORDER = {"name": "order", "type": "object", "model": "shop.order"}
 
 
 def controls(*messages, arguments=(), initial=(0, 0), **fields):
@@ -491,3 +495,73 @@ def test_every_form_wants_the_token_against_forged_requests(writer):
         url(template, "preview"),
     ):
         assert browser.post(address, {"restore": "1"}).status_code == 403
+
+
+# Names after the dot
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Hi\n{{ order.nmber }}", "no nmber that prompts may use; did you mean order.number?"),
+        ("{% if order.customer.nme %}x{% endif %}", "no customer.nme that prompts may use"),
+        ("{{ order|default:order.zzz }}", "no zzz that prompts may use; it has: pk, id, number,"),
+        ("{{ order.number.upper }}", "no number.upper that prompts may use"),
+        ("{{ order.__class__ }}", "underscores"),
+    ],
+)
+def test_a_name_that_prints_nothing_is_not_saved(browser, text, sentence):
+    response = browser.post(ADD, controls(text, arguments=[OF_ORDER]))
+
+    line = 1 + text.count("\n")
+    assert sentence in errors(response)[0]
+    assert errors(response)[0].startswith(f"Message 1, line {line}: ")
+    assert not PromptTemplate.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ order }} {{ order.pk }} {{ order.number }} {{ order.get_status_display }}",
+        "{{ order.customer }} {{ order.customer.pk }}",
+        "{% if order.total > 5 %}{{ order.placed_at|date:'Y' }}{% endif %}",
+        "{% with order='mine' %}{{ order.whatever }}{% endwith %}",
+        "{% for order in order.customer %}{{ order.whatever }}{% endfor %}",
+        "{{ note.whatever }}",
+    ],
+)
+def test_names_that_may_print_something_are_saved(browser, text):
+    response = browser.post(ADD, controls(text, arguments=[OF_ORDER, {"name": "note"}]))
+
+    assert response.status_code == 302, errors(response)
+
+
+def test_a_hidden_field_and_a_missing_one_are_refused_in_the_same_words(browser):
+    sentences = {}
+    for name in ("margin", "marfin"):  # code does not show the margin, and there is no marfin
+        response = browser.post(ADD, controls(f"{{{{ order.{name} }}}}", arguments=[OF_ORDER]))
+        sentences[name] = [text.replace(name, "NAME") for text in errors(response)]
+
+    assert sentences["margin"] == sentences["marfin"]
+    assert "shop.order has no NAME that prompts may use" in sentences["margin"][0]
+    assert not PromptTemplate.objects.exists()
+
+
+def test_a_field_that_staff_took_out_is_refused(browser):
+    ExposedModel.objects.create(label="shop.order", fields=["number"])
+
+    response = browser.post(ADD, controls("{{ order.total }}", arguments=[OF_ORDER]))
+
+    assert "shop.order has no total that prompts may use" in errors(response)[0]
+
+
+def test_a_stored_prompt_goes_on_when_a_field_is_taken_out(browser, client):
+    make_prompt("late", "Hi {{ order.total }}.", arguments=[ORDER])
+    ExposedModel.objects.create(label="shop.order", fields=["number"])
+    order = Order.objects.create(number="A1")
+
+    assert client.get_prompt("late", order=str(order.pk))
+
+
+def test_the_name_of_a_prompt_is_explained_before_it_is_refused(browser):
+    assert "beginning with a letter" in browser.get(ADD).content.decode()

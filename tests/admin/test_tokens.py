@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import re
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from mcp_django.auth.authenticate import authenticate
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import Registry
 from mcp_django.models import PersonalToken
+from mcp_django.principal import SCOPES
 from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
@@ -211,11 +213,140 @@ def test_permission_is_asked_per_token(rf, alice, bobs_token, verb):
     assert not may(request, bobs_token)
 
 
-def test_without_the_models_permissions_there_is_no_page(django_user_model):
-    staff = django_user_model.objects.create_user("eve", is_staff=True)
+# Staff without any permission on tokens help themselves.
 
-    assert browser_of(staff).get(ADD).status_code == 403
-    assert browser_of(staff).get(LIST).status_code == 403
+
+@pytest.fixture
+def eve(django_user_model):
+    """Staff with no permission at all."""
+    return django_user_model.objects.create_user("eve", is_staff=True)
+
+
+def test_staff_without_permissions_make_tokens_for_reading(eve):
+    browser = browser_of(eve)
+
+    assert "personaltoken" in browser.get("/admin/").content.decode()
+    response = browser.post(ADD, form())
+
+    token = PersonalToken.objects.get()
+    header = {"authorization": f"Bearer {secret_in(response)}"}
+    assert authenticate(RequestFactory().post("/mcp", headers=header)).user == eve
+    assert (token.user, token.scopes) == (eve, ["mcp:read"])
+
+
+def test_staff_without_permissions_read_no_names_of_models(eve, alice):
+    assert "shop.order" in browser_of(alice).get(ADD).content.decode()
+
+    page = browser_of(eve).get(ADD).content.decode()
+    browser_of(eve).post(ADD, form(models=["shop.order"]))
+
+    assert "shop." not in page
+    assert PersonalToken.objects.get().models is None
+
+
+@pytest.mark.parametrize("scope", ["mcp:write", "mcp:delete", "mcp:action"])
+def test_staff_without_permissions_make_none_for_more(eve, scope):
+    response = browser_of(eve).post(ADD, form(scopes=["mcp:read", scope]))
+
+    assert "is not one of the available choices" in response.content.decode()
+    assert not PersonalToken.objects.exists()
+
+
+def test_the_user_in_the_form_is_ignored(eve, bobs_token):
+    browser_of(eve).post(ADD, form(user=bobs_token.user.pk))
+
+    assert PersonalToken.objects.get(name="laptop").user == eve
+
+
+def test_the_right_to_see_all_tokens_makes_none_for_others(eve, bobs_token):
+    names = ["manage_all_tokens", "view_personaltoken"]
+    eve.user_permissions.set(Permission.objects.filter(codename__in=names))
+
+    browser_of(eve).post(ADD, form(user=bobs_token.user.pk))
+    browser_of(eve).post(LIST, {"action": "revoke_selected", "_selected_action": [bobs_token.pk]})
+
+    bobs_token.refresh_from_db()
+    assert PersonalToken.objects.get(name="laptop").user == eve
+    assert bobs_token.revoked_at is None
+    assert browser_of(eve).get(revoke_page(bobs_token)).status_code == 404
+
+
+def test_the_right_to_manage_all_shows_none_of_others_by_itself(eve, bobs_token):
+    eve.user_permissions.add(Permission.objects.get(codename="manage_all_tokens"))
+
+    assert bobs_token.name not in browser_of(eve).get(LIST).content.decode()
+    assert browser_of(eve).get(change_page(bobs_token)).status_code == 302
+
+
+def test_tokens_of_others_do_not_exist_for_staff_without_permissions(eve, bobs_token):
+    browser = browser_of(eve)
+    history = reverse("admin:mcp_django_personaltoken_history", args=[bobs_token.pk])
+    delete = reverse("admin:mcp_django_personaltoken_delete", args=[bobs_token.pk])
+
+    pages = [browser.get(page) for page in (LIST, f"{LIST}?q=bob", "/admin/")]
+    answers = [
+        browser.get(revoke_page(bobs_token)),
+        browser.post(revoke_page(bobs_token)),
+        browser.get(change_page(bobs_token)),
+        browser.post(change_page(bobs_token), {"name": "mine now"}),
+        browser.get(history),
+        browser.post(delete, {"post": "yes"}),
+    ]
+    browser.post(LIST, {"action": "revoke_selected", "_selected_action": [bobs_token.pk]})
+
+    before = bobs_token.name
+    bobs_token.refresh_from_db()
+    assert (bobs_token.name, bobs_token.revoked_at) == (before, None)
+    assert not any("phone" in page.content.decode() for page in pages)
+    assert [answer.status_code for answer in answers[:2]] == [404, 404]
+    assert all(answer.status_code in (302, 403) for answer in answers[2:])
+    assert all(before not in answer.content.decode() for answer in answers)
+
+
+def test_their_own_tokens_are_renamed_and_revoked_but_not_deleted(eve):
+    token, _ = PersonalToken.create(user=eve, name="laptop")
+    browser = browser_of(eve)
+    delete = reverse("admin:mcp_django_personaltoken_delete", args=[token.pk])
+
+    browser.post(change_page(token), {"name": "desk"})
+    deleted = browser.post(delete, {"post": "yes"})
+    browser.post(revoke_page(token))
+
+    token.refresh_from_db()
+    assert token.name == "desk"
+    assert deleted.status_code == 403
+    assert token.state() == "revoked"
+
+
+@pytest.mark.parametrize("lost", ["is_active", "is_staff"])
+def test_who_is_no_active_staff_any_more_helps_himself_to_nothing(eve, lost):
+    token, _ = PersonalToken.create(user=eve, name="laptop")
+    browser = browser_of(eve)
+    setattr(eve, lost, False)
+    eve.save()
+
+    answers = [
+        browser.get(LIST),
+        browser.post(ADD, form()),
+        browser.post(revoke_page(token)),
+    ]
+
+    token.refresh_from_db()
+    assert {answer.status_code for answer in answers} == {302}
+    assert all("login" in answer["Location"] for answer in answers)
+    assert PersonalToken.objects.count() == 1
+    assert token.revoked_at is None
+
+
+def test_a_site_that_admits_others_gives_them_no_tokens(rf, django_user_model):
+    model_admin = admin.site.get_model_admin(PersonalToken)
+    request = rf.get("/")
+    request.user = django_user_model.objects.create_user("customer")
+
+    assert not model_admin.has_module_permission(request)
+    assert not model_admin.has_add_permission(request)
+    assert not model_admin.has_view_permission(request)
+    assert not model_admin.has_change_permission(request)
 
 
 # Seeing and ending
@@ -281,12 +412,109 @@ def test_revoking_ends_tokens_and_leaves_a_trace(alice):
     assert [one.change_message for one in LogEntry.objects.all()] == ["Revoked."]
 
 
-def test_staff_who_may_only_look_cannot_revoke(django_user_model):
-    staff = django_user_model.objects.create_user("eve", is_staff=True)
-    staff.user_permissions.add(Permission.objects.get(codename="view_personaltoken"))
-    token, _ = PersonalToken.create(user=staff, name="x")
+def test_staff_who_may_only_look_cannot_revoke_tokens_of_others(eve, bobs_token):
+    names = ["manage_all_tokens", "view_personaltoken"]
+    eve.user_permissions.set(Permission.objects.filter(codename__in=names))
+    mine, _ = PersonalToken.create(user=eve, name="x")
 
-    browser_of(staff).post(LIST, {"action": "revoke_selected", "_selected_action": [token.pk]})
+    chosen = [bobs_token.pk, mine.pk]
+    browser_of(eve).post(LIST, {"action": "revoke_selected", "_selected_action": chosen})
 
+    bobs_token.refresh_from_db()
+    mine.refresh_from_db()
+    assert bobs_token.state() == "active"
+    assert mine.state() == "revoked"
+
+
+# The page that revokes one
+
+
+def revoke_page(token):
+    return reverse("admin:mcp_django_personaltoken_revoke", args=[token.pk])
+
+
+def test_the_page_of_a_token_leads_to_its_end(alice):
+    token, _ = PersonalToken.create(user=alice, name="laptop")
+    browser = browser_of(alice)
+
+    assert revoke_page(token) in browser.get(change_page(token)).content.decode()
+    asked = browser.get(revoke_page(token))
     token.refresh_from_db()
     assert token.state() == "active"
+    assert "will stop working at once" in asked.content.decode()
+
+    answer = browser.post(revoke_page(token), follow=True)
+
+    token.refresh_from_db()
+    assert token.state() == "revoked"
+    assert "The token “laptop” is revoked." in answer.content.decode()
+    assert revoke_page(token) not in answer.content.decode()
+    assert [one.change_message for one in LogEntry.objects.all()] == ["Revoked."]
+
+
+def test_a_token_is_revoked_and_logged_once(alice):
+    token, _ = PersonalToken.create(user=alice, name="laptop")
+    browser = browser_of(alice)
+
+    first = browser.post(revoke_page(token)) and PersonalToken.objects.get().revoked_at
+    browser.post(revoke_page(token))
+
+    assert PersonalToken.objects.get().revoked_at == first
+    assert LogEntry.objects.count() == 1
+    assert "is revoked already" in browser.get(revoke_page(token)).content.decode()
+
+
+def test_no_other_page_can_revoke_one(alice):
+    token, _ = PersonalToken.create(user=alice, name="laptop")
+
+    answer = browser_of(alice, enforce_csrf_checks=True).post(revoke_page(token))
+
+    assert answer.status_code == 403
+    assert PersonalToken.objects.get().revoked_at is None
+
+
+@pytest.mark.parametrize("key", ["0", "x", "9" * 40, "\x00"])
+def test_a_key_of_no_token_is_not_found(alice, key):
+    page = reverse("admin:mcp_django_personaltoken_revoke", args=[key])
+
+    assert browser_of(alice).post(page).status_code == 404
+
+
+# The page with the secret
+
+
+def test_the_configuration_with_the_secret_is_ready_to_copy(alice):
+    response = browser_of(alice).post(ADD, form())
+
+    page = html.unescape(response.content.decode())
+    secret = secret_in(response)
+    assert f'--header "Authorization: Bearer {secret}"' in page
+    assert f'"Authorization": "Bearer {secret}"' in page
+    assert "Bearer TOKEN" not in page
+    assert ">MCP<" in page
+
+
+def test_without_an_address_there_is_no_configuration(alice, settings):
+    settings.MCP_DJANGO = {"NAME": "Shop"}
+
+    page = browser_of(alice).post(ADD, form()).content.decode()
+
+    assert "Configuration with this token" not in page
+
+
+# What the scopes leave of models that are opened for writing
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "Nothing, also in models that are opened for writing: it lacks mcp:write,"),
+        ({"read_only": True, "scopes": SCOPES}, "Nothing: it is read-only."),
+        ({"scopes": SCOPES}, "What its user may change."),
+        ({"scopes": ["mcp:write", "mcp:delete"]}, "it lacks mcp:action."),
+    ],
+)
+def test_the_page_of_a_token_says_what_it_changes(alice, options, words):
+    token, _ = PersonalToken.create(user=alice, name="laptop", **options)
+
+    assert words in browser_of(alice).get(change_page(token)).content.decode()

@@ -51,6 +51,16 @@ def mistakes(given, **texts):
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "A-5", "A-5"),
         ({"anyOf": [{"type": "string"}, {"$ref": "#/nothing"}]}, '{"a": 1}', {"a": 1}),
         ({"type": "array", "items": {"type": "string"}}, '["a"]', ["a"]),
+        ({"type": "array", "items": {"type": "string"}}, "a, b,", ["a", "b"]),
+        (
+            {"type": "array", "items": {"type": "string"}},
+            "Olsen, Sofia\r\n\r\nx",
+            ["Olsen, Sofia", "x"],
+        ),
+        ({"type": "array", "items": {"type": "string"}}, "5", ["5"]),
+        ({"type": "array", "items": {"type": "integer"}}, "1\n2", [1, 2]),
+        ({"type": "array", "items": {"type": "number"}}, "1.5, 2", [1.5, 2]),
+        ({"type": "array", "items": {"type": "object"}}, '[{"a": 1}]', [{"a": 1}]),
         ({"type": "object"}, '{"a": {"b": null}}', {"a": {"b": None}}),
         ({}, "null", None),
         (True, "[1]", [1]),
@@ -162,3 +172,31 @@ def test_a_confirmation_is_no_field_that_anybody_fills_in():
     assert arguments(schema(confirmation={"type": "string"}), confirmation="abc") == {
         "confirmation": "abc"
     }
+
+
+def test_the_model_is_one_of_those_that_the_person_may_see():
+    given = schema(required=["model"], model={"type": "string", "description": "Which."})
+
+    form = ArgumentsForm(given, {"argument_model": "shop.order"}, models=["shop.order"])
+    other = ArgumentsForm(given, {"argument_model": "shop.ledger"}, models=["shop.order"])
+
+    assert form.is_valid()
+    assert form.arguments == {"model": "shop.order"}
+    assert [value for value, _ in form.fields["model"].choices] == ["", "shop.order"]
+    assert form.fields["model"].help_text == "Which."
+    assert not other.is_valid()
+
+
+def test_a_list_of_numbers_takes_no_words():
+    assert mistakes(schema(a={"type": "array", "items": {"type": "integer"}}), a="1, x") == {
+        "a": ["Write a number."]
+    }
+
+
+def test_an_object_has_an_example_to_follow():
+    form = ArgumentsForm(
+        schema(a={"type": "object", "examples": [{"status": "paid"}]}, b={"type": "object"})
+    )
+
+    placeholders = [form.fields[name].widget.attrs["placeholder"] for name in "ab"]
+    assert placeholders == ['{"status": "paid"}', '{"name": "value"}']

@@ -20,8 +20,7 @@ from django.test.utils import CaptureQueriesContext
 import mcp_django as mcp
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.questions import confirmations
-from mcp_django.levels import Level
-from mcp_django.models import CallRecord, ExposedModel, ExposedTool
+from mcp_django.models import CallRecord, ExposedTool
 from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.http.middleware import Chain
 from tests.admin.looking import allow, in_this_thread, text_of, url
@@ -554,23 +553,6 @@ def test_a_confirmation_of_somebody_else_is_no_good(call, wipe, make_user):
 def test_a_forged_confirmation_confirms_nothing(call, wipe, forged):
     assert result_of(call("wipe", what="all", confirmation=forged))["is_error"]
     assert wipe == []
-
-
-def test_a_deletion_waits_for_the_button(call, trier):
-    allow(trier, "shop.change_order", "shop.delete_order")
-    ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
-    order = Order.objects.create(number="A-1")
-
-    preview = call("delete_record", model="shop.order", pk=order.pk)
-    assert Order.objects.exists()
-    call(
-        "delete_record",
-        model="shop.order",
-        pk=order.pk,
-        confirmation=result_of(preview)["confirmation"],
-    )
-
-    assert not Order.objects.exists()
 
 
 @pytest.mark.parametrize("forged", ["x" * 60, "A" * confirmations.LENGTH])

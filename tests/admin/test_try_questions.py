@@ -9,7 +9,7 @@ from django import forms
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
-from mcp_django.models import ExposedTool
+from mcp_django.models import ExposedModel, ExposedTool
 from tests.admin.looking import allow, in_this_thread, text_of, url
 from tests.clients import browser_of
 from tests.shop.models import Customer, Order
@@ -254,7 +254,7 @@ def test_a_function_that_staff_want_to_be_confirmed_is_confirmed(call, answer):
     unticked = answer(call("echo", text="hello"))
     done = answer(page, confirm="on")
 
-    assert '"text": "hello"' in text_of(page)
+    assert "Text: hello" in text_of(page)
     assert unticked.context["result"]["is_error"]
     assert '"user": "trier"' in done.context["result"]["structured"]
 
@@ -275,13 +275,28 @@ def test_a_tool_that_asks_is_confirmed_first_and_then_asks(call, answer, shipped
     ExposedTool.objects.create(name="ship", needs_confirmation=True)
 
     preview = call("ship", number="A-1")
-    page = call("ship", number="A-1", confirmation=preview.context["result"]["confirmation"])
+    page = answer(preview, confirm="on")
     done = answer(page, **GOOD)
 
-    assert "Nothing was done yet." in text_of(preview)
+    assert "Call ship" in text_of(preview)
     assert "How was A-1 sent?" in text_of(page)
     assert "went by post." in text_of(done)
     assert len(shipped) == 1
+
+
+@pytest.mark.parametrize("action", ["accept", "decline"])
+def test_a_deletion_waits_for_the_answer(call, answer, trier, action):
+    allow(trier, "shop.change_order", "shop.delete_order")
+    ExposedModel.objects.create(label="shop.order", level=5)
+    order = Order.objects.create(number="A-1")
+
+    page = call("delete_record", model="shop.order", pk=order.pk)
+    asked = Order.objects.exists()
+    answer(page, action=action, confirm="on")
+
+    assert "Delete this order?" in text_of(page)
+    assert asked
+    assert Order.objects.exists() is (action == "decline")
 
 
 # What cannot go on

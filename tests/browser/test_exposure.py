@@ -60,7 +60,7 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
     assert row.fields == ["id", "number", "customer", "status", "placed_at"]
     assert row.filter_fields is None
     described = Client(user=boss).call_tool("describe_model", model="shop.order")
-    assert "total" not in {one["name"] for one in described.structured["fields"]}
+    assert "total" not in {one["name"] for one in described.data["fields"]}
 
 
 @every_look
@@ -159,3 +159,19 @@ def test_people_who_may_only_look_have_pages_for_everybody_too(browse, make_user
         page.screenshot_to(name)
         page.check_accessible()
         assert page.get_by_role("button", name="Save").count() == 0
+
+
+@every_look
+def test_models_are_opened_together(browse, boss):
+    page = browse(boss)
+    page.goto(reverse("admin:mcp_django_exposedmodel_changelist"))
+
+    page.get_by_role("checkbox", name="auth.group").check()
+    page.get_by_label("With those that are ticked:").select_option("open")
+    page.get_by_role("button", name="Go on").click()
+    page.expect(page.get_by_text("level: as in code -> read: records")).to_be_visible()
+    page.screenshot_to("exposed-models-bulk")
+    page.check_accessible()
+    page.get_by_role("button", name="Open for reading").click()
+
+    page.expect(page.get_by_text("Open for reading: 1 changed.")).to_be_visible()

@@ -54,3 +54,34 @@ def test_the_secret_is_gone_when_one_goes_back(browse, boss):
     page.expect(page.get_by_role("link", name="laptop")).to_be_visible()
 
     assert secret not in page.content()
+
+
+def test_the_secret_is_copied_with_a_click(browse, boss):
+    page = browse(boss, permissions=["clipboard-read", "clipboard-write"])
+    page.goto(ADD)
+    page.get_by_label("Name:").fill("laptop")
+    page.get_by_role("button", name="Save").click()
+    secret = page.get_by_label("Token “laptop” of boss").input_value()
+
+    page.get_by_role("button", name="Copy the token").click()
+    page.expect(page.get_by_text("Copied.")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+
+    page.get_by_role("button", name="Copy the configuration of Claude Code").click()
+    page.expect(page.get_by_text("Copied.")).to_have_count(2)
+    assert f"Bearer {secret}" in page.evaluate("navigator.clipboard.readText()")
+
+
+@every_look
+def test_a_token_is_revoked_on_its_own_page(browse, boss):
+    token, _ = PersonalToken.create(user=boss, name="laptop")
+    page = browse(boss)
+    page.goto(reverse("admin:mcp_django_personaltoken_change", args=[token.pk]))
+
+    page.get_by_role("link", name="Revoke this token").click()
+    page.screenshot_to("token-revoke")
+    page.check_accessible()
+    page.get_by_role("button", name="Revoke the token").click()
+
+    page.expect(page.get_by_text("The token “laptop” is revoked.")).to_be_visible()
+    page.expect(page.get_by_role("link", name="Revoke this token")).to_have_count(0)

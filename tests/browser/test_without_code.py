@@ -25,7 +25,7 @@ def test_staff_open_a_model_give_an_action_write_a_prompt_and_watch_a_call(
     ledger = Ledger.objects.create(amount=7)
     ann = Customer.objects.create(name="Ann", country="DE")
     assistant = Client(user=clerk, record=True)
-    models_before = assistant.call_tool("list_models").structured["models"]
+    models_before = assistant.call_tool("list_models").data["models"]
     page = browse(boss)
 
     # A model that only the admin has.
@@ -49,7 +49,7 @@ def test_staff_open_a_model_give_an_action_write_a_prompt_and_watch_a_call(
     page.get_by_label("Text", exact=True).fill("Write a welcome to {{ customer.name }}.")
     save(page)
 
-    found = assistant.call_tool("find_records", model="shop.ledger").structured["records"]
+    found = assistant.call_tool("find_records", model="shop.ledger").records
     tools = {one["name"] for one in assistant.list_tools()}
     greeted = assistant.call_tool("shop_customer_greet", pks=[ann.pk])
     (message,) = assistant.get_prompt("welcome", customer=str(ann.pk))

@@ -1,16 +1,8 @@
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 
-
-@contextmanager
-def answering(demo):
-    """The demo, with a process that answers what tests ask."""
-    with (demo.state / "errors.log").open("w") as errors, demo.start(errors) as demo.process:
-        yield demo
-        demo.process.stdin.close()
+from tests.demo.state import answering
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,15 @@ Whatever is changed is rolled back, but for logins, and for what a docstring say
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from datetime import date, timedelta
 from io import StringIO
 from time import process_time
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core import mail
 from django.core.management import call_command
 from django.db import transaction
@@ -22,13 +24,19 @@ from demo_project.flights import mcp as tools
 from demo_project.flights import models
 from demo_project.flights.rights import visible
 from demo_project.flights.seeding import people, traffic
+from demo_project.state import read_json
+from demo_project.tokens import TOKENS
 from mcp_django.exceptions import ToolError
 from mcp_django.models import PersonalToken
 from mcp_django.testing import Client as AssistantClient
 from mcp_django.testing import ProtocolFailure
+from mcp_django.testing.client import rows_as_objects
+from tests.demo.tasks import solve_tasks as solve_tasks
+from tests.same_as_admin import compare
 
 NAMES = ["Country", "Airport", "Airline", "Flight", "Passenger", "Booking", "Incident"]
 FLIGHTS = "/admin/flights/flight/"
+INCIDENT = "flights.incident"
 
 
 def request_by(username):
@@ -41,6 +49,11 @@ def browser_of(username):
     client = Client()
     client.force_login(User.objects.get(username=username))
     return client
+
+
+def assistant_of(username):
+    """With the token that was printed, and no more rights than that."""
+    return AssistantClient(token=read_json(TOKENS)[username]["secret"])
 
 
 def counts():
@@ -187,7 +200,7 @@ def act(username, action, statuses, answer=None):
         client = AssistantClient(user=User.objects.get(username=username))
         params["arguments"] = arguments
         *told, final = client.exchange("tools/call", params)
-        asked = final["result"]["structuredContent"]
+        asked = json.loads(final["result"]["content"][0]["text"])
         if "confirmation" in asked:
             more = {} if answer is None else {"answer": answer}
             params["arguments"] = {**arguments, "confirmation": asked["confirmation"], **more}
@@ -216,11 +229,11 @@ def close_incidents_by_assistant(username):
         client = AssistantClient(user=User.objects.get(username=username))
         shown = client.call_tool(name, filters=filters)
         between = still_open.count()
-        token = shown.structured["confirmation"]
+        token = shown.data["confirmation"]
         client.call_tool(name, filters=filters, confirmation=token)
         left = still_open.count()
         transaction.set_rollback(True)
-    return [count, shown.structured["records"], between, left]
+    return [count, shown.data["records"], between, left]
 
 
 def close_incidents():
@@ -280,10 +293,10 @@ def seen_by_assistant(username):
         client = AssistantClient(user=User.objects.get(username=username))
         tool_names = [tool["name"] for tool in client.list_tools()]
         fields = {}
-        for model in client.call_tool("list_models").structured["models"]:
+        for model in client.call_tool("list_models").data["models"]:
             label = model["model"]
-            page = client.call_tool("find_records", model=label, limit=1).structured
-            fields[label] = sorted(page["records"][0])
+            page = client.call_tool("find_records", model=label, limit=1)
+            fields[label] = sorted(page.data["columns"])
         transaction.set_rollback(True)
     return [sorted(tool_names), fields]
 
@@ -303,6 +316,20 @@ def gate_by_assistant(username):
         transaction.set_rollback(True)
     changed = {name: after[name] for name in after if after[name] != before[name]}
     return {"writes": sorted(name for name in names if name in WRITES), "changed": changed}
+
+
+def flight_with_bookings(username):
+    """A flight as an assistant reads it with its bookings, and their references."""
+    booked = models.Booking.objects.order_by("pk").first().flight
+    client = AssistantClient(user=User.objects.get(username=username))
+    answer = client.call_tool(
+        "find_records",
+        model="flights.flight",
+        include=["bookings"],
+        fields=["number"],
+        filters={"id": booked.pk},
+    )
+    return answer.text, list(booked.bookings.values_list("reference", flat=True))
 
 
 def prompts_of(username):
@@ -340,3 +367,325 @@ def timetable(username, day):
         offered = client.complete("flightdesk://timetable/{day}", "day", day[:7])
         transaction.set_rollback(True)
     return [text.splitlines(), offered]
+
+
+def texts_for(username):
+    """What an assistant reads, by what it is."""
+    with transaction.atomic():
+        client = AssistantClient(user=User.objects.get(username=username))
+        tools = {one["name"]: written(one) for one in client.list_tools()}
+        found = {
+            "page": client.call_tool("find_records", model="flights.flight").text,
+            "description": client.call_tool("describe_model", model="flights.flight").text,
+            "tools": f"[{','.join(tools.values())}]",
+            "action": tools["flights_flight_cancel_flights"],
+        }
+        transaction.set_rollback(True)
+    return found
+
+
+def written(definition):
+    return json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
+
+
+def counted_by_assistant(username):
+    """How many records of each model an assistant counts, with the token that was printed."""
+    client = assistant_of(username)
+    found = {}
+    for model in client.call_tool("list_models").data["models"]:
+        (total,) = client.call_tool("aggregate_records", model=model["model"]).records
+        found[model["model"]] = total["count"]
+    return found
+
+
+def writing_of(username):
+    """Which tools change records of which model, as an assistant is told."""
+    client = assistant_of(username)
+    found = {}
+    for model in client.call_tool("list_models").data["models"]:
+        described = client.call_tool("describe_model", model=model["model"]).data
+        if "writing" in described:
+            found[model["model"]] = sorted(set(WRITES) & set(described["writing"]))
+    return found
+
+
+def airport_key(code):
+    return models.Airport.objects.get(iata=code).pk
+
+
+def jet_bridge(code="FRA"):
+    """What an assistant sends to report an incident."""
+    return {
+        "airport": airport_key(code),
+        "kind": "technical",
+        "severity": 4,
+        "reported_at": "2026-11-18T11:40:00Z",
+        "description": "A jet bridge is stuck.",
+    }
+
+
+def incident_by_assistant(username):
+    """Have an assistant report an incident, correct it and close it, and undo it all."""
+    earlier = LogEntry.objects.count()
+    with transaction.atomic():
+        client = assistant_of(username)
+        created = client.call_tool("create_record", model=INCIDENT, values=jet_bridge())
+        at = {"model": INCIDENT, "pk": created.data["pk"]}
+        client.call_tool("update_record", **at, values={"severity": 3, "closed": True})
+        incident = models.Incident.objects.select_related("airport").get(pk=at["pk"])
+        found = {
+            "answer": created.text,
+            "stored": {
+                "airport": incident.airport.iata,
+                "severity": incident.severity,
+                "closed": incident.closed,
+                "reported_by": incident.reported_by,
+            },
+            "log": logged_after(earlier),
+        }
+        transaction.set_rollback(True)
+    return found
+
+
+def open_at_frankfurt(username):
+    """The open critical incidents at Frankfurt: the only one that there is, and for each way to
+    ask in one call, those that an assistant finds.
+    """
+    with transaction.atomic():
+        made = models.Incident.objects.create(
+            airport_id=airport_key("FRA"),
+            **{name: value for name, value in jet_bridge().items() if name != "airport"},
+        )
+        elsewhere = jet_bridge("LHR")
+        models.Incident.objects.create(airport_id=elsewhere.pop("airport"), **elsewhere)
+        client = assistant_of(username)
+        found = {}
+        for name, value in (
+            ("airport__iata", "FRA"),
+            ("airport", "FRA"),
+            ("airport", "fra"),
+            ("airport__in", ["FRA"]),
+        ):
+            filters = {"severity": 4, "closed": False, name: value}
+            answer = client.call_tool("find_records", model=INCIDENT, filters=filters)
+            found[f"{name}={value}"] = [one["id"] for one in answer.records]
+        transaction.set_rollback(True)
+    return made.pk, found
+
+
+def refusal_of(username, tool, arguments):
+    """In which words an assistant is refused. A call that is done ends the test."""
+    before = counts()
+    try:
+        answer = assistant_of(username).call_tool(tool, **arguments)
+    except ProtocolFailure as failure:
+        text = failure.message
+    else:
+        assert answer.is_error, answer.text
+        text = answer.text
+    assert counts() == before
+    return text
+
+
+def incident_refusals(username, tools):
+    """What an assistant is told that tries to write an incident, for each tool."""
+    at = {"model": INCIDENT, "pk": models.Incident.objects.order_by("pk").first().pk}
+    calls = {
+        "create_record": {"model": INCIDENT, "values": jet_bridge()},
+        "update_record": {**at, "values": {"closed": True}},
+        "delete_record": at,
+    }
+    return {tool: refusal_of(username, tool, calls[tool]) for tool in tools}
+
+
+def named_reporter(username):
+    """What an assistant is told that names somebody else as the reporter, now or later."""
+    first = models.Incident.objects.order_by("pk").first()
+    other = {"reported_by": "M. Other"}
+    calls = {
+        "create_record": {"values": {**jet_bridge(), **other}},
+        "update_record": {"pk": first.pk, "values": other},
+        "find_records": {"filters": other},
+    }
+    return [
+        refusal_of(username, tool, {"model": INCIDENT, **arguments})
+        for tool, arguments in calls.items()
+    ]
+
+
+def refused_question(username, filters):
+    return refusal_of(username, "find_records", {"model": INCIDENT, "filters": filters})
+
+
+def lives_by_assistant(username):
+    """For each model, what became of a record that an assistant created, changed and deleted:
+    whether it was there, with which new value, and whether it is there now.
+    """
+    with transaction.atomic():
+        client = assistant_of(username)
+        flight = models.Flight.objects.order_by("pk").first()
+        passenger = models.Passenger.objects.order_by("pk").first()
+        country = models.Country.objects.get(code="DE").pk
+        lives = {}
+        for name, values, (field, value) in (
+            ("Country", {"code": "XX", "name": "Atlantis"}, ("name", "Lemuria")),
+            (
+                "Airport",
+                {
+                    "icao": "XXXX",
+                    "name": "Field",
+                    "country": country,
+                    "elevation": 1,
+                    "latitude": 50.5,
+                    "longitude": 8.5,
+                    "timezone": "Europe/Berlin",
+                },
+                ("name", "Meadow"),
+            ),
+            (
+                "Airline",
+                {"iata": "0X", "icao": "0XX", "name": "Zero", "country": country},
+                ("name", "None"),
+            ),
+            (
+                "Flight",
+                {
+                    "number": "RF999",
+                    "airline": flight.airline_id,
+                    "origin": flight.origin_id,
+                    "destination": flight.destination_id,
+                    "scheduled_departure": "2026-11-20T10:00:00Z",
+                    "scheduled_arrival": "2026-11-20T12:00:00Z",
+                },
+                ("gate", "Z9"),
+            ),
+            (
+                "Passenger",
+                {"name": "Ada", "email": "ada@new.example", "passport_number": "X0000000"},
+                ("notes", "Window"),
+            ),
+            (
+                "Booking",
+                {
+                    "flight": flight.pk,
+                    "passenger": passenger.pk,
+                    "seat": "99Z",
+                    "price": "10.00",
+                    "reference": "ZZZZZ0",
+                },
+                ("seat", "98Z"),
+            ),
+            ("Incident", jet_bridge(), ("closed", True)),
+        ):
+            model, label = getattr(models, name), f"flights.{name.lower()}"
+            created = client.call_tool("create_record", model=label, values=values)
+            at = {"model": label, "pk": created.data["pk"]}
+            client.call_tool("update_record", **at, values={field: value})
+            changed = model.objects.filter(pk=at["pk"], **{field: value}).exists()
+            asked = client.call_tool("delete_record", **at)
+            client.call_tool("delete_record", **at, confirmation=asked.data["confirmation"])
+            lives[name] = [changed, model.objects.filter(pk=at["pk"]).exists()]
+        transaction.set_rollback(True)
+    return lives
+
+
+def take_away_right(group, codename):
+    """As in a database that an older demo made. It stays away until the demo is run again."""
+    group = Group.objects.get(name=group)
+    group.permissions.remove(group.permissions.get(codename=codename))
+
+
+def answers_of_start_page(username):
+    """To the questions of the start page: what an assistant answers, and what the ORM does."""
+    with transaction.atomic():
+        client = assistant_of(username)
+        flights = client.call_tool(
+            "find_records", model="flights.flight", filters={"origin": "MUC", "status": "delayed"}
+        )
+        incidents = client.call_tool(
+            "find_records", model=INCIDENT, filters={"airport": "MUC", "closed": False}
+        )
+        week = client.call_tool("on_time_performance", since="2026-11-02", until="2026-11-08")
+        client.call_tool("report_delay", flight="RF100", day="2026-11-19", minutes=40)
+        delayed = models.Flight.objects.get(
+            number="RF100", scheduled_departure__date=date(2026, 11, 19)
+        )
+        found = {
+            "flights": [one["id"] for one in flights.records],
+            "incidents": [one["id"] for one in incidents.records],
+            "airline": week.data["airlines"][-1]["airline"],
+            "delayed": [delayed.status, delayed.delay_minutes],
+        }
+        transaction.set_rollback(True)
+    expected = {
+        "flights": keys_of(models.Flight, origin__iata="MUC", status="delayed"),
+        "incidents": keys_of(models.Incident, airport__iata="MUC", closed=False),
+        "airline": least_punctual(),
+        "delayed": ["delayed", 40],
+    }
+    return [found, expected]
+
+
+def keys_of(model, **conditions):
+    return list(model.objects.filter(**conditions).values_list("pk", flat=True))
+
+
+def least_punctual():
+    """Of the flights that left in the first week: counted one by one, and not in the database."""
+    late, left = Counter(), Counter()
+    for flight in models.Flight.objects.select_related("airline").filter(
+        scheduled_departure__date__range=(date(2026, 11, 2), date(2026, 11, 8))
+    ):
+        if flight.status != "cancelled":
+            left[flight.airline.name] += 1
+            late[flight.airline.name] += flight.delay_minutes > 15
+    return max(left, key=lambda name: late[name] / left[name])
+
+
+def ends_of_clock():
+    """When the last flight left that has left, and when the first is planned that has not."""
+    gone = models.Flight.objects.filter(status__in=["departed", "landed", "diverted"])
+    waiting = models.Flight.objects.filter(status__in=models.Flight.WAITING)
+    last = max(one.expected_departure for one in gone.order_by("-scheduled_departure")[:500])
+    first = min(one.expected_departure for one in waiting.order_by("scheduled_departure")[:500])
+    return [last.isoformat(), first.isoformat()]
+
+
+def logs_in(username, password):
+    """Whether a password of the demo opens the index of the admin."""
+    client = Client()
+    data = {"username": username, "password": password, "next": "/admin/"}
+    answer = client.post("/admin/login/", data, follow=True)
+    return answer.request["PATH_INFO"] == "/admin/" and answer.status_code == 200
+
+
+#: Columns of lists that `mcp.py` gives no assistant.
+NOT_EXPOSED = [
+    "flights.incident where",
+    *(f"flights.passenger {name}" for name in ("email", "passport_number", "notes")),
+]
+
+
+def admin_and_assistant(username):
+    """The lists of the admin and the answers of the tools, which are to be the same."""
+    client = AssistantClient(user=User.objects.get(username=username))
+    shown = [getattr(models, name) for name in NAMES]
+    return compare(browser_of(username), client, shown, by_design=NOT_EXPOSED)
+
+
+def bookings_of(username):
+    """Those of the first flight that has some, on its page in the admin and by the tools."""
+    booking = models.Booking.objects.order_by("flight_id", "pk").first()
+    page = browser_of(username).get(f"{FLIGHTS}{booking.flight_id}/change/")
+    on_page = []
+    if page.status_code == 200:
+        for formset in page.context["inline_admin_formsets"]:
+            on_page += [[form.instance.pk, form.instance.seat] for form in formset.formset]
+    client = AssistantClient(user=User.objects.get(username=username))
+    call = {"model": "flights.flight", "pk": booking.flight_id, "fields": ["id"]}
+    answer = client.call_tool("get_record", **call, include=["bookings"])
+    if answer.is_error:
+        return [sorted(one for one in on_page if one[0]), None]
+    bookings = answer.data["bookings"]
+    by_tool = [[one["id"], one["seat"]] for one in rows_as_objects(bookings)]
+    return [sorted(one for one in on_page if one[0]), sorted(by_tool)]

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,11 @@ class Demo:
 
     def mode(self, name: str) -> int:
         return (self.state / name).stat().st_mode & 0o777
+
+
+@contextmanager
+def answering(demo):
+    """The demo, with a process that answers what tests ask."""
+    with (demo.state / "errors.log").open("w") as errors, demo.start(errors) as demo.process:
+        yield demo
+        demo.process.stdin.close()

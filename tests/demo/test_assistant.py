@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 READING = {"on_time_performance", "distance", "check_schedule", "find_records"}
 
 
@@ -40,7 +42,7 @@ def test_the_dispatcher_s_prompts_are_about_the_shift(demo):
     assert [one["role"] for one in found["handover"]] == ["user", "user"]
     assert found["handover"][1]["content"]["text"].count(" minutes late") > 1
     _, embedded, promise, task = found["announcement"]
-    assert f'"number":"{found["flight"]}"' in embedded["content"]["resource"]["text"]
+    assert f'"{found["flight"]}"' in embedded["content"]["resource"]["text"]
     assert "for crew." in task["content"]["text"]
     assert promise["role"] == "assistant"
     assert "FRA" in found["airports"]
@@ -112,7 +114,8 @@ def test_an_assistant_is_asked_for_minutes_before_it_delays_a_flight(demo):
     assert "1 other selected flight is not on the ground any more" in asked["page"]["text"]
     assert asked["answer_schema"]["properties"]["minutes"]["minimum"] == 1
     assert done["after"] == [["delayed", done["before"][0][1] + 25], done["before"][1]]
-    assert [one["text"] for one in done["result"]["structuredContent"]["messages"]] == [
+    answer = json.loads(done["result"]["content"][0]["text"])
+    assert [one["text"] for one in answer["messages"]] == [
         "Delayed 1 flight.",
         "Left 1 as before: departed, landed, diverted or cancelled.",
     ]
@@ -148,3 +151,17 @@ def test_an_assistant_sees_how_many_incidents_it_would_close(demo):
 
     assert count == shown == between > 0
     assert left == 0
+
+
+def test_a_flight_comes_with_its_bookings(demo):
+    text, references = demo.ask("flight_with_bookings", "dispatcher")
+
+    assert references
+    assert all(f'"{reference}"' in text for reference in references)
+
+
+def test_who_may_not_see_bookings_cannot_include_them(demo):
+    text, references = demo.ask("flight_with_bookings", "analyst")
+
+    assert "'bookings' cannot be used in include." in text
+    assert not [reference for reference in references if reference in text]

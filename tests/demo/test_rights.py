@@ -5,13 +5,13 @@ import pytest
 VIEW = ["view"]
 
 
-def test_the_dispatcher_sees_all_and_changes_flights_and_incidents(demo):
+def test_the_dispatcher_sees_all_changes_flights_and_reports_incidents(demo):
     rights = demo.ask("rights", "dispatcher")
 
     assert {name for name, (_, rows) in rights.items() if rows} == set(rights)
     assert {name: perms for name, (perms, _) in rights.items() if perms != VIEW} == {
         "Flight": ["change", "view"],
-        "Incident": ["change", "view"],
+        "Incident": ["add", "change", "view"],
     }
 
 

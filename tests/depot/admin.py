@@ -14,6 +14,7 @@ from import_export.admin import ExportActionModelAdmin
 
 from tests.depot import actions
 from tests.depot.models import Driver, Parcel, Van
+from tests.depot.wizards import WIZARDS
 
 OFFERED = [
     actions.mark_shipped,
@@ -54,6 +55,7 @@ OFFERED = [
     actions.ask_always,
     actions.ship_maybe,
     actions.lose_maybe,
+    *WIZARDS,
 ]
 
 

@@ -17,6 +17,7 @@ from shop.models import Customer, Order, Product, Ticket
 
 from mcp_django.signals import call_denied
 from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, ProtocolFailure
+from mcp_django.testing.client import rows_as_objects
 from tests.docs.pages import ROOT, blocks_of
 
 
@@ -33,7 +34,7 @@ class ExampleTests(TestCase):
     def records(self, client, **arguments):
         answer = client.call_tool("find_records", **arguments)
         assert not answer.is_error, answer.text
-        return answer.structured["records"]
+        return answer.records
 
     def text_of(self, user, name, **arguments):
         return Client(user=user).call_tool(name, **arguments).text
@@ -59,7 +60,8 @@ class ExampleTests(TestCase):
         found = self.records(Client(user=self.ada), **call)
 
         numbers = {
-            one["name"]: [order["number"] for order in one["orders"]["records"]] for one in found
+            one["name"]: [order["number"] for order in rows_as_objects(one["orders"])]
+            for one in found
         }
         assert numbers == {"Lovelace Ltd": ["A-1"], "Ampère SA": ["A-2", "A-3"]}
 
@@ -67,28 +69,28 @@ class ExampleTests(TestCase):
         page = ROOT / "docs/topics/querying.md"
         blocks = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
         (call,) = (one for one in blocks if "group_by" in one)
-        (shown,) = (one for one in blocks if "groups" in one)
+        (shown,) = (one for one in blocks if "revenue" in one.get("columns", ()))
 
         answer = Client(user=self.ada).call_tool("aggregate_records", **call)
 
-        assert answer.structured == shown
+        assert answer.data == shown
 
     def test_the_uri_of_the_page_about_tools_works(self):
         client = Client(user=self.ada)
         page = (ROOT / "docs" / "reference" / "tools.md").read_text()
         uri = next(line for line in page.splitlines() if line.startswith("django://"))
 
-        found = client.read_resource(uri)["records"]
+        found = rows_as_objects(client.read_resource(uri))
 
         assert [one["number"] for one in found] == ["A-3", "A-1", "A-2"]
         assert set(found[0]) == {"number", "total"}
 
     def test_the_example_of_a_definition_works(self):
         client = Client(user=self.ada)
-        models = client.call_tool("list_models").structured["models"]
+        models = client.call_tool("list_models").data["models"]
 
         for model in models:
-            described = client.call_tool("describe_model", model=model["model"]).structured
+            described = client.call_tool("describe_model", model=model["model"]).data
             self.records(client, **described["example"]["arguments"])
 
     # Rights
@@ -138,7 +140,7 @@ class ExampleTests(TestCase):
         after = Client(user=User.objects.get(pk=self.clerk.pk)).call_tool("find_records", **call)
 
         assert before.is_error
-        assert len(after.structured["records"]) == 2
+        assert len(after.records) == 2
 
     def test_rows_of_the_admin_are_those_of_the_assistant(self):
         Product.objects.create(sku="1", name="Lamp", price=3, purchase_price=2)
@@ -147,7 +149,7 @@ class ExampleTests(TestCase):
         seen = self.records(Client(user=self.clerk), model="shop.product")
         counts = {
             one["model"]: one["records"]
-            for one in Client(user=self.clerk).call_tool("list_models").structured["models"]
+            for one in Client(user=self.clerk).call_tool("list_models").data["models"]
         }
 
         assert [one["name"] for one in seen] == ["Lamp"]
@@ -160,7 +162,7 @@ class ExampleTests(TestCase):
         Ticket.objects.create(customer_login=eve, subject="Lamp is broken")
         Ticket.objects.create(customer_login=bob, subject="Bell is silent")
 
-        overview = Client(user=eve).call_tool("list_models").structured["models"]
+        overview = Client(user=eve).call_tool("list_models").data["models"]
 
         # The rule looks at the user and at no ticket, so rows are counted.
         assert [(one["model"], one["records"]) for one in overview] == [("shop.ticket", 1)]
@@ -174,8 +176,8 @@ class ExampleTests(TestCase):
 
         answer = client.call_tool("revenue", since="2026-03-01", until="2026-03-02")
 
-        assert answer.structured["orders"] == 2
-        assert Decimal(answer.structured["total"]) == Decimal("200.50")
+        assert answer.data["orders"] == 2
+        assert Decimal(answer.data["total"]) == Decimal("200.50")
 
     def test_a_function_without_the_permission_does_not_exist(self):
         with pytest.raises(ProtocolFailure):
@@ -203,7 +205,7 @@ class ExampleTests(TestCase):
         refused = client.call_tool("order_status", number="A-1", customer="Ada")
 
         assert told["inputSchema"]["oneOf"]
-        assert list(found.structured) == ["A-1"]
+        assert list(found.data) == ["A-1"]
         assert refused.is_error
         assert refused.text.endswith(' A valid call: order_status {"number":"A-1"}')
 
@@ -224,7 +226,7 @@ class ExampleTests(TestCase):
         client = Client(user=self.ada)
         (told,) = [one for one in client.list_tools() if one["name"] == "open_ticket"]
 
-        opened = client.call_tool("open_ticket", subject="Lamp is broken").structured
+        opened = client.call_tool("open_ticket", subject="Lamp is broken").data
         refused = client.call_tool("open_ticket", subject="")
 
         assert list(told["inputSchema"]["properties"]) == ["subject", "is_open"]
@@ -236,7 +238,7 @@ class ExampleTests(TestCase):
         client = Client(user=self.ada, models=["shop.order"])
 
         names = {one["name"] for one in client.list_tools()}
-        models = client.call_tool("list_models").structured["models"]
+        models = client.call_tool("list_models").data["models"]
 
         assert "mark_paid" in names
         assert [one["model"] for one in models] == ["shop.order"]
@@ -448,7 +450,7 @@ class ExampleTests(TestCase):
     def test_nothing_that_is_not_declared_is_listed(self):
         client = Client(user=self.ada)
 
-        models = {one["model"] for one in client.call_tool("list_models").structured["models"]}
+        models = {one["model"] for one in client.call_tool("list_models").data["models"]}
 
         assert models == {"shop.customer", "shop.order", "shop.product", "shop.ticket"}
         assert Customer.objects.count() == 2

@@ -3,10 +3,28 @@ from __future__ import annotations
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.db.models import F
+from msgspec import UNSET
 
-from mcp_django.exposure.admin_sites import exposure_of
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.admin_sites import can_be_label, exposure_of
+from mcp_django.exposure.decisions import (
+    Decisions,
+    Exposed,
+    ModelDecision,
+    label_choices,
+    restricted,
+)
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, RETURN, SEARCH, Declaration
-from tests.shop.models import Customer, Order
+from mcp_django.exposure.query import find
+from mcp_django.exposure.query.access import find_access
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.registry import Registry
+from tests.nasty import models as nasty
+from tests.nasty.site import Narrowable, caller, objects, page, records
+from tests.shop.models import Customer, Memo, Order
 
 
 def expose(model=Order, **attributes):
@@ -86,7 +104,226 @@ def test_order_and_actions_are_taken_over():
     assert exposure.actions == ("pay",)
 
 
+# The order of records
+
+
+def listed(monkeypatch, *, caller_sees=None, meta=(), **attributes):
+    """The numbers of the orders of the nasty schema, in the order of such an admin."""
+    monkeypatch.setattr(nasty.Order._meta, "ordering", list(meta))
+    fields = attributes.pop("fields", ["id", "number", "total"])
+    made = expose(nasty.Order, mcp_fields=fields, **attributes)
+    tables = Registry()
+    tables.register(nasty.Order, made)
+    if caller_sees is not None:
+        made.get_fields = lambda self, request: caller_sees
+    rights = caller(tables=tables)
+    order = describe(rights, tables.exposures[nasty.Order])["default_order"]
+    # One at a time, so that every page but the first has a cursor.
+    found, cursor = [], UNSET
+    while cursor is not None:
+        read = page(rights, nasty.Order, limit=1, cursor=cursor)
+        found += objects(read.table)
+        cursor = read.next_cursor
+    return [one["number"] for one in found], order
+
+
+@pytest.fixture
+def orders(db):
+    owner = nasty.Person.objects.create(username="boss")
+    for number, total in (("B", 1), ("C", 2), ("A", 3)):
+        nasty.Order.objects.create(owner=owner, number=number, total=total, quantity=-total)
+
+
+def get_ordering(*names):
+    return lambda self, request: names
+
+
+@pytest.mark.parametrize(
+    ("options", "order", "numbers"),
+    [
+        ({}, ["id"], "BCA"),
+        ({"meta": ["number"]}, ["number"], "ABC"),
+        ({"meta": ["-number", "pk"]}, ["-number", "pk"], "CBA"),
+        ({"meta": ["number"], "ordering": ["-total"]}, ["-total"], "ACB"),
+        ({"meta": ["number"], "get_ordering": get_ordering("-total")}, ["-total"], "ACB"),
+        ({"meta": ["number"], "get_ordering": get_ordering()}, ["number"], "ABC"),
+        ({"meta": ["number", "total", "-number", "id", "pk"]}, None, "ABC"),
+    ],
+)
+@pytest.mark.usefixtures("orders")
+def test_the_order_is_that_of_the_admin_and_else_that_of_the_model(
+    monkeypatch, options, order, numbers
+):
+    found, described = listed(monkeypatch, **options)
+
+    assert found == list(numbers)
+    assert order is None or described == order
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"meta": ["quantity"]},
+        {"meta": ["number", "quantity"]},
+        {"meta": ["-owner__username"]},
+        {"meta": [F("number").asc()]},
+        {"meta": ["?"]},
+        {"ordering": [F("number").desc(), "number"]},
+        {"ordering": ["-api_token"]},
+        {"get_ordering": get_ordering("quantity")},
+        {"get_ordering": get_ordering(F("number"))},
+        {"meta": ["number"], "ordering": ["quantity"]},
+        {"meta": ["-total"], "caller_sees": ["id", "number"]},
+        {"get_ordering": get_ordering("-total"), "caller_sees": ["id", "number"]},
+    ],
+)
+@pytest.mark.usefixtures("orders")
+def test_an_order_that_tells_of_what_is_not_shown_is_not_used(monkeypatch, options):
+    assert listed(monkeypatch, **options) == (["B", "C", "A"], ["id"])
+
+
+@pytest.mark.usefixtures("orders")
+def test_an_admin_may_order_for_each_request(monkeypatch):
+    def by_right(self, request):
+        return ["number"] if request.user.has_perm("nasty.sort") else ["-number"]
+
+    made = expose(nasty.Order, mcp_fields=["id", "number"], get_ordering=by_right)
+    tables = Registry()
+    tables.register(nasty.Order, made)
+    first = caller(tables=tables)
+    other = caller(tables=tables, may=lambda name: name != "nasty.sort")
+
+    assert [one["number"] for one in records(first, nasty.Order)] == ["A", "B", "C"]
+    assert [one["number"] for one in records(other, nasty.Order)] == ["C", "B", "A"]
+    # A position in one order is none in another.
+    cursor = page(first, nasty.Order, limit=1).next_cursor
+    with pytest.raises(QueryError, match="cursor is not valid"):
+        page(other, nasty.Order, limit=1, cursor=cursor)
+
+
+@pytest.mark.usefixtures("db")
+def test_an_order_that_staff_took_a_part_of_away_is_not_used():
+    code = expose(mcp_fields=["id", "number", "total"], get_ordering=get_ordering("total"))(Order)
+    found = restricted(code, ModelDecision(fields=("id", "number")))
+    tables = Registry()
+    tables.register(Order, type(found))
+    rights = caller(tables=tables)
+
+    assert find_access(rights, found).default_order == ()
+    assert find_access(rights, code).default_order == ("total",)
+
+
 def test_the_keys_of_the_model_may_be_filtered_by():
     exposure = expose(Customer, mcp_fields=["name"], list_filter=["pk"])
 
     assert exposure.more_filter_fields == ("pk",)
+
+
+# What stands for a record where another one refers to it
+
+
+def show(self, obj):
+    return str(obj)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "label"),
+    [
+        (Order, {"list_display": ["number", "total"]}, "number"),
+        (Order, {"list_display": ["total", show, "shout", "status", "number"]}, "number"),
+        (Order, {"list_display": ["__str__"], "search_fields": ["^number"]}, "number"),
+        (Order, {"search_fields": ["customer__name", "=status", "@number"]}, "number"),
+        (Order, {"list_display": ["customer", "placed_at"]}, None),
+        (Order, {"list_display": ["number"], "mcp_fields": ["id", "customer__name"]}, None),
+        (Order, {"list_display": ["number"], "mcp_exclude_fields": ["number"]}, None),
+        (Order, {}, None),
+        (Customer, {"list_display": ["id", "country", "name"]}, "country"),
+        (User, {"list_display": ["password", "is_staff"], "search_fields": ["password"]}, None),
+        (User, {"list_display": ["password"], "mcp_fields": ["password"]}, None),
+        (User, {"list_display": ["password", "username"]}, "username"),
+        (nasty.Tricky, {"list_display": ["key", "year", "contains"]}, "contains"),
+        (Memo, {"list_display": ["text", "scan", "code"]}, "code"),
+    ],
+)
+def test_the_label_is_the_first_short_text_of_the_list_and_else_of_the_search(
+    model, options, label
+):
+    assert expose(model, **options).label_fields == (() if label is None else (label,))
+
+
+def labelled(*, decision=None, **rights):
+    """The customer of an order, where the admin of customers has a label."""
+    names = ["name", "country"]
+    customers = expose(nasty.Customer, list_display=names, mcp_fields=names)
+    tables = Registry()
+    orders = type("Orders", (Narrowable,), {"fields": ["number", "customer"]})
+    tables.register(nasty.Order, orders)
+    if decision is None:
+        tables.register(nasty.Customer, type("Named", (Narrowable, customers), {}))
+    else:
+        chosen = restricted(customers(nasty.Customer), decision)
+        options = {"fields": chosen.fields, "label_fields": chosen.label_fields}
+        tables.register(nasty.Customer, type("Chosen", (Narrowable,), options))
+    return records(caller(tables=tables, **rights), nasty.Order, filters={"number": "A1"})[0][
+        "customer"
+    ]
+
+
+def test_a_foreign_key_has_the_label_of_the_admin(shop):
+    assert labelled() == {"pk": shop.anne.pk, "label": "Anne"}
+
+
+def test_a_label_is_only_of_rows_and_columns_that_the_caller_sees(shop):
+    hidden = labelled(narrow={nasty.Customer: lambda rows: rows.exclude(pk=shop.anne.pk)})
+
+    assert hidden == {"pk": shop.anne.pk, "label": None}
+    assert labelled(shown={nasty.Customer: ["country"]}) == shop.anne.pk
+    assert labelled(may=lambda name: "customer" not in name) == shop.anne.pk
+
+
+def test_a_path_through_relations_is_no_label():
+    assert not can_be_label(nasty.Order, "customer__name")
+    assert can_be_label(nasty.Customer, "name")
+
+
+def test_a_label_that_staff_change_is_another_at_once(shop):
+    customers = expose(nasty.Customer, list_display=["name", "country"])(nasty.Customer)
+    orders = type("Orders", (ModelExposure,), {"fields": ["customer"]})(nasty.Order)
+    found = []
+    for row in (ModelDecision(), ModelDecision(label_fields=("country",))):
+        rights = caller()
+        exposed = Exposed({nasty.Order: orders, nasty.Customer: customers}, Decisions())
+        exposed.exposures[nasty.Customer] = restricted(customers, row)
+        rights.exposed = exposed
+        asked = FindRecords(model=orders.label, filters={"customer": shop.anne.pk})
+        found.append(find.find_records(rights, orders, asked).encoded)
+
+    assert b'"Anne"' in found[0]
+    assert b'"FR"' in found[1]
+
+
+@pytest.mark.parametrize(
+    ("decision", "label"),
+    [
+        ({"label_fields": ("country",)}, "FR"),
+        ({"label_fields": ("country", "name")}, "Anne FR"),
+        ({"label_fields": ("credit_rating", "tenant", "country")}, "FR"),
+        ({"label_fields": ()}, None),
+        ({"label_fields": ("credit_rating",)}, None),
+        ({"fields": ("country",)}, None),
+        ({"fields": ("country",), "label_fields": ("name",)}, None),
+        ({"fields": ("country",), "label_fields": ("name", "country")}, "FR"),
+    ],
+)
+def test_staff_choose_another_label_out_of_what_records_show(shop, decision, label):
+    found = labelled(decision=ModelDecision(**decision))
+
+    key = shop.anne.pk
+    assert found == (key if label is None else {"pk": key, "label": label})
+
+
+def test_staff_keep_the_label_that_code_has_besides_the_fields():
+    exposure = type("Coded", (ModelExposure,), {"fields": ["id"], "label_fields": ["number"]})
+
+    assert label_choices(exposure(Order)) == ["number", "id"]
+    assert restricted(exposure(Order), ModelDecision()).label_fields == ["number"]

@@ -44,7 +44,7 @@ def test_a_cursor_holds_no_key_that_records_do_not_show(db):
         )
     tables = registry({models.Tricky: {"fields": "year contains"}})
     found = page(caller(tables=tables), models.Tricky, limit=1)
-    assert b"secret" not in found.encoded_records
+    assert b"secret" not in found.encoded
     assert "secret" not in str(inside(found.next_cursor))
 
 

@@ -26,7 +26,7 @@ GERMAN = {"model": "shop.order", "filters": {"customer__country": "DE"}}
 
 
 def models_of(client):
-    return [one["model"] for one in client.call_tool("list_models").structured["models"]]
+    return [one["model"] for one in client.call_tool("list_models").data["models"]]
 
 
 def decide(label, **decided):
@@ -34,7 +34,7 @@ def decide(label, **decided):
 
 
 def described(client, model):
-    return client.call_tool("describe_model", model=model).structured
+    return client.call_tool("describe_model", model=model).data
 
 
 def test_without_a_row_everything_is_as_in_code(client):
@@ -90,7 +90,7 @@ def test_of_a_definition_only_the_fields_are_told(client):
     Order.objects.bulk_create(Order(number=f"A{n}") for n in range(9))
     decide("shop.order", level=Level.DEFINITION)
 
-    listed = client.call_tool("list_models").structured["models"]
+    listed = client.call_tool("list_models").data["models"]
     answers = [
         client.call_tool("find_records", model="shop.order"),
         client.call_tool("get_record", model="shop.order", pk=1),
@@ -121,7 +121,7 @@ def test_a_field_taken_out_of_records_leaves_every_other_use(client):
     Order.objects.create(number="A1", status="paid")
     decide("shop.order", fields=["id", "number"])
 
-    record = client.call_tool("find_records", model="shop.order").structured["records"][0]
+    record = client.call_tool("find_records", model="shop.order").records[0]
     about = described(client, "shop.order")
 
     assert set(record) == {"id", "number"}
@@ -139,7 +139,7 @@ def test_a_field_taken_out_of_records_can_stay_a_filter(client):
 
     found = client.call_tool("find_records", model="shop.order", filters={"status": "paid"})
 
-    assert [set(one) for one in found.structured["records"]] == [{"id", "number"}]
+    assert [set(one) for one in found.records] == [{"id", "number"}]
 
 
 def test_a_field_taken_out_of_a_model_is_on_no_path_of_others(client):
@@ -157,7 +157,7 @@ def test_names_that_code_does_not_have_open_nothing(client):
     Customer.objects.create(name="Ann")
     decide("shop.customer", fields=["id", "name", "password", "user__password"])
 
-    record = client.call_tool("find_records", model="shop.customer").structured["records"][0]
+    record = client.call_tool("find_records", model="shop.customer").records[0]
 
     assert set(record) <= {"id", "name"}
 
@@ -194,7 +194,7 @@ def test_a_model_that_staff_opened_shows_nothing_that_looks_secret(make_user):
     client = Client(user=make_user("boss", is_superuser=True, is_staff=True))
     decide("auth.user", level=Level.READ)
 
-    record = client.call_tool("find_records", model="auth.user").structured["records"][0]
+    record = client.call_tool("find_records", model="auth.user").records[0]
 
     assert "username" in record
     assert "password" not in record

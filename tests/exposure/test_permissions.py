@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 def models_of(client):
-    return [one["model"] for one in client.call_tool("list_models").structured["models"]]
+    return [one["model"] for one in client.call_tool("list_models").data["models"]]
 
 
 def rights_of(user, *, registry=registry, scopes=frozenset({READ}), **restriction):
@@ -70,7 +70,7 @@ def test_a_user_with_every_permission_who_is_not_staff_gets_nothing_of_an_admin(
 
     assert models_of(client) == ["shop.memo"]
     assert found == missing.replace("shop.xxxxx", "shop.order")
-    listed = client.call_tool("list_resources").structured["resources"]
+    listed = client.call_tool("list_resources").data["resources"]
     assert not any("order" in one["uri"] for one in [*client.list_resources(), *listed])
 
 
@@ -93,7 +93,7 @@ def test_a_model_without_an_admin_asks_has_perm_and_not_staff(make_user):
     allowed = Client(user=make_user("ada", "view_memo"))
     refused = Client(user=make_user("bob"))
 
-    assert allowed.call_tool("find_records", model="shop.memo").structured["records"]
+    assert allowed.call_tool("find_records", model="shop.memo").records
     assert refused.call_tool("find_records", model="shop.memo").is_error
 
 
@@ -108,7 +108,7 @@ def test_rows_that_the_admin_hides_do_not_exist(client, replaced):
     new = Order.objects.create(number="A2")
     replaced(get_queryset=lambda self, request: Order.objects.filter(status="paid"))
 
-    found = client.call_tool("find_records", model="shop.order").structured["records"]
+    found = client.call_tool("find_records", model="shop.order").records
     hidden = client.call_tool("get_record", model="shop.order", pk=new.pk)
     missing = client.call_tool("get_record", model="shop.order", pk=10_000)
 
@@ -126,7 +126,7 @@ def test_fields_that_the_admin_hides_from_this_user_do_not_exist(client, replace
         get_list_display=lambda self, request: ["number"],
     )
 
-    record = client.call_tool("find_records", model="shop.order").structured["records"][0]
+    record = client.call_tool("find_records", model="shop.order").records[0]
     filtered = client.call_tool("find_records", model="shop.order", filters={"total": 7})
     unknown = client.call_tool("find_records", model="shop.order", filters={"totol": 7})
 

@@ -47,6 +47,14 @@ def test_register_takes_every_option_of_an_exposure_and_no_other(registry):
         mcp.register(Order, field=["id"])
 
 
+@pytest.mark.parametrize("level", ["write", 5, True])
+def test_a_level_that_is_none_is_refused_with_those_that_are(registry, level):
+    with pytest.raises(ImproperlyConfigured, match=r"Take one of mcp_django\.Level: HIDDEN, "):
+        mcp.register(Memo, fields=["id"], level=level)
+
+    assert not mcp.is_registered(Memo)
+
+
 def test_register_takes_a_class_without_a_decorator(registry):
     mcp.register(Memo, exposure_class=Numbers)
 

@@ -405,14 +405,15 @@ async def learn(door: Door, tokens: dict[str, str]) -> Knowledge:
         return final["result"]
 
     async def call(tool: str, **arguments: Any) -> Any:
-        return (await ask("tools/call", name=tool, arguments=arguments))["structuredContent"]
+        result = await ask("tools/call", name=tool, arguments=arguments)
+        return json.loads(result["content"][0]["text"])
 
     labels = [one["model"] for one in (await call("list_models"))["models"]]
     names = {}
     for label in labels:
         described = await call("describe_model", model=label)
         names[label] = [one["name"] for one in described.get("fields", ())]
-        names[label] += [one["name"] for one in described.get("more_filters", ())]
+        names[label] += described.get("more_filters", [])
     templates = (await ask("resources/templates/list"))["resourceTemplates"]
     return Knowledge(
         tools={one["name"]: one["inputSchema"] for one in (await ask("tools/list"))["tools"]},

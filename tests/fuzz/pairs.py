@@ -90,7 +90,9 @@ Facts: TypeAlias = frozenset[tuple[Any, ...]]
 
 #: Stand in a script for what the call before answered with.
 CURSOR, CONFIRMATION, VERSION = "@cursor@", "@confirmation@", "@version@"
-RANDOM_MEMBERS = "confirmation|next_cursor|nextCursor|_version|version|requestState|request_state"
+RANDOM_MEMBERS = (
+    "confirmation|next|next_cursor|nextCursor|_version|version|requestState|request_state"
+)
 MASKS = [
     (re.compile(rf'(\\*"(?:{RANDOM_MEMBERS})\\*":\s*\\*")[^"\\]+'), r"\1masked"),
     (re.compile(r"version is now [0-9a-f]+"), "version is now masked"),
@@ -197,6 +199,11 @@ NAMED = {
     ),
     "the deletion of a row that the admin hides": call(
         "narrowed", update(1, inlines={"lines": [{"pk": 2, "delete": True}]})
+    ),
+    "a confirmed deletion beside a row that the admin hides": call(
+        "narrowed",
+        update(1, inlines={"lines": [{"pk": 1, "delete": True}]}),
+        update(1, inlines={"lines": [{"pk": 1, "delete": True}]}, confirmation=CONFIRMATION),
     ),
     "a dry run with a row that the exposure hides": call(
         "narrowed", update(1, inlines={"memos": [{"pk": 3, "text": "seen"}]}, dry_run=True)
@@ -352,7 +359,9 @@ class Scripts(Cases):
         again = {**first, "arguments": {**given, "confirmation": CONFIRMATION}}
         read = {"model": random.choice(FUZZ), "limit": 50}
         steps = [("tools/call", {"name": "find_records", "arguments": read})]
-        return [("tools/call", again), *steps] if first["name"] == "delete_record" else steps
+        # A row of a form may be deleted, too, which asks first.
+        is_asked = first["name"] == "delete_record" or "inlines" in given
+        return [("tools/call", again), *steps] if is_asked else steps
 
     def more_pages(self, step: tuple[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
         method, params = step
@@ -422,8 +431,9 @@ def run(script: Script, client: Client, hidden_from: rows.Person, before: Facts)
 
     `before` is what is hidden in this state. More of it may come, and nothing may go.
     """
-    # The admin takes along what nobody sees, when its parent goes.
-    may_write = bool(script.tools - READS) and not any("delete" in one for one in script.tools)
+    # The admin takes along what nobody sees, when its parent goes, or its row.
+    deletes = "delete_record" in script.tools or CONFIRMATION in json.dumps(script.steps)
+    may_write = bool(script.tools - READS) and not deletes
     files = stored() if may_write else set()
     said: list[str] = []
     raw = ""
@@ -457,7 +467,7 @@ def ask(client: Client, revision: Revision, method: str, params: dict[str, Any])
 def with_answers(params: dict[str, Any], raw: str) -> dict[str, Any] | None:
     """Params with what the last answer said in the place of its name. None: it did not say it."""
     text = json.dumps(params)
-    for name, member in ((CURSOR, "next_?[cC]ursor"), (CONFIRMATION, "confirmation")):
+    for name, member in ((CURSOR, "next(?:_?[cC]ursor)?"), (CONFIRMATION, "confirmation")):
         if f'"{name}"' not in text:
             continue
         match = re.search(rf'\\*"{member}\\*":\s*\\*"([^"\\]+)', raw)
@@ -579,9 +589,9 @@ def learn(client: Client) -> Knowledge:
     """What the shop offers to the boss, without the other apps."""
     names = {}
     for label in FUZZ:
-        described = client.call_tool("describe_model", model=label).structured
-        parts = [*described["fields"], *described.get("more_filters", ())]
-        names[label] = [one["name"] for one in parts]
+        described = client.call_tool("describe_model", model=label).data
+        names[label] = [one["name"] for one in described["fields"]]
+        names[label] += described.get("more_filters", [])
     tools = {one["name"]: one["inputSchema"] for one in client.list_tools()}
     for name in ("echo", "echo_later", "pay", "shop_customer_greet"):
         del tools[name]

@@ -91,10 +91,11 @@ def change_members(person: Person, world: int) -> None:
 def add_what_is_of_others(world: int) -> None:
     """Records of calls, of changes, and prompts of a group: there are more in the second state."""
     other, _ = User.objects.get_or_create(username="boss")
-    order = Order.objects.earliest("pk")
+    # Nobody is shown it. What was done with other records stands in their history.
+    vault = Vault(pk=1, text="vault")
     for _ in range(world * 3):
         CallRecord.objects.create(user=other, principal="boss", method="tools/call")
-        LogEntry.objects.log_actions(other.pk, [order], CHANGE, change_message=f"in {world}")
+        LogEntry.objects.log_actions(other.pk, [vault], CHANGE, change_message=f"in {world}")
     if world == 2:
         insiders = Group.objects.create(name="insiders")
         make_prompt("of_insiders", "For insiders only.", groups=[insiders])

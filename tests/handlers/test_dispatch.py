@@ -229,3 +229,22 @@ def test_the_server_says_who_it_is(settings):
 
     assert (server.name, server.version, server.instructions) == ("Shop", "2", "Start here.")
     assert not server.streams
+
+
+@pytest.mark.parametrize("name", ["Shop", "S" * 10_000], ids=["short", "long"])
+def test_a_site_that_writes_no_instructions_has_some_that_say_how_to_start(settings, name):
+    settings.MCP_DJANGO = {"NAME": name}
+
+    said = server_info(streams=True).instructions
+
+    assert said.startswith(f"{name[:80]}: records of this site, with the rights of the user")
+    assert "list_models, then describe_model, then find_records" in said
+    assert "A page is a table" in said
+    assert said.endswith("Errors say what to do next.")
+    assert len(said) <= 600
+
+
+def test_instructions_do_not_promise_tables_where_pages_hold_objects(settings):
+    settings.MCP_DJANGO = {"NAME": "Shop", "COMPACT_ANSWERS": False}
+
+    assert "table" not in server_info(streams=True).instructions

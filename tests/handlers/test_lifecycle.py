@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from django.apps import apps
 
 from mcp_django.protocol.revisions import LATEST_LEGACY, Era, Revision
 from mcp_django.testing import ProtocolFailure
@@ -72,6 +73,21 @@ def test_discovery_names_the_revisions_and_the_server(client, settings):
 
     assert found["supportedVersions"] == ["2026-07-28"]
     assert found["instructions"] == "Start with list_models."
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_instructions_of_a_site_that_writes_none_are_the_same_for_all(make_user, revision):
+    boss = make_user("boss", is_superuser=True)
+    greetings = []
+    for user in (boss, make_user("nobody")):
+        caller = CheckedClient(user=user, revision=revision)
+        greet = caller.discover if revision == "2026-07-28" else caller.initialize
+        greetings.append(greet()["instructions"])
+
+    assert greetings[0] == greetings[1]
+    assert "Start with list_models" in greetings[0]
+    # A model may be hidden from who reads this.
+    assert not [model for model in apps.get_models() if model._meta.label_lower in greetings[0]]
 
 
 @pytest.mark.parametrize(

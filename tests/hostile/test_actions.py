@@ -123,13 +123,13 @@ def test_filters_reach_no_record_of_another_tenant(depot, make_user, parcels):
     client = CheckedClient(user=user)
 
     shown = client.call_tool("depot_parcel_mark_shipped", filters={"status": "waiting"})
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     client.call_tool(
         "depot_parcel_mark_shipped", filters={"status": "waiting"}, confirmation=token
     )
 
     parcels["theirs"].refresh_from_db()
-    assert shown.structured["records"] == 1
+    assert shown.data["records"] == 1
     assert parcels["theirs"].status == "waiting"
 
 
@@ -201,7 +201,7 @@ def test_a_made_up_confirmation_confirms_nothing(boss, parcels, name, token):
 def test_an_empty_confirmation_is_none(boss, parcels, name):
     answer = boss.call_tool(f"depot_parcel_{name}", pks=[parcels["ours"].pk], confirmation="")
 
-    assert "confirmation" in answer.structured
+    assert "confirmation" in answer.data
     assert statuses() == {"waiting"}
 
 
@@ -215,7 +215,7 @@ def test_true_is_no_confirmation(boss, parcels):
 @pytest.mark.parametrize("name", ["ask_always", "confirm_only"])
 def test_a_confirmation_is_good_once(boss, parcels, name):
     pks = [parcels["ours"].pk]
-    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).structured["confirmation"]
+    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).data["confirmation"]
     boss.call_tool(f"depot_parcel_{name}", pks=pks, confirmation=token)
     Parcel.objects.update(status="waiting")
 
@@ -231,7 +231,7 @@ def test_a_confirmation_is_good_for_these_records_this_action_and_this_person_on
     boss, clerk, parcels, name
 ):
     pks = [parcels["ours"].pk]
-    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).structured["confirmation"]
+    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).data["confirmation"]
 
     others = [
         boss.call_tool(
@@ -252,7 +252,7 @@ def test_a_confirmation_is_good_for_these_records_this_action_and_this_person_on
 
 def test_a_page_that_says_something_else_than_before_is_shown_again(boss, parcels, monkeypatch):
     pks = [parcels["ours"].pk]
-    token = boss.call_tool("depot_parcel_confirm_only", pks=pks).structured["confirmation"]
+    token = boss.call_tool("depot_parcel_confirm_only", pks=pks).data["confirmation"]
     from tests.depot import actions
 
     page = actions.page
@@ -284,7 +284,7 @@ def test_a_page_that_says_something_else_than_before_is_shown_again(boss, parcel
 )
 def test_a_page_that_goes_beyond_what_was_named_is_not_answered(boss, parcels, name, sentence):
     pks = [parcels["ours"].pk]
-    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).structured["confirmation"]
+    token = boss.call_tool(f"depot_parcel_{name}", pks=pks).data["confirmation"]
 
     answer = boss.call_tool(f"depot_parcel_{name}", pks=pks, confirmation=token)
 
@@ -363,7 +363,7 @@ def test_twenty_users_at_once_leave_no_mark_on_the_admin_that_they_share(depot, 
 
     def act(client):
         barrier.wait(10)
-        return client.call_tool("depot_parcel_leave_a_mark", pks=[parcel.pk]).structured
+        return client.call_tool("depot_parcel_leave_a_mark", pks=[parcel.pk]).data
 
     with ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(act, clients))

@@ -229,7 +229,7 @@ def test_a_backend_of_the_site_is_asked_for_every_list_and_every_model(
 
 
 def models(client):
-    return [one["model"] for one in client.call_tool("list_models").structured["models"]]
+    return [one["model"] for one in client.call_tool("list_models").data["models"]]
 
 
 class OnlyAuthenticates:

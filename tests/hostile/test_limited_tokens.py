@@ -55,7 +55,7 @@ def test_functions_get_a_user_with_the_permissions_on_the_models(root, add_tool,
     add_tool(what_may_i, permission="depot.view_parcel")
     held = kind(user=root, models=["depot.parcel"])
 
-    answer = held.call_tool("what_may_i").structured
+    answer = held.call_tool("what_may_i").data
 
     assert answer["parcels"]
     assert not answer["vans"]

@@ -89,7 +89,7 @@ def answer(who, arguments):
         found = find_records(who, who.registry.exposures[models.Order], asked)
     except QueryError as refusal:
         return str(refusal)
-    return found.encoded_records
+    return found.encoded
 
 
 @pytest.mark.django_db(transaction=True)

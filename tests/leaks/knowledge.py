@@ -11,12 +11,15 @@ import msgspec
 from mcp_django.exceptions import unknown
 from mcp_django.exposure.fields import DAY_OPERATORS, OPERATORS, PART_OPERATORS
 from mcp_django.exposure.paths import resolve, spellings
+from mcp_django.exposure.query.describe import describe
 from tests.leaks.paths import RELATIONS, Route
 from tests.leaks.places import Answer, Asker
 from tests.leaks.site import HIDDEN
 
 #: The argument that a refusal names first.
 ARGUMENT = re.compile(r"(?:filters|exclude|any_of|having|group_by|metrics): ")
+#: The relations whose records a metric counts.
+COUNTED = re.compile(r"A metric can count (.+?), also at the end of a path")
 UNKNOWN = re.compile(r".* cannot be used in (\w+)\. ", re.DOTALL)
 
 
@@ -25,8 +28,11 @@ class Knowledge:
 
     def __init__(self, root: Any, who: Asker) -> None:
         self.root = root
-        self.is_there = not (answer := who.ask("describe", root._meta.label_lower)).is_refusal
-        self.description = msgspec.json.decode(answer.said) if self.is_there else {}
+        label = root._meta.label_lower
+        self.is_there = not who.ask("describe", label).is_refusal
+        # In many words, of which the answer has some.
+        long = describe(who.rights, who.rights.exposure(label)) if self.is_there else {}
+        self.description = msgspec.json.decode(msgspec.json.encode(long))
         fields = self.description.get("fields", [])
         filters = [*fields, *self.description.get("more_filters", [])]
         self.kinds = {one["name"]: one["filter"] for one in filters if "filter" in one}
@@ -42,6 +48,8 @@ class Knowledge:
         self.told = {
             use: {name: spelled(root, name) for name in names} for use, names in uses.items()
         }
+        #: Computed columns, whose names no path has.
+        self.computed = [one["name"] for one in self.description.get("computed", ())]
         #: What the groups of a call are ordered by, where it has the first group there is.
         self.columns = [*uses["group_by"][:1], "count"]
         self.measures = {one["name"]: one.get("metric", ()) for one in numbers}
@@ -54,7 +62,15 @@ class Knowledge:
         }
         #: The models that relations lead to, where they may be followed.
         self.relations: dict[str, str] = self.description.get("relations", {})
-        self.many: dict[str, str] = self.description.get("many_relations", {})
+        many: dict[str, str] = self.description.get("many_relations", {})
+        included = self.description.get("only_in_include", ())
+        filtered = self.description.get("only_in_filters", ())
+        #: Those that lead to many: which make paths for filters, and which can be included.
+        self.many = {name: label for name, label in many.items() if name not in included}
+        self.included = [name for name in many if name not in filtered]
+        told = COUNTED.search(self.description.get("paths", ""))
+        counted = [] if told is None else told[1].split(", ")
+        self.counted = [*self.many] if counted == ["them"] else counted
         #: What this caller was told about every model, by label.
         self.others: dict[str, Knowledge] = {}
         names = {
@@ -64,7 +80,9 @@ class Knowledge:
             for one in spellings_
         }
         self._parts = {
-            part for one in (*names, *self.relations, *self.many) for part in one.split("__")
+            part
+            for one in (*names, *self.relations, *self.many, *self.included)
+            for part in one.split("__")
         }
 
     @cached_property
@@ -77,7 +95,9 @@ class Knowledge:
         if what == "having":
             return ["count__gte"]
         if what == "include":
-            return list(self.many)
+            return self.included
+        if what == "fields":
+            return [*self.told[what], *self.computed]
         if what not in ("sum", "count", "max"):
             return list(self.told[use_of(what)])
         groups = self.told["group_by"]
@@ -103,10 +123,14 @@ class Knowledge:
         if use == "order_by" and typed in self.keys:
             return True
         if use == "include":
-            return typed in self.many or typed in self.relations
+            return typed in self.included or typed in self.relations
         if use == "columns":
             names = self.told.get("group_by", {}).get(self.columns[0], set())
             return typed in {"count", *names}
+        if use == "fields" and typed in self.included and place != "file":
+            return True
+        if place in ("counts", "count") and self._is_counted(typed.split("__"), left=RELATIONS):
+            return True
         return self._is_listed(use, typed) or (
             place != "file" and self._is_by_rule(use, typed.split("__"), left=RELATIONS)
         )
@@ -130,6 +154,18 @@ class Knowledge:
             # What has no column here takes keys all the same.
             return use == "filters" and first not in self.returned
         return target._ends(use, rest) or target._is_by_rule(use, rest, left=left - 1)
+
+    def _is_counted(self, names: list[str], *, left: int) -> bool:
+        """Whether each description on the way says that the count of the related records works."""
+        first, *rest = names
+        if not rest:
+            return left > 0 and first in self.counted
+        label = self.relations.get(first)
+        if label is None:
+            label = self.many[first] if first in self.counted else None
+        elif not self._passes("filters", first):
+            label = None
+        return label is not None and self.others[label]._is_counted(rest, left=left - 1)
 
     def _passes(self, use: str, name: str) -> bool:
         """Whether a list of the model leaves paths of the relation in this use."""

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from mcp_django.exposure import admin_sites
 from mcp_django.exposure.paths import FILTER, SEARCH, declaration_of, resolve
-from mcp_django.exposure.query import access, describe, find, pagination, paths_by_rule
+from mcp_django.exposure.query import (
+    access,
+    describe,
+    pagination,
+    paths_by_rule,
+    related_counts,
+    tables,
+)
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
-from mcp_django.exposure.query.guard import Inspection
+from mcp_django.exposure.query.guard import Inspection, PathRule
 from tests.nasty import models
 
 
@@ -41,11 +49,11 @@ def drop_the_column_rule(patch: Any) -> None:
 
 
 def show_all_labels(patch: Any) -> None:
-    labelled = find.labelled
+    labels_of_keys = tables.labels_of_keys
     patch.setattr(
-        find,
-        "labelled",
-        lambda name, convert, names, check: labelled(name, convert, names, None),
+        tables,
+        "labels_of_keys",
+        lambda path, convert, names, check: labels_of_keys(path, convert, names, None),
     )
 
 
@@ -128,7 +136,29 @@ def join_narrowed_hops_by_rule(patch: Any) -> None:
     join_narrowed_hops(patch)
 
 
+def count_rows_that_nobody_sees(patch: Any) -> None:
+    tables_of = related_counts.tables_of
+    patch.setattr(
+        related_counts,
+        "tables_of",
+        lambda *args, **options: (
+            replace(table, rows=QuerySet(table.rows.model))
+            for table in tables_of(*args, **options)
+        ),
+    )
+    # The guard would refuse it.
+    patch.setattr(PathRule, "is_narrowed", lambda self, model: False)
+
+
 MUTANTS = (
+    Mutant(
+        name="a count takes rows that the caller does not see",
+        plant=count_rows_that_nobody_sees,
+        viewer=NARROWED,
+        roots=(models.Order,),
+        promise="difference",
+        is_ruled=True,
+    ),
     Mutant(
         name="a path by rule ends at what nobody shows",
         plant=end_by_rule_at_what_nobody_shows,

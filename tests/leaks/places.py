@@ -14,6 +14,7 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
+from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
 from mcp_django.exposure.query.included import with_included
 from mcp_django.exposure.resources import models
 from mcp_django.exposure.resources.completion import complete_resource
@@ -50,8 +51,11 @@ class Asker:
 
     def page(self, label: str, **arguments: Any) -> find.Page:
         self.used.update(arguments)
-        found = find.find_records(
-            self.rights, self.rights.exposure(label), FindRecords(model=label, **arguments)
+        found = page_with_computed(
+            self.rights,
+            self.rights.exposure(label),
+            FindRecords(model=label, **arguments),
+            layout_of=self._layout_of(),
         )
         if found.next_cursor is not None:
             self.cursors.add(found.next_cursor)
@@ -59,14 +63,14 @@ class Asker:
 
     def records(self, label: str, **arguments: Any) -> bytes:
         found = self.page(label, **arguments)
-        return found.encoded_records + (b" and more" if found.next_cursor else b"")
+        return found.encoded + (b" and more" if found.next_cursor else b"")
 
     def walk(self, label: str, **arguments: Any) -> bytes:
         """All pages. What it says depends on every cursor on the way."""
         said = []
         for _ in range(MOST_PAGES):
             found = self.page(label, limit=2, **arguments)
-            said.append(found.encoded_records)
+            said.append(found.encoded)
             if found.next_cursor is None:
                 return b" ".join(said)
             arguments["cursor"] = found.next_cursor
@@ -97,16 +101,28 @@ class Asker:
         self.used.add(name)
         context: Any = None  # only code of a site asks for it
         result: Any = RECORD_TOOLS[name].call(context, self.rights, arguments)
-        found = msgspec.json.decode(result.structured)
-        if cursor := found.pop("next_cursor", None):
+        found = msgspec.json.decode(result.content[0].text)
+        if cursor := found.pop("next", None):
             self.cursors.add(cursor)
         return msgspec.json.encode(found)
 
     def included(self, label: str, name: str) -> bytes:
         self.used.add("include")
         exposure, asked = self.rights.exposure(label), FindRecords(model=label)
-        extend = partial(with_included, self.rights, names=[name], most=2)
-        return find.find_records(self.rights, exposure, asked, extend=extend).encoded_records
+        layout = self._layout_of(include=[name])
+        return find.find_records(self.rights, exposure, asked, layout_of=layout).encoded
+
+    def shown(self, label: str, path: str, key: Any) -> bytes:
+        return record_with_computed(
+            self.rights,
+            self.rights.exposure(label),
+            key,
+            fields=[path],
+            layout_of=self._layout_of(),
+        )
+
+    def _layout_of(self, **options: Any) -> Any:
+        return partial(with_included, self.rights, most=2, **options)
 
     def resource(self, uri: str) -> bytes:
         (found,) = models.read_resource(self.rights, uri).contents
@@ -168,9 +184,7 @@ NAMES: dict[str, Place] = {
     "order_by descending": lambda who, label, path, key: who.walk(label, order_by=[f"-{path}"]),
     "fields": lambda who, label, path, key: who.records(label, fields=[path]),
     "include": lambda who, label, path, key: who.included(label, path),
-    "get_record fields": lambda who, label, path, key: find.get_record(
-        who.rights, who.rights.exposure(label), key, fields=[path]
-    ),
+    "get_record fields": lambda who, label, path, key: who.shown(label, path, key),
     "aggregate order_by": lambda who, label, path, key: who.groups(
         label, group_by=who.groups_of[label][:1], order_by=[path], limit=50
     ),
@@ -194,9 +208,12 @@ OVERVIEWS: dict[str, Place] = {
 }
 #: Those take a key, or words.
 RECORDS: dict[str, Place] = {
-    "record": lambda who, label, key: find.get_record(who.rights, who.rights.exposure(label), key),
+    "record": lambda who, label, key: record_with_computed(
+        who.rights, who.rights.exposure(label), key
+    ),
     "get_record": lambda who, label, key: who.tool("get_record", model=label, pk=key),
     "object": lambda who, label, key: who.resource(keyed_uri("objects", label, key)),
+    "history": lambda who, label, key: who.tool("get_history", model=label, pk=key),
     "keys": lambda who, label, words: who.completed(OBJECT.text, label, "pk", words),
     "words": lambda who, label, words: who.records(label, search=words),
     "aggregate words": lambda who, label, words: who.groups(label, search=words),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin import AdminSite, ModelAdmin, display
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db.models import F
 from django.test import RequestFactory
@@ -84,7 +84,11 @@ class Public(Narrowable):
 
 
 LEAKY: dict[Any, dict[str, Any]] = {
-    models.Customer: {**EXPOSED[models.Customer], "bases": (ModelExposure,)},
+    models.Customer: {
+        **EXPOSED[models.Customer],
+        "computed": "shout",
+        "bases": (ModelExposure,),
+    },
     models.Tag: {
         "fields": "id slug parent",
         "filter_fields": "slug parent parent__slug parent__parent__slug",
@@ -134,6 +138,10 @@ class CustomerAdmin(ModelAdmin):  # type: ignore[type-arg]
         narrow = request.narrow.get(models.Customer)
         rows = super().get_queryset(request)
         return narrow(rows) if narrow else rows
+
+    @display(ordering="name")
+    def shout(self, customer):
+        return f"{customer.name}!"
 
 
 class UserAdmin(ModelAdmin):  # type: ignore[type-arg]

@@ -125,14 +125,17 @@ class Sweep:
             if at % RARE == len(label) % RARE:
                 ask("keys", label, text)
                 ask("aggregate words", label, text)
-        names = dict.fromkeys([*knowledge.returned, *knowledge.told["order_by"]])
+        computed = knowledge.computed
+        names = dict.fromkeys([*knowledge.returned, *knowledge.told["order_by"], *computed])
         for at, (name, place) in enumerate(product(names, NAMES)):
             if not self._is_mine(at + at // len(NAMES)):
                 continue
             found = ask(place, label, name, self._key(root))
-            if place == "fields" and name in knowledge.returned and found.is_refusal:
+            is_shown = name in knowledge.returned or name in computed
+            if place == "fields" and is_shown and found.is_refusal:
                 self.report.leak("undescribed", f"{label}.{name} is told: {found.said!r}")
         self._conditions(root)
+        self._counts(root)
 
     def _conditions(self, root: Any) -> None:
         label, knowledge = root._meta.label_lower, self.knowledge[root]
@@ -156,6 +159,13 @@ class Sweep:
             for place in ("group_by", "metrics", "counts", "extremes"):
                 self.hearing.ask(place, label, name, 1)
 
+    def _counts(self, root: Any) -> None:
+        label = root._meta.label_lower
+        for name in self.knowledge[root].counted:
+            found = self.hearing.ask("counts", label, name, 1)
+            if found.is_refusal:
+                self.report.leak("undescribed", f"{label}.{name} is told: {found.said!r}")
+
     def _is_mine(self, turn: int) -> bool:
         """Those who see a part of the rows ask everything; the others leave half to each other."""
         return self.viewer.is_narrow or turn % 2 == self.index % 2
@@ -174,6 +184,10 @@ class Sweep:
                 # The tool shows a call that works beside it.
                 if found.is_refusal and not bare(found, key).startswith(missing):
                     self.report.leak("twin", f"{label} {key!r}: {found.said!r}, {missing}")
+            # Of what is seen there is a history only where an admin shows it.
+            found = self.hearing.ask("history", label, key)
+            if not is_seen and not bare(found, key).startswith(missing):
+                self.report.leak("twin", f"{label} {key!r}: {found.said!r}, {missing}")
             for field in root._meta.concrete_fields:
                 if isinstance(field, FileField):
                     self.hearing.ask("file", label, field.name, key)

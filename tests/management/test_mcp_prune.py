@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from mcp_django.management.commands import mcp_prune
-from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation
+from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation, Upload
 from mcp_django.stores.interface import Session, get_store
 
 pytestmark = pytest.mark.django_db
@@ -103,6 +103,22 @@ def test_a_chunk_takes_nothing_that_stands_between_its_rows(alice, django_user_m
     run("--user", "alice")
 
     assert left() == {theirs.pk}
+
+
+def test_files_for_assistants_go_when_they_have_expired(alice):
+    for hours in (23, 25):
+        Upload.objects.create(
+            user=alice,
+            filename=f"{hours}.txt",
+            data=b"x",
+            size=1,
+            created_at=timezone.now() - timedelta(hours=hours),
+        )
+
+    out = run()
+
+    assert [one.filename for one in Upload.objects.all()] == ["23.txt"]
+    assert "Expired files for assistants deleted: 1." in out
 
 
 def test_promises_that_nobody_can_use_any_more_go_as_well():

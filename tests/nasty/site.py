@@ -12,8 +12,10 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
+from mcp_django.exposure.query.serializers import encoder
 from mcp_django.exposure.registry import Registry
 from mcp_django.principal import SCOPES, Principal
+from mcp_django.testing.client import rows_as_objects
 from tests.nasty import models
 
 
@@ -120,17 +122,39 @@ def page(who, model, /, **arguments):
 
 
 def records(who, model, /, **arguments):
-    return msgspec.json.decode(page(who, model, **arguments).encoded_records)
+    return objects(page(who, model, **arguments).table)
+
+
+def objects(table):
+    """The rows of an answer as objects, with the labels of foreign keys."""
+    return [with_objects(one) for one in msgspec.json.decode(encoder.encode(table.objects()))]
+
+
+def with_objects(record):
+    """A record whose related records are objects."""
+    return {
+        name: {"count": value["count"], "records": rows_as_objects(value), **rest_of(value)}
+        if isinstance(value, dict) and "rows" in value
+        else value
+        for name, value in record.items()
+    }
+
+
+def rest_of(related):
+    return {"rest": related["rest"]} if "rest" in related else {}
 
 
 def record(who, model, pk, **options):
-    return msgspec.json.decode(find.get_record(who, who.registry.exposures[model], pk, **options))
+    encoded = find.get_record(who, who.registry.exposures[model], pk, **options)
+    return with_objects(msgspec.json.decode(encoded))
 
 
 def aggregate(who, model=models.Order, /, **arguments):
     exposure = who.registry.exposures[model]
     asked = AggregateRecords(model=exposure.label, **arguments)
-    return msgspec.json.decode(aggregates.aggregate_records(who, exposure, asked).encoded)
+    answer = aggregates.aggregate_records(who, exposure, asked)
+    said = msgspec.json.decode(answer.encoded)
+    return {"truncated": False, **said, "groups": objects(answer.table)}
 
 
 def groups(who=None, model=models.Order, /, **arguments):

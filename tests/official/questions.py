@@ -208,7 +208,7 @@ QUESTIONS = {
     ),
     "incidents of whole airports": Question(
         model="flights.incident",
-        asked={"filters": {"flight__isnull": True, "severity__gte": 2}},
+        asked={"filters": {"flight__isnull": True, "severity__gte": 2}, "order_by": ["id"]},
         orm=lambda m: m.Incident.objects.filter(flight__isnull=True, severity__gte=2),
     ),
 }

@@ -20,6 +20,7 @@ READS = {
     "describe_model",
     "distance",
     "find_records",
+    "get_history",
     "get_record",
     "list_models",
     "list_resources",
@@ -131,6 +132,8 @@ async def test_relations_in_a_description_lead_to_models_of_the_user_only(desk, 
     async with desk.connect(user, era) as assistant:
         for model in SEES[user]:
             described = await assistant.call("describe_model", model=model)
-            parts = described["fields"] + described.get("more_filters", [])
+            relations = described.get("relations", {}) | described.get("many_relations", {})
+            parts = described["fields"]
 
             assert {part["relation"] for part in parts if "relation" in part} <= SEES[user]
+            assert set(relations.values()) <= SEES[user]

@@ -26,11 +26,11 @@ async def test_definitions_collections_and_records_are_what_the_tools_answer(des
             page = await assistant.call("find_records", model=model)
             assert collection["records"] == page["records"]
             # Cursors tell when they were made.
-            assert (collection["next_cursor"] is None) is (page["next_cursor"] is None)
+            assert ("next" in collection) is ("next" in page)
             pk = collection["records"][0]["id"]
             record = await assistant.read(f"django://objects/{model}/{pk}")
             found = await assistant.call("get_record", model=model, pk=pk)
-            assert record == without(found, "_version")
+            assert record == without(without(found, "_version"), "admin_url")
 
 
 def without(answer, name):

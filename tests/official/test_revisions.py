@@ -172,5 +172,5 @@ def test_all_five_revisions_find_the_same_records_on_one_url(desk):
             found.append(json.loads(answer["result"]["content"][0]["text"]))
 
     assert len(found) == 5
-    assert found[0]["records"]
-    assert all(one["records"] == found[0]["records"] for one in found)
+    assert found[0]["rows"]
+    assert all(one == found[0] for one in found)

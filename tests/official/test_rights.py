@@ -238,7 +238,7 @@ async def test_search_of_a_manager_does_not_look_into_airports_abroad(desk, era)
     async with desk.connect("dispatcher", era) as assistant:
         there_are = await assistant.find("flights.incident", search=code)
 
-    assert any(record["airport"]["label"] is None for record in shown)
+    assert any(record["airport"] for record in shown)
     assert found == []
     assert {record["id"] for record in there_are} & {record["id"] for record in shown}
 
@@ -326,7 +326,7 @@ async def test_a_cursor_of_one_user_is_worth_nothing_to_another(desk, era):
     query = {"model": "flights.flight", "limit": 5}
 
     async with desk.connect("admin", era) as assistant:
-        cursor = (await assistant.call("find_records", **query))["next_cursor"]
+        cursor = (await assistant.call("find_records", **query))["next"]
     async with desk.connect("manager", era) as assistant:
         refused = await assistant.refusal("find_records", **query, cursor=cursor)
 

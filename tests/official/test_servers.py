@@ -90,9 +90,11 @@ async def test_the_official_client_may_speak_an_older_revision(desk, revision):
         session.adopt(hello)
         tools = (await assistant.client.list_tools()).tools
         result = await assistant.client.call_tool("list_models", {})
+        there_and_back = {"origin": "FRA", "destination": "JFK"}
+        distance = await assistant.client.call_tool("distance", there_and_back)
 
     assert hello.protocol_version == revision
     assert len(tools) >= 9
     assert "flights.airport" in result.content[0].text
     has_structured = revision >= "2025-06-18"
-    assert (result.structured_content is not None) is has_structured
+    assert (distance.structured_content is not None) is has_structured

@@ -176,15 +176,25 @@ def test_a_tool_has_the_members_that_its_revision_knows(revision, members):
 
 
 @requirement("tools:hints")
-def test_the_hints_of_a_tool_are_all_given():
-    annotations = wire(RESULTS["tools/list"], V26)["tools"][0]["annotations"]
+@pytest.mark.parametrize(
+    ("hints", "shown"),
+    [
+        ({"read_only": True}, {"readOnlyHint": True}),
+        ({"read_only": True, "idempotent": True}, {"readOnlyHint": True}),
+        ({"destructive": True}, {"destructiveHint": True}),
+        ({"destructive": False}, {"destructiveHint": False}),
+        ({"idempotent": True}, {"destructiveHint": False, "idempotentHint": True}),
+        ({"open_world": False}, {"destructiveHint": False, "openWorldHint": False}),
+    ],
+)
+def test_the_hints_of_a_tool_say_what_clients_do_not_assume(hints, shown):
+    """They assume that a tool writes, destroys, does more each time, and knows the world."""
+    usual = {"read_only": False, "destructive": False, "idempotent": False, "open_world": True}
+    tool = replace(TOOL, annotations=ToolAnnotations(**usual | hints))
 
-    assert annotations == {
-        "readOnlyHint": True,
-        "destructiveHint": False,
-        "idempotentHint": True,
-        "openWorldHint": False,
-    }
+    (found,) = wire(ListResult(key="tools", definitions=[tool], next_cursor=""), V26)["tools"]
+
+    assert found["annotations"] == shown
 
 
 def test_the_title_of_a_tool_stands_among_its_annotations_where_it_has_no_place_of_its_own():

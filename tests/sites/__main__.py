@@ -17,8 +17,8 @@ CALLS = ["tests/handlers", "tests/transports/calls/test_running.py"]
 OF_DJANGOS_USER = [
     f"tests/admin/{name}"
     for name in (
-        "test_inspect.py::test_what_looks_secret_and_what_code_excludes_say_so",
-        "test_inspect.py::test_a_model_of_the_admin_that_staff_opened_has_what_the_admin_shows",
+        "test_inspect_records.py::test_what_looks_secret_and_what_code_excludes_say_so",
+        "test_inspect_records.py::test_a_model_of_the_admin_that_staff_opened_has_what_the_admin_shows",
         "test_inspect.py::test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights",
         "test_looking.py::test_the_pages_of_a_second_admin_link_to_each_other",
         "test_looking.py::test_a_second_admin_looks_at_the_users_that_it_shows_itself",
@@ -44,9 +44,12 @@ SITES: dict[str, list[str]] = {
     "second": ["tests/admin", "tests/hostile", *CALLS],
     "fields": [],
     "credentials": [],
+    "admin_packages": [],
+    "nested": [],
 }
 #: Site -> packages of the group `sites` that it is made of.
 PACKAGES: dict[str, list[str]] = {
+    "admin_packages": ["adminsortable2", "modeltranslation", "mptt", "unfold"],
     "credentials": [
         "allauth",
         "constance",
@@ -56,6 +59,7 @@ PACKAGES: dict[str, list[str]] = {
         "social_django",
     ],
     "fields": ["django_countries", "djmoney", "polymorphic", "treebeard", "wagtail"],
+    "nested": ["nested_admin"],
 }
 MEASURED = ["-m", "coverage", "run"] if os.environ.get("COVERAGE") == "1" else []
 

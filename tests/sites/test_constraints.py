@@ -61,14 +61,12 @@ def codes(request, make_user):
         client = kind(user=user, revision=revision)
         if revision is LATEST_LEGACY:
             client.initialize()
-        models = {
-            one["model"]: one for one in client.call_tool("list_models").structured["models"]
-        }
+        models = {one["model"]: one for one in client.call_tool("list_models").data["models"]}
         found = client.call_tool("find_records", model="shop.memo")
         if "shop.memo" not in models:
             assert found.is_error
             return None
-        records = sorted(one["code"] for one in found.structured["records"])
+        records = sorted(one["code"] for one in found.records)
         assert models["shop.memo"]["records"] == len(records)
         return records
 
@@ -132,7 +130,7 @@ def test_backends_without_a_rule_of_their_own_change_nothing(settings, make_user
 
     found = clerk.call_tool("find_records", model="shop.memo")
 
-    assert len(found.structured["records"]) == 3
+    assert len(found.records) == 3
     assert warnings() == []
 
 
@@ -143,7 +141,7 @@ def test_a_permission_on_the_whole_model_is_enough_beside_such_a_backend(setting
     ]
     clerk, viewer = Client(user=make_user("clerk", "view_memo")), Client(user=make_user("viewer"))
 
-    assert len(clerk.call_tool("find_records", model="shop.memo").structured["records"]) == 3
+    assert len(clerk.call_tool("find_records", model="shop.memo").records) == 3
     assert viewer.call_tool("find_records", model="shop.memo").is_error
 
 
@@ -151,7 +149,7 @@ def test_a_superusers_token_that_is_held_to_the_model_has_its_rows(make_user):
     root = make_user("root", is_staff=True, is_superuser=True)
     held = Client(user=root, models=["shop.memo"])
 
-    assert len(held.call_tool("find_records", model="shop.memo").structured["records"]) == 3
+    assert len(held.call_tool("find_records", model="shop.memo").records) == 3
 
 
 def test_the_page_says_why_a_model_is_not_there(make_user):

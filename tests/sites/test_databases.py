@@ -79,7 +79,7 @@ def test_calls_over_the_wire_read_from_replicas_in_turn(client, many):
                 order_by=["-total"],
                 limit=2,
             )
-            assert [one["number"] for one in answer.structured["records"]] == ["A4", "A3"]
+            assert [one["number"] for one in answer.records] == ["A4", "A3"]
             assert client.call_tool("get_record", model="shop.order", pk=1).text
             assert client.read_resource("django://site")
 
@@ -106,7 +106,7 @@ def test_a_call_is_under_a_deadline_on_the_database_that_it_reads(client, many, 
 def test_a_token_that_was_revoked_is_refused_though_a_replica_lags(staff, many):
     token, secret = PersonalToken.create(user=staff, name="laptop")
     client = CheckedClient(token=secret)
-    assert client.call_tool("echo", text="x").structured["user"] == "staff"
+    assert client.call_tool("echo", text="x").data["user"] == "staff"
 
     token.revoke()
     seen = [CaptureQueriesContext(connections[alias]) for alias in READERS]

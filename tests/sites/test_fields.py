@@ -18,6 +18,7 @@ from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Era
 from mcp_django.testing import ProtocolFailure
+from mcp_django.testing.client import rows_as_objects
 from tests.clients import CheckedClient, WSGIClient
 from tests.sites.bakery.models import (
     Cake,
@@ -95,7 +96,7 @@ def call(client, tool, model, **arguments):
 def done(client, tool, model, **arguments):
     answer = call(client, tool, model, **arguments)
     assert not answer.is_error, answer.text
-    return answer.structured
+    return answer.data
 
 
 @pytest.mark.parametrize("kind", ["superuser", "staff", "viewer"])
@@ -104,13 +105,13 @@ def test_whoever_may_view_reads_every_field(connect, people, kind, page, tour):
 
     found = done(client, "find_records", "tour", filters={"start": "CH"})
     read = client.read_resource(f"django://objects/bakery.tour/{tour.pk}")
-    (blocks,) = client.read_resource("django://objects/bakery.page")["records"]
+    (blocks,) = rows_as_objects(client.read_resource("django://objects/bakery.page"))
 
-    assert found["records"] == [
+    assert rows_as_objects(found) == [
         {
             "id": tour.pk,
             "name": "Alps",
-            "start": {"value": "CH", "label": "Switzerland"},
+            "start": "CH",
             "stops": "CH,FR",
             "price": "12.50",
         }
@@ -138,8 +139,8 @@ def test_a_field_of_several_choices_is_described_filtered_grouped_and_completed(
     fields = {one["name"]: one for one in described["fields"]}
     assert "choices" not in fields["stops"]
     assert fields["start"]["choices"]
-    assert found["records"] == [{"name": "Alps"}]
-    assert [one["start"]["label"] for one in groups["groups"]] == ["", "Switzerland"]
+    assert rows_as_objects(found) == [{"name": "Alps"}]
+    assert [one["start"] for one in rows_as_objects(groups)] == ["", "CH"]
     assert completed == ["IT"]
 
 
@@ -155,7 +156,7 @@ def test_the_other_fields_of_a_model_with_blocks_can_be_written(connect, people,
     changed = done(client, "update_record", "page", pk=page.pk, values={"title": "Spelt"})
     made = done(client, "create_record", "page", values={"title": "Oat"})
 
-    assert changed["changed"] == ["title"]
+    assert list(changed["changed"]) == ["title"]
     assert changed["record"]["title"] == "Spelt"
     assert [str(one) for one in blocks_of(page)] == [str(one) for one in before]
     assert made["record"]["title"] == "Oat"
@@ -195,7 +196,7 @@ def test_a_widget_that_leads_nowhere_is_not_blamed_on_the_admin(boss, monkeypatc
 
     notice.refresh_from_db()
     assert (notice.title, notice.text) == ("Open", "on Monday")
-    assert changed["changed"] == ["title"]
+    assert list(changed["changed"]) == ["title"]
     assert made["record"]["title"] == "New"
     assert "text: This can be set only in a browser" in refused.text
     assert caplog.text.count("bakery.Notice.text has a widget that needs a browser.") == 1
@@ -224,7 +225,7 @@ def test_money_says_what_it_takes(boss, tour):
     amount, currency = price["prefixItems"]
     assert amount["type"] == ["number", "string"]
     assert {one["const"] for one in currency["oneOf"]} == {"EUR", "USD"}
-    assert changed["changed"] == ["price"]
+    assert list(changed["changed"]) == ["price"]
     tour.refresh_from_db()
     assert tour.price == Money("13.00", "USD")
 
@@ -270,10 +271,10 @@ def test_money_that_staff_opened_comes_with_its_currency(boss):
         metrics={"total": {"sum": "amount"}},
     )
 
-    (record,) = found["records"]
+    (record,) = rows_as_objects(found)
     assert set(record) == {"id", "name", "amount", "amount_currency"}
     assert record["amount"] == "7.00"
-    totals = {one["amount_currency"]["value"]: one["total"] for one in sums["groups"]}
+    totals = {one["amount_currency"]: one["total"] for one in rows_as_objects(sums)}
     assert totals == {"EUR": "15.00", "USD": "7.00"}
 
 
@@ -308,7 +309,7 @@ def test_an_update_through_the_parent_says_what_changed(connect, people):
     again = done(client, "update_record", "cake", pk=pie.pk, values={"name": "Pear"})
     child = done(client, "update_record", "cake", pk=pie.pk, values={"filling": "pears"})
 
-    assert [one["changed"] for one in (first, again, child)] == [["name"], [], ["filling"]]
+    assert [list(one["changed"]) for one in (first, again, child)] == [["name"], [], ["filling"]]
     assert Cake.objects.get().filling == "pears"
 
 
@@ -340,7 +341,7 @@ def test_a_column_that_is_null_and_reads_as_an_empty_text_stays_null(connect, pe
     changed = done(client, "update_record", "product", pk=product.pk, values={"title": "Rolls"})
     done(client, "update_record", "product", pk=plain.pk, values={"title": "Buns"})
 
-    assert changed["changed"] == ["title"]
+    assert list(changed["changed"]) == ["title"]
     assert Product.objects.filter(upc__isnull=True).count() == 2
     assert Product.objects.values_list("title", "upc", "note").get(pk=plain.pk) == (
         "Buns",
@@ -375,15 +376,120 @@ def test_a_tree_is_described_without_a_word_in_the_log(connect, people, model, c
     assert "name" in described["create_record"]["values"]["properties"]
     assert described["update_record"]["values"].startswith("The fields of create_record")
     assert model.objects.get(pk=made["pk"]).get_parent().pk == root.pk
-    assert changed["changed"] == ["name"]
+    assert list(changed["changed"]) == ["name"]
     assert not [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
+
+
+@pytest.fixture(params=[Category, Region], ids=lambda model: model.__name__)
+def tree(request):
+    """The model of a tree: Bread with Rye, Spelt and Oat, and Buns below Spelt."""
+    model = request.param
+    bread = model.add_root(name="Bread")
+    for name in ("Rye", "Spelt", "Oat"):
+        model.objects.get(pk=bread.pk).add_child(name=name)
+    model.objects.get(name="Spelt").add_child(name="Buns")
+    return model
+
+
+def places(model):
+    """Each node with its depth, in the order of the tree, which has no fault."""
+    assert not any(model.find_problems())
+    return [(one.name, one.get_depth()) for one in model.get_tree()]
+
+
+@pytest.mark.parametrize("kind", ["superuser", "staff"])
+def test_a_node_is_created_below_another_one_or_beside_it(people, tree, kind):
+    client = CheckedClient(user=people[kind])
+    name = tree._meta.model_name
+    spelt = tree.objects.get(name="Spelt").pk
+
+    for values in (
+        {"name": "Rolls", "treebeard_ref_node": spelt},
+        {"name": "Corn", "treebeard_ref_node": spelt, "treebeard_position": "left"},
+        {"name": "Cake"},
+    ):
+        done(client, "create_record", name, values=values)
+
+    assert places(tree) == [
+        ("Bread", 1),
+        ("Rye", 2),
+        ("Corn", 2),
+        ("Spelt", 2),
+        ("Rolls", 3),
+        ("Buns", 3),
+        ("Oat", 2),
+        ("Cake", 1),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["superuser", "staff"])
+def test_a_node_keeps_its_place_until_it_is_moved(people, tree, kind):
+    client = CheckedClient(user=people[kind])
+    name = tree._meta.model_name
+    before = places(tree)
+    spelt, oat = (tree.objects.get(name=one).pk for one in ("Spelt", "Oat"))
+
+    done(client, "update_record", name, pk=spelt, values={"name": "Emmer"})
+    renamed = places(tree)
+    tried = done(
+        client,
+        "update_record",
+        name,
+        pk=spelt,
+        values={"treebeard_ref_node": oat, "treebeard_position": "right"},
+        dry_run=True,
+    )
+    untouched = places(tree)
+    done(
+        client,
+        "update_record",
+        name,
+        pk=spelt,
+        values={"treebeard_ref_node": oat, "treebeard_position": "right"},
+    )
+
+    assert renamed == [("Emmer" if one == "Spelt" else one, depth) for one, depth in before]
+    assert tried["dry_run"] is True
+    assert untouched == renamed
+    assert places(tree) == [("Bread", 1), ("Rye", 2), ("Oat", 2), ("Emmer", 2), ("Buns", 3)]
+
+
+def test_a_node_cannot_be_moved_below_itself(boss, tree):
+    before = places(tree)
+    bread, buns = (tree.objects.get(name=one).pk for one in ("Bread", "Buns"))
+
+    refused = call(
+        boss,
+        "update_record",
+        tree._meta.model_name,
+        pk=bread,
+        values={"treebeard_ref_node": buns, "treebeard_position": "first-child"},
+    )
+
+    assert refused.text.startswith("Nothing was saved.\ntreebeard_ref_node: ")
+    assert places(tree) == before
+
+
+@pytest.mark.parametrize("names", [["Spelt"], ["Rye", "Spelt"]])
+def test_a_subtree_is_deleted_and_the_tree_has_no_fault(boss, tree, names):
+    name = tree._meta.model_name
+    pks = [tree.objects.get(name=one).pk for one in names]
+    key = pks[0] if len(pks) == 1 else pks
+
+    asked = done(boss, "delete_record", name, pk=key)
+    before = places(tree)
+    done(boss, "delete_record", name, pk=key, confirmation=asked["confirmation"])
+
+    assert len(before) == 5
+    left = [("Bread", 1), ("Rye", 2), ("Oat", 2)]
+    assert places(tree) == [one for one in left if one[0] not in names]
 
 
 def test_a_user_is_made_without_a_password(connect, people, django_user_model):
     label = opened(django_user_model)
     client = connect(people["superuser"])
 
-    described = client.call_tool("describe_model", model=label).structured["writing"]
+    described = client.call_tool("describe_model", model=label).data["writing"]
     refused = client.call_tool("create_record", model=label, values={"username": "eve"})
     made = client.call_tool(
         "create_record", model=label, values={"username": "eve", "usable_password": "false"}
@@ -405,7 +511,7 @@ def test_a_user_whose_form_asks_for_a_password_cannot_be_made(
     )
     label = opened(django_user_model)
 
-    described = boss.call_tool("describe_model", model=label).structured["writing"]
+    described = boss.call_tool("describe_model", model=label).data["writing"]
     refused = boss.call_tool("create_record", model=label, values={"username": "eve"})
 
     assert described["create_record"] == {"unavailable": refused.text}
@@ -424,7 +530,7 @@ def test_a_model_without_a_table_does_not_exist_and_is_logged_once(people, monke
     monkeypatch.setattr(registry, "in_force", Cached())
     boss = CheckedClient(user=people["superuser"])
 
-    listed = boss.call_tool("list_models").structured["models"]
+    listed = boss.call_tool("list_models").data["models"]
     monkeypatch.setattr(registry, "in_force", Cached())
     found = call(boss, "find_records", "lost")
     written = call(boss, "create_record", "lost", values={"name": "a"})

@@ -24,7 +24,7 @@ def test_permissions_alone_decide_what_there_is(reader, make_user, kind):
     Memo.objects.create(text="Hello", code="hello")
 
     def labels(user):
-        found = kind(user=user).call_tool("list_models").structured
+        found = kind(user=user).call_tool("list_models").data
         return [one["model"] for one in found["models"]]
 
     assert labels(reader) == ["shop.memo", "shop.order"]
@@ -39,7 +39,7 @@ def test_records_are_found_filtered_and_read(reader):
     found = client.call_tool("find_records", model="shop.order", filters={"total__gt": 1})
     read = client.read_resource(f"django://objects/shop.order/{order.pk}")
 
-    assert [one["number"] for one in found.structured["records"]] == ["A1"]
+    assert [one["number"] for one in found.records] == ["A1"]
     assert read["number"] == "A1"
 
 
@@ -47,7 +47,7 @@ def test_a_token_is_made_on_the_command_line(reader, capsys):
     call_command("mcp_token", "create", "reader")
 
     client = CheckedClient(token=capsys.readouterr().out.strip())
-    assert client.call_tool("list_models").structured["models"]
+    assert client.call_tool("list_models").data["models"]
 
 
 def test_models_need_rows_where_permissions_may_hold_for_some_objects(reader, settings):

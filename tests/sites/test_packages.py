@@ -8,8 +8,11 @@ import pytest
 from guardian.shortcuts import assign_perm
 from reversion.models import Version
 
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
-from tests.clients import CheckedClient, WSGIClient
+from tests.clients import CheckedClient, WSGIClient, browser_of
+from tests.same_as_admin import compare
 from tests.sites.parcels.models import Guarded, Tracked, Versioned
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +31,7 @@ def client(boss):
 def call(client, tool, model, **arguments):
     answer = client.call_tool(tool, model=f"parcels.{model}", **arguments)
     assert not answer.is_error, answer.text
-    return answer.structured
+    return answer.data
 
 
 def delete(client, model, pk):
@@ -98,7 +101,7 @@ def test_the_admin_of_simple_history_leaves_numbers(make_user, kind, revision, n
         assert groups.is_error
         return
     assert counts["parcels.tracked"] == 2
-    assert json.loads(groups.text)["groups"] == [{"total": 3}]
+    assert json.loads(groups.text)["rows"] == [[3]]
 
 
 def test_the_rights_of_guardian_on_single_objects_hold(make_user):
@@ -136,7 +139,7 @@ def grow(client, model, *rows):
     """Run the action, with what confirms it where that is asked for."""
     name, pks = f"parcels_{model}_grow", [one.pk for one in rows]
     answer = client.call_tool(name, pks=pks)
-    asked = answer.structured or {}
+    asked = {} if answer.is_error else answer.data
     if "confirmation" in asked:
         answer = client.call_tool(name, pks=pks, confirmation=asked["confirmation"])
     return answer
@@ -175,3 +178,109 @@ def test_an_action_reaches_no_object_that_guardian_hides(make_user):
     assert set(Guarded.objects.values_list("size", flat=True)) == {0}
     assert "Grew 1." in grow(client, "guarded", mine).text
     assert dict(Guarded.objects.values_list("name", "size")) == {"mine": 1, "hidden": 0}
+
+
+# The history that they keep
+
+
+def history_of(client, model, pk):
+    answer = client.call_tool("get_history", model=f"parcels.{model}", pk=pk)
+    assert not answer.is_error, answer.text
+    return json.loads(answer.text)["history"]
+
+
+def kept_by(package, entries):
+    found = [one for one in entries if one.get("source") == package]
+    return [(one["user"], one["action"], one["change"]) for one in found]
+
+
+def test_rows_of_simple_history_are_in_the_history(client):
+    pk = call(client, "create_record", "tracked", values={"name": "a"})["pk"]
+    call(client, "update_record", "tracked", pk=pk, values={"size": 5})
+    Tracked.objects.get(pk=pk).save()  # by nobody, and nothing is another
+
+    found = kept_by("django-simple-history", history_of(client, "tracked", pk))
+
+    assert found == [("boss", "changed", "Changed size."), ("boss", "added", "")]
+
+
+def test_simple_history_names_no_field_that_the_caller_does_not_read(client):
+    one = Tracked.objects.create(name="a")
+    one.size = 5
+    one.save()
+    one.name, one.size = "b", 6
+    one.save()
+    ExposedModel.objects.create(label="parcels.tracked", fields=["id", "name"], level=Level.READ)
+
+    found = kept_by("django-simple-history", history_of(client, "tracked", one.pk))
+
+    assert found == [(None, "changed", "Changed name."), (None, "added", "")]
+
+
+def test_packages_cost_the_same_whatever_they_keep(client, django_assert_max_num_queries):
+    pk = call(client, "create_record", "tracked", values={"name": "a"})["pk"]
+    for size in range(20):
+        call(client, "update_record", "tracked", pk=pk, values={"size": size})
+
+    with django_assert_max_num_queries(6):
+        assert len(history_of(client, "tracked", pk)) == 20
+
+
+def test_the_history_of_another_record_is_not_there(client):
+    one, other = Tracked.objects.create(name="a"), Tracked.objects.create(name="b")
+    other.delete()
+
+    assert len(history_of(client, "tracked", one.pk)) == 1
+    assert client.call_tool("get_history", model="parcels.tracked", pk=other.pk).is_error
+
+
+def test_versions_of_reversion_are_in_the_history(client):
+    pk = call(client, "create_record", "versioned", values={"name": "a"})["pk"]
+    call(client, "update_record", "versioned", pk=pk, values={"size": 5})
+
+    found = kept_by("django-reversion", history_of(client, "versioned", pk))
+
+    assert [(user, action) for user, action, _ in found] == [("boss", "saved")] * 2
+    assert "Changed Size." in found[0][2]
+
+
+def test_comments_of_reversion_are_for_those_who_read_the_whole_page(client):
+    pk = call(client, "create_record", "versioned", values={"name": "a"})["pk"]
+    call(client, "update_record", "versioned", pk=pk, values={"size": 5})
+    ExposedModel.objects.filter(label="parcels.versioned").delete()
+    row = ExposedModel(label="parcels.versioned", fields=["id", "name"], level=Level.READ)
+    row.save()
+
+    entries = history_of(client, "versioned", pk)
+
+    assert kept_by("django-reversion", entries) == [("boss", "saved", "")] * 2
+    assert "Size" not in json.dumps(entries)
+
+
+@pytest.mark.parametrize("name", ["superuser", "clerk", "staff"])
+def test_the_pages_of_the_admin_and_the_tools_answer_the_same(make_user, name):
+    user = make_user(
+        name, "view_tracked", "change_tracked", is_staff=True, is_superuser=name == "superuser"
+    )
+    for model in (Guarded, Tracked, Versioned):
+        for number in range(3):
+            row = model.objects.create(name=f"{model.__name__} {number}", size=number)
+            if model is Guarded and name == "clerk" and number:
+                assign_perm("parcels.view_guarded", user, row)
+
+    client = CheckedClient(user=user)
+    by_design = {"parcels.guarded count": "no database can count what code judges one by one"}
+
+    found = compare(browser_of(user), client, [Guarded, Tracked, Versioned], by_design=by_design)
+
+    assert found["differences"] == []
+    rows = {label: compared[0] for label, compared in found["compared"].items()}
+    assert (
+        rows
+        == {
+            "superuser": {"parcels.guarded": 3, "parcels.tracked": 3, "parcels.versioned": 3},
+            "clerk": {"parcels.guarded": 2, "parcels.tracked": 3},
+            "staff": {"parcels.guarded": 0, "parcels.tracked": 3},
+        }[name]
+    )
+    assert found["left_out"] == ([] if name == "superuser" else [*by_design])

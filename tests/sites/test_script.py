@@ -18,7 +18,7 @@ def over(staff, application, path):
 def test_the_endpoint_is_below_the_path_with_and_without_a_slash(staff, path):
     client = over(staff, get_mcp_application(), path)
 
-    assert client.call_tool("echo", text="x").structured == {"text": "x", "user": "staff"}
+    assert client.call_tool("echo", text="x").data == {"text": "x", "user": "staff"}
 
 
 def test_nothing_answers_beside_it(staff):
@@ -53,4 +53,4 @@ def test_a_wsgi_server_finds_the_endpoint_there(staff):
     # The server has cut its mount point off, as PEP 3333 says.
     client = WSGIClient(user=staff, path="/mcp")
 
-    assert client.call_tool("echo", text="x").structured == {"text": "x", "user": "staff"}
+    assert client.call_tool("echo", text="x").data == {"text": "x", "user": "staff"}

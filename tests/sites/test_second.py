@@ -32,7 +32,7 @@ def find(client, **arguments):
 
 
 def numbers(client, **arguments):
-    return sorted(one["number"] for one in find(client, **arguments).structured["records"])
+    return sorted(one["number"] for one in find(client, **arguments).records)
 
 
 def test_the_first_site_that_lets_a_user_in_decides_which_rows_there_are(client, clerk, orders):
@@ -50,7 +50,7 @@ def test_whom_no_site_lets_in_has_no_model_that_a_site_has(make_user, orders):
     outsider = CheckedClient(user=make_user("outsider", *RIGHTS))
 
     assert find(outsider).is_error
-    models = outsider.call_tool("list_models").structured["models"]
+    models = outsider.call_tool("list_models").data["models"]
     assert [one["model"] for one in models] == []
 
 
@@ -58,8 +58,8 @@ def test_fields_of_the_other_site_do_not_exist(client, clerk, orders):
     hidden = find(clerk, filters={"total__gt": 1})
     missing = find(clerk, filters={"tatol__gt": 1})
 
-    assert "total" in find(client).structured["records"][0]
-    assert "total" not in find(clerk).structured["records"][0]
+    assert "total" in find(client).records[0]
+    assert "total" not in find(clerk).records[0]
     assert hidden.text.replace("total", "tatol") == missing.text
     assert hidden.is_error
 

@@ -71,7 +71,7 @@ def test_a_user_sees_and_writes_the_rows_of_one_tenant(log_in, name):
     assert who.text == name
     assert found.is_error is not sees
     if sees:
-        assert [row["name"] for row in found.structured["records"]] == [f"to {tenant}"]
+        assert [row["name"] for row in found.records] == [f"to {tenant}"]
     assert is_made is writes
     tenants = Delivery.everything.filter(name="new").values_list("tenant", flat=True)
     assert list(tenants) == ([tenant] if writes else [])
@@ -90,7 +90,7 @@ def test_a_call_ends_with_its_tenant_and_its_user(log_in):
 
     for client, tenant in [(north, "north.example"), (south, "south.example")] * 2:
         found = client.call_tool("find_records", model="tenancy.delivery")
-        assert [row["name"] for row in found.structured["records"]] == [f"to {tenant}"]
+        assert [row["name"] for row in found.records] == [f"to {tenant}"]
 
 
 def test_over_wsgi_no_row_of_any_tenant_is_shown_while_ours_is_missing(settings, make_user):

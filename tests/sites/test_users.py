@@ -36,8 +36,8 @@ def test_a_token_made_in_the_admin_opens_what_its_owner_may_see(ada):
 
     client = CheckedClient(token=re.search(r"mcp_\w{20,}", answer)[0])
     Order.objects.create(number="A1")
-    assert client.call_tool("find_records", model="shop.order").structured["records"]
-    assert client.call_tool("echo", text="x").structured["user"] == "ada@example.com"
+    assert client.call_tool("find_records", model="shop.order").records
+    assert client.call_tool("echo", text="x").data["user"] == "ada@example.com"
     assert PersonalToken.objects.get().user == ada
 
 
@@ -64,10 +64,10 @@ def test_keys_that_are_uuids_bind_cursors_and_are_watched(ada):
     client = CheckedClient(user=ada)
     asked = {"model": "shop.order", "limit": 2, "order_by": ["number"]}
 
-    first = client.call_tool("find_records", **asked).structured
-    second = client.call_tool("find_records", **asked, cursor=first["next_cursor"]).structured
+    first = client.call_tool("find_records", **asked).data
+    second = client.call_tool("find_records", **asked, cursor=first["next"]).records
 
     assert isinstance(ada.pk, UUID)
-    assert [one["number"] for one in second["records"]] == ["2"]
+    assert [one["number"] for one in second] == ["2"]
     ada.user_permissions.set(Permission.objects.none())
     assert client.call_tool("find_records", **asked).is_error

@@ -150,6 +150,7 @@ FREE_OBJECTS = {
     "aggregate_records": [*CONDITIONS, "metrics", "having"],
     "create_record": ["values", "inlines"],
     "update_record": ["values", "inlines"],
+    "update_records": ["values", "filters", "exclude"],
     "delete_record": CONDITIONS,
     "flights_flight_cancel_flights": ["filters", "exclude", "answer"],
     "flights_flight_delay_flights": ["filters", "exclude", "answer"],

@@ -9,6 +9,7 @@ import pytest
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports import shutdown
 from mcp_django.transports.shutdown import Shutdown, prepare
+from mcp_django.transports.streams import hub
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import EventStream
 from tests.transports.wire import PATIENCE, Connection, speaking
@@ -83,6 +84,25 @@ def test_a_server_without_streams_hears_of_the_signal_at_once():
     Shutdown(signal.SIGTERM, lambda *args: heard.append(args))(signal.SIGTERM, None)
 
     assert heard == [(signal.SIGTERM, None)]
+
+
+def test_a_signal_that_interrupts_the_handler_of_another_is_heard_too():
+    heard = []
+
+    def handle(*args):
+        heard.append(args)
+        Shutdown(signal.SIGINT, lambda *args: heard.append(args))(signal.SIGINT, None)
+
+    def interrupted():
+        # Where a signal may come in the middle: in the main thread, while it gets a hub.
+        with hub._making:
+            Shutdown(signal.SIGTERM, handle)(signal.SIGTERM, None)
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+
+    assert heard == [(signal.SIGTERM, None), (signal.SIGINT, None)]
 
 
 def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):

@@ -53,7 +53,7 @@ def call(secret: str) -> dict[str, Any]:
     setup_test_environment()
     Order.objects.create(number="A1")
     client = Client(token=secret)
-    found = client.call_tool("find_records", model="shop.order").structured["records"]
+    found = client.call_tool("find_records", model="shop.order").records
     token = PersonalToken.objects.get()
     return {
         "records": [one["number"] for one in found],

@@ -17,7 +17,15 @@ from tests.upgrade.schema import schema
 #: Of the token in the dumps.
 SECRET = "mcp_w6yPLxCwTcRmdhb3PGgewUsXkstTo8QQ1SuTiaA6MaK1aPm2V"
 #: The migrations since there is one in place of four.
-LATER = ["0002_follow_relations"]
+LATER = [
+    "0002_follow_relations",
+    "0003_label_fields",
+    "0004_reasons_of_calls",
+    "0005_words_of_the_admin",
+    "0006_pages_about_assistants",
+    "0007_untrusted_fields",
+    "0008_files_for_assistants",
+]
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -39,8 +39,8 @@ def test_what_is_not_sent_is_what_the_add_form_shows(client):
 
     assert not answer.is_error, answer.text
     made = Thing.objects.get()
-    assert answer.structured["pk"] == made.pk
-    assert answer.structured["record"]["title"] == "Ünïcode Title"
+    assert answer.data["pk"] == made.pk
+    assert answer.data["record"]["title"] == "Ünïcode Title"
     assert made.slug == "unicode-title"
     assert (made.state, made.high, made.rank, made.data) == ("new", 9, 1, {})
     assert made.made_at is not None
@@ -76,6 +76,19 @@ def test_initial_values_of_the_site_hold(client, monkeypatch):
     assert Thing.objects.get().note == "from the site"
 
 
+@pytest.mark.exposure(Thing={"exclude": ["note"]})
+def test_an_initial_value_of_an_excluded_field_is_saved_and_not_named(client, monkeypatch):
+    monkeypatch.setattr(
+        ThingAdmin, "get_changeform_initial_data", lambda self, request: {"note": "from the site"}
+    )
+
+    answer = create(client, title="T")
+
+    assert Thing.objects.get().note == "from the site"
+    assert list(answer.data["changed"]) == ["title", "slug"]
+    assert "note" not in answer.text
+
+
 def test_rows_are_created_along(client):
     answer = create(client, title="T", inlines={"parts": [{"name": "p"}, {"name": "q"}]})
 
@@ -84,7 +97,7 @@ def test_rows_are_created_along(client):
         ("p", 1),
         ("q", 1),
     ]
-    assert answer.structured["changed"] == ["title", "slug", "parts"]
+    assert list(answer.data["changed"]) == ["title", "slug", "parts"]
 
 
 def test_what_the_site_says_comes_with_the_answer_and_not_the_admins_own_report(
@@ -99,7 +112,7 @@ def test_what_the_site_says_comes_with_the_answer_and_not_the_admins_own_report(
 
     answer = create(client, title="T")
 
-    assert answer.structured["messages"] == [
+    assert answer.data["messages"] == [
         {"level": "warning", "text": "It is the last one."},
         {"level": "success", "text": "A mail was sent."},
     ]
@@ -124,7 +137,7 @@ def test_a_key_makes_two_calls_one(client):
     second = client.call_tool("create_record", **call)
     other = client.call_tool("create_record", **{**call, "values": {"name": "y"}})
 
-    assert first.structured == second.structured
+    assert first.data == second.data
     assert other.is_error
     assert Tag.objects.count() == 1
 
@@ -177,7 +190,7 @@ def test_an_answer_about_a_record_that_left_the_rows_of_the_caller_is_not_given_
     nora = CheckedClient(user=make_user("nora", is_staff=True, is_superuser=True))
     values = {"name": "secret", "tenant": "n"}
     call = {"model": "workshop.job", "values": values, "idempotency_key": "k1"}
-    assert nora.call_tool("create_record", **call).structured["record"]["name"] == "secret"
+    assert nora.call_tool("create_record", **call).data["record"]["name"] == "secret"
     Job.objects.update(tenant="z")
 
     answer = nora.call_tool("create_record", **call)
@@ -193,7 +206,7 @@ def test_an_answer_with_a_field_that_code_of_the_site_hides_now_is_not_given_aga
     fields = ["name"]
     monkeypatch.setattr(TagAdmin, "get_fields", lambda *asked: fields, raising=False)
     call = {"model": "workshop.tag", "values": {"name": "secret"}, "idempotency_key": "k1"}
-    assert client.call_tool("create_record", **call).structured["record"]["name"] == "secret"
+    assert client.call_tool("create_record", **call).data["record"]["name"] == "secret"
     fields[:] = ["is_active"]
 
     answer = client.call_tool("create_record", **call)
@@ -211,8 +224,8 @@ def test_an_answer_without_a_record_is_given_again_as_it_was(make_user):
     first, second = (nora.call_tool("create_record", **call) for _ in range(2))
 
     assert not first.is_error
-    assert first.structured["record"] is None
-    assert second.structured == first.structured
+    assert first.data["record"] is None
+    assert second.data == first.data
     assert Job.objects.count() == 1
 
 

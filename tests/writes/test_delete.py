@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from django.contrib.admin.actions import delete_selected
 from django.contrib.admin.models import LogEntry
@@ -24,25 +22,25 @@ def delete(client, model="workshop.thing", **arguments):
 
 
 def agree(client, preview, model="workshop.thing", **arguments):
-    token = preview.structured["confirmation"]
+    token = preview.data["confirmation"]
     return delete(client, model, confirmation=token, **arguments)
 
 
 def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing, boss):
     shown = delete(client, pk=thing.pk)
 
-    assert shown.structured["would_delete"]["workshop.part"] == 3
-    assert shown.structured["and_other_records"] is True  # scraps, and rows between
+    assert shown.data["would_delete"]["workshop.part"] == 3
+    assert shown.data["and_other_records"] is True  # scraps, and rows between
     assert "scrap" not in shown.text
-    assert shown.structured["examples"][0]["title"] == "T"
-    assert "Nothing was deleted." in shown.structured["next"]
+    assert shown.data["examples"][0]["title"] == "T"
+    assert "Nothing was deleted." in shown.data["next"]
     assert Thing.objects.exists()
 
     done = agree(client, shown, pk=thing.pk)
 
     assert not done.is_error, done.text
-    assert done.structured["deleted"]["workshop.thing"] == 1
-    assert done.structured["keys"] == [thing.pk]
+    assert done.data["deleted"]["workshop.thing"] == 1
+    assert done.data["keys"] == [thing.pk]
     assert [model.objects.count() for model in (Thing, Part, Scrap)] == [0, 0, 0]
     entry = LogEntry.objects.get()
     assert (entry.user, entry.change_message) == (
@@ -57,8 +55,8 @@ def test_several_records_go_together(client, tags):
     shown = delete(client, "workshop.tag", pk=[*keys, keys[0], str(keys[1])])
     done = agree(client, shown, "workshop.tag", pk=[*keys, keys[0], str(keys[1])])
 
-    assert shown.structured["records"] == 3
-    assert done.structured["deleted"] == {"workshop.tag": 3}
+    assert shown.data["records"] == 3
+    assert done.data["deleted"] == {"workshop.tag": 3}
     assert not Tag.objects.exists()
     assert LogEntry.objects.exclude(change_message="").count() == 3
 
@@ -69,8 +67,8 @@ def test_filters_choose_what_is_deleted(client, tags):
     shown = delete(client, "workshop.tag", **query)
     done = agree(client, shown, "workshop.tag", **query)
 
-    assert shown.structured["keys"] == [tags[0].pk]
-    assert done.structured["deleted"] == {"workshop.tag": 1}
+    assert shown.data["keys"] == [tags[0].pk]
+    assert done.data["deleted"] == {"workshop.tag": 1}
     assert sorted(Tag.objects.values_list("name", flat=True)) == ["blue", "old"]
 
 
@@ -91,14 +89,14 @@ def test_what_is_protected_cannot_be_confirmed(client, thing):
 
     shown = delete(client, pk=thing.pk)
 
-    assert shown.structured["protected_by"] == {"workshop.keeper": 1}
-    assert "confirmation" not in shown.structured
-    assert "cannot be deleted" in shown.structured["next"]
+    assert shown.data["protected_by"] == {"workshop.keeper": 1}
+    assert "confirmation" not in shown.data
+    assert "cannot be deleted" in shown.data["next"]
     keeper.delete()
     good = delete(client, pk=thing.pk)
     Keeper.objects.create(thing=thing)
     refused = agree(client, good, pk=thing.pk)
-    assert refused.structured["deleted"] is None
+    assert refused.data["deleted"] is None
     assert Thing.objects.exists()
 
 
@@ -113,9 +111,9 @@ def test_what_protects_is_not_named_where_it_is_hidden(change, client, thing):
 
     if change is None:
         registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"]}))
-    assert shown.structured["and_other_records"] is True
+    assert shown.data["and_other_records"] is True
     assert "keeper" not in shown.text.lower()
-    assert "confirmation" not in shown.structured
+    assert "confirmation" not in shown.data
 
 
 def test_who_may_not_delete_what_goes_along_deletes_nothing(make_user, thing):
@@ -123,8 +121,8 @@ def test_who_may_not_delete_what_goes_along_deletes_nothing(make_user, thing):
 
     shown = delete(CheckedClient(user=clerk), pk=thing.pk)
 
-    assert shown.structured["permission_lacking_for"] == ["workshop.part"]
-    assert "confirmation" not in shown.structured
+    assert shown.data["permission_lacking_for"] == ["workshop.part"]
+    assert "confirmation" not in shown.data
 
 
 @pytest.mark.parametrize(
@@ -256,7 +254,7 @@ def test_filters_find_only_objects_that_the_site_shows_one_by_one(client, monkey
         filters={"id__gt": 0},
     )
 
-    assert done.structured["deleted"] == {"workshop.job": 2}
+    assert done.data["deleted"] == {"workshop.job": 2}
     assert Job.objects.get().name == "hidden"
 
 
@@ -369,9 +367,9 @@ def test_hidden_rows_that_would_go_along_are_not_counted(dry_run, client, thing,
     else:
         done = agree(client, shown, pk=thing.pk)
 
-    assert shown.structured["would_delete"] == {"workshop.part": 2, "workshop.thing": 1}
-    assert shown.structured["and_other_records"] is True
-    assert done.structured["deleted"] == {"workshop.part": 2, "workshop.thing": 1}
+    assert shown.data["would_delete"] == {"workshop.part": 2, "workshop.thing": 1}
+    assert shown.data["and_other_records"] is True
+    assert done.data["deleted"] == {"workshop.part": 2, "workshop.thing": 1}
     assert Part.objects.exists() is dry_run
 
 
@@ -384,7 +382,7 @@ def test_rows_that_are_judged_one_by_one_are_counted_as_they_are_seen(client, th
 
     shown = delete(client, pk=thing.pk)
 
-    assert shown.structured["would_delete"] == {"workshop.part": 1, "workshop.thing": 1}
+    assert shown.data["would_delete"] == {"workshop.part": 1, "workshop.thing": 1}
 
 
 def test_several_records_do_not_count_hidden_rows_either(client, thing, monkeypatch):
@@ -394,7 +392,7 @@ def test_several_records_do_not_count_hidden_rows_either(client, thing, monkeypa
 
     shown = delete(client, pk=[thing.pk, other.pk])
 
-    assert shown.structured["would_delete"] == {"workshop.part": 2, "workshop.thing": 2}
+    assert shown.data["would_delete"] == {"workshop.part": 2, "workshop.thing": 2}
 
 
 def test_hidden_rows_that_protect_are_neither_named_nor_counted(client, thing, monkeypatch):
@@ -407,12 +405,12 @@ def test_hidden_rows_that_protect_are_neither_named_nor_counted(client, thing, m
     none = delete(client, pk=thing.pk)
     tried = delete(client, pk=thing.pk, dry_run=True)
 
-    assert some.structured["protected_by"] == {"workshop.keeper": 1}
-    assert "protected_by" not in none.structured
-    assert "protected_by" not in tried.structured
-    assert none.structured["and_other_records"] is True
+    assert some.data["protected_by"] == {"workshop.keeper": 1}
+    assert "protected_by" not in none.data
+    assert "protected_by" not in tried.data
+    assert none.data["and_other_records"] is True
     assert "keeper" not in none.text
-    assert "cannot be deleted" in none.structured["next"]
+    assert "cannot be deleted" in none.data["next"]
 
 
 NUMBERS = {"level": Level.AGGREGATES, "aggregates_only": True}
@@ -426,11 +424,11 @@ def test_records_that_are_never_shown_are_counted_only_where_they_are_many(clien
     Keeper.objects.create(thing=thing)
     protected = delete(client, pk=thing.pk)
 
-    assert few.structured["would_delete"] == {"workshop.thing": 1}
-    assert few.structured["and_other_records"] is True
-    assert many.structured["would_delete"] == {"workshop.thing": 1, "workshop.part": 5}
-    assert "protected_by" not in protected.structured
-    assert "cannot be deleted" in protected.structured["next"]
+    assert few.data["would_delete"] == {"workshop.thing": 1}
+    assert few.data["and_other_records"] is True
+    assert many.data["would_delete"] == {"workshop.thing": 1, "workshop.part": 5}
+    assert "protected_by" not in protected.data
+    assert "cannot be deleted" in protected.data["next"]
 
 
 def test_a_right_that_is_lacking_for_hidden_rows_only_is_not_named(make_user, thing, monkeypatch):
@@ -439,9 +437,9 @@ def test_a_right_that_is_lacking_for_hidden_rows_only_is_not_named(make_user, th
 
     shown = delete(CheckedClient(user=clerk), pk=thing.pk)
 
-    assert "permission_lacking_for" not in shown.structured
-    assert shown.structured["and_other_records"] is True
-    assert "confirmation" not in shown.structured
+    assert "permission_lacking_for" not in shown.data
+    assert shown.data["and_other_records"] is True
+    assert "confirmation" not in shown.data
     assert "part" not in shown.text
 
 
@@ -455,8 +453,8 @@ def test_what_a_site_says_would_go_is_the_most_that_is_counted(client, thing, mo
 
     shown = delete(client, pk=thing.pk)
 
-    assert shown.structured["would_delete"] == {"workshop.thing": 1}
-    assert "and_other_records" not in shown.structured
+    assert shown.data["would_delete"] == {"workshop.thing": 1}
+    assert "and_other_records" not in shown.data
 
 
 def test_a_site_that_does_not_count_is_not_counted_for(client, thing, monkeypatch):
@@ -468,9 +466,9 @@ def test_a_site_that_does_not_count_is_not_counted_for(client, thing, monkeypatc
     shown = delete(client, pk=thing.pk)
     done = agree(client, shown, pk=thing.pk)
 
-    assert "would_delete" not in shown.structured
-    assert "and_other_records" not in shown.structured
-    assert done.structured["deleted"] == {}
+    assert "would_delete" not in shown.data
+    assert "and_other_records" not in shown.data
+    assert done.data["deleted"] == {}
     assert not Thing.objects.exists()
 
 
@@ -480,10 +478,10 @@ def test_hidden_rows_take_no_place_in_the_difference(client, thing, monkeypatch)
 
     answer = delete(client, pk=thing.pk, dry_run=True)
 
-    difference = answer.structured["difference"]
+    difference = answer.data["difference"]
     assert difference["is_complete"] is True
     assert len(difference["deleted"]) == 4
-    assert answer.structured["deleted"] == {"workshop.part": 3, "workshop.thing": 1}
+    assert answer.data["deleted"] == {"workshop.part": 3, "workshop.thing": 1}
 
 
 def test_a_difference_names_fifty_records_and_says_that_there_are_more(client, thing):
@@ -491,8 +489,8 @@ def test_a_difference_names_fifty_records_and_says_that_there_are_more(client, t
 
     answer = delete(client, pk=thing.pk, dry_run=True)
 
-    assert answer.structured["difference"]["is_complete"] is False
-    assert len(answer.structured["difference"]["deleted"]) == 50
+    assert answer.data["difference"]["is_complete"] is False
+    assert len(answer.data["difference"]["deleted"]) == 50
 
 
 @pytest.mark.exposure(Thing={"actions": ["remove"]})
@@ -509,15 +507,13 @@ def test_the_page_of_an_action_that_deletes_counts_visible_rows_only(client, thi
     Keeper.objects.create(thing=thing)
     protected = client.call_tool("workshop_thing_remove", pks=[thing.pk])
 
-    assert json.loads(shown.structured["page"]["text"]) == {
-        "would_delete": {"workshop.part": 2, "workshop.thing": 1},
-        "and_other_records": True,
-    }
-    assert tried.structured["outcome"] == "tried"
+    assert shown.data["page"]["text"] == (
+        "1 record to be deleted. Deleted along with it: 2 parts. "
+        "Other records that are not named here are affected as well."
+    )
+    assert tried.data["outcome"] == "tried"
     assert "p1" not in shown.text + tried.text
-    assert json.loads(protected.structured["page"]["text"])["protected_by"] == {
-        "workshop.keeper": 1
-    }
+    assert "This is not possible because of 1 keeper." in protected.data["page"]["text"]
 
 
 # Tokens that are held to some models

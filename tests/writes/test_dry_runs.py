@@ -24,12 +24,12 @@ def test_a_record_that_would_be_created_is_shown_and_not_there(client):
     )  # fmt: skip
 
     assert not answer.is_error, answer.text
-    assert answer.structured["dry_run"] is True
-    assert answer.structured["changed"] == ["title", "slug", "parts"]
-    made = {one["model"]: one["record"] for one in answer.structured["difference"]["created"]}
+    assert answer.data["dry_run"] is True
+    assert list(answer.data["changed"]) == ["title", "slug", "parts"]
+    made = {one["model"]: one["record"] for one in answer.data["difference"]["created"]}
     assert made["workshop.thing"]["title"] == "T"
     assert made["workshop.part"]["name"] == "p"
-    assert "pk" not in answer.structured
+    assert "pk" not in answer.data
     assert "unseen" not in answer.text
     assert (Thing.objects.count(), LogEntry.objects.count()) == (0, 0)
 
@@ -42,10 +42,10 @@ def test_a_change_is_shown_as_far_as_the_caller_reads(client, thing, snapshot):
         values={"title": "new", "count": 7},
     )  # fmt: skip
 
-    (change,) = answer.structured["difference"]["changed"]
+    (change,) = answer.data["difference"]["changed"]
     assert change["fields"]["title"] == {"before": "T", "after": "new"}
     assert "count" not in change["fields"]
-    assert answer.structured["changed"] == ["title", "count"]
+    assert list(answer.data["changed"]) == ["title", "count"]
     assert snapshot(thing) == before
 
 
@@ -61,8 +61,8 @@ def test_a_fault_is_told_as_without_it(client, thing):
 def test_a_deletion_is_tried_without_a_confirmation(client, thing):
     answer = client.call_tool("delete_record", model="workshop.thing", pk=thing.pk, dry_run=True)
 
-    assert answer.structured["deleted"]["workshop.thing"] == 1
-    gone = {one["model"] for one in answer.structured["difference"]["deleted"]}
+    assert answer.data["deleted"]["workshop.thing"] == 1
+    gone = {one["model"] for one in answer.data["difference"]["deleted"]}
     assert gone == {"workshop.thing", "workshop.part"}
     assert "scrap" not in answer.text
     assert thing.parts.count() == 3
@@ -73,7 +73,7 @@ def test_several_deletions_are_tried_together(client, tags):
 
     answer = client.call_tool("delete_record", model="workshop.tag", pk=keys, dry_run=True)
 
-    assert len(answer.structured["difference"]["deleted"]) == 3
+    assert len(answer.data["difference"]["deleted"]) == 3
     assert Tag.objects.count() == 3
 
 
@@ -82,9 +82,9 @@ def test_what_is_protected_is_told_and_not_tried(client, thing):
 
     answer = client.call_tool("delete_record", model="workshop.thing", pk=thing.pk, dry_run=True)
 
-    assert answer.structured["protected_by"] == {"workshop.keeper": 1}
-    assert answer.structured["deleted"] is None
-    assert answer.structured["difference"]["deleted"] == []
+    assert answer.data["protected_by"] == {"workshop.keeper": 1}
+    assert answer.data["deleted"] is None
+    assert answer.data["difference"]["deleted"] == []
 
 
 def test_a_dry_run_uses_no_key_of_a_call(client):
@@ -191,7 +191,7 @@ def test_a_field_that_the_caller_cannot_read_counts_as_changed_whatever_it_held(
         "update_record", model="workshop.thing", pk=thing.pk, values=values, dry_run=True
     )
 
-    assert answer.structured["changed"] == ["title", "count", "tags"]
+    assert list(answer.data["changed"]) == ["title", "count", "tags"]
 
 
 @pytest.mark.exposure(Part={"fields": ["id", "name"]})
@@ -207,7 +207,7 @@ def test_the_same_goes_for_a_row_in_the_form(quantity, client, thing):
         dry_run=True,
     )
 
-    assert answer.structured["changed"] == ["parts"]
+    assert list(answer.data["changed"]) == ["parts"]
 
 
 @pytest.mark.exposure(Thing={"filter_fields": ["count", "tags"]})
@@ -218,4 +218,4 @@ def test_what_can_be_filtered_by_is_no_secret(client, thing):
         "update_record", model="workshop.thing", pk=thing.pk, values=values, dry_run=True
     )
 
-    assert answer.structured["changed"] == []
+    assert list(answer.data["changed"]) == []

@@ -10,7 +10,7 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.principal import READ, WRITE
-from tests.clients import CheckedClient
+from tests.clients import CheckedClient, call_with_token
 from tests.workshop.admin import PartAdmin, PartInline, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Part, Remark, Tag, Thing
 
@@ -27,6 +27,17 @@ def update(client, thing, *rows, **values):
     )
 
 
+def update_with_token(client, thing, *rows):
+    return call_with_token(
+        client,
+        "update_record",
+        model="workshop.thing",
+        pk=thing.pk,
+        values={},
+        inlines={"parts": list(rows)},
+    )
+
+
 def rows_of(thing):
     return {row["id"]: row for row in thing.parts.values()}
 
@@ -35,7 +46,7 @@ def test_named_rows_change_and_the_rest_stays_bit_for_bit(client, thing, snapsho
     first, second, third = thing.parts.order_by("pk")
     before, whole = rows_of(thing), snapshot(thing)
 
-    answer = update(
+    answer = update_with_token(
         client, thing, {"pk": first.pk, "quantity": 7}, {"pk": second.pk, "delete": True},
         {"name": "new"},
     )  # fmt: skip
@@ -47,7 +58,7 @@ def test_named_rows_change_and_the_rest_stays_bit_for_bit(client, thing, snapsho
     assert second.pk not in after
     assert Part.objects.get(name="new").quantity == 1
     assert {**snapshot(thing), "parts": 0} == {**whole, "parts": 0}
-    assert answer.structured["changed"] == ["parts"]
+    assert list(answer.data["changed"]) == ["parts"]
 
 
 def test_a_new_row_of_nothing_but_defaults_is_refused_and_not_dropped(client, thing):
@@ -327,7 +338,7 @@ def test_visible_rows_change_beside_hidden_ones_that_stay(client, thing, hidden)
     first, _, third = thing.parts.order_by("pk")
     before = rows_of(thing)
 
-    answer = update(
+    answer = update_with_token(
         client, thing, {"pk": third.pk, "quantity": 7}, {"pk": first.pk, "delete": True},
         {"name": "new"},
     )  # fmt: skip
@@ -348,7 +359,7 @@ def test_hidden_rows_stay_when_no_row_is_named(client, thing, hidden, snapshot):
     )
 
     assert not answer.is_error, answer.text
-    assert answer.structured["changed"] == ["title"]
+    assert list(answer.data["changed"]) == ["title"]
     assert snapshot(thing) == before | {"title": "new"}
 
 
@@ -491,7 +502,7 @@ def test_a_token_held_to_some_models_deletes_no_row_that_takes_others_along(
     refused = held.call_tool("update_record", model="workshop.tag", pk=tags[0].pk, **rows)
     Part.objects.all().delete()
     thing.scraps.all().delete()
-    alone = held.call_tool("update_record", model="workshop.tag", pk=tags[0].pk, **rows)
+    alone = call_with_token(held, "update_record", model="workshop.tag", pk=tags[0].pk, **rows)
 
     assert refused.is_error
     assert "records of other models would go along" in refused.text

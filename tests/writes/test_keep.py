@@ -11,6 +11,7 @@ from django.http import Http404, HttpResponseRedirect
 
 from mcp_django.exposure.admin_bridge.posts import SubmittedForm, keep
 from mcp_django.testing import ProtocolFailure
+from tests.clients import call_with_token
 from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Job, Keeper, Part, Tag, Thing
 
@@ -89,7 +90,7 @@ def test_a_view_that_hands_over_to_another_admin_blanks_nothing(
     assert changed(before, after) - lossy == {"title"}
     assert [row["id"] for row in after["parts"]] == [row["id"] for row in before["parts"]]
     assert after["note"] == before["note"].strip()
-    assert answer.structured["changed"] == []
+    assert list(answer.data["changed"]) == []
 
 
 def test_what_another_admin_refuses_is_told(client, thing, monkeypatch):
@@ -318,8 +319,8 @@ def test_a_row_that_others_refer_to_is_not_named_by_its_str(client, thing, monke
 
     monkeypatch.setattr(admin.options.NestedObjects, "collect", protect)
 
-    answer = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk,
+    answer = call_with_token(
+        client, "update_record", model="workshop.thing", pk=thing.pk,
         inlines={"parts": [{"pk": first.pk, "delete": True}]},
     )  # fmt: skip
 
@@ -333,7 +334,7 @@ def test_a_record_that_leaves_what_one_sees_is_changed_and_not_shown(client):
     answer = update(client, job, tenant="c")
 
     assert not answer.is_error
-    assert answer.structured["record"] is None
+    assert answer.data["record"] is None
     assert Job.objects.get().tenant == "c"
     assert "There is no workshop.job" in update(client, job, tenant="b").text
 
@@ -346,7 +347,7 @@ def test_a_record_that_the_site_removes_on_saving_is_told_as_gone(client, tags, 
 
     answer = update(client, tags[0], name="new")
 
-    assert answer.structured == {"pk": None, "changed": ["name"], "record": None}
+    assert answer.data == {"pk": None, "changed": {"name": None}, "record": None}
 
 
 def test_a_field_of_the_form_alone_that_needs_a_browser_is_set_aside():

@@ -17,7 +17,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 
 from mcp_django.models import IdempotentAnswer, SpentConfirmation
-from tests.clients import CheckedClient
+from tests.clients import TOKEN, CheckedClient, call_with_token
 from tests.workshop.models import Part, Tag, Thing
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,7 +89,7 @@ def test_a_creation_that_was_killed_left_nothing_and_may_be_sent_again(client, k
 
     assert left == [0, 0, 0, 0]
     assert not again.is_error, again.text
-    assert repeated.structured == again.structured
+    assert repeated.data == again.data
     assert [model.objects.count() for model in (Thing, Part, LogEntry)] == [1, 2, 1]
 
 
@@ -116,7 +116,7 @@ def test_a_key_of_a_call_that_was_killed_is_free_for_another_call(client, kill):
 )
 def test_a_change_that_was_killed_changed_nothing(client, kill, thing, snapshot, point):
     before = snapshot(thing)
-    version = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+    version = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).data
     first, second, _ = thing.parts.order_by("pk")
     change = {
         "model": "workshop.thing",
@@ -126,9 +126,12 @@ def test_a_change_that_was_killed_changed_nothing(client, kill, thing, snapshot,
         "version": version["_version"],
     }
 
-    kill(point, "update_record", **change)
+    token = TOKEN.search(client.call_tool("update_record", **change).text)
+    assert token is not None
+
+    kill(point, "update_record", **change, confirmation=token[1])
     after = snapshot(thing)
-    done = client.call_tool("update_record", **change)
+    done = call_with_token(client, "update_record", **change)
 
     assert after == before
     # Nobody holds a lock, and the version that was read is still the newest.
@@ -149,7 +152,7 @@ def test_a_change_that_was_killed_changed_nothing(client, kill, thing, snapshot,
 def test_a_deletion_that_was_killed_deleted_nothing(client, kill, thing, snapshot, point):
     before = snapshot(thing)
     deletion = {"model": "workshop.thing", "pk": thing.pk}
-    token = client.call_tool("delete_record", **deletion).structured["confirmation"]
+    token = client.call_tool("delete_record", **deletion).data["confirmation"]
 
     kill(point, "delete_record", **deletion, confirmation=token)
     after = snapshot(thing)
@@ -160,5 +163,5 @@ def test_a_deletion_that_was_killed_deleted_nothing(client, kill, thing, snapsho
     assert after == before
     assert (spent, logged) == (0, 0)
     # What a person has agreed to once is done once.
-    assert done.structured["deleted"]["workshop.thing"] == 1
+    assert done.data["deleted"]["workshop.thing"] == 1
     assert client.call_tool("delete_record", **deletion, confirmation=token).is_error

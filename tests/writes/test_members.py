@@ -72,7 +72,7 @@ def test_members_that_are_hidden_stay_when_others_are_set(field, client, thing, 
     nobody = update(client, thing, **{field: {"set": []}})
 
     assert not other.is_error, other.text
-    assert other.structured["changed"] == [field]
+    assert list(other.data["changed"]) == [field]
     assert after_other == ["blue", "old"]
     assert not nobody.is_error, nobody.text
     assert names(thing, field) == ["blue"]
@@ -84,7 +84,7 @@ def test_the_same_visible_members_are_no_change(client, thing, tags, blue):
     answer = update(client, thing, tags={"set": [tags[0].pk]})
 
     assert not answer.is_error, answer.text
-    assert answer.structured["changed"] == []
+    assert list(answer.data["changed"]) == []
     assert names(thing) == ["blue", "red"]
     assert LogEntry.objects.get().get_change_message() == (
         "Added note “through an assistant: mcp_django.testing”."
@@ -220,7 +220,7 @@ def test_a_new_record_has_the_members_that_were_sent(client, tags, blue):
 
 def read(client, record):
     answer = client.call_tool("get_record", model=record._meta.label_lower, pk=record.pk)
-    return answer.structured["_version"]
+    return answer.data["_version"]
 
 
 def change_with(client, record, version):
@@ -253,7 +253,7 @@ def test_a_change_of_members_or_rows_is_another_version(change, client, thing, t
     assert "This record was changed after you read it." in refused.text
     assert f"its version is now {now}." in refused.text
     assert not done.is_error, done.text
-    assert read(client, thing) == done.structured["version"]
+    assert read(client, thing) == done.data["version"]
 
 
 @pytest.mark.exposure(Tag=None)
@@ -270,7 +270,7 @@ def test_a_created_record_has_the_version_that_reading_gives(client, tags):
         model="workshop.thing",
         values={"title": "T", "tags": [tags[0].pk]},
         inlines={"parts": [{"name": "p"}]},
-    ).structured
+    ).data
 
     assert made["version"] == read(client, Thing.objects.get())
 
@@ -351,11 +351,11 @@ def test_a_version_costs_a_query_for_each_relation_and_inline(client, thing, tag
 def test_a_dry_run_names_who_comes_and_who_goes(client, thing, tags):
     answer = update(client, thing, tags={"set": [tags[2].pk]}, dry_run=True)
 
-    (change,) = answer.structured["difference"]["relations"]
+    (change,) = answer.data["difference"]["relations"]
     assert change["field"] == "tags"
     assert [one["label"] for one in change["added"]] == ["old"]
     assert sorted(one["label"] for one in change["removed"]) == ["blue", "red"]
-    assert answer.structured["difference"]["is_complete"] is True
+    assert answer.data["difference"]["is_complete"] is True
 
 
 @pytest.mark.parametrize("keys", [[0], [0, 1], [2], []])
@@ -364,6 +364,6 @@ def test_a_dry_run_of_a_hidden_relation_is_never_complete(keys, client, thing, t
     answer = update(client, thing, tags={"set": [tags[at].pk for at in keys]}, dry_run=True)
     other = update(client, thing, title="other", dry_run=True)
 
-    assert answer.structured["difference"]["relations"] == []
-    assert answer.structured["difference"]["is_complete"] is False
-    assert other.structured["difference"]["is_complete"] is True
+    assert answer.data["difference"]["relations"] == []
+    assert answer.data["difference"]["is_complete"] is False
+    assert other.data["difference"]["is_complete"] is True

@@ -36,7 +36,7 @@ def test_writers_of_different_fields_lose_nothing_of_each_other(clients, thing, 
 
 
 def test_of_two_writers_with_one_version_one_is_refused(clients, thing):
-    record = clients[0].call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+    record = clients[0].call_tool("get_record", model="workshop.thing", pk=thing.pk).data
 
     answers = together(
         lambda number: clients[number].call_tool(
@@ -60,14 +60,14 @@ def test_of_two_calls_with_one_key_one_creates(clients, db):
     )
 
     assert [answer.is_error for answer in answers] == [False, False]
-    assert answers[0].structured == answers[1].structured
+    assert answers[0].data == answers[1].data
     assert Tag.objects.count() == 1
 
 
 def test_a_confirmation_that_is_used_twice_at_once_deletes_once(clients, tags):
     keys = [one.pk for one in tags[:2]]
     shown = clients[0].call_tool("delete_record", model="workshop.tag", pk=keys)
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
 
     answers = together(
         lambda number: clients[number].call_tool(

@@ -20,8 +20,10 @@ pytestmark = pytest.mark.django_db
 CALLS = {
     "create_record": {"model": "workshop.tag", "values": {"name": "new"}},
     "update_record": {"model": "workshop.tag", "pk": 1, "values": {"name": "new"}},
+    "update_records": {"model": "workshop.tag", "pks": [1], "values": {"name": "new"}},
     "delete_record": {"model": "workshop.tag", "pk": 1},
 }
+UPDATES = {"update_record", "update_records"}
 
 
 def listed(client):
@@ -39,20 +41,19 @@ def names():
     return sorted(Tag.objects.values_list("name", flat=True))
 
 
-def test_who_may_everything_has_all_three(client, db):
+def test_who_may_everything_has_all_four(client, db):
     assert listed(client) == WRITES
 
 
 @pytest.mark.parametrize(
-    ("codename", "tool"),
-    [("add_tag", "create_record"), ("change_tag", "update_record"),
-     ("delete_tag", "delete_record")],
-)  # fmt: skip
-def test_each_right_of_the_admin_brings_its_tool(codename, tool, make_user, tags):
+    ("codename", "tools"),
+    [("add_tag", {"create_record"}), ("change_tag", UPDATES), ("delete_tag", {"delete_record"})],
+)
+def test_each_right_of_the_admin_brings_its_tools(codename, tools, make_user, tags):
     client = CheckedClient(user=make_user("clerk", "view_tag", codename, is_staff=True))
 
-    assert listed(client) == {tool}
-    assert refused_as_unknown(client, *(WRITES - {tool}))
+    assert listed(client) == tools
+    assert refused_as_unknown(client, *(WRITES - tools))
     assert names() == ["blue", "old", "red"]
 
 
@@ -74,7 +75,7 @@ def test_model_permissions_without_the_admin_site_are_worth_nothing(make_user, t
 
 @pytest.mark.parametrize(
     ("scopes", "tools"),
-    [((READ,), set()), ((WRITE,), {"create_record", "update_record"}),
+    [((READ,), set()), ((WRITE,), {"create_record", *UPDATES}),
      (("mcp:delete",), {"delete_record"}), (("mcp:read", "mcp:action"), set())],
 )  # fmt: skip
 def test_a_credential_needs_the_scope(scopes, tools, boss, tags):
@@ -148,7 +149,7 @@ def test_who_may_write_nothing_of_that_kind_hears_of_no_other_model(make_user, t
     clerk = make_user("clerk", "view_tag", "view_job", "add_job", is_staff=True)
     client = CheckedClient(user=clerk)
 
-    described = client.call_tool("describe_model", model="workshop.job").structured
+    described = client.call_tool("describe_model", model="workshop.job").data
     answer = client.call_tool("create_record", **CALLS["create_record"])
 
     assert list(described["writing"]) == ["create_record"]
@@ -172,11 +173,11 @@ def test_a_token_for_one_model_writes_no_other(boss, tags):
 def test_a_right_lost_between_list_and_call_is_lost(make_user, tags):
     clerk = make_user("clerk", "view_tag", "change_tag", is_staff=True)
     client = CheckedClient(user=clerk)
-    assert listed(client) == {"update_record"}
+    assert listed(client) == UPDATES
 
     clerk.user_permissions.set(Permission.objects.filter(codename="view_tag"))
 
-    assert refused_as_unknown(client, "update_record")
+    assert refused_as_unknown(client, *UPDATES)
     assert names() == ["blue", "old", "red"]
 
 
@@ -353,7 +354,7 @@ def test_the_list_is_not_kept_where_the_site_decides_who_may_write(client, db, m
 
 
 def test_a_model_is_described_with_what_can_be_set(client, thing):
-    writing = client.call_tool("describe_model", model="workshop.thing").structured["writing"]
+    writing = client.call_tool("describe_model", model="workshop.thing").data["writing"]
 
     values = writing["create_record"]["values"]
     assert values["required"] == ["title"]
@@ -380,7 +381,7 @@ def test_a_form_that_differs_is_described_by_itself(client, tags, monkeypatch):
         lambda self, request, obj=None: ["name", "is_active"][: 1 + bool(obj)],
     )
 
-    writing = client.call_tool("describe_model", model="workshop.tag").structured["writing"]
+    writing = client.call_tool("describe_model", model="workshop.tag").data["writing"]
 
     assert list(writing["create_record"]["values"]["properties"]) == ["name"]
     changed = writing["update_record"]["values"]
@@ -391,7 +392,7 @@ def test_a_form_that_differs_is_described_by_itself(client, tags, monkeypatch):
 def test_who_may_change_only_is_told_of_that(make_user, tags):
     client = CheckedClient(user=make_user("clerk", "view_tag", "change_tag", is_staff=True))
 
-    writing = client.call_tool("describe_model", model="workshop.tag").structured["writing"]
+    writing = client.call_tool("describe_model", model="workshop.tag").data["writing"]
 
     assert list(writing) == ["update_record"]
     assert list(writing["update_record"]["values"]["properties"]) == ["name", "is_active"]
@@ -400,8 +401,8 @@ def test_who_may_change_only_is_told_of_that(make_user, tags):
 def test_who_may_only_read_is_told_nothing_of_writing(make_user, thing):
     client = CheckedClient(user=make_user("clerk", "view_thing", is_staff=True))
 
-    described = client.call_tool("describe_model", model="workshop.thing").structured
-    record = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+    described = client.call_tool("describe_model", model="workshop.thing").data
+    record = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).data
 
     assert "writing" not in described
     assert "_version" not in record
@@ -413,7 +414,7 @@ def test_a_form_that_cannot_be_made_leaves_the_description(client, tags, monkeyp
 
     monkeypatch.setattr(TagAdmin, "get_form", fail)
 
-    described = client.call_tool("describe_model", model="workshop.tag").structured
+    described = client.call_tool("describe_model", model="workshop.tag").data
 
     failed = "It cannot be described: the form of the admin failed."
     assert described["writing"] == {
@@ -429,7 +430,7 @@ def test_a_view_without_a_form_is_described_as_such(client, tags, monkeypatch):
 
     monkeypatch.setattr(TagAdmin, "add_view", lambda *args, **kwargs: HttpResponse())
 
-    described = client.call_tool("describe_model", model="workshop.tag").structured
+    described = client.call_tool("describe_model", model="workshop.tag").data
     answer = client.call_tool("create_record", **CALLS["create_record"])
 
     assert described["writing"]["create_record"] == {"unavailable": answer.text}
@@ -437,7 +438,7 @@ def test_a_view_without_a_form_is_described_as_such(client, tags, monkeypatch):
 
 
 def test_the_version_of_a_record_is_that_of_the_write(client, thing):
-    record = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+    record = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).data
 
     done = client.call_tool(
         "update_record", model="workshop.thing", pk=thing.pk, values={"title": "x"},
@@ -445,10 +446,11 @@ def test_the_version_of_a_record_is_that_of_the_write(client, thing):
     )  # fmt: skip
     again = client.call_tool(
         "get_record", model="workshop.thing", pk=thing.pk, fields=["title"]
-    ).structured
+    ).data
 
     assert not done.is_error
-    assert again == {"title": "x", "_version": done.structured["version"]}
+    assert again.pop("admin_url").endswith(f"/workshop/thing/{thing.pk}/change/")
+    assert again == {"title": "x", "_version": done.data["version"]}
 
 
 def test_the_tools_cost_the_same_however_many_models_there_are(client, db):
@@ -456,4 +458,4 @@ def test_the_tools_cost_the_same_however_many_models_there_are(client, db):
 
     definitions = [one for one in client.list_tools() if one["name"] in WRITES]
 
-    assert len(msgspec.json.encode(definitions)) < 4500
+    assert len(msgspec.json.encode(definitions)) < 5000

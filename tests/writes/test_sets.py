@@ -113,7 +113,7 @@ def test_adding_a_member_and_removing_another_record_change_nothing(change, clie
     answer = update(client, thing, tags=change)
 
     assert not answer.is_error, answer.text
-    assert answer.structured["changed"] == []
+    assert list(answer.data["changed"]) == []
     assert names(thing) == ["blue", "red"]
 
 
@@ -121,7 +121,7 @@ def test_adding_a_member_and_removing_another_record_change_nothing(change, clie
 def test_a_dry_run_shows_what_is_added_and_removed(client, thing):
     answer = update(client, thing, tags={"add": ["old"], "remove": ["red"]}, dry_run=True)
 
-    (change,) = answer.structured["difference"]["relations"]
+    (change,) = answer.data["difference"]["relations"]
     assert [one["label"] for one in change["added"]] == ["old"]
     assert [one["label"] for one in change["removed"]] == ["red"]
     assert names(thing) == ["blue", "red"]
@@ -304,7 +304,7 @@ def test_what_a_new_record_begins_with_is_added_to_and_a_list_is_all(client, tag
         values = {"title": "T", "tags": value, "number": number}
         answer = client.call_tool("create_record", model="workshop.thing", values=values)
         assert not answer.is_error, answer.text
-        found.append(names(Thing.objects.get(pk=answer.structured["pk"])))
+        found.append(names(Thing.objects.get(pk=answer.data["pk"])))
 
     assert found == [["blue", "red"], ["blue"], ["blue"]]
 
@@ -347,7 +347,7 @@ def test_rows_in_the_form_have_sets_as_records_do(client, thing, tags, monkeypat
 
 
 def writing_of(client, model):
-    return client.call_tool("describe_model", model=model).structured["writing"]
+    return client.call_tool("describe_model", model=model).data["writing"]
 
 
 def test_an_update_like_a_creation_is_described_with_the_forms_of_its_sets(client, thing):

@@ -40,8 +40,8 @@ def test_one_field_that_is_sent_changes_one_field(client, thing, snapshot, langu
 
     assert not answer.is_error, answer.text
     assert changed(before, snapshot(thing)) == {"title"}
-    assert answer.structured["changed"] == ["title"]
-    assert answer.structured["record"]["title"] == "new"
+    assert list(answer.data["changed"]) == ["title"]
+    assert answer.data["record"]["title"] == "new"
 
 
 def test_repeating_what_is_stored_changes_nothing(client, thing, snapshot, language):
@@ -50,7 +50,7 @@ def test_repeating_what_is_stored_changes_nothing(client, thing, snapshot, langu
     answer = update(client, thing, count=12345, state="paid", at="2026-01-02T03:04:05.678901Z")
 
     # What the caller cannot read counts as changed, whatever it held.
-    assert answer.structured["changed"] == ["count", "at"]
+    assert list(answer.data["changed"]) == ["count", "at"]
     assert snapshot(thing) == before
 
 
@@ -310,16 +310,16 @@ def test_a_record_that_nobody_changed_can_be_changed_by_its_version(client, thin
 
     second = client.call_tool(
         "update_record", model="workshop.thing", pk=thing.pk, values={"title": "two"},
-        version=first.structured["version"],
+        version=first.data["version"],
     )  # fmt: skip
     third = client.call_tool(
         "update_record", model="workshop.thing", pk=thing.pk, values={"title": "three"},
-        version=first.structured["version"],
+        version=first.data["version"],
     )  # fmt: skip
 
-    assert second.structured["record"]["title"] == "two"
+    assert second.data["record"]["title"] == "two"
     assert third.is_error
-    assert second.structured["version"] in third.text
+    assert second.data["version"] in third.text
     thing.refresh_from_db()
     assert thing.title == "two"
 
@@ -331,7 +331,7 @@ def test_a_record_can_be_changed_if_nobody_did_since_a_time(client, thing):
             if_unmodified_since=when,
         )  # fmt: skip
 
-    shown = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).structured
+    shown = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).data
 
     assert "takes a time" in since("yesterday").text
     assert "takes a time" in since("2026-13-45T00:00:00").text

@@ -32,10 +32,14 @@ class DemoUser:
 
 
 DEMO_USERS = [
-    DemoUser(username="admin", sees="everything, and may change it", scopes=ACT),
+    DemoUser(
+        username="admin",
+        sees="all records of the desk, and may create, change and delete them",
+        scopes=ACT,
+    ),
     DemoUser(
         username="dispatcher",
-        sees="everything of flights, and may change flights and incidents",
+        sees="all records of the desk, may change flights, and may report and change incidents",
         scopes=ACT,
         group="Dispatch",
         permissions=[
@@ -43,6 +47,7 @@ DEMO_USERS = [
             "view_flight",
             "change_flight",
             "view_incident",
+            "add_incident",
             "change_incident",
             "view_booking",
             "view_passenger",

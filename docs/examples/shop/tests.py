@@ -19,8 +19,8 @@ class AssistantTests(TestCase):
 
         page = client.call_tool("find_records", model="shop.order", filters={"status": "paid"})
 
-        self.assertEqual([one["number"] for one in page.structured["records"]], ["A-3", "A-1"])
-        self.assertNotIn("margin", page.structured["records"][0])
+        self.assertEqual([one["number"] for one in page.records], ["A-3", "A-1"])
+        self.assertNotIn("margin", page.records[0])
 
     def test_a_filter_on_a_hidden_column_is_refused(self):
         client = Client(user=self.clerk)

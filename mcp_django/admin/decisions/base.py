@@ -52,8 +52,8 @@ class DecisionForm(AnyModelForm):
 
     reset = BooleanField(
         required=False,
-        label="Forget all of this",
-        help_text="Saves that nothing is decided here: everything is as in code again.",
+        label="Reset to what code says",
+        help_text="Deletes what staff decided on this page. Everything is as in code again.",
     )
     based_on = CharField(required=False, widget=HiddenInput)
 
@@ -82,7 +82,7 @@ class DecisionForm(AnyModelForm):
                 code="outdated",
             )
         if self.thing is None and not cleaned.get("reset"):
-            raise ValidationError("Code no longer has it. All you can do is forget it.")
+            raise ValidationError("Code no longer has it. All you can do is reset it.")
         return cleaned
 
 
@@ -93,6 +93,13 @@ def groups_of(row: Any) -> list[Group]:
 
 def fingerprint(words: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+
+def explain_groups(field: Any) -> Any:
+    """The field, with words where there is nothing to tick."""
+    if not Group.objects.exists():
+        field.help_text = "There are no groups yet, so this is for everybody."
+    return field
 
 
 def names_of_groups(groups: Iterable[Group]) -> str:
@@ -148,7 +155,7 @@ class ListedThing:
     states: ClassVar[Mapping[str, str]] = {
         "on": "On",
         "off": "Off",
-        "gone": "Not in code any more",
+        "gone": "No longer in code",
     }
     #: What a search looks at.
     searched: ClassVar[tuple[str, ...]] = ("name", "title", "groups")
@@ -162,9 +169,18 @@ class ListedThing:
         return all(word in text for word in words)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BulkDecision:
+    """One decision about many things at once."""
+
+    title: str
+    #: Decides about one thing in its row, and says whether that is anything new.
+    decide: Callable[[Any, Any], bool]
+
+
 #: Characters of a message in the log about one thing that changed.
 LONGEST_CHANGE = 400
-START_AGAIN = ("Start again", {"fields": ["reset", "based_on"]})
+START_AGAIN = ("Reset", {"fields": ["reset", "based_on"]})
 
 
 class DecisionAdmin(AnyModelAdmin):
@@ -180,6 +196,8 @@ class DecisionAdmin(AnyModelAdmin):
     line_class: type[ListedThing] = ListedThing
     #: By parameter: the attribute of a line, and the values that it may have, with their names.
     filters: Mapping[str, tuple[str, Mapping[str, str]]] = {}
+    #: By the value of the menu above the list.
+    bulk: Mapping[str, BulkDecision] = {}
     #: Of those who may decide.
     decided_fieldsets: Sequence[Any]
 
@@ -200,9 +218,10 @@ class DecisionAdmin(AnyModelAdmin):
         return self.form.find(self.model(**{self.key: key})) is not None
 
     def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        return super().formfield_for_manytomany(
+        field: Any = super().formfield_for_manytomany(
             db_field, request, widget=CheckboxSelectMultiple, **kwargs
         )
+        return explain_groups(field)
 
     # Things come from code: nobody adds any, and a row goes when it decides nothing.
 
@@ -236,13 +255,75 @@ class DecisionAdmin(AnyModelAdmin):
     ) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
+        if request.method == "POST":
+            return self.decide_in_bulk(request)
+        may_decide = self.bulk and self.has_change_permission(request)
         return render_page(
             self,
             request,
             "decisions.html",
             title=str(self.opts.verbose_name_plural).capitalize(),
+            bulk=self.bulk if may_decide else {},
             **self.listed(request),
         )
+
+    # One decision about the things that were ticked in the list
+
+    def decide_in_bulk(self, request: HttpRequest) -> HttpResponse:
+        """Show what would change, and change it once that was confirmed."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        back = HttpResponseRedirect(request.get_full_path())
+        action = self.bulk.get(request.POST.get("action", ""))
+        names = set(request.POST.getlist("chosen"))
+        chosen = {name: thing for name, thing in self.things().items() if name in names}
+        if action is None or not chosen:
+            messages.warning(request, "Tick some lines and choose what to do with them.")
+            return back
+        try:
+            with transaction.atomic(using=router.db_for_write(self.model)):
+                changes = self.bulk_changes(request, action, chosen)
+                based_on = fingerprint({row: text for _, row, text in changes})
+                if request.POST.get("based_on") == based_on:
+                    for row, _, text in changes:
+                        row.save()
+                        self.log_change(request, row, text)
+                    messages.success(request, f"{action.title}: {len(changes)} changed.")
+                    return back
+        except IntegrityError:
+            messages.error(request, "Somebody else saved one of them at the same moment.")
+            return back
+        if "based_on" in request.POST:
+            messages.warning(request, "Somebody else changed one of them. See below what is left.")
+        return render_page(
+            self,
+            request,
+            "decisions_confirm.html",
+            title=action.title,
+            action=request.POST["action"],
+            changes=[(name, text) for _, name, text in changes],
+            unchanged=len(chosen) - len(changes),
+            based_on=based_on,
+            list_url=request.get_full_path(),
+        )
+
+    def may_change(self, request: HttpRequest, row: Any) -> bool:
+        return row is not None and self.has_change_permission(request, row)
+
+    def bulk_changes(
+        self, request: HttpRequest, action: BulkDecision, chosen: Mapping[str, Any]
+    ) -> list[tuple[Any, str, str]]:
+        """The row of each thing for which the decision is new, its name, and the change."""
+        found = []
+        rows = {name: self.get_object(request, name) for name in chosen}
+        own = {name: row for name, row in rows.items() if self.may_change(request, row)}
+        for name, row in own.items():
+            thing, groups = chosen[name], groups_of(row)
+            before = self.form.words(row, groups)
+            if action.decide(thing, row):
+                changes = logged_changes(before, self.form.words(row, groups))
+                found.append((row, name, changes))
+        return found
 
     def listed(self, request: HttpRequest) -> dict[str, Any]:
         """The context of the list."""
@@ -301,7 +382,10 @@ class DecisionAdmin(AnyModelAdmin):
             response = super().change_view(request, object_id, form_url, context)
         except IntegrityError:
             # Two people made the first decision at once, and the other one was faster.
-            messages.error(request, "Somebody else saved it at the same moment. Look at it again.")
+            messages.error(
+                request,
+                "Somebody else saved it at the same moment. Check it, and save again if needed.",
+            )
             return HttpResponseRedirect(request.get_full_path())
         # Going back in the browser must not show what is no longer so.
         add_never_cache_headers(response)

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.forms import Field, TypedChoiceField, Widget
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
 from mcp_django.admin.decisions.base import (
     AS_IN_CODE,
+    BulkDecision,
     DecisionAdmin,
     DecisionForm,
     ListedThing,
     names_of_groups,
 )
-from mcp_django.admin.pages import PAGES
-from mcp_django.exposure.decisions import Exposed
+from mcp_django.admin.tokens import ONLY_READ, have_only_read
+from mcp_django.exposure.decisions import Exposed, label_choices, read_decisions, untrusted_choices
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, GROUP, ORDER, RETURN, Declaration
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
+from mcp_django.principal import DEFAULT_SERVER
 
 # Which fields records show, and what else they are good for: one table of checkboxes.
 
@@ -43,6 +44,17 @@ class Use:
     name: str
     title: str
     allowed: Sequence[str]
+    #: Those that have it while staff choose none.
+    standard: Sequence[str]
+    #: Whether staff add to the standard, and take nothing out of it.
+    adds: bool = False
+
+    def chosen(self, listed: Sequence[str] | None) -> list[str]:
+        """The names that have the use, in the order of code and each once."""
+        names = self.standard if listed is None else listed
+        return [
+            path for path in self.allowed if path in names or (self.adds and path in self.standard)
+        ]
 
 
 class FieldChoicesWidget(Widget):
@@ -78,11 +90,12 @@ class FieldChoicesWidget(Widget):
         return SafeString(render_to_string(self.template, context))
 
 
-def cell(use: Use, path: str, chosen: Mapping[str, Any]) -> tuple[Use, bool, bool]:
-    """The column, whether code allows the field there, and whether it is ticked."""
-    listed = chosen.get(use.name)
-    ticked = use.allowed if listed is None else listed
-    return use, path in use.allowed, path in ticked
+def cell(use: Use, path: str, chosen: Mapping[str, Any]) -> tuple[Use, bool, bool, bool]:
+    """The column, whether code allows the field there, whether it is ticked, and whether it would
+    be as in code.
+    """
+    ticked = use.chosen(chosen.get(use.name))
+    return use, path in use.allowed, path in ticked, path in use.standard
 
 
 class FieldChoicesField(Field):
@@ -103,21 +116,24 @@ class FieldChoicesField(Field):
                 raise ValidationError(
                     f"{use.title}: code does not allow {named}. Nothing was saved."
                 )
-            # In the order of code, and each once.
-            cleaned[use.name] = (
-                None if names is None else [path for path in use.allowed if path in names]
-            )
+            cleaned[use.name] = None if names is None else use.chosen(names)
         return cleaned
 
 
 # The form in which staff decide about one model.
 
+#: Not a use of a query: what stands for a record where another one refers to it.
+LABEL = "label"
+#: Nor this: staff add to what code says, and take nothing away.
+UNTRUSTED = "untrusted"
 #: Members of a row, with the use of fields that each narrows, and what people call it.
 USES = {
     "fields": (RETURN, "Shown"),
     "filter_fields": (FILTER, "Filter"),
     "order_fields": (ORDER, "Order"),
     "group_fields": (GROUP, "Group"),
+    "label_fields": (LABEL, "Label"),
+    "untrusted_fields": (UNTRUSTED, "Untrusted"),
 }
 
 
@@ -132,8 +148,18 @@ def candidate(label: str) -> ModelExposure | None:
 
 def uses_of(code: ModelExposure) -> list[Use]:
     paths = Declaration(code).paths
+    allowed = {use: [path.text for path in paths[use]] for use in paths}
+    allowed[LABEL] = label_choices(code)
+    allowed[UNTRUSTED] = untrusted_choices(code)
+    standard = {**allowed, LABEL: code.label_fields, UNTRUSTED: code.untrusted_fields}
     return [
-        Use(name=name, title=title, allowed=[path.text for path in paths[use]])
+        Use(
+            name=name,
+            title=title,
+            allowed=allowed[use],
+            standard=standard[use],
+            adds=use == UNTRUSTED,
+        )
         for name, (use, title) in USES.items()
     ]
 
@@ -143,14 +169,14 @@ class ExposedModelForm(DecisionForm):
         required=False,
         coerce=int,
         empty_value=None,
-        help_text="Each level holds those before it. What code does not allow is not offered.",
+        help_text="Each level includes those before it. Code may allow fewer levels.",
     )
     follow_relations = TypedChoiceField(
         required=False,
         coerce=lambda value: value == "on",
         empty_value=None,
         label="Paths through relations",
-        help_text="Such as customer__name, from these records or through them to others.",
+        help_text="Such as customer__name: from these records, or through them to others.",
     )
     uses = FieldChoicesField(label="Fields")
 
@@ -222,13 +248,15 @@ class ListedModel(ListedThing):
     shown: int = 0
     possible: int = 0
     notes: str = ""
+    #: Why nobody can do what the level allows.
+    warning: str = ""
 
     #: Why there is as much of a model as there is.
     states = {
         "code": "Code",
         "staff": "Staff",
-        "waiting": "Waits for staff",
-        "gone": "Not in code any more",
+        "waiting": "Not opened",
+        "gone": "No longer in code",
     }
     searched = ("name", "title", "notes", "groups")
 
@@ -242,6 +270,21 @@ def word_of(level: Level) -> str:
     return level.label.partition(":")[0]
 
 
+def open_for_reading(code: ModelExposure, row: ExposedModel) -> bool:
+    """Up to reading, and never less than what is open now."""
+    level = code.standard_level if row.level is None else row.level
+    if level >= Level.READ or code.highest_level < Level.READ:
+        return False
+    row.level = Level.READ
+    return True
+
+
+def close_model(code: ModelExposure, row: ExposedModel) -> bool:
+    level = code.standard_level if row.level is None else row.level
+    row.level = Level.HIDDEN
+    return level > Level.HIDDEN
+
+
 class ExposedModelAdmin(DecisionAdmin):
     """Every model that there can be. Staff narrow what code opened, or open what it did not."""
 
@@ -252,6 +295,10 @@ class ExposedModelAdmin(DecisionAdmin):
     filters = {
         "level": ("level", {str(level.value): word_of(level) for level in Level}),
         "why": ("state", ListedModel.states),
+    }
+    bulk = {
+        "open": BulkDecision(title="Open for reading", decide=open_for_reading),
+        "close": BulkDecision(title="Close", decide=close_model),
     }
     decided_fieldsets = [
         (None, {"fields": ["about", "level", "groups", "notes"]}),
@@ -269,9 +316,12 @@ class ExposedModelAdmin(DecisionAdmin):
             row.label = row.label.lower()
         return row
 
-    def get_urls(self) -> list[URLPattern]:
-        # No label of a model is the name of one of these pages: labels have a dot.
-        return [*(page.route(self) for page in PAGES), *super().get_urls()]
+    def lines(self, request: HttpRequest) -> Iterator[ListedThing]:
+        warning = f"Nobody can change it: all tokens {ONLY_READ}" if have_only_read() else ""
+        for line in super().lines(request):
+            if isinstance(line, ListedModel) and line.level > Level.READ:
+                line = replace(line, warning=warning)
+            yield line
 
     def line(self, code: ModelExposure, row: ExposedModel | None, exposed: Exposed) -> ListedModel:
         found = exposed.exposures.get(code.model)
@@ -294,8 +344,20 @@ class ExposedModelAdmin(DecisionAdmin):
     def about(self, row: ExposedModel) -> str:
         code = candidate(row.label)
         if code is None:
-            return f"{row.label}: code has no such model any more, so this decides nothing."
-        opened = "Code opened it" if code.is_offered else "It is in the admin and waits for staff"
+            return f"{row.label}: code no longer has this model, so this has no effect."
+        opened = "Code opened it" if code.is_offered else "Code did not open it"
         most = word_of(code.highest_level)
         name = code.model._meta.verbose_name
         return f"{row.label} ({name}). {opened}. Code allows at most: {most}."
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        exposed = Exposed(registry.candidates, read_decisions(DEFAULT_SERVER))
+        exposure = exposed.by_label.get(context["original"].label)
+        if exposure is not None and exposure.standard_level > Level.READ:
+            if have_only_read():
+                messages.warning(request, f"Nobody can change it: all tokens {ONLY_READ}")
+            elif have_only_read(request.user):
+                messages.warning(request, f"Your own tokens {ONLY_READ}")
+        return super().render_change_form(request, context, *args, **kwargs)

@@ -66,5 +66,5 @@ class ExposedPromptAdmin(DecisionAdmin):
     def about(self, row: ExposedPrompt) -> str:
         prompt = registry.prompts.get(row.name)
         if prompt is None:
-            return f"{row.name}: code has no such prompt any more, so this decides nothing."
+            return f"{row.name}: code no longer has this prompt, so this has no effect."
         return f"{row.name}. {prompt.definition.description}"

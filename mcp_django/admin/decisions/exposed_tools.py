@@ -12,6 +12,7 @@ from django.forms import CheckboxSelectMultiple, IntegerField, MultipleChoiceFie
 
 from mcp_django.admin.decisions.base import (
     AS_IN_CODE,
+    BulkDecision,
     DecisionAdmin,
     ListedThing,
     SwitchForm,
@@ -110,9 +111,9 @@ def known_actions() -> Iterator[KnownTool]:
 
 #: What each stricter annotation tells clients.
 ANNOTATIONS = {
-    "readOnlyHint": "It changes something",
-    "destructiveHint": "What it changes may be lost",
-    "openWorldHint": "It reaches beyond this site",
+    "readOnlyHint": "It may change something",
+    "destructiveHint": "It may overwrite or delete data",
+    "openWorldHint": "It uses systems outside this site",
 }
 
 
@@ -126,8 +127,8 @@ class ExposedToolForm(SwitchForm):
     stricter = MultipleChoiceField(
         required=False,
         widget=CheckboxSelectMultiple,
-        label="Tell clients more strictly",
-        help_text="Clients then ask their users more often.",
+        label="Stricter hints for clients",
+        help_text="Clients then ask their users for permission more often.",
     )
 
     class Meta:
@@ -161,7 +162,7 @@ class ExposedToolForm(SwitchForm):
             confirmation = self.fields["needs_confirmation"]
             confirmation.disabled = True
             confirmation.help_text = (
-                "This tool cannot be asked about: it has an argument of its own that is called "
+                "Not possible for this tool, because it has an argument of its own with the name "
                 "“confirmation”."
             )
 
@@ -201,6 +202,18 @@ class ListedTool(ListedThing):
         return SOURCES.get(self.source, "")
 
 
+def switch_on(tool: KnownTool, row: ExposedTool) -> bool:
+    is_on = tool.is_on if row.enabled is None else row.enabled
+    row.enabled = True
+    return not is_on
+
+
+def switch_off(tool: KnownTool, row: ExposedTool) -> bool:
+    is_on = tool.is_on if row.enabled is None else row.enabled
+    row.enabled = False
+    return is_on
+
+
 class ExposedToolAdmin(DecisionAdmin):
     """Every tool that there can be. Staff switch off what code offers, and on what admins have."""
 
@@ -208,6 +221,10 @@ class ExposedToolAdmin(DecisionAdmin):
     things = staticmethod(known_tools)
     line_class = ListedTool
     filters = {"state": ("state", ListedTool.states), "source": ("source", SOURCES)}
+    bulk = {
+        "on": BulkDecision(title="Switch on", decide=switch_on),
+        "off": BulkDecision(title="Switch off", decide=switch_off),
+    }
     decided_fieldsets = [
         (None, {"fields": ["about", "enabled", "groups"]}),
         ("What clients are told", {"fields": ["title", "description", "stricter"]}),
@@ -235,9 +252,9 @@ class ExposedToolAdmin(DecisionAdmin):
     def about(self, row: ExposedTool) -> str:
         tool = known_tools().get(row.name)
         if tool is None:
-            return f"{row.name}: code has no such tool any more, so this decides nothing."
+            return f"{row.name}: code no longer has this tool, so this has no effect."
         of = f" of {tool.label}" if tool.label else ""
-        asks = " It asks for a confirmation by itself." if tool.confirms_itself else ""
+        asks = " It always asks for a confirmation." if tool.confirms_itself else ""
         return f"{row.name}. {SOURCES[tool.source]}{of}. {tool.definition.description}{asks}"
 
 
@@ -246,14 +263,16 @@ def annotation_of(tool: KnownTool, row: ExposedTool | None) -> str:
     stricter = {} if row is None else row.annotations
     annotations = tool.definition.annotations
     if annotations.read_only and "readOnlyHint" not in stricter:
-        return "reads"
-    return "destroys" if annotations.destructive or "destructiveHint" in stricter else "changes"
+        return "only reads"
+    if annotations.destructive or "destructiveHint" in stricter:
+        return "may overwrite or delete"
+    return "adds or changes"
 
 
 def extras_of(row: ExposedTool | None) -> str:
     if row is None:
         return ""
-    found = ["confirmed"] if row.needs_confirmation else []
+    found = ["needs confirmation"] if row.needs_confirmation else []
     if row.calls_per_minute is not None:
         found.append(f"{row.calls_per_minute} calls per minute")
     return ", ".join(found)

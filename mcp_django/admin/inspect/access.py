@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
@@ -27,6 +28,7 @@ from mcp_django.exposure.inspection import (
 )
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.primitives import Tool
 from mcp_django.handlers.tools import offered_tools
 from mcp_django.levels import Level
 
@@ -65,11 +67,12 @@ def inspect_chosen(request: HttpRequest, chosen: ChosenCaller, label: str) -> di
         code = exposure_of(viewer, label)
         if label and code is None:
             return {"error": "There is no such model that you may see."}
+        tools = offered_tools(context, viewer)
         if code is not None:
-            return {"model": inspect_one_model(rights, viewer, code)}
+            return {"model": inspect_one_model(rights, viewer, code, tools)}
         return {
-            "models": inspect_models(rights, viewer),
-            "tools": inspect_tools(rights, viewer, offered_tools(context, viewer)),
+            "models": inspect_models(rights, viewer, tools),
+            "tools": inspect_tools(rights, viewer, tools),
             "resources": inspect_resources(rights, viewer),
             "prompts": inspect_prompts(rights, viewer),
         }
@@ -88,8 +91,10 @@ def exposure_of(viewer: OwnRights, label: str) -> ModelExposure | None:
     return None
 
 
-def inspect_one_model(rights: Rights, viewer: OwnRights, code: ModelExposure) -> dict[str, Any]:
-    seen = inspect_model(rights, viewer, own_rights(rights), code)
+def inspect_one_model(
+    rights: Rights, viewer: OwnRights, code: ModelExposure, tools: Iterable[Tool]
+) -> dict[str, Any]:
+    seen = inspect_model(rights, viewer, own_rights(rights), code, tools)
     found: dict[str, Any] = {"seen": seen, "problem": ""}
     if not seen.is_there:
         return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -77,7 +78,8 @@ class MembersForm(Form):
 class ArgumentsForm(MembersForm):
     """The arguments of one tool."""
 
-    def __init__(self, schema: Schema, data: Any = None) -> None:
+    def __init__(self, schema: Schema, data: Any = None, *, models: Sequence[str] = ()) -> None:
+        """With `models`, labels to choose from, `model` is one of them."""
         super().__init__(data)
         self.is_whole = bool(COMBINING & schema.keys()) or (
             not schema.get("properties") and schema.get("additionalProperties", True)
@@ -92,6 +94,16 @@ class ArgumentsForm(MembersForm):
             self.add_members({WHOLE: Member(field, parse_object)})
         else:
             self.add_members(members_of(schema))
+            if models and "model" in self.fields:
+                asked = self.fields["model"]
+                choices = [("", "(none)"), *((label, label) for label in models)]
+                chosen = ChoiceField(
+                    choices=choices,
+                    label=asked.label,
+                    help_text=asked.help_text,
+                    required=asked.required,
+                )
+                self.add_members({**self.members, "model": Member(chosen, str)})
 
     def add_prefix(self, field_name: str) -> str:
         return f"{PREFIX}{field_name}"
@@ -131,9 +143,41 @@ def member_of(name: str, given: Any, root: Schema, *, required: bool) -> Member:
         # A key: 5 is a number, "5" in quotes and A-5 are texts.
         widget = TextInput(attrs={"autocomplete": "off"})
         return Member(CharField(widget=widget, **common), parse_loose)
+    attributes = {"rows": 3, "class": "mcp-json", "spellcheck": "false"}
+    if types == {"array"} and types_of(items_of(schema, root), root) in PLAIN_ITEMS:
+        kind = types_of(items_of(schema, root), root)
+        how = "One value in each line, or with commas between them."
+        common["help_text"] = f"{common['help_text']} {how}".strip()
+        parse = partial(parse_values, parse_item=str if kind == {"string"} else parse_number)
+        return Member(CharField(widget=Textarea(attrs=attributes), **common), parse)
     common["help_text"] = f"{common['help_text']} As JSON.".strip()
-    area = Textarea(attrs={"rows": 3, "class": "mcp-json", "spellcheck": "false"})
-    return Member(CharField(widget=area, **common), parse_json)
+    if types == {"object"}:
+        attributes["placeholder"] = example_of(schema)
+    return Member(CharField(widget=Textarea(attrs=attributes), **common), parse_json)
+
+
+#: Types of the items of a list that people write without quotes.
+PLAIN_ITEMS = ({"string"}, {"integer"}, {"number"}, {"integer", "number"})
+
+
+def items_of(schema: Schema, root: Schema) -> Schema:
+    return resolved(schema.get("items", {}), root)
+
+
+def example_of(schema: Schema) -> str:
+    """A JSON object as somebody could write it."""
+    examples = schema.get("examples")
+    example = examples[0] if isinstance(examples, list) and examples else {"name": "value"}
+    return json.dumps(example, ensure_ascii=False)
+
+
+def parse_values(text: str, *, parse_item: Callable[[str], Any]) -> Any:
+    """A list: JSON, or one value in each line, or with commas between them."""
+    text = text.strip()
+    if text.startswith("["):
+        return parse_json(text)
+    parts = text.splitlines() if "\n" in text else text.split(",")
+    return [parse_item(part.strip()) for part in parts if part.strip()]
 
 
 def common_of(name: str, given: Any, schema: Schema, *, required: bool) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from mcp_django.auth.authenticate import share_name
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.exposure.questions import confirmations
 from mcp_django.exposure.resources.models import list_resources
 from mcp_django.principal import Principal
@@ -352,7 +353,7 @@ class ResourceForm(Form):
 def try_it_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """What there is to try on GET, or the form of one tool. The call itself on POST."""
     try:
-        tools, uris = call_as(principal_of_page(request), request, offered_to)
+        tools, uris, models = call_as(principal_of_page(request), request, offered_to)
     except ToolError as error:
         return TRY_IT.render(model_admin, request, refused=str(error))
     context: dict[str, Any] = {"tools": tools, "uris": uris, "resource_form": ResourceForm()}
@@ -360,14 +361,18 @@ def try_it_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if name is not None:
         tool = next((one for one in tools if one.name == name), None)
         # As in a call: there is no such tool, or none for this person.
-        context |= {"unknown": name} if tool is None else tool_context(request, tool)
+        context |= {"unknown": name} if tool is None else tool_context(request, tool, models)
     elif request.method == "POST":
         context |= resource_context(request)
     return TRY_IT.render(model_admin, request, **context)
 
 
-def offered_to(context: CallContext, rights: Rights) -> tuple[list[ToolDefinition], list[str]]:
-    """The tools of `tools/list`, and URIs of `resources/list`, for the person at the page."""
+def offered_to(
+    context: CallContext, rights: Rights
+) -> tuple[list[ToolDefinition], list[str], list[str]]:
+    """The tools of `tools/list`, URIs of `resources/list`, and labels of models, for the person
+    at the page.
+    """
     tools = [
         one
         for result in every_page(context)
@@ -375,11 +380,13 @@ def offered_to(context: CallContext, rights: Rights) -> tuple[list[ToolDefinitio
         if isinstance(one, ToolDefinition)
     ]
     uris = [one.uri for one in list_resources(rights)[:MOST_URIS]]
-    return tools, uris
+    return tools, uris, [one.label for one in rights.exposures()]
 
 
-def tool_context(request: HttpRequest, tool: ToolDefinition) -> dict[str, Any]:
-    form_of = partial(ArgumentsForm, tool.input_schema)
+def tool_context(request: HttpRequest, tool: ToolDefinition, models: list[str]) -> dict[str, Any]:
+    # Tools of the site may call something else a model.
+    labels = models if tool.name in BUILT_IN else []
+    form_of = partial(ArgumentsForm, tool.input_schema, models=labels)
     if request.method != "POST":
         return {"tool": tool, "form": form_of()}
 

@@ -40,7 +40,7 @@ from mcp_django.exposure.prompts.contents import (
     parse_contents,
 )
 from mcp_django.exposure.prompts.documents import name_problem
-from mcp_django.exposure.prompts.stored import contents_of, newest_version
+from mcp_django.exposure.prompts.stored import attribute_problems, contents_of, newest_version
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate
 from mcp_django.principal import DEFAULT_SERVER
@@ -274,7 +274,11 @@ class PromptForm(AnyModelForm):
             found = {part: rows_of(self[part].value()) for part in parts}
             try:
                 plain = {part: [row.plain() for row in found[part]] for part in found}
-                self.contents = compile_contents(parse_contents(**plain)).contents
+                body = compile_contents(parse_contents(**plain))
+                exposed = exposed_by(registry, DEFAULT_SERVER).by_label
+                if problems := list(attribute_problems(body, exposed)):
+                    raise BrokenContents(problems)
+                self.contents = body.contents
             except BrokenContents as error:
                 for problem in error.problems:
                     self._show(problem, found[problem.part])

@@ -16,6 +16,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from mcp_django.admin.decisions.base import explain_groups
 from mcp_django.admin.pages import AnyModelAdmin, found_object, missing, render_page, url_of
 from mcp_django.admin.prompts.forms import PromptForm
 from mcp_django.admin.prompts.previews import preview
@@ -76,7 +77,7 @@ class PromptTemplateAdmin(AnyModelAdmin):
             )
         )
 
-    @admin.display(description="for")
+    @admin.display(description="groups")
     def audience(self, template: PromptTemplate) -> str:
         return ", ".join(group.name for group in template.groups.all()) or "everybody"
 
@@ -126,6 +127,9 @@ class PromptTemplateAdmin(AnyModelAdmin):
         return download_response(list(queryset))
 
     # The form
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        return explain_groups(super().formfield_for_manytomany(db_field, request, **kwargs))
 
     def get_fieldsets(self, request: HttpRequest, obj: PromptTemplate | None = None) -> Any:
         may_write = (

@@ -22,6 +22,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.db import connections, router, transaction
+from django.forms import BooleanField
 from django.http import Http404
 from django.urls import resolve, reverse
 
@@ -200,6 +201,10 @@ MOST_KEYS = 20
 MENU = frozenset({"action", "index", "select_across", ACTION_CHECKBOX_NAME, "csrfmiddlewaretoken"})
 
 
+#: Reads a text as `select_across` of that form is read.
+is_ticked = BooleanField(required=False).to_python
+
+
 class Unselected(Exception):
     """The changelist would leave out some of the named records."""
 
@@ -247,7 +252,8 @@ class ActionRun:
         of this admin.
         """
         if path == self.home:
-            if any(name == "select_across" and value == "1" for name, value in data):
+            # What the form of the menu reads as true: a template may write "True" or "on".
+            if any(name == "select_across" and is_ticked(value) for name, value in data):
                 raise ToolError("The page would act on more records than you named.")
             chosen = [value for name, value in data if name == ACTION_CHECKBOX_NAME]
             if not set(chosen) <= set(self.keys):
@@ -361,16 +367,38 @@ class ActionRun:
             raise ToolError("The admin did not run the action, and does not say why.")
         return replace(answer, messages=recorder.messages)
 
+    @contextmanager
+    def whole(self, *, is_over: Callable[[], bool]) -> Iterator[None]:
+        """One transaction for all pages where the action has `mcp_atomic`. It is rolled back if a
+        page is left in the end that was not sent.
+        """
+        if not self.is_atomic:
+            yield
+            return
+        own = router.db_for_write(self.model_admin.model)
+        with transaction.atomic(using=own):
+            yield
+            if not is_over():
+                transaction.set_rollback(True, using=own)
+
+    def lasting(self) -> list[str]:
+        """The databases in which it lasts what a page writes, although another page follows."""
+        own = router.db_for_write(self.model_admin.model)
+        return [alias for alias in connections if not (self.is_atomic and alias == own)]
+
+    @property
+    def is_atomic(self) -> bool:
+        return bool(getattr(self.action.function, "mcp_atomic", False))
+
     def transactions(self) -> list[str]:
         """The databases that one transaction spans: as Django chooses them for views, and the
         one of the model where the action has `mcp_atomic`.
         """
         own = router.db_for_write(self.model_admin.model)
-        is_atomic = getattr(self.action.function, "mcp_atomic", False)
         return [
             alias
             for alias in connections
-            if connections.settings[alias]["ATOMIC_REQUESTS"] or (is_atomic and alias == own)
+            if connections.settings[alias]["ATOMIC_REQUESTS"] or (self.is_atomic and alias == own)
         ]
 
     def _failed(self) -> ToolError:

@@ -24,7 +24,6 @@ from mcp_django.exposure.admin_bridge.requests import (
     Recorder,
     admin_request,
     path_of,
-    plain_text,
     signed_copy,
     without_reports,
 )
@@ -32,6 +31,8 @@ from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import countable
+from mcp_django.exposure.query.serializers import plain_text
+from mcp_django.exposure.questions.words import counted_names, named_records
 
 #: What the button of the page sends.
 CONFIRMED = ("post", "yes")
@@ -92,6 +93,25 @@ def visible_part(
     return {name: value for name, value in found.items() if value}
 
 
+def deletion_words(visible: Mapping[str, Any], model: type[Model], count: int) -> str:
+    """Sentences about a deletion of so many records of a model, of which `visible` is the part
+    that the caller may know.
+    """
+    numbers = dict(visible.get("would_delete", {}))
+    label = model._meta.label_lower
+    numbers[label] = numbers.get(label, 0) - count
+    sentences = []
+    if along := counted_names(numbers):
+        sentences.append(f"Deleted along with {'it' if count == 1 else 'them'}: {along}.")
+    if held := counted_names(visible.get("protected_by", {})):
+        sentences.append(f"This is not possible because of {held}.")
+    if lacking := visible.get("permission_lacking_for"):
+        sentences.append(f"You may not delete records of {', '.join(lacking)}.")
+    if visible.get("and_other_records"):
+        sentences.append("Other records that are not named here are affected as well.")
+    return " ".join(sentences)
+
+
 def confirmation_text(rights: Rights, context: Mapping[str, Any]) -> str | None:
     """What to show in place of the text of a page, if this is the page by which the admin asks
     whether to delete what was selected: it lists every object, whoever may see it.
@@ -106,7 +126,9 @@ def confirmation_text(rights: Rights, context: Mapping[str, Any]) -> str | None:
         lacking=[str(one) for one in context.get("perms_lacking", ())],
         protected=list(context.get("protected", ())),
     )
-    return json.dumps(part)
+    number = named_records((), len(objects))
+    told = deletion_words(part, type(objects[0]), len(objects))
+    return f"{number} to be deleted. {told}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)

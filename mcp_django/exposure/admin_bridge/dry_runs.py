@@ -17,7 +17,7 @@ from mcp_django.exposure.paths import FILTER, spell_key, stored_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.find import get_record
-from mcp_django.exposure.query.related import shows_records, visible_keys, visible_labels
+from mcp_django.exposure.query.related import fenced_labels_of, shows_records, visible_keys
 from mcp_django.exposure.query.serializers import exact_integer
 
 # What a dry run would change, as far as its caller may know.
@@ -101,7 +101,7 @@ class Difference:
     def _read_labels(self) -> None:
         for model, added, removed in self.run.relations.values():
             labels = self._labels.setdefault(model, {})
-            labels |= visible_labels(self.rights, model, added | removed)
+            labels |= fenced_labels_of(self.rights, model, added | removed)
 
     def as_json(self) -> dict[str, Any]:
         """All of it, without what this caller may not see, and without how much that is."""
@@ -176,6 +176,7 @@ class WritersRights(Rights):
 
     def __init__(self, rights: Rights) -> None:
         super().__init__(rights.request, rights.principal, registry=rights.registry)
+        self.mark = rights.mark
 
     def rows(self, model: type[Model]) -> QuerySet[Any]:
         return super().rows(model).using(router.db_for_write(model))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from django.contrib.admin.utils import quote
@@ -20,6 +21,7 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.deletes import check_within
 from mcp_django.exposure.admin_bridge.posts import (
     SubmittedForm,
+    nested_formsets,
     own_fields,
     prepopulated,
     watch_forms,
@@ -28,7 +30,6 @@ from mcp_django.exposure.admin_bridge.requests import (
     CapturedMessage,
     admin_request,
     path_of,
-    plain_text,
     signed_copy,
     without_reports,
 )
@@ -39,6 +40,7 @@ from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import can_find_out, visible_objects
+from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.levels import Level
 
 # Rows in a form of the admin: all stored rows are posted, and the named ones change.
@@ -58,10 +60,18 @@ class InlineForms:
     the rows that the rules for their own model hide from the caller.
     """
 
-    def __init__(self, rights: Rights, shown: Any, *, is_kept: bool) -> None:
+    def __init__(
+        self, rights: Rights, shown: Any, *, is_kept: bool, prefix: str | None = None
+    ) -> None:
         self.rights = rights
         self.shown = shown
         self.formset = shown.formset
+        #: By the key of the row, and for a new row: the formsets in its form, by their suffixes.
+        self.nested, self.nested_in_new = nested_by_row(self.formset)
+        if prefix is not None:
+            # The row that it is nested in may have another place now.
+            self.formset.prefix = prefix
+            vars(self.formset).pop("forms", None)
         self.prefix: str = self.formset.prefix
         self.is_kept = is_kept
         self.own = own_fields(self.formset)
@@ -88,10 +98,7 @@ class InlineForms:
             is_new = at >= len(stored)
             form = self._new_form(at) if is_new else stored[at]
             self._submit_row(post, form, changes.get(at, {}), is_new=is_new)
-        totals = {"TOTAL": count, "INITIAL": len(stored), "MIN_NUM": 0, "MAX_NUM": 1000}
-        post.pairs += [
-            (f"{self.prefix}-{name}_FORMS", str(total)) for name, total in totals.items()
-        ]
+        post.pairs += management_pairs(self.prefix, count, stored=len(stored))
 
     def _submit_row(
         self, post: SubmittedForm, form: Any, row: Mapping[str, Any], *, is_new: bool
@@ -108,6 +115,15 @@ class InlineForms:
             post.pairs += as_shown(form[name])
         if row.get("delete"):
             post.pairs.append((form.add_prefix("DELETE"), "on"))
+        nested = self.nested_in_new if is_new else self.nested.get(form.instance.pk, {})
+        for suffix, formset in nested.items():
+            prefix = f"{form.prefix}-{suffix}"
+            if row.get("delete"):
+                # The database deletes them along with it. Some packages would save them anew.
+                post.pairs += management_pairs(prefix, 0)
+                continue
+            shown = SimpleNamespace(formset=formset)
+            InlineForms(self.rights, shown, is_kept=self.is_kept, prefix=prefix).submit(post, [])
 
     def _new_form(self, at: int) -> Any:
         form = self.formset.empty_form
@@ -161,6 +177,32 @@ class InlineForms:
         if row.keys() - {"pk", "delete"} and not self.shown.has_change_permission:
             return "The rows here are read-only for you."
         return ""
+
+
+def nested_by_row(formset: Any) -> tuple[dict[Any, dict[str, Any]], dict[str, Any]]:
+    """The formsets within the rows of a formset that is shown, by the key of the row, and those
+    within a new row. Each has the suffix by which its prefix is longer than that of the row.
+    """
+    rows = vars(formset).get("forms", ())
+    stored = {
+        form.instance.pk: {
+            one.prefix.removeprefix(f"{form.prefix}-"): one for one in nested_formsets(form)
+        }
+        for form in rows
+        if form.instance.pk is not None
+    }
+    # Where packages keep them for the row that a script adds, in which "courses-0-dishes" is
+    # "courses-empty-dishes" or "courses-__prefix__-dishes".
+    new = nested_formsets(formset) or nested_formsets(formset.form)
+    return stored, {
+        one.prefix.removeprefix(f"{formset.prefix}-").partition("-")[2]: one for one in new
+    }
+
+
+def management_pairs(prefix: str, count: int, *, stored: int = 0) -> list[tuple[str, str]]:
+    """What a formset posts about itself."""
+    totals = {"TOTAL": count, "INITIAL": stored, "MIN_NUM": 0, "MAX_NUM": 1000}
+    return [(f"{prefix}-{name}_FORMS", str(total)) for name, total in totals.items()]
 
 
 def leave_out_hidden_rows(rights: Rights, exposure: ModelExposure, formset: Any) -> None:
@@ -396,14 +438,16 @@ class RecordForm:
 
     def _told_of(self, changed: Sequence[str], post: SubmittedForm) -> list[str]:
         """The names that changed, and all that were sent and that this caller cannot read: nobody
-        finds out what is stored by trying values until nothing changes.
+        finds out what is stored by trying values until nothing changes. A field that this caller
+        can neither set nor read is not named, although a new record has what the form shows.
         """
         models = (self.exposure.model, self.admin.model)
-        hidden = {
+        unreadable = {
             name
-            for name in post.sent[""]
+            for name in self.form.fields
             if not any(can_find_out(self.rights, model, name) for model in models)
         }
+        hidden = unreadable.intersection(post.sent[""])
         formsets = {one.prefix: one.formset.model for one in self.inlines}
         hidden |= {
             prefix
@@ -414,7 +458,10 @@ class RecordForm:
         }
         # In the order of the page, whatever was added.
         order = dict.fromkeys((*self.form.fields, *formsets, *changed))
-        return [name for name in order if name in hidden or name in changed]
+        secret = unreadable.difference(self.names)
+        return [
+            name for name in order if name in hidden or (name in changed and name not in secret)
+        ]
 
     def _was_saved_elsewhere(
         self, response: Any, messages: Sequence[CapturedMessage], seen: dict[str, Any]

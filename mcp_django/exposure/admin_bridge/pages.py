@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,16 +16,30 @@ import jsonschema_rs
 import msgspec
 from django.forms import BaseForm, BoundField
 from django.forms.formsets import BaseFormSet
+from django.forms.utils import pretty_name
+from django.utils.datastructures import MultiValueDict
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.actions import MENU, ActionRun, AdminAnswer
 from mcp_django.exposure.admin_bridge.deletes import confirmation_text
-from mcp_django.exposure.admin_bridge.relations import AdminDescriber, find_related
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber, find_related, related_words
 from mcp_django.exposure.admin_bridge.requests import page_match
-from mcp_django.exposure.forms.html import Form, asked_by, folded, read_page, text_of
-from mcp_django.exposure.forms.schemas import errors_of
-from mcp_django.exposure.forms.values import InvalidValue, Pair, Post
+from mcp_django.exposure.forms.html import (
+    BUTTONS,
+    Control,
+    Form,
+    asked_by,
+    folded,
+    read_page,
+    text_of,
+)
+from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
+from mcp_django.exposure.forms.values import Pair, Post, query_dict, untouched
+from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.questions.words import choice_words, field_line, value_line
+
+logger = logging.getLogger("mcp_django")
 
 #: How deep in a template's context forms are looked for, and among how many members of a list.
 DEPTH, WIDTH = 2, 20
@@ -48,6 +64,13 @@ class ActionPage:
     #: What it asks: JSON Schemas by the name of the control.
     asks: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     required: Sequence[str] = ()
+    #: An action may show several pages, one after the other.
+    number: int = 1
+
+    @property
+    def place(self) -> str:
+        """The member of the arguments that has the values for this page."""
+        return "answer" if self.number == 1 else f"answer.page_{self.number}"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -55,6 +78,31 @@ class ActionPage:
         if self.required:
             schema["required"] = list(self.required)
         return {**schema, "additionalProperties": False}
+
+    @property
+    def statement(self) -> str:
+        """What the page says apart from its title, and from the labels and help texts of what it
+        asks: a question has the labels, with the answers.
+        """
+        labels = [] if self.form is None else [one.label for one in self.form.controls]
+        about = [folded(str(bound.help_text)) for bound in self.fields.values()]
+        text = self.text.removeprefix(self.title)
+        for part in (*(label for label in labels if label.endswith(":")), *about):
+            text = text.replace(part, " ", 1) if part else text
+        return folded(text)
+
+    def answer_lines(self, answer: Mapping[str, Any], rights: Rights) -> list[str]:
+        """The values of an answer, a line for each, as a person reads them on the page."""
+        related = partial(related_words, rights)
+        return [
+            field_line(self.fields[name], value, related=related)
+            if name in self.fields
+            else value_line(
+                self.asks[name].get("title") or pretty_name(name),
+                choice_words(self.asks[name], value),
+            )
+            for name, value in answer.items()
+        ]
 
     @property
     def digest(self) -> str:
@@ -69,9 +117,9 @@ class ActionPage:
         missing = [name for name in self.required if name not in answer]
         asks = f"The page asks: {', '.join(self.asks) or 'nothing'}."
         if unknown:
-            raise ToolError(f"answer: the page has no {ascii(unknown[0])[:60]}. {asks}")
+            raise ToolError(f"{self.place}: the page has no {ascii(unknown[0])[:60]}. {asks}")
         if missing:
-            raise ToolError(f"answer: missing {', '.join(missing)}. {asks}")
+            raise ToolError(f"{self.place}: missing {', '.join(missing)}. {asks}")
 
     def post(self, answer: Mapping[str, Any], rights: Rights) -> Post:
         """What a browser would send: the page as it was made, and our values over it.
@@ -79,21 +127,64 @@ class ActionPage:
         Raises ToolError for a value that has no place in its control.
         """
         assert self.form is not None  # noqa: S101  who sends a page has seen its form
-        post = Post()
+        post = Post(user=rights.principal.user)
         for name, value in self.form.pairs():
             is_replaced = any(is_part_of(name, given) for given in answer)
             if name != "csrfmiddlewaretoken" and not is_replaced:
                 post.pairs.append((name, value))
         for name, value in answer.items():
             if name in self.fields:
-                fill_in(post, self.fields[name], value, rights=rights)
+                fill_in(post, self.fields[name], value, rights=rights, place=self.place)
             else:
-                check_value(name, value, self.asks[name])
+                check_value(name, value, self.asks[name], place=self.place)
                 post.pairs += plain_pairs(self.form, name, value)
         button = next((one for one in self.form.buttons if one.name), None)
         if button is not None:
             post.pairs.append((button.name, button.value))
         return post
+
+    def refusals(self, post: Post, rights: Rights) -> dict[str, Any]:
+        """What the forms of the page find wrong with this post, which is not sent yet."""
+        forms = {
+            prefix: filled_in(form, post)
+            for prefix, form in self.forms.items()
+            if self._has_all_of(form)
+        }
+        try:
+            return replace(self, forms=forms).errors(rights)
+        except Exception as error:
+            raise_lost_database(error)
+            # Code of the site, which may expect what only its view has.
+            logger.exception("The form of the page %r cannot be checked.", self.title)
+            return {}
+        finally:
+            for file in post.files.values():
+                file.seek(0)
+
+    def _has_all_of(self, form: BaseForm) -> bool:
+        """Whether the page sends every field of a form. If not, its view may use another one."""
+        controls = [] if self.form is None else self.form.controls
+        names = [*self.asks, *(one.name for one in controls)]
+        return all(
+            field.disabled or any(is_part_of(name, form.add_prefix(own)) for name in names)
+            for own, field in form.fields.items()
+        )
+
+    def repeats(self, before: ActionPage, rights: Rights) -> bool:
+        """Whether this is the page that was sent, because the action did not take the values."""
+        names, hidden = self._controls()
+        if (names, hidden) == before._controls():
+            return bool(names) or self.digest == before.digest
+        return bool(names) and names == before._controls()[0] and bool(self.errors(rights))
+
+    def _controls(self) -> tuple[list[str], list[Pair]]:
+        """The names of what a person fills in, and what the page sends besides: many wizards keep
+        their step there. A declared form is not looked at.
+        """
+        controls = [] if self.form is None else self.form.controls
+        sent = [one for one in controls if one.name not in ("", "csrfmiddlewaretoken")]
+        names = [one.name for one in sent if one.kind not in ("hidden", *BUTTONS)]
+        return names, [(one.name, one.value) for one in sent if one.kind == "hidden"]
 
     def errors(self, rights: Rights) -> dict[str, Any]:
         """What is wrong with the values that the page came back with."""
@@ -113,19 +204,33 @@ class ActionPage:
         return found
 
 
-def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights) -> None:
+def filled_in(form: Any, post: Post) -> Any:
+    """A copy of a form of the page, with what would be posted of the page."""
+    filled = copy(form)
+    # Its bound fields would look at the other form.
+    filled._bound_fields_cache = {}
+    filled._errors = None
+    filled.is_bound = True
+    filled.data = query_dict(post.pairs)
+    filled.files = MultiValueDict({name: [file] for name, file in post.files.items()})
+    if hasattr(form, "instance"):
+        filled.instance = copy(form.instance)
+    return filled
+
+
+def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights, place: str = "answer") -> None:
     """Give a bound field a value. Raises ToolError for one that it cannot hold."""
     try:
         post.fill_in(bound, value, find=partial(find_related, rights))
     except InvalidValue as error:
-        raise ToolError(f"answer: {bound.html_name}: {error}") from None
+        raise ToolError(f"{place}: {bound.html_name}: {error}") from None
 
 
-def check_value(name: str, value: Any, schema: dict[str, Any]) -> None:
+def check_value(name: str, value: Any, schema: dict[str, Any], *, place: str = "answer") -> None:
     try:
         jsonschema_rs.validate(schema, value)
     except jsonschema_rs.ValidationError as error:
-        raise ToolError(f"answer: {name}: {error.message[:200]}.") from None
+        raise ToolError(f"{place}: {name}: {error.message[:200]}.") from None
 
 
 def plain_pairs(form: Form, name: str, value: Any) -> list[Pair]:
@@ -143,18 +248,39 @@ def is_part_of(name: str, given: str) -> bool:
     return name == given or name.removeprefix(f"{given}_").isdigit()
 
 
-def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = None) -> ActionPage:
+def read_action_page(
+    answer: AdminAnswer, run: ActionRun, *, declared: Any = None, number: int = 1
+) -> ActionPage:
     """Find out what a page asks. `declared` is the form class that the action names itself."""
     form = form_to_answer(read_page(answer.html).forms, run)
     path = run.home if form is None else target_of(form, run)
     text = confirmation_text(run.rights, answer.context) or text_of(answer.html)
     title = folded(str(answer.context.get("title") or "")) or text[:80]
-    page = ActionPage(title=title, text=text, form=form, path=path)
+    page = ActionPage(title=title, text=text, form=form, path=path, number=number)
     if form is None:
         return page
-    names = {one.name for one in form.controls if one.name}
-    describer = AdminDescriber(run.rights)
+    names = None if declared else {one.name for one in form.controls if one.name}
     found = [declared()] if declared else list(forms_in(answer.context))
+    return with_forms(page, found, run.rights, names=names)
+
+
+def page_of_form(form: BaseForm, rights: Rights) -> ActionPage:
+    """The page of a form that an action declares, as far as it is known before it is shown."""
+    sent = [pair for name in form.fields for pair in untouched(form[name]) or ()]
+    controls = [Control(name=name, kind="hidden", value=value) for name, value in sent]
+    page = ActionPage(title="", text="", form=Form(controls=controls), path="")
+    return with_forms(page, [form], rights, names=None)
+
+
+def with_forms(
+    page: ActionPage,
+    found: Sequence[BaseForm],
+    rights: Rights,
+    *,
+    names: Collection[str] | None,
+) -> ActionPage:
+    """The page with those of the forms that have a field among `names`, or with all of them."""
+    describer = AdminDescriber(rights)
     forms: dict[str, BaseForm] = {}
     fields: dict[str, BoundField] = {}
     asks: dict[str, dict[str, Any]] = {}
@@ -163,15 +289,15 @@ def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = Non
         schema = describer.form(one)
         for name, property_ in schema["properties"].items():
             html_name = one.add_prefix(name)
-            if declared or any(is_part_of(known, html_name) for known in names):
+            if names is None or any(is_part_of(known, html_name) for known in names):
                 forms[one.prefix or ""] = one
                 fields[html_name] = one[name]
                 asks[html_name] = property_
                 # Some templates get one form by two names.
                 if name in schema.get("required", ()) and html_name not in required:
                     required.append(html_name)
-    if not asks:
-        asks, required = asked_by(form, ignored=MENU)
+    if not asks and page.form is not None:
+        asks, required = asked_by(page.form, ignored=MENU)
     return replace(page, forms=forms, fields=fields, asks=asks, required=required)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -13,15 +13,15 @@ from django.forms.models import ModelMultipleChoiceField
 from django.http import HttpRequest
 from django.utils.text import slugify
 
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import FormRefused
 from mcp_django.exposure.admin_bridge.relations import (
     AdminDescriber,
     find_members,
     find_related,
     keep_members,
 )
-from mcp_django.exposure.forms.schemas import errors_of
-from mcp_django.exposure.forms.values import InvalidValue, Post, untouched
+from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
+from mcp_django.exposure.forms.values import Post, untouched
 from mcp_django.exposure.functions.arguments import shown
 from mcp_django.exposure.permissions import Rights
 
@@ -43,7 +43,7 @@ class SubmittedForm(Post):
     """
 
     def __init__(self, rights: Rights, *, names: Collection[str], sent: Iterable[str]) -> None:
-        super().__init__()
+        super().__init__(user=rights.principal.user)
         self.rights = rights
         #: The fields that this caller can set, by the prefix of the formset, with "" for the
         #: record. No other field is named.
@@ -117,7 +117,11 @@ class SubmittedForm(Post):
         """Take the errors of a form that the admin shows again."""
         if "adminform" not in context:
             return
-        formsets = [one.formset for one in context.get("inline_admin_formsets", ())]
+        formsets = [
+            formset
+            for one in context.get("inline_admin_formsets", ())
+            for formset in (one.formset, *all_nested(one.formset))
+        ]
         describer = AdminDescriber(self.rights)
         for path, error in errors_of(context["adminform"].form, formsets, describer=describer):
             if not self._can_set(path):
@@ -144,7 +148,7 @@ class SubmittedForm(Post):
         return prefix != "" and prefix in self.names and (not name or name in self.names[prefix])
 
     def raise_errors(self) -> None:
-        """Raise ToolError with all of them, if there are any."""
+        """Raise FormRefused with all of them, if there are any."""
         sentences = [
             f"{path}: {sentence}" if path else sentence
             for path, own in self._errors.items()
@@ -153,7 +157,7 @@ class SubmittedForm(Post):
         if more := sentences[MOST_SENTENCES:]:
             sentences[MOST_SENTENCES:] = [f"There are {len(more)} more errors."]
         if sentences:
-            raise ToolError("\n".join(["Nothing was saved.", *sentences]))
+            raise FormRefused("\n".join(["Nothing was saved.", *sentences]))
 
 
 # What was not sent stays as it is, bit for bit, although the form checks and saves it all.
@@ -187,7 +191,42 @@ def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[A
 
     one_call.get_form = form_class
     one_call.get_formsets_with_inlines = formset_classes
+    if submitted is not None:
+        # Packages make the formsets within rows in here.
+        create_formsets = one_call._create_formsets
+
+        def formsets_of(*args: Any, **kwargs: Any) -> Any:
+            created = create_formsets(*args, **kwargs)
+            for formset in created[0]:
+                keep_nested(submitted, formset, made)
+            return created
+
+        one_call._create_formsets = formsets_of
     return made
+
+
+def keep_nested(submitted: SubmittedForm, formset: Any, made: list[Any]) -> None:
+    """Take the rows within the rows of a formset of ours as they are stored."""
+    if formset not in made:
+        return
+    for nested in all_nested(formset):
+        for form in nested.initial_forms:
+            keep(submitted, form, formset=nested.prefix, own=own_fields(nested))
+
+
+def nested_formsets(form: Any) -> list[Any]:
+    """The formsets within the form of a row: those of django-nested-admin, and those of
+    django-unfold, which wraps them.
+    """
+    return [getattr(one, "formset", one) for one in getattr(form, "nested_formsets", None) or ()]
+
+
+def all_nested(formset: Any) -> Iterator[Any]:
+    """The formsets within the rows of a formset, on every level."""
+    for form in formset.forms:
+        for nested in nested_formsets(form):
+            yield nested
+            yield from all_nested(nested)
 
 
 def watched_form(base: Any, made: list[Any], prepare: Callable[[BaseForm], None] | None) -> Any:

@@ -10,24 +10,34 @@ from typing import Any
 from django.contrib.admin.widgets import AutocompleteMixin, ForeignKeyRawIdWidget
 from django.db.models import Model, Q, QuerySet
 from django.db.models.constants import LOOKUP_SEP
+from django.forms import FileField
 from django.forms.models import ModelMultipleChoiceField
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.fields import ITEMS, TERM, TEXT, quoted, text
+from mcp_django.exposure.forms.files import upload_of
 from mcp_django.exposure.forms.schemas import (
     MOST_RECORDS,
     Choice,
     Describer,
+    InvalidValue,
     Schema,
 )
-from mcp_django.exposure.forms.values import InvalidValue, inner, shown_value
+from mcp_django.exposure.forms.values import inner, shown_value
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_parts, key_value
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
 from mcp_django.exposure.query.filters import MAX_WORDS
 from mcp_django.exposure.query.guard import guarded
-from mcp_django.exposure.query.related import shows_column, shows_records, visible_labels
+from mcp_django.exposure.query.related import (
+    fenced_labels_of,
+    has_untrusted_labels,
+    shows_column,
+    shows_records,
+    visible_labels,
+)
+from mcp_django.exposure.questions.words import said
 
 # Forms of the admin as JSON Schemas, with no more about related records than the caller sees.
 
@@ -86,6 +96,9 @@ class AdminDescriber(Describer):
         if is_searched(field) or not shows_records(self.rights, model):
             return None
         if not shows_column(self.rights, model, field.to_field_name or "pk"):
+            return None
+        # A schema is the same in every answer, so that no fence can be in it.
+        if not self.flat and has_untrusted_labels(self.rights, model):
             return None
         found = list(visible_choices(self.rights, field.queryset)[: MOST_RECORDS + 1])
         if len(found) > MOST_RECORDS:
@@ -182,6 +195,22 @@ def find_members(
     return [*dict.fromkeys([*posted_keys(field, posted), *added])], staying
 
 
+def related_words(rights: Rights, field: Any, value: Any) -> str:
+    """What a value means to a field of records, for a person: the label of the record that it
+    finds, which this caller sees, and else the value. To a field of files: the name of the upload.
+    """
+    if isinstance(field, FileField):
+        upload = upload_of(str(value), user=rights.principal.user)
+        return said(value) if upload is None else upload.filename
+    others = field.queryset.model._base_manager.using(field.queryset.db).all()
+    finder = Finder(rights, field, instead=others)
+    try:
+        (key,) = finder.keys([value])
+    except InvalidValue:
+        return said(value)
+    return finder.labels.get(key) or key
+
+
 def set_changes(value: Any, *, is_new: bool) -> Mapping[str, Any]:
     """What a value says of a set: what to add and to remove, or what to set. Raises InvalidValue
     for anything else. A new record has nothing to lose, so that it takes a list as well.
@@ -259,6 +288,8 @@ class Finder:
         self.model = field.queryset.model
         self.is_shown = shows_records(rights, self.model)
         self.choices = instead if self.is_shown and instead is not None else field.queryset
+        #: Of the records that were found, by what the form takes, if the model is not hidden.
+        self.labels: dict[str, str] = {}
 
     def keys(self, values: Sequence[Any]) -> list[str]:
         known = self.by_key(values)
@@ -294,6 +325,7 @@ class Finder:
         if self.is_shown:
             visible = visible_labels(self.rights, self.model, [one.pk for one in objects])
             objects = [one for one in objects if one.pk in visible]
+            self.labels |= {self.as_taken(one): visible[one.pk] for one in objects}
         known = {getattr(one, column.attname): self.as_taken(one) for one in objects}
         return {at: known[value] for at, value in wanted.items() if value in known}
 
@@ -310,9 +342,11 @@ class Finder:
         if not objects:
             raise InvalidValue(f"No {names.verbose_name} matches {quoted(value)}.")
         if len(objects) == 1 and not has_more:
+            self.labels[self.as_taken(objects[0])] = labels[objects[0].pk]
             return self.as_taken(objects[0])
+        shown = fenced_labels_of(self.rights, self.model, [one.pk for one in objects])
         named = ", ".join(
-            f"{key}: {labels[one.pk]}" if labels[one.pk] else key
+            f"{key}: {label}" if (label := shown.get(one.pk)) else key
             for one in objects[:MOST_NAMED]
             for key in [self.as_taken(one)]
         )

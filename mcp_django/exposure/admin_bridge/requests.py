@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+from urllib.parse import urljoin
 
+from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import quote
@@ -19,22 +22,26 @@ from django.urls import (
     Resolver404,
     ResolverMatch,
     get_script_prefix,
+    get_urlconf,
     resolve,
     reverse,
 )
 from django.utils.datastructures import MultiValueDict
-from django.utils.html import strip_tags
-from django.utils.safestring import SafeData
+from django.utils.translation import get_language
 
+from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.forms.values import Pair, query_dict
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.exposure.request_attributes import EmptySession
 
 # The admin's log says that an assistant did it, and which.
 
 LONGEST_NAME = 60
+#: What the name of the client follows.
+NOTE = "through an assistant: "
 
 
 def signed_copy(model_admin: Any, context: CallContext) -> Any:
@@ -44,7 +51,7 @@ def signed_copy(model_admin: Any, context: CallContext) -> Any:
     by all threads, so methods are only ever replaced on a copy.
     """
     one_call = copy(model_admin)
-    note = f"through an assistant: {client_name(context)}"
+    note = f"{NOTE}{client_name(context)}"
 
     def signed(log: Any) -> Any:
         def logged(request: HttpRequest, obj: Any, message: Any) -> Any:
@@ -177,14 +184,6 @@ def without_reports(messages: Sequence[CapturedMessage], shown: str) -> list[Cap
     return [one for one in messages if one.level_name != "success" or shown not in one.text]
 
 
-def plain_text(value: Any) -> str:
-    """What a person would read: HTML without its tags, anything else as it is."""
-    written = str(value)
-    if isinstance(value, SafeData) or isinstance(written, SafeData):
-        written = html.unescape(strip_tags(written))
-    return " ".join(written.split())
-
-
 def admin_request(
     context: CallContext,
     rights: Rights,
@@ -250,6 +249,61 @@ def page_match(path: str) -> ResolverMatch | None:
         return resolve(path_info(path))
     except Resolver404:
         return None
+
+
+def page_address(model_admin: ModelAdmin[Any], key: Any) -> str | None:
+    """The address of the page of a record, for people. Without PUBLIC_URL it is a path. None where
+    the project's URLs do not have the site.
+    """
+    text = str(key)
+    try:
+        if PLAIN_KEY.fullmatch(text):
+            urls = get_urlconf() or settings.ROOT_URLCONF
+            before, after = change_path(model_admin, urls, get_script_prefix(), get_language())
+            path = before + text + after
+        else:
+            path = path_of(model_admin, "change", key)
+    except NotRouted:
+        return None
+    return public_address(path)
+
+
+#: A key that stands in a path as it is.
+PLAIN_KEY = re.compile("[0-9]+")
+#: Stands for any of those while a path is made.
+ANY_KEY = "7316025948"
+
+
+@lru_cache(maxsize=1000)
+def change_path(
+    model_admin: ModelAdmin[Any], urls: Any, prefix: str, language: str | None
+) -> tuple[str, str]:
+    """What stands before and after such a key in the path of its page. Each answer of get_record
+    has the path, and `reverse` takes longer than all else that is done for it.
+
+    The last three are what `reverse` depends on. Raises NotRouted.
+    """
+    before, _, after = path_of(model_admin, "change", ANY_KEY).rpartition(ANY_KEY)
+    return before, after
+
+
+def list_address(model_admin: ModelAdmin[Any]) -> str | None:
+    """The address of the list of a model, as `page_address` gives that of a record."""
+    try:
+        path = path_of(model_admin, "changelist")
+    except NotRouted:
+        return None
+    return public_address(path)
+
+
+def public_address(path: str) -> str:
+    """For people: with the host of PUBLIC_URL, if that is set."""
+    return host_of(get_config().public_url) + path
+
+
+@lru_cache(maxsize=1)
+def host_of(public_url: str) -> str:
+    return urljoin(public_url, "/").rstrip("/")
 
 
 def path_of(model_admin: ModelAdmin[Any], page: str, key: Any = None) -> str:

@@ -22,6 +22,7 @@ from mcp_django.exposure.limits import contended, raise_lost_database
 from mcp_django.exposure.options import SECRET_WORDS, ModelExposure, looks_secret
 from mcp_django.exposure.paths import key_parts
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.related import find_object
 from mcp_django.exposure.query.serializers import as_text, utc
 from mcp_django.levels import Level
 from mcp_django.principal import DELETE, WRITE
@@ -171,6 +172,43 @@ def may(rights: Rights, model: type[Model], verb: str, obj: Any = None) -> bool:
         return False
 
 
+def viewing_admin(rights: Rights, exposure: ModelExposure, pk: Any) -> Any:
+    """The ModelAdmin that shows this caller the page of a record that `get_record` finds, or None.
+
+    The record is read only where code of the site may look at it.
+    """
+    model_admin = rights.model_admin(exposure.model)
+    if model_admin is None:
+        return None
+    if not exposure.decides_itself and not judges_objects(model_admin):
+        # Django's own rule, which was asked already: the model is open to the caller.
+        return model_admin
+    try:
+        using = rights.rows(exposure.model).db
+        obj: Any = find_object(rights, exposure, pk, using=using)
+        if exposure.decides_itself:
+            # The rows of the exposure may be others than those of the admin.
+            obj = model_admin.get_queryset(rights.request).using(using).filter(pk=obj.pk).first()
+            if obj is None:
+                return None
+        may_view = model_admin.has_view_or_change_permission(rights.request, obj)
+    except NotFound:  # it was there a moment ago
+        return None
+    except Exception as error:
+        raise_lost_database(error)
+        logger.exception("Whether pages of %s are shown is unknown.", exposure.model._meta.label)
+        return None
+    return model_admin if may_view else None
+
+
+def judges_objects(model_admin: Any) -> bool:
+    """Whether code of the site decides who may view a record in the admin."""
+    # The admin is optional; here it is there.
+    from mcp_django.exposure.admin_sites import VIEW_METHODS, overrides
+
+    return any(overrides(model_admin, name) for name in (*VIEW_METHODS, "has_change_permission"))
+
+
 def model_admin_for(rights: Rights, exposure: ModelExposure, verb: str) -> Any:
     """The ModelAdmin to do it through. Raises NotFound, with the models where one may."""
     if may(rights, exposure.model, verb):
@@ -189,11 +227,12 @@ def settable(rights: Rights, exposure: ModelExposure, names: Iterable[str]) -> l
 
     Exactly `write_fields` if the site lists them. Otherwise all but those in `exclude` and those
     that look secret and are not named in `fields`. Never a field that staff took out of records,
-    or that `get_fields` hides from this caller.
+    or that `get_fields` hides from this caller, or that this caller gets masked.
     """
     named = {path.split("__")[0] for path in exposure.fields}
     hidden = {path.split("__")[0] for path in exposure.exclude}
     hidden |= {one[0] for one in rights.exposed.withheld.get(exposure.model, ()) if len(one) == 1}
+    hidden |= rights.masks(exposure.model).keys()
     shown = exposure.get_fields(rights.request)
     if shown is not None:
         hidden |= named - set(shown)

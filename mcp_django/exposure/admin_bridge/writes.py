@@ -6,15 +6,27 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
+from django.db.models import Model
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import QueryError, ToolError
-from mcp_django.exposure.admin_bridge.deletes import Deletion, Preview, check_within
+from mcp_django.exposure.admin_bridge.changes import (
+    RecordState,
+    before_and_after,
+    state_of_record,
+)
+from mcp_django.exposure.admin_bridge.deletes import (
+    Deletion,
+    Preview,
+    check_within,
+    deletion_words,
+)
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.dry_runs import key_as_json, record_of, shows_relation
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, rows_in_form
@@ -23,6 +35,7 @@ from mcp_django.exposure.admin_bridge.relations import (
     FORMS,
     AdminDescriber,
     Sets,
+    related_words,
 )
 from mcp_django.exposure.admin_bridge.requests import (
     CapturedMessage,
@@ -57,6 +70,16 @@ from mcp_django.exposure.query.arguments import (
 )
 from mcp_django.exposure.query.related import find_all, find_keys, find_object
 from mcp_django.exposure.questions import confirmations
+from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.questions.words import (
+    LONGEST_LINES,
+    counted_names,
+    cut_short,
+    field_line,
+    question,
+    record_labels,
+    value_lines,
+)
 
 # What a caller can set of the records of a model: the forms of the admin as schemas.
 
@@ -179,6 +202,8 @@ def first_record(rights: Rights, exposure: ModelExposure) -> Any:
 
 #: Records that a preview of a deletion shows, and keys that it names.
 MOST_SHOWN, MOST_KEYS = 3, 100
+#: Records of which the answer of `update_records` shows what changed.
+MOST_CHANGES = 20
 #: Members of answers that are true only of what was done. The record is in the difference.
 ONLY_DONE = ("pk", "version", "record", "messages", "confirmation")
 
@@ -195,23 +220,125 @@ def save(
     model_admin_for(rights, exposure, ADD if key is None else CHANGE)
 
     def work() -> dict[str, Any]:
-        # Whoever writes second reads what the first has written, and keeps it.
-        row = None if key is None else lock(exposure.model, key, using=using)
-        form = open_form(context, rights, given)
-        if isinstance(given, UpdateRecord):
-            if given.version and row is not None:
-                check_version(row, given.version, rows=rows_in_form(rights, row))
-            if given.if_unmodified_since:
-                check_unmodified(exposure, form.obj, given.if_unmodified_since)
-        saved = form.save(given.values or {}, given.inlines or {})
-        return answer_of(rights, exposure, saved, using=using)
+        saved, before, after = save_one(context, rights, given, key=key, using=using)
+        return answer_of(rights, exposure, saved, before=before, after=after)
 
-    answer = perform(rights, work, using=using, dry_run=given.dry_run)
-    sent = [one for one in exposure.model._meta.many_to_many if one.name in (given.values or {})]
-    if given.dry_run and not all(shows_relation(rights, one) for one in sent):
+    return perform_save(
+        rights, exposure, work, values=given.values or {}, using=using, dry_run=given.dry_run
+    )
+
+
+def save_one(
+    context: CallContext,
+    rights: Rights,
+    given: CreateRecord | UpdateRecord,
+    *,
+    key: Any,
+    using: str,
+) -> tuple[Saved, RecordState | None, RecordState]:
+    """Save a record, in the transaction of the call. `key` is None for a new one. Returns what was
+    saved, and the record before and after it.
+    """
+    exposure = rights.exposure(given.model)
+    # Whoever writes second reads what the first has written, and keeps it.
+    row = None if key is None else lock(exposure.model, key, using=using)
+    form = open_form(context, rights, given)
+    if isinstance(given, UpdateRecord):
+        if given.version and row is not None:
+            check_version(row, given.version, rows=rows_in_form(rights, row))
+        if given.if_unmodified_since:
+            check_unmodified(exposure, form.obj, given.if_unmodified_since)
+    values = given.values or {}
+    state = partial(state_of_record, rights, exposure.model, names=values, using=using)
+    before = None if key is None else state(key)
+    saved = form.save(values, given.inlines or {})
+    return saved, before, state(saved.obj.pk)
+
+
+def perform_save(
+    rights: Rights,
+    exposure: ModelExposure,
+    work: Callable[[], dict[str, Any]],
+    *,
+    values: Mapping[str, Any],
+    using: str,
+    dry_run: bool,
+) -> dict[str, Any]:
+    answer = perform(rights, work, using=using, dry_run=dry_run)
+    sent = [one for one in exposure.model._meta.many_to_many if one.name in values]
+    if "difference" in answer and not all(shows_relation(rights, one) for one in sent):
         # Whatever changed in a relation that the caller does not see: this tells nothing about it.
         answer["difference"]["is_complete"] = False
     return answer
+
+
+def save_each(
+    context: CallContext,
+    rights: Rights,
+    exposure: ModelExposure,
+    keys: Sequence[Any],
+    values: Mapping[str, Any],
+    *,
+    agree: Callable[[str], dict[str, Any] | None],
+    dry_run: bool,
+) -> dict[str, Any]:
+    """Change records in the same way, each as `update_record` does, and all of them or none.
+
+    `agree` gets the question to the person, in the transaction and before anything is changed.
+    What it returns is answered in place of a change.
+    """
+    model, using = exposure.model, router.db_for_write(exposure.model)
+    model_admin_for(rights, exposure, CHANGE)
+    changes = [
+        (key, UpdateRecord(model=exposure.label, pk=key_as_json(key), values=dict(values)))
+        for key in keys
+    ]
+
+    def work() -> dict[str, Any]:
+        for one in find_all(rights, exposure, keys, using=using):
+            check_changeable(rights, exposure, one)
+        if not dry_run and (shown := agree(question_about_each(context, rights, changes))):
+            return shown
+        made = []
+        for done, (key, change) in enumerate(changes, start=1):
+            context.progress(done, total=len(changes))
+            try:
+                with writing(using):
+                    saved, before, after = save_one(context, rights, change, key=key, using=using)
+            except ToolError as error:
+                raise ToolError(
+                    f"None of these records was changed, because of the one with the key {key}:"
+                    f"\n{error}"
+                ) from error
+            changed = before_and_after(rights, model, saved.changed, before=before, after=after)
+            made.append({"pk": key_as_json(key), "changed": changed})
+        return {
+            "records": len(made),
+            "keys": [one["pk"] for one in made],
+            "changes": made[:MOST_CHANGES],
+        }
+
+    return perform_save(rights, exposure, work, values=values, using=using, dry_run=dry_run)
+
+
+def question_about_each(
+    context: CallContext, rights: Rights, changes: Sequence[tuple[Any, UpdateRecord]]
+) -> str:
+    """What a person is asked before records are changed. Raises ToolError where the form of the
+    first one refuses the values.
+    """
+    keys = [key for key, _ in changes]
+    given = changes[0][1]
+    form = open_form(context, rights, given)
+    values = given.values or {}
+    form.submitted(values, {})
+    model = rights.exposure(given.model).model
+    opts = model._meta
+    name = opts.verbose_name if len(keys) == 1 else opts.verbose_name_plural
+    title = f"Change {'this' if len(keys) == 1 else 'these'} {name}"
+    labels = record_labels(rights, model, keys)
+    lines = said_of_form(rights, form, values)
+    return question(title, labels=labels, count=len(keys), parts=[lines])
 
 
 def check(context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord) -> None:
@@ -231,13 +358,20 @@ def open_form(
         using = router.db_for_write(exposure.model)
         obj = find_object(rights, exposure, given.pk, using=using)
     model_admin = model_admin_for(rights, exposure, ADD if obj is None else CHANGE)
-    if obj is not None and not may(rights, exposure.model, CHANGE, obj):
-        raise ToolError(f"The record with the key {obj.pk} is read-only for you.")
+    if obj is not None:
+        check_changeable(rights, exposure, obj)
     return RecordForm(context, rights, exposure, model_admin, obj=obj)
 
 
+def check_changeable(rights: Rights, exposure: ModelExposure, obj: Any) -> None:
+    if not may(rights, exposure.model, CHANGE, obj):
+        raise ToolError(f"The record with the key {obj.pk} is read-only for you.")
+
+
 def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[str, Any]:
-    """The answer of `delete_record`: without a confirmation, what would be deleted."""
+    """The answer of `delete_record`: what was deleted, once the person has agreed to it. A client
+    that cannot ask is shown what would be, and comes back with a confirmation.
+    """
     exposure = rights.exposure(given.model)
     model_admin = model_admin_for(rights, exposure, REMOVE)
     using = router.db_for_write(exposure.model)
@@ -250,12 +384,15 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         check_within(rights, exposure.model, objects, using=using)
         deletion = Deletion(context, rights, exposure, model_admin, objects)
         preview = deletion.preview()
-        if not preview.is_possible or not (confirmation or dry_run):
+        can_go_on = bool(confirmation) or dry_run or context.can_ask
+        if not preview.is_possible or not can_go_on:
             return shown(rights, exposure, objects, preview, asked, using=using)
-        if not dry_run:
-            confirmations.redeem(
-                rights, confirmation, tool="delete_record", arguments=asked, digest=preview.digest
-            )
+        call: dict[str, Any] = {"tool": "delete_record", "arguments": asked}
+        if context.can_ask and not dry_run:
+            text = deletion_question(rights, exposure.model, objects, preview)
+            ask_to_agree(context, rights, **call, text=text, digest=preview.digest)
+        elif not dry_run:
+            confirmations.redeem(rights, confirmation, **call, digest=preview.digest)
         keys = [key_as_json(one.pk) for one in objects]
         messages = deletion.execute()
         found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys[:MOST_KEYS]}
@@ -328,10 +465,68 @@ def shown(
         rights, tool="delete_record", arguments=asked, digest=preview.digest
     )
     return found | {
+        "question": deletion_question(rights, exposure.model, objects, preview),
         "confirmation": token,
-        "next": "Nothing was deleted. Show this to the person; if they agree, repeat the call "
-        "with this confirmation.",
+        "next": "Nothing was deleted. Ask the person this question; if they agree, repeat the "
+        "call with this confirmation.",
     }
+
+
+def deletion_question(
+    rights: Rights, model: type[Model], objects: Sequence[Any], preview: Preview
+) -> str:
+    """What a person is asked before these records are deleted, and others with them."""
+    opts = model._meta
+    is_one = len(objects) == 1
+    title = f"Delete this {opts.verbose_name}" if is_one else f"Delete {opts.verbose_name_plural}"
+    labels = record_labels(rights, model, [one.pk for one in objects])
+    told = deletion_words(preview.visible, model, len(objects))
+    return question(title, labels=labels, count=len(objects), parts=[told])
+
+
+def question_about(
+    context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord
+) -> str:
+    """What a person is asked before a record is created or changed in this way."""
+    form = open_form(context, rights, given)
+    model = rights.exposure(given.model).model
+    name = model._meta.verbose_name
+    inlines = given.inlines or {}
+    kept = {
+        prefix: [row for row in rows if not row.get("delete")] for prefix, rows in inlines.items()
+    }
+    lines = [
+        said_of_form(rights, form, given.values or {}),
+        value_lines({prefix: rows for prefix, rows in kept.items() if rows}),
+        said_of_deleted_rows(rights, form, inlines),
+    ]
+    if form.obj is None:
+        return question(f"Create this {name}", parts=lines)
+    labels = record_labels(rights, model, [form.obj.pk])
+    return question(f"Change this {name}", labels=labels, count=1, parts=lines)
+
+
+def said_of_form(rights: Rights, form: RecordForm, values: Mapping[str, Any]) -> str:
+    """The values, a line for each, by the labels of the fields."""
+    related = partial(related_words, rights)
+    lines = [field_line(form.form[name], value, related=related) for name, value in values.items()]
+    return cut_short("\n".join(lines), LONGEST_LINES)
+
+
+def said_of_deleted_rows(
+    rights: Rights, form: RecordForm, inlines: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> str:
+    """How many rows of which kind would be deleted, and the labels of the first."""
+    lines = []
+    for one in form.inlines:
+        gone = {str(row.get("pk")) for row in inlines.get(one.prefix, ()) if row.get("delete")}
+        stored = [row.instance.pk for row in one.formset.initial_forms] if gone else []
+        keys = [key for key in stored if str(key) in gone]
+        if keys:
+            model = one.formset.model
+            numbers = counted_names({model._meta.label: len(keys)})
+            lines.append(f"Delete {numbers}: {', '.join(record_labels(rights, model, keys))}")
+    return "\n".join(lines)
 
 
 @contextmanager
@@ -356,14 +551,21 @@ def writing(using: str) -> Iterator[None]:
 
 
 def answer_of(
-    rights: Rights, exposure: ModelExposure, saved: Saved, *, using: str
+    rights: Rights,
+    exposure: ModelExposure,
+    saved: Saved,
+    *,
+    before: RecordState | None,
+    after: RecordState,
 ) -> dict[str, Any]:
     """The record as this caller reads it, and what changed."""
-    found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": list(saved.changed)}
-    row = exposure.model._base_manager.using(using).filter(pk=saved.obj.pk).first()
+    model, using = exposure.model, router.db_for_write(exposure.model)
+    changed = before_and_after(rights, model, saved.changed, before=before, after=after)
+    found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": changed}
+    row = model._base_manager.using(using).filter(pk=saved.obj.pk).first()
     if row is not None:
         found["version"] = version_of(row, rows=rows_in_form(rights, row))
-    found["record"] = record_of(rights, exposure.model, saved.obj.pk, using=using)
+    found["record"] = after.record or None
     return with_messages(found, saved.messages)
 
 

@@ -31,6 +31,7 @@ from django.utils.html import strip_tags
 from mcp_django.exceptions import NotAskable
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.functions.json_schemas import Examples
+from mcp_django.models.uploads import SCHEME
 from mcp_django.protocol.revisions import MODERN, Features
 
 # The values of forms, as JSON.
@@ -41,6 +42,12 @@ Choice: TypeAlias = tuple[str, str]
 NOTHING: Any = object()
 #: Encoders write no more than these.
 LEAST, MOST = -(2**63), 2**64 - 1
+#: For files that are too long for an argument.
+UPLOADS = f"Or {SCHEME}..., of a file that the person put into the admin."
+
+
+class InvalidValue(Exception):
+    """A value that a field cannot take. Says what it takes."""
 
 
 def plain(value: Any) -> Any:
@@ -431,8 +438,11 @@ class Describer:
     def file(self, field: Any) -> Schema:
         self.refuse_flat("a file")
         longest = field.max_length or 255
+        # The keywords of objects say nothing about texts, nor do theirs about objects.
         return {
-            "type": "object",
+            "type": ["object", "string"],
+            "description": UPLOADS,
+            "pattern": f"^{SCHEME}",
             "properties": {
                 "filename": {"type": "string", "minLength": 1, "maxLength": longest},
                 "data": {"type": "string", "contentEncoding": "base64"},

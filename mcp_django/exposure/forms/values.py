@@ -7,38 +7,29 @@ that makes its HTML in another way is rendered, and its controls are read back.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
-from mimetypes import guess_type
 from typing import Any, TypeAlias
 
 from django.conf import settings
 from django.contrib.admin.widgets import ManyToManyRawIdWidget, RelatedFieldWidgetWrapper
-from django.core.exceptions import SuspiciousFileOperation, ValidationError
-from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.exceptions import ValidationError
 from django.forms import fields, widgets
 from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
-from django.utils.text import get_valid_filename
 
-from mcp_django.conf import get_config
 from mcp_django.exposure.fields import log_once
+from mcp_django.exposure.forms.files import FORM, file_of
 from mcp_django.exposure.forms.html import read_page, successful
-from mcp_django.exposure.forms.schemas import example_of_parts, options
+from mcp_django.exposure.forms.schemas import InvalidValue, example_of_parts, options
 from mcp_django.exposure.functions.arguments import MOST_DIGITS, shown
 
 # JSON values -> the Python values that form fields mean by them, before any locale is asked.
-
-
-class InvalidValue(Exception):
-    """A value that a field cannot take. Says what it takes."""
 
 
 def parsed(field: fields.Field, value: Any) -> Any:
@@ -136,43 +127,7 @@ def shown_value(value: Any) -> str:
     return "A list" if isinstance(value, list) else "An object"
 
 
-# Files in the arguments of a call: a name, and the bytes as base64.
-
-FORM = '{"filename": "note.txt", "data": "aGVsbG8="} with the bytes as base64'
-
-NO_NAME = "This is not a name for a file. Use letters, digits and dots."
-#: Bytes. File systems take 255, and storages add to a name that is taken.
-LONGEST_NAME = 200
-
-
-def uploaded(value: Any) -> SimpleUploadedFile:
-    """Raises InvalidValue for anything but a name and base64 of at most MAX_FILE bytes."""
-    if not isinstance(value, dict) or value.keys() != {"filename", "data"}:
-        raise InvalidValue(f"A file is {FORM}.")
-    name, data = value["filename"], value["data"]
-    if not isinstance(name, str) or not isinstance(data, str):
-        raise InvalidValue(f"A file is {FORM}.")
-    most = get_config().max_file
-    if len(data) // 4 * 3 > most + 2:
-        raise InvalidValue(f"The file is larger than {most} bytes.")
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidValue(f"The data are not base64. A file is {FORM}.") from None
-    if len(content) > most:
-        raise InvalidValue(f"The file is larger than {most} bytes.")
-    # Of a path only the last part counts, whatever system it comes from.
-    last = name.replace("\\", "/").rpartition("/")[2]
-    if not last.isprintable():
-        raise InvalidValue(NO_NAME)
-    if len(last.encode()) > LONGEST_NAME:
-        raise InvalidValue(f"The name of the file is too long: at most {LONGEST_NAME} bytes.")
-    try:
-        # As the storage will: nothing may be left of a name.
-        get_valid_filename(last)
-        return SimpleUploadedFile(last, content, guess_type(last)[0] or "application/octet-stream")
-    except SuspiciousFileOperation:
-        raise InvalidValue(NO_NAME) from None
+# What is posted of a field.
 
 
 def is_taken_away(bound: Any) -> tuple[str, str]:
@@ -204,7 +159,9 @@ PLAIN_READERS = (
 class Post:
     """What is posted of forms."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, user: Any) -> None:
+        #: Whose uploads are files.
+        self.user = user
         self.pairs: list[Pair] = []
         self.files: dict[str, Any] = {}
 
@@ -215,7 +172,7 @@ class Post:
             if value is None:
                 self.pairs.append(is_taken_away(bound))
             else:
-                self.files[bound.html_name] = uploaded(value)
+                self.files[bound.html_name] = file_of(value, user=self.user)
             return
         meant = meaning(field, value, find=find)
         pairs = pairs_of(bound, meant)

@@ -18,12 +18,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import InvalidArguments
 from mcp_django.exposure.functions.json_schemas import PREFIX, TEXTS, Examples, input_schema
 from mcp_django.exposure.functions.signatures import Signature, unresolved
 
 LONGEST_SHOWN = 60
 LONGEST_EXAMPLE = 400
+#: Characters of JSON of a value that is said again.
+LONGEST_REPEATED = 200
 #: The range of a float. To write out a number beyond it costs memory and time, or fails.
 MOST_DIGITS = 308
 MOST_BITS = 1024
@@ -33,6 +35,8 @@ PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 #: What a model sends for a parameter that it has no value for.
 EMPTY: tuple[Any, ...] = (None, "", [], {})
+#: Of values that have no other form.
+SIMPLE: dict[type[Any], str] = {str: "string", int: "integer", bool: "boolean"}
 TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
 #: The keywords that decide whether a value may be empty.
 ABOUT_EMPTY = frozenset(
@@ -111,15 +115,18 @@ class Arguments:
     ) -> Any:
         """The arguments as the struct of this function, defaults included.
 
-        Raises ToolError that names the argument, says what is wrong and shows a valid call.
-        `examples` gives the values for that call; without it they are made of the schema.
+        Raises InvalidArguments, which names the argument, says what is wrong and shows a valid
+        call. `examples` gives the values for that call; without it they are made of the schema.
         """
         declared = as_declared(arguments, self.schema, takes_empty=self.takes_empty)
         try:
             return self._decode(declared)
         except Refused as error:
-            shown_values = self._examples if examples is None else examples()
-            raise ToolError(error.sentence + self.shown_call(shown_values, error.names)) from None
+            if examples is None:
+                shown_call = self._own_call(declared, error.names)
+            else:
+                shown_call = self.shown_call(examples(), error.names)
+            raise InvalidArguments(error.sentence + shown_call) from None
 
     def _decode(self, arguments: Mapping[str, Any]) -> Any:
         self._check_names(arguments)
@@ -151,6 +158,28 @@ class Arguments:
                 sentence = describe(error, name, value, schema=self.schema)
                 break
         return Refused(sentence, [name])
+
+    def _own_call(self, sent: Mapping[str, Any], wrong: Collection[str]) -> str:
+        """`shown_call` with the arguments of a caller: as they were probably meant, or those that
+        can be read, with examples for the others. Without any, where not even that can be read.
+        """
+        readable = {
+            name: value
+            for name, value in sent.items()
+            if name in self.annotations and name not in wrong and is_repeatable(value)
+        }
+        named = {*self.required, *wrong}
+        examples = {name: value for name, value in self._examples.items() if name in named}
+        calls = (repaired(sent, self.schema), {**examples, **readable})
+        shown = [self.shown_call(call, call) for call in calls if call and self._is_valid(call)]
+        return next(filter(None, shown), None) or self.shown_call(self._examples, wrong)
+
+    def _is_valid(self, call: Mapping[str, Any]) -> bool:
+        try:
+            self._decode(call)
+        except Refused:
+            return False
+        return all(is_repeatable(value) for value in call.values())
 
     def shown_call(self, examples: Mapping[str, Any], names: Collection[str]) -> str:
         """A sentence with a call that is valid: what is required, and these arguments.
@@ -218,7 +247,11 @@ def as_declared(
     for name, value in arguments.items():
         if value is None and not takes_empty:
             continue
-        options = [*alternatives(properties.get(name, True), definitions)]
+        schema_of, simple = properties.get(name, True), SIMPLE.get(type(value))
+        if simple and value and isinstance(schema_of, dict) and schema_of.get("type") == simple:
+            declared[name] = value  # as most arguments are
+            continue
+        options = [*alternatives(schema_of, definitions)]
         with suppress(RecursionError):  # the reader refuses it
             value = fitted(value, options, definitions)
         is_optional = name in properties and name not in required
@@ -406,6 +439,14 @@ def shown(value: str | int | float | None) -> str:
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return "a huge number"
     return ascii(value)[:LONGEST_SHOWN]
+
+
+def is_repeatable(value: Any) -> bool:
+    """Whether a value of a caller may be said again: JSON can say it, and it is short."""
+    try:
+        return value is not None and len(msgspec.json.encode(value)) <= LONGEST_REPEATED
+    except UNREADABLE:
+        return False
 
 
 # The call that was probably meant: the arguments of a caller, with small mistakes corrected.

@@ -375,7 +375,8 @@ def part_of(contents: Contents, message: MessageContent) -> Part:
     if not message.text.strip():
         raise TemplateError("write a text, or the address of a resource")
     plain = [one.name for one in contents.arguments if one.type in PLAIN_TYPES]
-    template = compile_template(normal(message.text), names=names, plain=plain)
+    typed = [one.name for one in contents.arguments if one.type == TEXT]
+    template = compile_template(normal(message.text), names=names, plain=plain, typed=typed)
     return Part(role=message.role, content=template)
 
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from difflib import unified_diff
+from difflib import get_close_matches, unified_diff
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import Error, router, transaction
-from django.db.models import OuterRef, Subquery
+from django.db.models import (
+    CharField,
+    DateField,
+    DecimalField,
+    EmailField,
+    IntegerField,
+    OuterRef,
+    SlugField,
+    Subquery,
+    TextField,
+    UUIDField,
+)
 
 from mcp_django.cached import Cached
 from mcp_django.exceptions import NotFound, ToolError
@@ -28,20 +40,22 @@ from mcp_django.exposure.prompts.contents import (
     Body,
     BrokenContents,
     Contents,
+    Problem,
     TemplatePrompt,
     compile_contents,
     parse_contents,
 )
 from mcp_django.exposure.query import completion as completion_queries
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.find import RecordLayout, check_shows_records, layout_of, row_of
+from mcp_django.exposure.query.find import check_shows_records, row_of
 from mcp_django.exposure.query.serializers import Columns, as_text
+from mcp_django.exposure.query.tables import RecordLayout, choice_labels, layout_of
 from mcp_django.exposure.resources import completion
 from mcp_django.exposure.resources.models import key_of
 from mcp_django.models import PromptTemplate, PromptVersion
 from mcp_django.principal import READ
 from mcp_django.protocol.results import PromptDefinition
-from mcp_django.templating import Record
+from mcp_django.templating import Code, Record, RestrictedTemplate
 
 if TYPE_CHECKING:
     from mcp_django.exposure.options import ModelExposure
@@ -209,23 +223,54 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
     for path in access.paths[RETURN]:
         set_value(record, path.names, value_of(path, layout, columns))
         if choices_of(path.field):
-            choice = first(layout, path, columns)
+            choice = choice_labels(path.field).beside(first(layout, path, columns))
             label = choice["label"] if isinstance(choice, dict) else choice
+            label = label_as_code(path.field, label)
             set_value(record, (*path.names[:-1], f"get_{path.names[-1]}_display"), label)
     shown = access.tables[RETURN]
     labels = [path.text for path in declaration_of(exposure).labels if path.text in shown]
     without_empty(record)
     record.text = " ".join(as_text(columns[shown[name].lookup][0]) for name in labels) or key
-    record.values["pk"] = key
+    record.values["pk"] = Code(key) if CODE.fullmatch(key) else key
     return record
 
 
 def value_of(path: Path, layout: RecordLayout, columns: Columns) -> Any:
     if path.field.is_relation:
-        return relation_of(first(layout, path, columns))
+        labels = layout.labels.get(path.text)
+        key = first(layout, path, columns)
+        return relation_of(key if labels is None else labels(columns).beside(key))
     raw = columns[path.lookup][0]
     shown = raw if is_plain(raw) else first(layout, path, columns)
-    return shown if is_plain(shown) or isinstance(shown, PLAIN_JSON) else as_text(shown)
+    is_told = is_plain(shown) or isinstance(shown, PLAIN_JSON)
+    return as_code(path.field, shown if is_told else as_text(shown))
+
+
+#: A key or a number of something. It has no room for a sentence.
+CODE = re.compile(r"(?=.*[0-9A-Z])[A-Za-z0-9][A-Za-z0-9._/-]{0,19}")
+
+
+def as_code(field: Any, value: Any) -> Any:
+    """A Code where the field holds no free text: choices, UUIDs, slugs, and short unique texts
+    that are no name of a user. Anything else as it is.
+    """
+    if not isinstance(value, str):
+        return value
+    choices = choices_of(field)
+    if choices:
+        return Code(value) if any(value == key for key, _ in choices) else value
+    if isinstance(field, UUIDField):
+        return Code(value)
+    is_login = getattr(field.model, "USERNAME_FIELD", None) == field.name
+    is_code = isinstance(field, SlugField) or (field.unique and isinstance(field, CharField))
+    is_code = is_code and not is_login and not isinstance(field, EmailField)
+    return Code(value) if is_code and CODE.fullmatch(value) else value
+
+
+def label_as_code(field: Any, label: Any) -> Any:
+    """The label of a choice, which the site wrote. One that is not among them is a value."""
+    is_own = any(label == own for _, own in choices_of(field))
+    return Code(label) if is_own and isinstance(label, str) else label
 
 
 def is_plain(value: Any) -> bool:
@@ -253,6 +298,49 @@ def names_of(exposure: ModelExposure) -> list[str]:
         if choices_of(path.field):
             found.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))
     return list(dict.fromkeys(found))
+
+
+def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> Iterator[Problem]:
+    """Uses of objects in messages that would always print nothing, by the labels of models.
+
+    What is hidden and what never was get the same sentence.
+    """
+    for at, part in enumerate(body.parts):
+        uses = part.content.uses if isinstance(part.content, RestrictedTemplate) else ()
+        for line, (name, *bits) in uses:
+            exposure = exposures.get(body.contents.models.get(name, ""))
+            if exposure is not None and bits and not is_attribute(exposure, bits):
+                yield Problem(
+                    part="messages",
+                    at=at,
+                    field="text",
+                    line=line,
+                    sentence=no_attribute(exposure, name, bits),
+                )
+
+
+def is_attribute(exposure: ModelExposure, bits: Sequence[str]) -> bool:
+    names = names_of(exposure)
+    text = ".".join(bits)
+    if any(name == text or name.startswith(f"{text}.") for name in names):
+        return True
+    for path in declaration_of(exposure).paths[RETURN]:
+        inner = bits[len(path.names) :]
+        if inner and tuple(bits[: len(path.names)]) == path.names:
+            # A relation has a key. JSON and lists may have anything.
+            return inner == ["pk"] if path.field.is_relation else not has_no_parts(path.field)
+    return False
+
+
+def has_no_parts(field: Any) -> bool:
+    return isinstance(field, CharField | TextField | IntegerField | DecimalField | DateField)
+
+
+def no_attribute(exposure: ModelExposure, name: str, bits: Sequence[str]) -> str:
+    text, names = ".".join(bits), names_of(exposure)
+    close = get_close_matches(text[:60], names, n=1, cutoff=0.5)
+    hint = f"did you mean {name}.{close[0]}?" if close else f"it has: {', '.join(names[:20])}"
+    return f"{exposure.label} has no {ascii(text)[1:-1][:60]} that prompts may use; {hint}"
 
 
 # What staff decided about prompts of code and of files.
@@ -319,7 +407,8 @@ class StoredPrompt(TemplatePrompt):
 @dataclass(frozen=True, kw_only=True)
 class CachedPrompts:
     prompts: Mapping[str, StoredPrompt]
-    #: By version, which never changes. None: no prompt can be made of it.
+    #: By version, which never changes, and its time: SQLite gives the key of a row that was rolled
+    #: back to the next one. None: no prompt can be made of it.
     bodies: Mapping[Any, Body | None]
 
 
@@ -346,17 +435,18 @@ def load_prompts(server: str, before: CachedPrompts | None) -> CachedPrompts:
     known = before.bodies if before else {}
     rows = rows_of(server)
     bodies: dict[Any, Body | None] = {}
-    for version, _ in rows:
+    prompts = {}
+    for version, groups in rows:
+        key = version.pk, version.created_at
         try:
-            bodies[version.pk] = known[version.pk] if version.pk in known else body_of(version)
+            body = known[key] if key in known else body_of(version)
         except BrokenContents as error:
             logger.error("The stored prompt %s is left out: %s", version, error)
-            bodies[version.pk] = None
-    prompts = {
-        version.template.name: StoredPrompt(version.template, body, groups=groups)
-        for version, groups in rows
-        if (body := bodies[version.pk]) is not None
-    }
+            body = None
+        bodies[key] = body
+        if body is not None:
+            template = version.template
+            prompts[template.name] = StoredPrompt(template, body, groups=groups)
     return CachedPrompts(prompts=prompts, bodies=bodies)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.db import router
-from django.db.models import Q, QuerySet
+from django.db.models import FileField, Q, QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.utils import timezone
 
@@ -20,6 +20,7 @@ from mcp_django.cached import Recent
 from mcp_django.exposure.decisions import Names, begins_with
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
+    COUNT_RELATED,
     FILTER,
     GROUP,
     METRIC,
@@ -34,6 +35,7 @@ from mcp_django.exposure.paths import (
     Path,
     Trail,
     declaration_of,
+    holds_text,
     key_parts,
     label_target,
     locate,
@@ -66,8 +68,14 @@ class Grants:
     labels: Mapping[ModelClass, tuple[Path, ...]]
     #: Paths that staff took out of the records of a model.
     withheld: Mapping[ModelClass, frozenset[Names]]
+    #: Columns that these callers get masked, with the kind of each mask.
+    masked: Mapping[ModelClass, Mapping[str, str]] = field(default_factory=dict)
+    #: Columns whose texts strangers wrote.
+    untrusted: Mapping[ModelClass, frozenset[str]] = field(default_factory=dict)
     #: Models that staff let no path begin at or pass.
     not_followed: frozenset[ModelClass] = frozenset()
+    #: The order that the site has for these callers, whether they may use it or not.
+    ordering: tuple[str, ...] = ()
     #: Open models, by which the guard judges paths that nobody lists.
     models: Mapping[ModelClass, OpenModel] = field(default_factory=dict)
 
@@ -101,6 +109,18 @@ class AccessiblePaths:
             for use, paths in self.paths.items()
         }
         self.tables = {use: spelled(paths) for use, paths in self.usable.items()}
+        #: Relations whose records a metric counts, among the paths by rule.
+        self.counted = {one.path.text: one.path for one in by_rule if COUNT_RELATED in one.uses}
+        #: Columns of the model itself that records show masked. No other use has them.
+        self.masks = self._masks()
+        #: What records show, masked or not, in the order of the declaration.
+        self.columns = tuple(
+            path
+            for path in declaration.paths[RETURN]
+            if path in self.masks or path in self.paths[RETURN]
+        )
+        #: The same and paths by rule, by every spelling.
+        self.column_table = {**spelled(tuple(self.masks)), **self.tables[RETURN]}
         self.search = tuple(
             (path, PREFIXES.get(declaration.search_prefixes[path.text][0], "icontains"))
             for path in self.paths[SEARCH]
@@ -113,7 +133,7 @@ class AccessiblePaths:
         #: The primary key breaks ties anyway, so that everybody may order by it.
         self.key_paths = key_paths(self.model)
         self.orders = {**spelled(self.key_paths), **self.tables[ORDER]}
-        names = tuple(self.exposure.ordering)
+        names = grants.ordering
         #: The site's order if this caller may use every part of it.
         self.default_order = (
             names if all(name.removeprefix("-") in self.orders for name in names) else ()
@@ -132,14 +152,31 @@ class AccessiblePaths:
         if path.hops and {self.model, *passed} & self.grants.not_followed:
             return False
         for at, (model, name) in enumerate(path.steps):
-            names = self.grants.shown.get(model)
-            if names is not None and name not in names:
+            if not self._is_shown(model, name) or name in self.grants.masked.get(model, ()):
                 return False
             # Of the model itself the exposure says what is left, use by use.
             if at and begins_with(path.names[at:], self.grants.withheld.get(model, ())):
                 return False
         # A join would show, or sort by, rows that the caller cannot see.
         return use in (FILTER, SEARCH) or self.needs_subquery(path) is None
+
+    def _is_shown(self, model: ModelClass, name: str) -> bool:
+        names = self.grants.shown.get(model)
+        return names is None or name in names
+
+    def _masks(self) -> dict[Path, str]:
+        kinds = {} if self.exposure.aggregates_only else self.grants.masked.get(self.model, {})
+        own = [path for path in self.declaration.paths[RETURN] if not path.hops]
+        return {
+            path: kinds[path.field.name]
+            for path in own
+            if path.field.name in kinds and self._is_shown(self.model, path.field.name)
+        }
+
+    def is_untrusted(self, path: Path) -> bool:
+        """Whether strangers wrote the values."""
+        model, name = path.steps[-1]
+        return name in self.grants.untrusted.get(model, ()) and holds_text(path.field)
 
     def needs_subquery(self, path: Path, start: int = 0) -> int | None:
         """The first hop that needs a subquery over the rows that the caller may see."""
@@ -161,8 +198,11 @@ class AccessiblePaths:
         if path.is_by_rule and target in self.restricted:
             return ()
         columns = self.grants.labels.get(target, ())
-        shown = self.grants.shown.get(target)
-        if shown is not None and any(column.field.name not in shown for column in columns):
+        masked = self.grants.masked.get(target, {})
+        if any(
+            column.field.name in masked or not self._is_shown(target, column.field.name)
+            for column in columns
+        ):
             return ()
         hops = (*path.hops, Hop(field=path.field, model=target))
         return tuple(
@@ -174,7 +214,7 @@ class AccessiblePaths:
 
     def names(self, use: str) -> list[str]:
         """What a caller is told: each listed path once, as the site spells it."""
-        return [path.text for path in self.paths[use]]
+        return [path.text for path in (self.columns if use == RETURN else self.paths[use])]
 
     # What paths of other models may use of this one without a listing.
 
@@ -183,6 +223,12 @@ class AccessiblePaths:
         """The columns of the model itself that records show, by every spelling."""
         own = tuple(path for path in self.paths[RETURN] if self._is_own(path))
         return {name: path for name, path in spelled(own).items() if LOOKUP_SEP not in name}
+
+    @cached_property
+    def files(self) -> Sequence[FileField]:
+        """The fields of the model itself that name a file and that records show."""
+        shown = (path.field for path in self.paths[RETURN] if not path.hops)
+        return [field for field in shown if isinstance(field, FileField)]
 
     @cached_property
     def many(self) -> Mapping[str, Any]:
@@ -201,6 +247,10 @@ class AccessiblePaths:
         return not self.declaration.narrows(use) or any(
             path.names == names for path in self.paths[use]
         )
+
+    def is_excluded(self, names: Names) -> bool:
+        """Whether `exclude` closes a path that begins at the model, also one that nobody lists."""
+        return begins_with(names, self.declaration.hidden)
 
     @cached_property
     def columns_by_use(self) -> Mapping[str, frozenset[Column]]:
@@ -231,7 +281,7 @@ class AccessiblePaths:
         order = self._columns(self.paths[ORDER]) | keys
         labels = self._columns_of_labels(path for path in self.labels if not path.is_by_rule)
         columns = {
-            RETURN: self._columns(self.paths[RETURN]) | labels | order,
+            RETURN: self._columns(self.columns) | labels | order,
             ORDER: order,
             FILTER: self._columns((*self.paths[FILTER], *self.paths[SEARCH])) | order,
         }
@@ -288,7 +338,8 @@ class AccessiblePaths:
             use: sorted(table) for use, table in self.tables.items() if use not in (GROUP, METRIC)
         }
         restricted = sorted(model._meta.label for model in self.restricted)
-        return hashlib.sha256(repr((tables, restricted)).encode()).hexdigest()[:16]
+        known = (tables, restricted, self.default_order)
+        return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
 def spelled(paths: tuple[Path, ...]) -> dict[str, Path]:
@@ -358,21 +409,34 @@ def find_access(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
     shown = tuple(rights.shown(model) for model in models)
     withheld = {one: names for one in models if (names := rights.exposed.withheld.get(one))}
     not_followed = frozenset(models) & rights.exposed.not_followed
-    key = (exposure, forbidden, restricted, shown, tuple(withheld.items()), not_followed)
-    found = _access.get(key)
-    if found is not None:
-        return found
+    ordering = tuple(exposure.get_ordering(rights.request))
+    if not all(isinstance(name, str) for name in ordering):
+        ordering = ()  # nobody knows which columns an expression reads
     exposures = rights.exposed.exposures
     labels = {
         model: declaration_of(exposures[model]).labels for model in models if model in exposures
     }
+    # Most sites have none of these, and some are asked for each call.
+    masking, marked = rights.exposed.masking, rights.exposed.untrusted
+    masked = {one: kinds for one in models if masking and (kinds := rights.masks(one))}
+    untrusted = {one: texts for one in models if marked and (texts := rights.untrusted(one))}
+    masks = tuple((one, frozenset(kinds.items())) for one, kinds in masked.items())
+    maps: tuple[Mapping[ModelClass, Any], ...] = (labels, withheld, untrusted)
+    known = (*(tuple(one.items()) for one in maps), masks, not_followed, ordering)
+    key = (exposure, forbidden, restricted, shown, *known)
+    found = _access.get(key)
+    if found is not None:
+        return found
     grants = Grants(
         forbidden=forbidden,
         restricted=restricted,
         shown=dict(zip(models, shown, strict=True)),
         labels=labels,
         withheld=withheld,
+        masked=masked,
+        untrusted=untrusted,
         not_followed=not_followed,
+        ordering=ordering,
     )
     found = AccessiblePaths(declaration, grants)
     _access.put(key, found)
@@ -470,24 +534,13 @@ class RelationSubquery:
         key = far.target_field.attname
         targets: Any = self._targets(group, key).values(key)
         through: ModelClass = near.model
-        # A through model of the site's own has rows that may not be seen, too.
-        base = (
-            QuerySet(through, using=targets._db)
-            if through._meta.auto_created
-            else self.rights.rows(through)
-        )
+        base = rows_between(self.rights, through, using=targets._db)
         rows = guarded(base, policy_of(through, [near.attname, far.attname]))
         return rows.filter(Q((f"{far.attname}__in", targets)))
 
     def _generic(self, group: list[Condition]) -> GuardedQuerySet:
-        field = self.hop.field
-        kind: Any = self.hop.model._meta.get_field(field.content_type_field_name)
-        rows = self._targets(group, kind.attname, self.hop.link[1].attname)
-        content_types: Any = apps.get_model("contenttypes", "ContentType")._default_manager
-        content_type = content_types.db_manager(rows.db).get_for_model(
-            field.model, for_concrete_model=field.for_concrete_model
-        )
-        return rows.filter(Q((kind.attname, content_type.pk)))
+        rows = self._targets(group, kind_field(self.hop).attname, self.hop.link[1].attname)
+        return rows.filter(is_of_kind(self.hop, using=rows.db))
 
     def _targets(self, group: list[Condition], *links: str) -> GuardedQuerySet:
         """The visible rows behind the hop that match; only what the group needs may be used."""
@@ -499,6 +552,27 @@ class RelationSubquery:
         rows = guarded(self.rights.rows(self.hop.model), policy)
         inner = conjunction(self.rights, self.access, group, depth=depth)
         return rows.filter(inner) if inner else rows
+
+
+def rows_between(rights: Rights, through: ModelClass, *, using: str | None) -> QuerySet[Any]:
+    """A through model of the site's own has rows that may not be seen, too."""
+    if through._meta.auto_created:
+        return QuerySet(through, using=using)
+    return rights.rows(through)
+
+
+def kind_field(hop: Hop) -> Any:
+    """What tells, behind a generic relation, which model a row belongs to."""
+    return hop.model._meta.get_field(hop.field.content_type_field_name)
+
+
+def is_of_kind(hop: Hop, *, using: str) -> Q:
+    field = hop.field
+    content_types: Any = apps.get_model("contenttypes", "ContentType")._default_manager
+    content_type = content_types.db_manager(using).get_for_model(
+        field.model, for_concrete_model=field.for_concrete_model
+    )
+    return Q((kind_field(hop).attname, content_type.pk))
 
 
 def policy_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -23,11 +24,13 @@ from django.db.models import (
     Min,
     OrderBy,
     Q,
+    Subquery,
     Sum,
 )
 from django.db.models.constants import LOOKUP_SEP
 from django.db.models.functions import datetime as dates
 
+from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure import fields as values
 from mcp_django.exposure.fields import choices_of, kind_of, measures_of, quoted
@@ -43,12 +46,23 @@ from mcp_django.exposure.query.arguments import (
     lookups_of,
     or_default,
 )
-from mcp_django.exposure.query.filters import parse
-from mcp_django.exposure.query.find import check_shows_numbers, encode_fitting, labels_by_key
+from mcp_django.exposure.query.filters import ParsedFilters, parse
+from mcp_django.exposure.query.find import check_shows_numbers, labels_by_key
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
 from mcp_django.exposure.query.pagination import MAX_ORDER, page_limit
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.serializers import Values, converter_of, encoder
+from mcp_django.exposure.query.related_counts import check_countable, count_of_related
+from mcp_django.exposure.query.serializers import Values, converter_of
+from mcp_django.exposure.query.tables import (
+    Labels,
+    Table,
+    choice_labels,
+    encode_fitting,
+    fence_column,
+    fenced_labels,
+    target_name,
+    with_members,
+)
 
 # What records are grouped by: values of declared paths, and parts and buckets of dates.
 
@@ -88,24 +102,26 @@ class GroupColumn:
         column = F(self.path.lookup)
         return PARTS[kind_of(self.path.field)][self.part](column) if self.part else column
 
-    def rendered(self, rights: Rights, access: AccessiblePaths, values: Values) -> Values:
+    def rendered(self, values: Values) -> Values:
         """The values as records show them; a bucket keeps the offset of the current time zone."""
         if self.part:
             return [one.isoformat() if isinstance(one, date) else one for one in values]
         convert = converter_of(self.path.field, whole=False)
-        shown = values if convert is None else convert(values)
-        if self.path not in access.group_labels:
-            return shown
+        return values if convert is None else convert(values)
+
+    def labels(self, rights: Rights, access: AccessiblePaths, values: Values) -> Labels | None:
+        """What stands for the values of a foreign key."""
+        if self.part or self.path not in access.group_labels:
+            return None
         target = self.path.field.target_field
         columns = [one.field.attname for one in access.group_labels[self.path]]
         keys = {one for one in values if one is not None}
-        labels = labels_by_key(
-            rights, self.path.field.related_model, target.attname, columns, keys
-        )
-        return [
-            None if key is None else {"pk": pk, "label": labels.get(key)}
-            for key, pk in zip(values, shown, strict=True)
-        ]
+        found = labels_by_key(rights, self.path.field.related_model, target.attname, columns, keys)
+        shown = zip(values, self.rendered(values), strict=True)
+        texts = {str(key): found[value] for value, key in shown if value in found}
+        labels = Labels(texts=texts, of=target_name(self.path.field))
+        is_untrusted = any(map(access.is_untrusted, access.group_labels[self.path]))
+        return fenced_labels(labels, rights) if is_untrusted else labels
 
 
 def parse_groups(
@@ -159,10 +175,13 @@ def no_name(given: Any, allowed: Iterable[str], what: str) -> QueryError:
 
 def many_valued(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError | None:
     """For a path with many values: adding up over it would count a record many times."""
-    path = access.tables[FILTER].get(name) if isinstance(name, str) else None
+    known = {**access.counted, **access.tables[FILTER]}
+    path = known.get(name) if isinstance(name, str) else None
     if path is None or not path.is_many:
         return None
     sentence = f"{path.text} has many values for one record, so it cannot be aggregated here."
+    if path.text in access.counted:
+        sentence += f' Count it, as in {{"{path.hops[-1].name}": {{"count": "{path.text}"}}}}.'
     model = next(hop.model for hop in path.hops if hop.is_many)
     if model in rights.exposed.exposures and rights.may_view(model):
         sentence += f" Ask {model._meta.label_lower} for it."
@@ -194,6 +213,7 @@ SUMS: Mapping[str, Any] = {
     "duration": DurationField,
 }
 AVERAGES: Mapping[str, Any] = {**SUMS, "integer": FloatField}
+AVERAGE_DIGITS = 6
 #: More digits than any column has.
 EXACTLY = Context(prec=1000)
 
@@ -202,13 +222,17 @@ EXACTLY = Context(prec=1000)
 class Metric:
     name: str
     function: str
-    #: None for the number of records.
+    #: None for the number of records, and of related records.
     path: Path | None
+    #: How many related records a record has, where these are added up.
+    related: Subquery | None = None
     #: Whether records do not show the column, so that only many of them together may say much.
     is_hidden: bool = False
 
     @property
     def expression(self) -> Any:
+        if self.related is not None:
+            return Sum(self.related, output_field=BigIntegerField())
         if self.path is None:
             return Count("*")
         more = {"output_field": self.field} if self.function in ("sum", "avg") else {}
@@ -219,18 +243,35 @@ class Metric:
         """A field for its values, as `having` compares them."""
         if self.path is None or self.function in COUNTS:
             return BigIntegerField()
-        if self.function in ("min", "max"):
-            return self.path.field
+        if self.value_path is not None:
+            return self.value_path.field
         return (SUMS if self.function == "sum" else AVERAGES)[kind_of(self.path.field)]()
+
+    @property
+    def value_path(self) -> Path | None:
+        """The path, where it is the value of one of the records."""
+        return self.path if self.function in ("min", "max") else None
 
     def rendered(self, values: Values) -> Values:
         """As records show them."""
         field = self.field
+        if self.related is not None:
+            return [value or 0 for value in values]  # a sum over no records is NULL
         if kind_of(field) == "decimal" and self.path is not None and not choices_of(field):
             more = 2 if self.function == "avg" else 0
             return rounded(values, places_of(self.path.field), more=more)
+        if kind_of(field) == "float" and self.function in ("sum", "avg"):
+            digits = 15 if self.function == "sum" else AVERAGE_DIGITS
+            values = [significant(value, digits) for value in values]
         convert = converter_of(field, whole=False)
         return values if convert is None else convert(values)
+
+
+def significant(value: float | None, digits: int) -> float | None:
+    """Without the digits that come of dividing, or of binary fractions: two places at least."""
+    if value is None or not value or not math.isfinite(value):
+        return value
+    return round(value, max(2, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
 def places_of(field: Any) -> int | None:
@@ -277,7 +318,12 @@ def measured(access: AccessiblePaths) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def parse_metrics(
-    rights: Rights, access: AccessiblePaths, given: Any, groups: Sequence[GroupColumn]
+    rights: Rights,
+    access: AccessiblePaths,
+    given: Any,
+    groups: Sequence[GroupColumn],
+    *,
+    using: str,
 ) -> list[Metric]:
     """Raises QueryError for what is not an object of metrics, or may not be measured."""
     if not isinstance(given, Mapping) or not 0 < len(given) <= MAX_METRICS:
@@ -285,14 +331,21 @@ def parse_metrics(
     taken = {group.name for group in groups}
     try:
         return [
-            parse_metric(rights, access, name, one, taken=taken) for name, one in given.items()
+            parse_metric(rights, access, name, one, taken=taken, using=using)
+            for name, one in given.items()
         ]
     except QueryError as error:
         raise QueryError(f"metrics: {error}") from None
 
 
 def parse_metric(
-    rights: Rights, access: AccessiblePaths, name: Any, given: Any, *, taken: set[str]
+    rights: Rights,
+    access: AccessiblePaths,
+    name: Any,
+    given: Any,
+    *,
+    taken: set[str],
+    using: str,
 ) -> Metric:
     if not is_name(name):
         raise QueryError(
@@ -312,6 +365,10 @@ def parse_metric(
     if column == "*":
         hint = form_hint(access, name, function, name)
         raise QueryError(f"{function} takes a path.{hint}")
+    if function == "count" and isinstance(column, str) and column in access.counted:
+        check_countable(rights, access.counted[column])
+        related = count_of_related(rights, access.counted[column], using=using)
+        return Metric(name=name, function=function, path=None, related=related)
     path = find_column(access, column)
     if path is None:
         names = [one.text for one, functions in measured(access) if function in functions]
@@ -384,9 +441,14 @@ class AggregateQuery:
 class Aggregates:
     """The numbers about some groups."""
 
-    #: A JSON object with `groups` and `truncated`.
+    #: A JSON object, as `Table.encoded`, with `truncated` where there are more.
     encoded: bytes
-    count: int
+    #: The same groups.
+    table: Table
+
+    @property
+    def count(self) -> int:
+        return len(self.table.rows)
 
 
 def aggregate_records(
@@ -395,6 +457,22 @@ def aggregate_records(
     """Groups and their metrics.
 
     Raises QueryError for anything that cannot run, in words that say what would.
+    """
+    access, rows, wanted, question = understand_groups(rights, exposure, asked)
+    condition = wanted.build(rights, access)
+    if condition:
+        rows = rows.filter(condition)
+    with limited(rows.db):
+        found = grouped(rows, question) if question.groups else total(rows, question)
+    groups = rendered(rights, access, question, found[: question.limit])
+    return encode(groups, is_truncated=len(found) > question.limit, note=question.note)
+
+
+def understand_groups(
+    rights: Rights, exposure: ModelExposure, asked: AggregateRecords
+) -> tuple[AccessiblePaths, GuardedQuerySet, ParsedFilters, AggregateQuery]:
+    """What is asked of which rows. Raises QueryError as `aggregate_records` does, but for what
+    only the database can tell.
     """
     check_shows_numbers(exposure)
     access = paths_of_call(rights, exposure, asked)
@@ -406,21 +484,15 @@ def aggregate_records(
     rows = pinned_to_database(guarded(rights.rows(exposure.model), access.group_policy))
     wanted = parse(rights, access, asked, using=rows.db)
     question = parse_question(rights, access, asked, using=rows.db)
-    condition = wanted.build(rights, access)
-    if condition:
-        rows = rows.filter(condition)
-    with limited(rows.db):
-        found = grouped(rows, question) if question.groups else total(rows, question)
-    groups = rendered(rights, access, question, found[: question.limit])
-    encoded = encode(groups, is_truncated=len(found) > question.limit, note=question.note)
-    return Aggregates(encoded=encoded, count=len(groups))
+    return access, rows, wanted, question
 
 
 def parse_question(
     rights: Rights, access: AccessiblePaths, asked: AggregateRecords, *, using: str
 ) -> AggregateQuery:
     groups = parse_groups(rights, access, or_default(asked.group_by, []), using=using)
-    metrics = parse_metrics(rights, access, or_default(asked.metrics, DEFAULT), groups)
+    wanted = or_default(asked.metrics, DEFAULT)
+    metrics = parse_metrics(rights, access, wanted, groups, using=using)
     if not groups and (asked.having or asked.order_by):
         raise QueryError("having and order_by need a group_by.")
     limit, note = page_limit(or_default(asked.limit), default=DEFAULT_GROUPS, most=MOST_GROUPS)
@@ -510,21 +582,40 @@ def rendered(
     access: AccessiblePaths,
     question: AggregateQuery,
     rows: Sequence[Mapping[str, Any]],
-) -> list[dict[str, Any]]:
-    shown = {}
+) -> Table:
+    shown, labels = {}, {}
     for at, group in enumerate(question.groups):
-        shown[group.name] = group.rendered(rights, access, [row[f"_g{at}"] for row in rows])
+        values = [row[f"_g{at}"] for row in rows]
+        is_untrusted = access.is_untrusted(group.path)
+        shown[group.name] = (
+            fence_column(values, rights) if is_untrusted else group.rendered(values)
+        )
+        if (found := group.labels(rights, access, values)) is not None:
+            labels[group.name] = found
     for at, metric in enumerate(question.metrics):
-        shown[metric.name] = metric.rendered([row[f"_m{at}"] for row in rows])
-    return [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
+        values = [row[f"_m{at}"] for row in rows]
+        path = metric.value_path
+        is_untrusted = path is not None and access.is_untrusted(path)
+        shown[metric.name] = (
+            fence_column(values, rights) if is_untrusted else metric.rendered(values)
+        )
+    if not get_config().compact_answers:
+        columns = [(one.name, one.path.field) for one in question.groups if not one.part]
+        columns += [(one.name, one.field) for one in question.metrics]
+        labels |= {name: choice_labels(field) for name, field in columns if choices_of(field)}
+    table = list(zip(*shown.values(), strict=True))
+    return Table(columns=tuple(shown), rows=table, labels=labels)
 
 
-def encode(groups: list[dict[str, Any]], *, is_truncated: bool, note: str) -> bytes:
+def encode(groups: Table, *, is_truncated: bool, note: str) -> Aggregates:
     """An answer that is too long in bytes ends early, and says so."""
-    encoded, count = encode_fitting(groups)
-    truncated = encoder.encode(is_truncated or count < len(groups))
-    said = b',"note":' + encoder.encode(note) if note else b""
-    return b'{"groups":' + encoded + b',"truncated":' + truncated + said + b"}"
+    encoded, fitting = encode_fitting(groups, "groups")
+    is_truncated = is_truncated or len(fitting.rows) < len(groups.rows)
+    more: dict[str, Any] = {"note": note} if note else {}
+    # Whoever reads objects by program finds each member each time.
+    if is_truncated or not get_config().compact_answers:
+        more = {"truncated": is_truncated, **more}
+    return Aggregates(encoded=with_members(encoded, more), table=fitting)
 
 
 def examples(access: AccessiblePaths, *, is_grouped: bool) -> dict[str, Any]:

@@ -16,40 +16,36 @@ def about(description: str) -> Any:
     return Meta(description=description)
 
 
-ModelLabel = Annotated[
-    str, about('Label of a model as list_models gives it, such as "shop.order".')
-]
+ModelLabel = Annotated[str, about("As list_models gives it.")]
 Lookups = Annotated[
     dict[str, Any],
     about(
         'Django lookups and values: {"status": "paid", "total__gte": 100, '
-        '"customer__country__in": ["FR"]}. Texts compare exactly; else use __iexact or '
-        "__icontains. describe_model lists the paths and operators."
+        '"customer__country__in": ["FR"]}. Texts compare exactly; else use __icontains. '
+        "describe_model lists the paths."
     ),
 ]
 Conditions = Annotated[dict[str, Any], about("As in find_records.")]
-Alternatives = Annotated[
-    list[dict[str, Any]], about("Alternatives: records that match any of these filters.")
-]
-Words = Annotated[str, about("Words; each must occur in a searchable field.")]
+Alternatives = Annotated[list[dict[str, Any]], about("Records that match any of these.")]
+Words = Annotated[str, about("Each word must occur in a searchable field.")]
 PrimaryKey = Annotated[
     str | int | list[str | int], about("Primary key; a list for a composite key.")
 ]
-Fields = Annotated[list[str], about("Paths to show. Without it, all.")]
-Include = Annotated[
-    list[str], about("Names out of many_relations: their records come along, some of each.")
+Fields = Annotated[
+    list[str], about("Paths and names out of computed to show. Without it, all paths.")
 ]
+Include = Annotated[list[str], about("Names out of many_relations, to show some records of each.")]
 Values = Annotated[
     dict[str, Any],
     about(
-        "Fields and values, as describe_model says. Related records by key, or by a text that "
-        'finds one. Files: {"filename": "a.txt", "data": "<base64>"}.'
+        "As describe_model says. Related records by key, or by a text that finds one. "
+        'Files: {"filename": "a.txt", "data": "<base64>"}.'
     ),
 ]
 Inlines = Annotated[
     dict[str, list[dict[str, Any]]],
     about(
-        'Rows of the form: {"lines": [{"pk": 5, "quantity": 3}, {"pk": 7, "delete": true}, '
+        'Rows: {"lines": [{"pk": 5, "quantity": 3}, {"pk": 7, "delete": true}, '
         '{"quantity": 1}]}. Without a pk a row is new.'
     ),
 ]
@@ -107,13 +103,15 @@ class DescribeModel(ToolArguments):
 
 
 class FindRecords(Filters, kw_only=True):
-    """Find records of a model with Django's filters, page by page. When next_cursor is not null
-    there are more: call again with it and the same query."""
+    """Find records of a model with Django's filters, as a table, page by page. If it has next,
+    there are more: call again with it as cursor and the same query."""
 
     model: ModelLabel
     # All four again: what is named here alone would come last in the schema.
     filters: Lookups | UnsetType = UNSET
-    exclude: Lookups | UnsetType = UNSET
+    exclude: Annotated[
+        dict[str, Any] | UnsetType, about("The same, for records to leave out.")
+    ] = UNSET
     any_of: Alternatives | UnsetType = UNSET
     search: Words | UnsetType = UNSET
     order_by: Annotated[
@@ -121,10 +119,8 @@ class FindRecords(Filters, kw_only=True):
     ] = UNSET
     fields: Fields | UnsetType = UNSET
     include: Include | UnsetType = UNSET
-    limit: Annotated[int | UnsetType, about("Most records to return.")] = UNSET
-    cursor: Annotated[str | UnsetType, about("next_cursor of the page before, same query.")] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, about("Records in a page.")] = UNSET
+    cursor: Annotated[str | UnsetType, about("next of the page before, same query.")] = UNSET
 
 
 class GetRecord(ToolArguments):
@@ -134,6 +130,21 @@ class GetRecord(ToolArguments):
     pk: PrimaryKey
     fields: Fields | UnsetType = UNSET
     include: Include | UnsetType = UNSET
+
+
+#: Entries of a history in an answer.
+DEFAULT_ENTRIES, MOST_ENTRIES = 20, 50
+
+
+class GetHistory(ToolArguments):
+    """Who changed a record, when and how, newest first, as the log of the admin says."""
+
+    model: ModelLabel
+    pk: PrimaryKey
+    limit: Annotated[
+        int | UnsetType,
+        about(f"{DEFAULT_ENTRIES} without it, at most {MOST_ENTRIES}."),
+    ] = UNSET
 
 
 class AggregateRecords(Filters, kw_only=True):
@@ -161,7 +172,7 @@ class AggregateRecords(Filters, kw_only=True):
     order_by: Annotated[list[str] | UnsetType, about('Metrics or groups: ["-revenue"].')] = UNSET
     limit: Annotated[
         int | UnsetType,
-        about(f"Most groups. Without it {DEFAULT_GROUPS}, never more than {MOST_GROUPS}."),
+        about(f"{DEFAULT_GROUPS} without it, at most {MOST_GROUPS}."),
     ] = UNSET
 
 
@@ -184,7 +195,7 @@ class CreateRecord(ToolArguments):
     inlines: Inlines | UnsetType = UNSET
     idempotency_key: Annotated[
         str | UnsetType,
-        about("A text of your own: a call that is sent twice with it is done once."),
+        about("Your own: a call that is sent twice with it is done once."),
     ] = UNSET
     dry_run: DryRun = False
 
@@ -192,7 +203,7 @@ class CreateRecord(ToolArguments):
 class UpdateRecord(ToolArguments):
     """Change a record through the form of the admin, with its rules. What is not named in values
     or inlines stays as it is. Several related records: {"add": [...]}, {"remove": [...]} or
-    {"set": [...]}."""
+    {"set": [...]}. Before rows are deleted, a person must agree."""
 
     model: ModelLabel
     pk: PrimaryKey
@@ -200,17 +211,38 @@ class UpdateRecord(ToolArguments):
     inlines: Inlines | UnsetType = UNSET
     version: Annotated[
         str | UnsetType,
-        about("As get_record showed it: refuses when somebody has changed the record since."),
+        about("As get_record showed it: refused if somebody changed the record since."),
     ] = UNSET
     if_unmodified_since: Annotated[
         str | UnsetType, about("The same by time, where models keep it.")
+    ] = UNSET
+    confirmation: Annotated[
+        str | UnsetType, about("What a call that deletes rows gave without it.")
+    ] = UNSET
+    dry_run: DryRun = False
+
+
+class UpdateRecords(ToolArguments):
+    """Make the same change to up to 200 records, all or none. The person is asked before, or the
+    first call gives a confirmation."""
+
+    model: ModelLabel
+    values: Annotated[dict[str, Any], about("As in update_record.")]
+    pks: Annotated[list[str | int] | UnsetType, about("Keys, or these 3 as in find_records.")] = (
+        UNSET
+    )
+    filters: dict[str, Any] | UnsetType = UNSET
+    exclude: dict[str, Any] | UnsetType = UNSET
+    search: str | UnsetType = UNSET
+    confirmation: Annotated[
+        str | UnsetType, about("What the same call without it gave, once a person has agreed.")
     ] = UNSET
     dry_run: DryRun = False
 
 
 class DeleteRecord(ToolArguments):
-    """Delete records, by key or by filters. The first call deletes nothing: it shows what would
-    go along, and gives a confirmation for the second."""
+    """Delete records, by key or by filters. The person is asked before. Where that cannot be, the
+    first call shows what would go along, and gives a confirmation for the second."""
 
     model: ModelLabel
     pk: Annotated[

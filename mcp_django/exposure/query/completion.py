@@ -16,9 +16,10 @@ from mcp_django.exposure.fields import kind_of, target_of
 from mcp_django.exposure.paths import FILTER, LONGEST_KEY, RETURN, Path, declaration_of, key_value
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
 from mcp_django.exposure.query.filters import ParsedFilters
-from mcp_django.exposure.query.find import Search, layout_of, page_of_permitted
+from mcp_django.exposure.query.find import Search, page_of_permitted
 from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.serializers import encoder
+from mcp_django.exposure.query.tables import layout_of
 from mcp_django.protocol.uri_templates import decode, encode
 
 if TYPE_CHECKING:
@@ -138,18 +139,19 @@ class Finder:
                 filters=filters, exclude=exclude, any_of=alternatives if text else ()
             ),
             using=self.using,
+            is_answer=False,
         )
         try:
             if self.is_checked_by_row:
                 found = page_of_permitted(search, None, MOST)
-                records, has_more = found.records, found.end is not None
+                table, has_more = found.table, found.end is not None
             else:
                 rows = search.rows(None, most=MOST)
-                records, has_more = rows.records(), rows.has_more
+                table, has_more = rows.table(), rows.has_more
         except QueryError:  # too slow, or no database can compare this
             return [], False
         # As JSON has them: there, every value has one form.
-        return msgspec.json.decode(encoder.encode(records)), has_more
+        return msgspec.json.decode(encoder.encode(table.objects())), has_more
 
 
 def is_usable(text: str) -> bool:

@@ -31,6 +31,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
 from mcp_django.exposure.query.arguments import LONGEST_LOOKUP, Filters, lookups_of
 from mcp_django.exposure.query.paths_by_rule import Rule
+from mcp_django.exposure.query.related_names import RelatedNames
 
 MAX_CONDITIONS = 32
 MAX_ALTERNATIVES = 8
@@ -77,15 +78,16 @@ def any_of(parts: Iterable[Q]) -> Q:
 def parse(rights: Rights, access: AccessiblePaths, asked: Filters, *, using: str) -> ParsedFilters:
     """Raises QueryError for anything that the caller may not ask or that means nothing."""
     found: dict[str, Any] = {}
+    related = RelatedNames(rights)
     for name, parser in PARSERS.items():
         value = getattr(asked, name)
         if value is not UNSET:
-            found[name] = parser(rights, access, value, using=using, what=name)
+            found[name] = parser(related, access, value, using=using, what=name)
     return ParsedFilters(**found)
 
 
 def parse_conditions(
-    rights: Rights, access: AccessiblePaths, given: Any, *, using: str, what: str
+    related: RelatedNames, access: AccessiblePaths, given: Any, *, using: str, what: str
 ) -> list[Condition]:
     if not isinstance(given, Mapping):
         example = example_lookup(access)
@@ -96,7 +98,7 @@ def parse_conditions(
             f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(conditions)}."
         )
     return [
-        parse_condition(rights, access, key, value, using=using, what=what)
+        parse_condition(related, access, key, value, using=using, what=what)
         for key, value in conditions
     ]
 
@@ -107,8 +109,9 @@ def example_lookup(access: AccessiblePaths) -> str:
 
 
 def parse_condition(
-    rights: Rights, access: AccessiblePaths, key: Any, value: Any, *, using: str, what: str
+    related: RelatedNames, access: AccessiblePaths, key: Any, value: Any, *, using: str, what: str
 ) -> Condition:
+    rights = related.rights
     known = access.lookups.get(key) if isinstance(key, str) else None
     if known is None:
         try:
@@ -127,12 +130,25 @@ def parse_condition(
             check_parts(path, transform, operator, using=using)
             value = part(TRANSFORMS[kind_of(path.field)][transform], operator, value)
         else:
-            field = path.hops[-1].model._meta.pk if path.field is None else path.field
-            value = fields.convert(field, operator, value, using=using)
+            value = key_or_value(related, path, operator, value, using=using)
     except QueryError as error:
         hint = key_hint(rights, access, path)
         raise QueryError(f"{what}: {key}: {error}{hint}") from None
     return Condition(path=path, transform=transform, operator=operator, value=value)
+
+
+def key_or_value(
+    related: RelatedNames, path: Path, operator: str, value: Any, *, using: str
+) -> Any:
+    """The value of a column. What is no key of a related record may be what it is called."""
+    field = path.hops[-1].model._meta.pk if path.field is None else path.field
+    try:
+        return fields.convert(field, operator, value, using=using)
+    except QueryError:
+        named = related.value(path, operator, value, using=using)
+        if named is None:
+            raise
+        return named
 
 
 def negation_hint(
@@ -240,19 +256,19 @@ def part(bounds: tuple[int, int], operator: str, value: Any) -> Any:
 
 
 def parse_alternatives(
-    rights: Rights, access: AccessiblePaths, given: Any, *, using: str, what: str
+    related: RelatedNames, access: AccessiblePaths, given: Any, *, using: str, what: str
 ) -> list[list[Condition]]:
     if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
         example = example_lookup(access)
         raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
-    found = [parse_conditions(rights, access, item, using=using, what=what) for item in given]
+    found = [parse_conditions(related, access, item, using=using, what=what) for item in given]
     if not all(found):
         raise QueryError(f"An empty object in {what} would match everything. Take it out.")
     return found
 
 
 def parse_search(
-    rights: Rights, access: AccessiblePaths, term: Any, *, using: str, what: str
+    related: RelatedNames, access: AccessiblePaths, term: Any, *, using: str, what: str
 ) -> list[list[Condition]]:
     """Every word in any declared column, as in the admin."""
     try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from itertools import accumulate
-from typing import Any, TypeAlias, cast
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any, TypeAlias
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db import connections
@@ -16,15 +15,15 @@ from django.db.models import Model, Q
 from django.db.models.expressions import Col
 from django.db.models.lookups import Lookup
 from django.db.models.sql.where import AND, WhereNode
-from msgspec import UNSET, Struct, defstruct
+from msgspec import UNSET
 
 from mcp_django.conf import get_config
-from mcp_django.exceptions import NotFound, QueryError, unknown
+from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure import fields as values
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import RETURN, Path, parse_key
+from mcp_django.exposure.paths import parse_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import pagination
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths, policy_of
@@ -39,139 +38,22 @@ from mcp_django.exposure.query.guard import (
 )
 from mcp_django.exposure.query.pagination import Ordering, after, page_limit, parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.serializers import Columns, Values, as_text, converter_of, encoder
+from mcp_django.exposure.query.serializers import Columns, Values, encoder
+from mcp_django.exposure.query.tables import (
+    RecordLayout,
+    Table,
+    concatenated,
+    encode_fitting,
+    label,
+    layout_of,
+    longest_answer,
+    with_members,
+)
 
-# How records are read: which columns, in one query, and how each record is made of them.
-
-MAX_FIELDS = 64
-#: Layouts that are remembered for one set of paths. Callers choose fields, so there are many.
-MOST_LAYOUTS = 100
-#: Sets of names that are remembered, over all models.
-MOST_CLASSES = 500
+# How rows are read: in one query, as columns of values.
 
 #: Stands for a value that its field fails on. What is stored may be enciphered, so it stays out.
 UNREADABLE = "<unreadable>"
-
-Render: TypeAlias = Callable[[Columns], Values]
-Converter: TypeAlias = Callable[[Values], Values] | None
-
-
-class Record(Struct, frozen=True, gc=False):
-    """One record, to be encoded."""
-
-
-@dataclass(kw_only=True, eq=False)
-class RecordLayout:
-    """The columns of a SELECT, and for each field of a record how it is made of them."""
-
-    lookups: dict[str, None] = field(default_factory=dict)
-    renders: dict[str, Render] = field(default_factory=dict)
-    #: Foreign keys whose label may be of a row that the caller cannot see, by name of a column.
-    checks: dict[str, Path] = field(default_factory=dict)
-    #: Records in a page, if the settings allow no fewer: some records take more memory.
-    most_in_page: int = sys.maxsize
-    #: Whether it holds the rights of one call, so that nobody else may get it.
-    is_for_one_call: bool = False
-
-    def records(self, columns: Columns) -> list[Record]:
-        make = record_class(tuple(self.renders))
-        rendered = [render(columns) for render in self.renders.values()]
-        return [make(*row) for row in zip(*rendered, strict=True)]
-
-
-@lru_cache(maxsize=MOST_CLASSES)
-def record_class(names: tuple[str, ...]) -> type[Record]:
-    """Encoded as an object with these members, and made many times faster than a dictionary.
-
-    Members have names of their own in Python, where a field of a model may be called anything.
-    """
-    places = {f"field_{at}": name for at, name in enumerate(names)}
-    members = [(place, Any) for place in places]
-    made = defstruct("Record", members, bases=(Record,), rename=places, frozen=True, gc=False)
-    return cast("type[Record]", made)
-
-
-def layout_of(access: AccessiblePaths, given: Any, *, whole: bool = False) -> RecordLayout:
-    """What `fields` asks for. Raises QueryError for anything that is not a path to return."""
-    key = (whole, tuple(given) if is_list_of_names(given) else given)
-    if given is not None and not is_list_of_names(given):
-        names = access.names(RETURN)
-        raise QueryError(
-            f"fields takes a list of 1 to {MAX_FIELDS} names, such as {names[:3]}."
-            if names
-            else "fields: This model shows none."
-        )
-    found = access.layouts.get(key)
-    if found is None:
-        found = make_layout(access, named_paths(access, given), whole=whole)
-        if len(access.layouts) >= MOST_LAYOUTS:
-            access.layouts.clear()
-        access.layouts[key] = found
-    return found
-
-
-def is_list_of_names(given: Any) -> bool:
-    return (
-        isinstance(given, list | tuple)
-        and 0 < len(given) <= MAX_FIELDS
-        and all(isinstance(name, str) for name in given)
-    )
-
-
-def named_paths(access: AccessiblePaths, names: Sequence[str] | None) -> list[Path]:
-    if names is None:
-        return list(access.paths[RETURN])
-    table = access.tables[RETURN]
-    for name in names:
-        if name not in table:
-            raise unknown(name, access.names(RETURN), "fields")
-    return list(dict.fromkeys(table[name] for name in names))
-
-
-def make_layout(access: AccessiblePaths, paths: Sequence[Path], *, whole: bool) -> RecordLayout:
-    layout = RecordLayout()
-    for path in paths:
-        layout.lookups[path.lookup] = None
-        convert = converter_of(path.field, whole=whole)
-        labels = access.labels.get(path, ())
-        if not labels:
-            layout.renders[path.text] = plain(path.lookup, convert)
-            continue
-        check = (
-            f"_seen{len(layout.checks)}" if path.field.related_model in access.restricted else None
-        )
-        if check:
-            layout.checks[check] = path
-        names = [one.lookup for one in labels]
-        layout.lookups.update(dict.fromkeys(names))
-        layout.renders[path.text] = labelled(path.lookup, convert, names, check)
-    return layout
-
-
-def plain(name: str, convert: Converter) -> Render:
-    if convert is None:
-        return lambda columns: columns[name]
-    return lambda columns: convert(columns[name])
-
-
-def labelled(name: str, convert: Converter, names: list[str], check: str | None) -> Render:
-    """A foreign key: its value, and what stands for the row if that row may be seen."""
-    keys_of = plain(name, convert)
-
-    def render(columns: Columns) -> Values:
-        keys = keys_of(columns)
-        parts = zip(*(columns[one] for one in names), strict=True)
-        seen = [True] * len(keys) if check is None else columns[check]
-        return [
-            None if key is None else {"pk": key, "label": label(part) if is_seen else None}
-            for key, part, is_seen in zip(keys, parts, seen, strict=True)
-        ]
-
-    return render
-
-
-def label(parts: Sequence[Any]) -> str:
-    return " ".join(as_text(part) for part in parts if part is not None)
 
 
 def labels_by_key(
@@ -316,6 +198,8 @@ class Search:
     #: Whether a position is the number of records before it. What the caller may not see, such as
     #: a key that is not in `fields`, must not be in a cursor.
     counts_records: bool = False
+    #: Whether a model reads what is found.
+    is_answer: bool = True
 
     def rows(self, position: Sequence[Any] | None, *, most: int) -> Rows:
         """At most `most` rows behind a position, and whether there are more."""
@@ -418,8 +302,15 @@ class Rows:
             for one in self.search.order
         ]
 
-    def records(self) -> list[Record]:
-        return self.search.layout.records(self.columns)[: self.count]
+    def table(self, places: Sequence[int] | None = None) -> Table:
+        """Those of the page, or at some places: what no answer shows is not made."""
+        columns: Columns = self.columns
+        if places is not None:
+            columns = {name: [found[at] for at in places] for name, found in columns.items()}
+        elif self.has_more:
+            columns = {name: found[: self.count] for name, found in columns.items()}
+        search = self.search
+        return search.layout.table(columns, search.rights, is_answer=search.is_answer)
 
 
 #: Pages of rows that may be judged one by one before a short page goes out.
@@ -436,30 +327,76 @@ TOO_SPARSE = (
 class Page:
     """Some records. `next_cursor` is None at the end; a page may be short and have one."""
 
-    #: A JSON array of objects.
-    encoded_records: bytes
-    count: int
+    #: A JSON object, as `Table.encoded`.
+    encoded: bytes
+    #: The same rows.
+    table: Table
     next_cursor: str | None
     #: What the caller should know of the answer.
     note: str = ""
 
+    @property
+    def count(self) -> int:
+        return len(self.table.rows)
 
-#: Adds members to the records of a call, such as related records.
-Extend: TypeAlias = Callable[[AccessiblePaths, RecordLayout], RecordLayout]
+    @property
+    def answer(self) -> bytes:
+        """The page with what leads on: `next`, as long as there is more, and `next_cursor` beside
+        objects, which is null at the end."""
+        if not get_config().compact_answers:
+            more: dict[str, Any] = {"next_cursor": self.next_cursor}
+        else:
+            more = {} if self.next_cursor is None else {"next": self.next_cursor}
+        return with_members(self.encoded, more | ({"note": self.note} if self.note else {}))
+
+
+#: Like `layout_of`. Another one may know more names, such as those of related records.
+LayoutOf: TypeAlias = Callable[..., RecordLayout]
 
 
 def find_records(
-    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, extend: Extend | None = None
+    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
 ) -> Page:
     """One page of the records that the caller may see and that the arguments leave.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
+    return understand_page(rights, exposure, asked, layout_of=layout_of).page()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageQuestion:
+    """A call of find_records in which everything is in order, before its query runs."""
+
+    search: Search
+    limit: int
+    position: list[Any] | None
+    note: str
+    #: What a cursor of its answer is good for.
+    bound: Callable[[], str]
+
+    def page(self) -> Page:
+        search, position, note = self.search, self.position, self.note
+        if search.rights.checks_rows_one_by_one(search.access.model):
+            found = page_of_permitted(search, position, self.limit)
+            return page(found, self.bound, note=note)
+        rows = search.rows(position, most=self.limit)
+        end = rows.position(self.limit - 1) if rows.has_more else None
+        if position is None and not rows.count:
+            about_texts = note_on_texts(search.parsed_filters, search.count)
+            note = " ".join(filter(None, [note, about_texts]))
+        found = PageRows(table=rows.table(), place=rows.position, end=end)
+        return page(found, self.bound, note=note)
+
+
+def understand_page(
+    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
+) -> PageQuestion:
+    """Raises QueryError as `find_records` does, but for what only the database can tell."""
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
     layout = layout_of(access, or_default(asked.fields))
-    layout = layout if extend is None else extend(access, layout)
     config = get_config()
     most = min(config.max_page_size, layout.most_in_page)
     limit, note = page_limit(or_default(asked.limit), default=config.page_size, most=most)
@@ -477,13 +414,7 @@ def find_records(
     position = None
     if asked.cursor is not UNSET:
         position = pagination.decode(bound(), asked.cursor)
-    if rights.checks_rows_one_by_one(exposure.model):
-        return page(page_of_permitted(search, position, limit), bound, note=note)
-    rows = search.rows(position, most=limit)
-    end = rows.position(limit - 1) if rows.has_more else None
-    if position is None and not rows.count:
-        note = " ".join(filter(None, [note, note_on_texts(search.parsed_filters, search.count)]))
-    return page(PageRows(records=rows.records(), place=rows.position, end=end), bound, note=note)
+    return PageQuestion(search=search, limit=limit, position=position, note=note, bound=bound)
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:
@@ -507,9 +438,9 @@ def check_shows_records(exposure: ModelExposure) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PageRows:
-    """Records, the place of each in the order, and where the next page goes on."""
+    """Rows, the place of each in the order, and where the next page goes on."""
 
-    records: list[Record]
+    table: Table
     place: Callable[[int], list[Any]]
     end: list[Any] | None
 
@@ -523,7 +454,7 @@ def page_of_permitted(search: Search, position: Sequence[Any] | None, limit: int
     skip = 0
     if search.counts_records and position is not None:
         [skip], position = position, None
-    found: list[tuple[Record, list[Any]]] = []
+    found: list[tuple[Rows, int]] = []
     has_more, looked_at = True, 0
     # One more that may be seen: a cursor that led to none would tell of others.
     while has_more and len(found) <= skip + limit:
@@ -536,21 +467,18 @@ def page_of_permitted(search: Search, position: Sequence[Any] | None, limit: int
         looked_at += rows.count
         has_more = rows.has_more
         position = rows.position(rows.count - 1) if has_more else None
-        found += [
-            (record, rows.position(at))
-            for at, (record, may_view) in enumerate(
-                zip(rows.records(), judge(search, rows), strict=True)
-            )
-            if may_view
-        ]
+        found += [(rows, at) for at, may_view in enumerate(judge(search, rows)) if may_view]
     page = found[skip : skip + limit]
 
     def place(at: int) -> list[Any]:
-        return [skip + at + 1] if search.counts_records else page[at][1]
+        shown, row = page[at]
+        return [skip + at + 1] if search.counts_records else shown.position(row)
 
     is_end = not has_more and len(found) <= skip + limit
-    records = [record for record, _ in page]
-    return PageRows(records=records, place=place, end=None if is_end else place(len(page) - 1))
+    groups = groupby(page, key=lambda one: one[0])
+    tables = [shown.table([at for _, at in group]) for shown, group in groups]
+    table = concatenated(tables or [rows.table([])])
+    return PageRows(table=table, place=place, end=None if is_end else place(len(page) - 1))
 
 
 def judge(search: Search, rows: Rows) -> list[bool]:
@@ -580,21 +508,11 @@ def objects_of(
 
 def page(found: PageRows, bound: Callable[[], str], *, note: str) -> Page:
     """Encode. A page that is too long in bytes ends early, with a cursor."""
-    encoded, count = encode_fitting(found.records)
-    end = found.end if count == len(found.records) else found.place(count - 1)
+    encoded, table = encode_fitting(found.table, "records")
+    count = len(table.rows)
+    end = found.end if count == len(found.table.rows) else found.place(count - 1)
     cursor = None if end is None else pagination.encode(bound(), end)
-    return Page(encoded_records=encoded, count=count, next_cursor=cursor, note=note)
-
-
-def encode_fitting(records: Sequence[Any]) -> tuple[bytes, int]:
-    """A JSON array of as many records as an answer holds, one at least, and their number."""
-    encoded, most = encoder.encode(records), longest_answer()
-    if len(encoded) <= most:
-        return encoded, len(records)
-    parts = [encoder.encode(record) for record in records]
-    totals = accumulate(len(part) + 1 for part in parts)
-    count = max(1, sum(total < most for total in totals))
-    return b"[" + b",".join(parts[:count]) + b"]", count
+    return Page(encoded=encoded, table=table, next_cursor=cursor, note=note)
 
 
 def get_record(
@@ -604,7 +522,7 @@ def get_record(
     *,
     fields: Sequence[str] | None = None,
     using: str | None = None,
-    extend: Extend | None = None,
+    layout_of: LayoutOf = layout_of,
 ) -> bytes:
     """One record as an encoded JSON object, with its texts whole.
 
@@ -615,9 +533,8 @@ def get_record(
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
     layout = layout_of(access, fields, whole=True)
-    layout = layout if extend is None else extend(access, layout)
     rows = row_of(rights, exposure, pk, layout=layout, using=using, access=access)
-    encoded = encoder.encode(rows.records()[0])
+    encoded = encoder.encode(rows.table().objects()[0])
     if len(encoded) > longest_answer():
         raise QueryError(
             f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
@@ -670,11 +587,6 @@ def missing_record(exposure: ModelExposure, pk: Any) -> NotFound:
         f"There is no {exposure.label} with the key {values.quoted(pk)}. "
         f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
     )
-
-
-def longest_answer() -> int:
-    """Bytes of records in one answer: they travel twice, as text and as data."""
-    return get_config().max_response // 2
 
 
 def key_conditions(access: AccessiblePaths, pk: Any, *, using: str) -> list[Condition]:

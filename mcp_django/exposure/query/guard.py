@@ -24,6 +24,7 @@ from django.db.models import (
     Model,
     Q,
     QuerySet,
+    Subquery,
     Sum,
     Value,
     expressions,
@@ -109,6 +110,10 @@ class OpenModel:
 
     columns: Mapping[str, frozenset[Column]]
     relations: Mapping[Trail, type[Model]]
+    #: Relations to one record or to many, through which related records may be counted.
+    counted: Mapping[Trail, type[Model]]
+    #: Whether the caller sees only a part of the rows.
+    is_narrowed: bool
 
     @cached_property
     def all_columns(self) -> frozenset[Column]:
@@ -139,6 +144,20 @@ class PathRule:
             for model, rest in self._ways(self.root, trail, left=MAX_HOPS)
         )
 
+    def allows_count(self, trail: Trail) -> bool:
+        """Whether the joins lead, over open relations alone, to records that may be counted."""
+        return bool(trail) and self._leads_on(self.root, trail, left=MAX_HOPS)
+
+    def _leads_on(self, model: type[Model], trail: Trail, *, left: int) -> bool:
+        return not trail or any(
+            self._leads_on(target, trail[len(relation) :], left=left - 1)
+            for relation, target in self.models[model].counted.items()
+            if left and trail[: len(relation)] == relation
+        )
+
+    def is_narrowed(self, model: type[Model]) -> bool:
+        return model in self.models and self.models[model].is_narrowed
+
     def _ways(
         self, model: type[Model], trail: Trail, *, left: int
     ) -> Iterator[tuple[type[Model], Trail]]:
@@ -157,6 +176,8 @@ class Policy:
     columns: Mapping[str, frozenset[Column]]
     joins: frozenset[Trail] = frozenset()
     rule: PathRule | None = None
+    #: Whether one of its columns is compared with the query around it, which judges that.
+    is_correlated: bool = False
 
     def allows(self, trail: Trail, column: str, *, use: str) -> bool:
         return (trail, column) in self.columns.get(use, ()) or (
@@ -165,6 +186,9 @@ class Policy:
 
     def allows_join(self, trail: Trail) -> bool:
         return trail in self.joins or (self.rule is not None and self.rule.allows_join(trail))
+
+    def allows_count(self, trail: Trail) -> bool:
+        return self.rule is not None and self.rule.allows_count(trail)
 
     @property
     def is_for_groups(self) -> bool:
@@ -274,8 +298,8 @@ class Inspection:
                 raise Leak(f"An undeclared lookup: {node.lookup_name}")
             self.visit(node.lhs, use=use)
             self.operand(node.rhs, use=use)
-        elif kind in (SiteCondition, GuardedQuery, NothingNode):
-            return  # the site's own, or checked when it is compiled itself
+        elif kind in (SiteCondition, NothingNode):
+            return  # the site's own
         elif kind in TRANSPARENT or (kind in BUCKETS and use == GROUP):
             for source in node.get_source_expressions():
                 self.visit(source, use=use)
@@ -309,22 +333,83 @@ class Inspection:
         is_odd = any(others) or (node.distinct and kind is not Count)
         if not is_odd and type(source) is expressions.Col:
             self.column(source, use=AGGREGATES[kind])
+        elif not is_odd and kind is Sum and type(source) in (Subquery, GuardedQuery):
+            # Django 6.1 puts the query itself in place of its Subquery.
+            counting = source.query if type(source) is Subquery else source
+            if not self.policy.allows_count(self.joins_counted(counting)):
+                raise Leak("An undeclared count of related rows.")
         elif is_odd or kind is not Count or type(source) is not expressions.Star:
             raise Leak(f"An undeclared aggregate: {node!r}")
+
+    def joins_counted(self, query: Any) -> Trail:
+        """The joins from this query that a count of related rows stands for: one query lies in
+        the other, and the innermost compares a column with one of this query.
+        """
+        link = link_of(query)
+        rule = self.policy.rule
+        if rule is not None and rule.is_narrowed(query.model) and not has_site_condition(query):
+            raise Leak(f"A count of all rows of {query.model._meta.label}.")
+        column: Any
+        start: Any
+        if link.lookup_name == "in":
+            (column,) = link.rhs.select
+            start = (*self.joins_counted(link.rhs), *Inspection(link.rhs).trail(column.alias))
+        elif link.rhs.alias in self.query.alias_map:
+            column, start = link.rhs, self.trail(link.rhs.alias)
+        else:
+            raise Leak("A column of another query.")
+        pair = (column.target.column, link.lhs.target.column)
+        return (*start, (query.get_meta().db_table, (pair,)))
 
     def operand(self, value: Any, *, use: str) -> None:
         if isinstance(value, list | tuple | set):
             for item in value:
                 self.operand(item, use=use)
+        elif type(value) is GuardedQuery:
+            # The rest of it is checked when it is compiled itself.
+            for column in value.get_external_cols():
+                self.column(column, use=use)
         elif hasattr(value, "resolve_expression") or hasattr(value, "as_sql"):
             self.visit(value, use=use)
 
     def column(self, col: Any, *, use: str) -> None:
         if col.alias not in self.query.alias_map:
+            if self.policy.is_correlated and col.alias in self.query.external_aliases:
+                return  # `joins_counted` of the query around it has judged it
             raise Leak("A column of another query.")
         if not self.policy.allows(self.trail(col.alias), str(col.target.column), use=use):
             label = col.target.model._meta.label
             raise Leak(f"{use}: undeclared column {label}.{col.target.column}")
+
+
+def link_of(query: Any) -> Any:
+    """The condition that ties a counting query to those around it. Raises Leak unless all of its
+    rows are tied by one column of its own table.
+    """
+    if type(query) is not GuardedQuery or not query.policy.is_correlated:
+        raise Leak(f"An undeclared subquery: {type(query).__name__}")
+    where = query.where
+    links = [
+        one
+        for one in where.children
+        if isinstance(one, lookups.Lookup)
+        and (
+            (one.lookup_name == "in" and isinstance(one.rhs, Query))
+            or (one.lookup_name == "exact" and type(one.rhs) is expressions.Col)
+        )
+    ]
+    is_loose = where.connector != "AND" or where.negated or query.is_sliced
+    # Whatever else it compared with the record, nobody would have judged.
+    is_odd = len(links) != 1 or len(query.get_external_cols()) != 1
+    if is_odd or is_loose or type(links[0].lhs) is not expressions.Col:
+        raise Leak("A count of rows that nothing ties to the record.")
+    if Inspection(query).trail(links[0].lhs.alias):
+        raise Leak("A count of rows by a column of another table.")
+    return links[0]
+
+
+def has_site_condition(query: Any) -> bool:
+    return any(type(one) is SiteCondition for one in query.where.children)
 
 
 # The rows that a caller may see: the site's part, kept apart from ours.

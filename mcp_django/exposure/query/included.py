@@ -14,17 +14,26 @@ from typing import Any
 
 from django.db.models import Count, F, Q, Window
 from django.db.models.functions import RowNumber
+from msgspec import UNSET
 
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure.limits import limited
-from mcp_django.exposure.paths import FILTER, Path
+from mcp_django.exposure.paths import FILTER, INCLUDE, Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, RelationSubquery
 from mcp_django.exposure.query.filters import ParsedFilters
-from mcp_django.exposure.query.find import Record, RecordLayout, Search, layout_of
+from mcp_django.exposure.query.find import Search
 from mcp_django.exposure.query.guard import pinned_to_database
 from mcp_django.exposure.query.paths_by_rule import RelationStep, Rule
 from mcp_django.exposure.query.serializers import Columns, Values
+from mcp_django.exposure.query.tables import (
+    RecordLayout,
+    RelatedTable,
+    Row,
+    Table,
+    is_list_of_names,
+    layout_of,
+)
 
 #: Relations in one call.
 MOST_RELATIONS = 4
@@ -35,18 +44,38 @@ MOST_IN_PAGE, MOST_IN_RECORD = 20, 100
 
 
 def with_included(
-    rights: Rights, access: AccessiblePaths, layout: RecordLayout, names: Any, *, most: int
+    rights: Rights,
+    access: AccessiblePaths,
+    fields: Any,
+    *,
+    include: Any = UNSET,
+    most: int,
+    whole: bool = False,
 ) -> RecordLayout:
-    """The layout of records with these relations as members: `{"count": 3, "records": [...]}`.
+    """`layout_of` with a `RelatedTable` for each of some relations.
 
-    Where there are more than `most`, `rest` is the call of find_records that gives all, if this
-    caller may filter the other model by the relation. Raises QueryError for what is no relation
-    that leads to many records and may be followed.
+    They are those of `include`, and those that `fields` names among its paths. Where there are
+    more than `most` rows, its `rest` is the call of find_records that gives all, if this caller
+    may filter the other model by the relation. Raises QueryError for what is no relation that
+    leads to many records and may be followed.
     """
-    if not isinstance(names, list | tuple) or not 0 < len(names) <= MOST_RELATIONS:
-        raise QueryError(f"include takes a list of 1 to {MOST_RELATIONS} relations.")
+    listed = list_of_relations(include)
+    others = names_beyond_paths(access, fields)
+    if not listed and not others:  # nearly always
+        return layout_of(access, fields, whole=whole)
+    rule = Rule(rights, access)
+    among_fields = [name for name in others if name in relations_to_include(rule)]
+    paths = [name for name in fields if name not in among_fields] if among_fields else fields
+    # Nothing but relations may be left: that is no path, and not the default.
+    layout = layout_of(access, tuple(paths) if among_fields else fields, whole=whole)
+    names = [*listed, *(name for name in among_fields if name not in listed)]
+    if len(names) > MOST_RELATIONS:
+        raise QueryError(
+            f"include and fields name {len(names)} relations that lead to many records. At most "
+            f"{MOST_RELATIONS} fit into one call."
+        )
     found = replace(layout, lookups=dict(layout.lookups), renders=dict(layout.renders))
-    for relation in [find_relation(rights, access, name, most=most) for name in names]:
+    for relation in [find_relation(rule, name, most=most) for name in names]:
         near = relation.step.hop.link[0].attname
         found.lookups[near] = None
         found.renders[relation.step.hop.name] = partial(members_of, relation, near)
@@ -64,28 +93,40 @@ class IncludedRelation:
     most: int
 
 
-def find_relation(
-    rights: Rights, access: AccessiblePaths, name: Any, *, most: int
-) -> IncludedRelation:
-    steps = Rule(rights, access).relations
-    many = {
-        name: step
-        for name, step in steps.items()
-        if step.hop.is_many and len(step.access.keys) == 1 and step.hop.link[0].primary_key
-    }
-    if isinstance(name, str) and name in steps and name not in many:
+def list_of_relations(include: Any) -> Sequence[Any]:
+    if include in (UNSET, []):
+        return ()
+    if not isinstance(include, list | tuple) or len(include) > MOST_RELATIONS:
+        raise QueryError(f"include takes a list of 1 to {MOST_RELATIONS} relations.")
+    return include
+
+
+def names_beyond_paths(access: AccessiblePaths, fields: Any) -> list[str]:
+    """What `fields` names that no record shows: relations, or what does not exist."""
+    if fields is None or not is_list_of_names(fields):
+        return []
+    return list(dict.fromkeys(name for name in fields if name not in access.column_table))
+
+
+def relations_to_include(rule: Rule) -> dict[str, RelationStep]:
+    return {name: step for name, step in rule.relations.items() if INCLUDE in step.uses}
+
+
+def find_relation(rule: Rule, name: Any, *, most: int) -> IncludedRelation:
+    many = relations_to_include(rule)
+    if isinstance(name, str) and name in rule.relations and not rule.relations[name].hop.is_many:
         raise QueryError(f"include: {name} leads to one record. Name {name}__<field> in fields.")
     if not isinstance(name, str) or name not in many:
         raise unknown(name, many, "include")
-    return IncludedRelation(rights=rights, access=access, step=many[name], most=most)
+    return IncludedRelation(rights=rule.rights, access=rule.access, step=many[name], most=most)
 
 
 def members_of(relation: IncludedRelation, near: str, columns: Columns) -> Values:
     """What stands beside each record."""
     keys = columns[near]
     links = links_of(relation, keys)
-    shown = related_records(relation, {pk for _, pks in links.values() for pk in pks})
-    return [beside(relation, key, *links.get(str(key), (0, ())), shown) for key in keys]
+    table, shown = related_records(relation, {pk for _, pks in links.values() for pk in pks})
+    return [beside(relation, key, *links.get(str(key), (0, ())), table, shown) for key in keys]
 
 
 def beside(
@@ -93,17 +134,15 @@ def beside(
     key: Any,
     count: int,
     pks: Sequence[Any],
-    shown: dict[Any, Record],
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "count": count,
-        "records": [shown[pk] for pk in pks if pk in shown],
-    }
-    back = name_of_back(relation)
+    table: Table,
+    shown: dict[Any, Row],
+) -> RelatedTable:
+    rows = [shown[pk] for pk in pks if pk in shown]
+    back, rest = name_of_back(relation), None
     if count > len(pks) and back is not None:
         arguments = {"model": relation.step.access.exposure.label, "filters": {back: key}}
-        found["rest"] = {"tool": "find_records", "arguments": arguments}
-    return found
+        rest = {"tool": "find_records", "arguments": arguments}
+    return RelatedTable(count=count, table=replace(table, rows=rows), rest=rest)
 
 
 def name_of_back(relation: IncludedRelation) -> str | None:
@@ -140,14 +179,15 @@ def links_of(
     return dict(found)
 
 
-def related_records(relation: IncludedRelation, pks: Iterable[Any]) -> dict[Any, Record]:
-    """The related records as find_records shows them, by key."""
-    wanted = list(pks)
-    if not wanted:
-        return {}
-    access, rights = relation.step.access, relation.rights
-    key = access.key_paths[0]
+def related_records(
+    relation: IncludedRelation, pks: Iterable[Any]
+) -> tuple[Table, dict[Any, Row]]:
+    """The related records as find_records shows them, and the row of each by key."""
+    access, rights, wanted = relation.step.access, relation.rights, list(pks)
     shown = layout_of(access, None)
+    if not wanted:
+        return Table(columns=tuple(shown.renders), rows=[]), {}
+    key = access.key_paths[0]
     layout = replace(shown, lookups={**shown.lookups, key.lookup: None}, is_for_one_call=True)
     search = Search(
         rights=rights,
@@ -158,4 +198,5 @@ def related_records(relation: IncludedRelation, pks: Iterable[Any]) -> dict[Any,
         using=rights.rows(access.model).db,
     )
     rows = search.rows(None, most=len(wanted))
-    return dict(zip(rows.columns[key.lookup], rows.records(), strict=False))
+    table = rows.table()
+    return table, dict(zip(rows.columns[key.lookup], table.rows, strict=False))

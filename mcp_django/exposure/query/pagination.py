@@ -19,6 +19,7 @@ from mcp_django.exposure.paths import ORDER, RETURN
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths
 from mcp_django.exposure.query.arguments import FindRecords, or_default
+from mcp_django.exposure.query.serializers import utc
 from mcp_django.signing import seal, unseal
 
 # Where a page ended, signed and bound to who asked what.
@@ -75,7 +76,7 @@ def unpack(value: Any) -> Any:
 CODECS: tuple[tuple[str, type, Any, Any], ...] = (
     ("D", Decimal, str, Decimal),
     ("f", float, float.hex, float.fromhex),
-    ("t", datetime, datetime.isoformat, datetime.fromisoformat),
+    ("t", datetime, utc, datetime.fromisoformat),
     ("d", date, date.isoformat, date.fromisoformat),
     ("h", time, time.isoformat, time.fromisoformat),
     (
@@ -140,8 +141,8 @@ class Ordering:
 def parse_order(access: AccessiblePaths, given: Any) -> list[Ordering]:
     """The order asked for, then the primary key: without a total order, pages would lose rows."""
     if given is None:
-        given = access.default_order
-    if not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
+        given = access.default_order  # as many as the site wants
+    elif not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
         names = access.names(ORDER)
         example = f' Use for example ["-{names[0]}"].' if names else ""
         raise QueryError(f"order_by takes a list of at most {MAX_ORDER} names.{example}")

@@ -18,8 +18,10 @@ from django.db.models.sql import Query
 from mcp_django.cached import Recent
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import (
+    COUNT_RELATED,
     FILTER,
     GROUP,
+    INCLUDE,
     MAX_HOPS,
     METRIC,
     ORDER,
@@ -30,6 +32,7 @@ from mcp_django.exposure.paths import (
     Trail,
     has_order,
     is_measure,
+    joins_of,
     makes_groups,
     trail,
 )
@@ -87,7 +90,10 @@ def paths_of_call(
     found = {}
     for use, name in named:
         one = rule.find(name)
-        if one is not None and one.adds_to(access.paths[use], use=use):
+        if one is None:
+            continue
+        is_counted = use == METRIC and COUNT_RELATED in one.uses and one.path.text == name
+        if is_counted or one.adds_to(access.paths[use], use=use):
             found[one.path.names] = one
     return extended(rule, [found[names] for names in sorted(found)]) if found else access
 
@@ -126,7 +132,9 @@ def is_listed(access: AccessiblePaths, use: str, name: str) -> bool:
         return name in access.lookups or name in access.tables[FILTER]
     if use == ORDER:
         return name in access.orders
-    return name == "*" or name in access.tables[use]
+    if use == RETURN:
+        return name == "*" or name in access.column_table
+    return name in access.tables[use]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +166,8 @@ class Rule:
         """The longest path that the name begins with, unless it has no relation."""
         if not self.is_open:
             return None
-        return self._walk(self.access, tuple(name.split(LOOKUP_SEP)), (), frozenset(USES))
+        uses = frozenset((*USES, COUNT_RELATED))
+        return self._walk(self.access, tuple(name.split(LOOKUP_SEP)), (), uses)
 
     def _walk(
         self,
@@ -195,10 +204,19 @@ class Rule:
             field=field,
             is_by_rule=True,
         )
+        if self._is_excluded(path):
+            return None
         if field is None:
-            uses &= {FILTER}
-        uses = frozenset(use for use in uses if use == FILTER or USES[use](path))
+            uses &= {FILTER, COUNT_RELATED} if hops[-1].is_many else {FILTER}
+        else:
+            uses = frozenset(use for use in uses if use in USES and USES[use](path))
         return PathByRule(path=path, uses=uses) if uses else None
+
+    def _is_excluded(self, path: Path) -> bool:
+        """Whether the model, or one on the way, closes the rest of the path by `exclude`."""
+        known = {self.access.model: self.access, **self.passed}
+        owners = (self.access.model, *(hop.model for hop in path.hops))
+        return any(known[model].is_excluded(path.names[at:]) for at, model in enumerate(owners))
 
     def step(self, current: AccessiblePaths, name: str) -> RelationStep | None:
         """The relation of that name, if it is shown and what it leads to is open."""
@@ -212,6 +230,10 @@ class Rule:
             return None
         # A join would show, or sort by, rows that the caller cannot see.
         possible = {FILTER} if hop.is_many or self.is_narrowed(hop.model) else set(USES)
+        if hop.is_many and len(target.keys) == 1 and hop.link[0].primary_key:
+            possible.add(INCLUDE)
+        if is_counted_through(current, hop) and joins_of(hop, current.model) is not None:
+            possible.add(COUNT_RELATED)
         uses = frozenset(use for use in possible if current.is_left((hop.name,), use=use))
         return RelationStep(hop=hop, access=target, uses=uses) if uses else None
 
@@ -225,7 +247,7 @@ class Rule:
 
     def _backward(self, current: AccessiblePaths, name: str) -> Any:
         """A relation that the other side has the foreign key of, and shows."""
-        field = backward_relations(current.model).get(name)
+        field = backward_relations(current).get(name)
         other = None if field is None else self.access_to(field.related_model)
         if field is None or other is None:
             return None
@@ -251,12 +273,13 @@ class Rule:
         return not is_plain(self.rights.rows(model).query)
 
     def names_behind(self, name: str) -> list[str]:
-        """What a relation of the model itself leads to, for who looks for a path."""
+        """What a relation of the model itself leads to, for who looks for a filter."""
         step = self.step(self.access, name) if self.is_open else None
-        if step is None:
+        if step is None or FILTER not in step.uses:
             return []
         own = {path.names[0]: None for path in step.access.own.values()}
-        return [f"{step.hop.name}{LOOKUP_SEP}{one}" for one in own]
+        left = [one for one in own if not self.access.is_excluded((step.hop.name, one))]
+        return [f"{step.hop.name}{LOOKUP_SEP}{one}" for one in left]
 
     @cached_property
     def relations(self) -> dict[str, RelationStep]:
@@ -264,9 +287,14 @@ class Rule:
         if not self.is_open:
             return {}
         own = {path.names[0]: None for path in self.access.own.values()}
-        names = [*own, *self.access.many, *backward_relations(self.access.model)]
+        names = [*own, *self.access.many, *backward_relations(self.access)]
         found = {name: self.step(self.access, name) for name in dict.fromkeys(names)}
         return {name: step for name, step in found.items() if step is not None}
+
+
+def is_counted_through(current: AccessiblePaths, hop: Hop) -> bool:
+    """Whether a count may follow a relation: where no list of the model leaves it out."""
+    return all(current.is_left((hop.name,), use=use) for use in (FILTER, METRIC))
 
 
 def is_followed(rights: Rights, exposure: ModelExposure) -> bool:
@@ -286,11 +314,15 @@ def is_foreign_key(field: Any) -> bool:
     return bool(field.is_relation and getattr(field, "path_infos", None))
 
 
-def backward_relations(model: ModelClass) -> dict[str, Any]:
-    """Those of other models, by the name that lookups give them."""
-    fields = model._meta.related_objects
+def backward_relations(access: AccessiblePaths) -> dict[str, Any]:
+    """Those of other models that `exclude` leaves, by the name that lookups give them."""
+    fields = access.model._meta.related_objects
     # Django keeps those of many to many that have no name, under one that nobody can know.
-    return {field.name: field for field in fields if field.path_infos and not field.hidden}
+    return {
+        field.name: field
+        for field in fields
+        if field.path_infos and not field.hidden and not access.is_excluded((field.name,))
+    }
 
 
 def extended(rule: Rule, found: list[PathByRule]) -> AccessiblePaths:
@@ -304,7 +336,8 @@ def extended(rule: Rule, found: list[PathByRule]) -> AccessiblePaths:
         grants = together((base, *passed.values()), narrowed)
         models = open_models(base, passed, narrowed)
         known = AccessiblePaths(base.declaration, replace(grants, models=models), by_rule=found)
-        known.digest = base.digest
+        # The pages of a query have one order, whatever paths each of them shows.
+        known.default_order, known.digest = base.default_order, base.digest
         _extended.put(key, known)
     return known
 
@@ -318,6 +351,8 @@ def together(accesses: Iterable[AccessiblePaths], narrowed: frozenset[ModelClass
         shown={model: names for one in every for model, names in one.shown.items()},
         labels={model: paths for one in every for model, paths in one.labels.items()},
         withheld={model: names for one in every for model, names in one.withheld.items()},
+        untrusted={model: names for one in every for model, names in one.untrusted.items()},
+        masked={model: kinds for one in every for model, kinds in one.masked.items()},
         not_followed=frozenset().union(*(one.not_followed for one in every)),
     )
 
@@ -334,7 +369,7 @@ def open_models(
         forward = [path.field for path in access.own.values() if is_foreign_key(path.field)]
         backward = [
             field
-            for field in backward_relations(model).values()
+            for field in backward_relations(access).values()
             if field.one_to_one
             and field.related_model in passed
             and field.field.name in passed[field.related_model].own
@@ -344,9 +379,36 @@ def open_models(
             if target in passed and target not in narrowed:
                 relations[model][trail_of(model, field.name)] = target
     return {
-        model: OpenModel(columns=access.columns_by_use, relations=relations[model])
+        model: OpenModel(
+            columns=access.columns_by_use,
+            relations=relations[model],
+            counted=dict(counted_relations(access, passed)),
+            is_narrowed=model in narrowed,
+        )
         for model, access in accesses.items()
     }
+
+
+def counted_relations(
+    access: AccessiblePaths, passed: Mapping[ModelClass, AccessiblePaths]
+) -> Iterator[tuple[Trail, ModelClass]]:
+    """The relations of a model that a count may follow, by their joins."""
+    forward = [path.field for path in access.own.values() if is_foreign_key(path.field)]
+    backward = [
+        field
+        for field in backward_relations(access).values()
+        if (far := passed.get(field.related_model)) is not None
+        and field.field.name in (far.many if field.many_to_many else far.own)
+    ]
+    for field in (*forward, *access.many.values(), *backward):
+        hop = Hop(field=field, model=field.path_infos[-1].to_opts.model)
+        joins = joins_of(hop, access.model)
+        if joins is None or any(model not in passed for model in hop.models):
+            continue
+        # A model with a smallest group has numbers about many of its records only.
+        is_of_many = any(passed[model].exposure.smallest_group for model in hop.models)
+        if is_counted_through(access, hop) and not is_of_many:
+            yield joins, hop.model
 
 
 def trail_of(model: ModelClass, relation: str) -> Trail:

@@ -23,7 +23,6 @@ from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.arguments import Filters
 from mcp_django.exposure.query.filters import any_of, parse
 from mcp_django.exposure.query.find import (
-    RecordLayout,
     Search,
     check_shows_records,
     judge,
@@ -36,9 +35,11 @@ from mcp_django.exposure.query.guard import guarded, is_plain
 from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import as_text
+from mcp_django.exposure.query.tables import RecordLayout
 from mcp_django.exposure.uris import file_uri
 from mcp_django.levels import Level
 from mcp_django.protocol.content import Annotations, ResourceLink
+from mcp_django.templating.fences import fenced_part
 
 # Which records exist for a caller. Only their keys are read.
 
@@ -200,10 +201,9 @@ def find_keys(rights: Rights, exposure: ModelExposure, asked: Filters, *, using:
 # What goes along with a record: links to its files, and when it was last changed.
 
 
-def file_fields(rights: Rights, exposure: ModelExposure) -> list[FileField]:
+def file_fields(rights: Rights, exposure: ModelExposure) -> Sequence[FileField]:
     """The fields of the model itself that name a file and that this caller can see."""
-    paths = allowed_paths(rights, exposure).paths[RETURN]
-    return [path.field for path in paths if not path.hops and isinstance(path.field, FileField)]
+    return allowed_paths(rights, exposure).files
 
 
 def file_links(
@@ -282,9 +282,25 @@ def visible_labels(rights: Rights, model: type[Model], keys: Iterable[Any]) -> d
     return {one.pk: labels[one.pk] for one in objects}
 
 
+def fenced_labels_of(rights: Rights, model: type[Model], keys: Iterable[Any]) -> dict[Any, str]:
+    """The same for the answer of a tool, in fences where strangers wrote a part of the labels."""
+    labels = visible_labels(rights, model, keys)
+    if not labels or not has_untrusted_labels(rights, model):
+        return labels
+    return {pk: fenced_part(text, rights.mark) if text else "" for pk, text in labels.items()}
+
+
+def has_untrusted_labels(rights: Rights, model: type[Model]) -> bool:
+    """Whether strangers wrote a part of the labels that this caller sees."""
+    names = {one.name for one in label_fields(rights, model)}
+    return not rights.untrusted(model).isdisjoint(names)
+
+
 def label_fields(rights: Rights, model: type[Model]) -> list[Any]:
     """The columns of the label, if this caller may see all of them."""
     found = [path.field for path in declaration_of(rights.exposed.exposures[model]).labels]
-    shown = rights.shown(model)
-    is_hidden = shown is not None and any(field.name not in shown for field in found)
+    shown, masked = rights.shown(model), rights.masks(model)
+    is_hidden = any(
+        field.name in masked or (shown is not None and field.name not in shown) for field in found
+    )
     return [] if is_hidden else found

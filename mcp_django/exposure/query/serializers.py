@@ -5,6 +5,7 @@ Decimals, UUIDs, dates and times stay as they are: the encoder writes them as te
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,6 +17,8 @@ import msgspec
 from django.db import models
 from django.utils import timezone
 from django.utils.duration import duration_iso_string
+from django.utils.html import strip_tags
+from django.utils.safestring import SafeData
 
 from mcp_django.exposure.fields import choices_of, kind_of, log_once, target_of
 
@@ -38,6 +41,14 @@ def as_text(value: Any) -> str:
         return str.__str__(str(value))
     except Exception:  # a site's own code; one bad value must not take the page away
         return f"<{type(value).__name__}>"
+
+
+def plain_text(value: Any) -> str:
+    """What a person would read: HTML without its tags, anything else as it is."""
+    written = str(value)
+    if isinstance(value, SafeData) or isinstance(written, SafeData):
+        written = html.unescape(strip_tags(written))
+    return " ".join(written.split())
 
 
 #: What `Trimming` has a form for, and texts.
@@ -72,7 +83,7 @@ def own_converter(field: Any, *, whole: bool) -> Callable[[Values], Values] | No
     if isinstance(field, models.GeneratedField):
         field = field.output_field
     if choices_of(field):
-        return lambda column: with_labels(column, dict(choices_of(field)))
+        return trimmed_choices
     one = value_converter(field, whole=whole)
     if one is None:
         return None
@@ -107,17 +118,14 @@ def stored_form(field: Any, value: Any) -> Any:
     return prepared if isinstance(prepared, Mapping | list | tuple) else value
 
 
-def with_labels(column: Values, labels: Mapping[Any, Any]) -> Values:
-    """Few values, many rows: each is translated once."""
+def trimmed_choices(column: Values) -> Values:
+    """Few values, many rows: each is made once."""
     try:
         values = set(column) - {None}
     except TypeError:  # lists of choices
         return [Trimming(MOST_PARTS, whole=False).json(value) for value in column]
-    known: dict[Any, Any] = {None: None}
-    for value in values:
-        shown = Trimming(MOST_PARTS, whole=False).json(value)
-        known[value] = {"value": shown, "label": as_text(labels.get(value, value))}
-    return [known[value] for value in column]
+    known = {value: Trimming(MOST_PARTS, whole=False).json(value) for value in values}
+    return [known.get(value) for value in column]
 
 
 def cut(value: Any) -> str:
@@ -136,9 +144,14 @@ def finite(value: float) -> float | str:
 
 
 def utc(value: datetime) -> str:
-    if value.tzinfo is not UTC and not timezone.is_naive(value):
-        value = value.astimezone(UTC)
-    return value.isoformat()
+    """In UTC, without the digits that say nothing: 2026-11-02T05:15Z."""
+    if timezone.is_naive(value):
+        return value.isoformat().removesuffix(":00")
+    return in_utc(value if value.tzinfo is UTC else value.astimezone(UTC))
+
+
+def in_utc(value: datetime) -> str:
+    return value.isoformat()[: -len("+00:00")].removesuffix(":00") + "Z"
 
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
@@ -163,7 +176,7 @@ def exact_integers(column: Values) -> Values:
 def utc_texts(column: Values) -> Values:
     """Django's own times are in UTC already, unless the database has another time zone."""
     return [
-        None if value is None else value.isoformat() if value.tzinfo is UTC else utc(value)
+        None if value is None else in_utc(value) if value.tzinfo is UTC else utc(value)
         for value in column
     ]
 

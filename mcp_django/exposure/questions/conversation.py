@@ -264,6 +264,8 @@ TOO_LONG = (
 )
 SILENT = "This client has no sounds for its model. Use one that speaks MCP 2025-03-26 or newer."
 LONGEST_KEY = 64
+#: The key of the question before a tool that asks. No tool of a site needs one like this.
+ASKED_FIRST = "mcp_django.asked_first"
 
 
 class Elicitation:
@@ -343,6 +345,14 @@ class Elicitation:
         said = plain_text(text)
         if not self.context.can_ask and self.method == "tools/call":
             return self._confirm_by_token(said, shown=digest_of_json(said, digest))
+        self._agree(key, said, digest=digest)
+
+    def agree_first(self) -> None:
+        asked = self.context.asked_first
+        if asked is not None:
+            self._agree(ASKED_FIRST, asked.text, digest=asked.digest)
+
+    def _agree(self, key: str, said: str, *, digest: str) -> None:
         asked = AskedForm(ConfirmForm, features=self.context.revision.features)
         # Otherwise a client need not ask for the tick, and may send an empty answer.
         asked.schema["required"] = ["confirm"]
@@ -503,15 +513,45 @@ class Elicitation:
         return {"role": message.role, "content": wire}
 
 
+def ask_to_agree(
+    context: CallContext,
+    rights: Rights,
+    *,
+    tool: str,
+    arguments: Mapping[str, Any],
+    text: str,
+    digest: str,
+) -> None:
+    """Go on only if the person agrees to a change of which nothing was done yet. For clients that
+    can ask: they get no token.
+
+    Call it in the transaction of the change: when that rolls back, the agreement is unused again.
+    Raises InputNeeded, and Declined, which says that nothing was done.
+    """
+    conversation = Elicitation(
+        context,
+        rights,
+        method="tools/call",
+        name=tool,
+        arguments=arguments,
+        is_single_use=True,
+    )
+    try:
+        conversation.confirm(text, key=confirmations.ARGUMENT, digest=digest)
+    except Declined as declined:
+        raise Declined(is_explicit=declined.is_explicit, outcome="Nothing was done.") from None
+
+
 def form_question(message: str, asked: AskedForm) -> Question:
     params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
     return Question(method=questions.ELICITATION, params=params)
 
 
-async def awaited(conversation: Elicitation, awaitable: Awaitable[Any]) -> Any:
+async def awaited(conversation: Elicitation, called: Callable[[], Awaitable[Any]]) -> Any:
     """What async code returns. It has no transaction that would roll back."""
     try:
-        value = await awaitable
+        await sync_to_async(conversation.agree_first)()
+        value = await called()
         conversation.settle()
     except InputNeeded:
         await sync_to_async(conversation.release)()

@@ -23,13 +23,13 @@ from mcp_django.exposure.primitives import PendingCall, code_uri
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.arguments import FindRecords
-from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
+from mcp_django.exposure.query.describe import describe, shown_description
 from mcp_django.exposure.query.filters import split
 from mcp_django.exposure.query.find import (
     Page,
     check_shows_records,
     count_records,
-    find_records,
     get_record,
 )
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
@@ -44,6 +44,7 @@ from mcp_django.exposure.uris import (
     parse_uri,
     query_arguments,
 )
+from mcp_django.models import ExposedModel
 from mcp_django.principal import READ
 from mcp_django.protocol.content import Annotations, ResourceContents
 from mcp_django.protocol.results import ReadResult, Resource, ResourceTemplate
@@ -224,13 +225,17 @@ def read_resource(rights: Rights, uri: str) -> ReadResult:
         case "site", ():
             return json_result(uri, msgspec.json.encode(overview(rights)))
         case "models", (label,):
-            return json_result(uri, msgspec.json.encode(describe(rights, rights.exposure(label))))
+            return json_result(
+                uri,
+                msgspec.json.encode(shown_description(describe(rights, rights.exposure(label)))),
+            )
         case "objects", (label,):
             page = read_collection(rights, rights.exposure(label), address)
-            return json_result(uri, encode_page(page), records=page.count)
+            return json_result(uri, page.answer, records=page.count)
         case "objects", (label, *key):
             exposure = rights.exposure(label)
-            return json_result(uri, get_record(rights, exposure, key_of(exposure, key)), records=1)
+            record = record_with_computed(rights, exposure, key_of(exposure, key))
+            return json_result(uri, record, records=1)
     raise NotFound("There is no such resource.")
 
 
@@ -258,7 +263,7 @@ def read_collection(rights: Rights, exposure: ModelExposure, address: Address) -
         arguments["filters"] = {
             name: typed(rights, access, name, filters[name]) for name in filters
         }
-    return find_records(rights, exposure, FindRecords(model=exposure.label, **arguments))
+    return page_with_computed(rights, exposure, FindRecords(model=exposure.label, **arguments))
 
 
 def typed(rights: Rights, access: AccessiblePaths, lookup: str, value: Any) -> Any:
@@ -273,18 +278,25 @@ def typed(rights: Rights, access: AccessiblePaths, lookup: str, value: Any) -> A
     return value == "true" if is_boolean else value
 
 
-def encode_page(page: Page) -> bytes:
-    cursor = msgspec.json.encode(page.next_cursor)
-    note = b',"note":' + msgspec.json.encode(page.note) if page.note else b""
-    return b'{"records":' + page.encoded_records + b',"next_cursor":' + cursor + note + b"}"
-
-
 def overview(rights: Rights) -> dict[str, Any]:
     """What `list_models` and `django://site` show."""
-    return {
-        "site": get_config().name,
-        "models": [summary(rights, exposure) for exposure in rights.exposures()],
-    }
+    models = [summary(rights, exposure) for exposure in rights.exposures()]
+    note = {} if models else {"note": note_on_no_models(rights)}
+    return {"site": get_config().name, "models": models, **note}
+
+
+def note_on_no_models(rights: Rights) -> str:
+    """What a caller does who sees no model: where to open some, for those who may."""
+    sentence = "No models are available to you."
+    model_admin = rights.model_admin(ExposedModel)
+    if model_admin is None or not model_admin.has_change_permission(rights.request):
+        return sentence
+    # The admin is optional.
+    from mcp_django.exposure.admin_bridge.requests import list_address
+
+    address = list_address(model_admin)
+    place = f" ({address})" if address else ""
+    return f"{sentence} Open models in the admin: Exposed models{place}."
 
 
 def summary(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:

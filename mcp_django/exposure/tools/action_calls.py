@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -14,13 +13,12 @@ from django.utils.text import get_text_list
 from msgspec import UNSET
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import QueryError, ToolError
+from mcp_django.exceptions import Declined, InputNeeded, ToolError
 from mcp_django.exposure.admin_bridge.actions import (
     MENU,
     ActionRun,
     AdminAnswer,
     Kind,
-    not_found,
 )
 from mcp_django.exposure.admin_bridge.compat import AdminAction, Place
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run
@@ -28,123 +26,44 @@ from mcp_django.exposure.admin_bridge.pages import (
     ActionPage,
     check_value,
     fill_in,
+    page_of_form,
     read_action_page,
 )
-from mcp_django.exposure.admin_bridge.relations import AdminDescriber
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber, related_words
 from mcp_django.exposure.admin_bridge.requests import messages_as_json
 from mcp_django.exposure.forms.values import Pair, Post
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import RETURN, key_value
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
 from mcp_django.exposure.query.arguments import Filters
-from mcp_django.exposure.query.filters import ParsedFilters, parse
-from mcp_django.exposure.query.find import Record, Search, judge, layout_of
-from mcp_django.exposure.query.pagination import parse_order
-from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.serializers import encoder
 from mcp_django.exposure.questions import confirmations
-from mcp_django.exposure.questions.conversation import Elicitation
+from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.questions.words import (
+    LONGEST_LINES,
+    cut_short,
+    field_line,
+    question,
+    record_labels,
+    value_lines,
+)
+from mcp_django.exposure.tools.action_pages import (
+    MOST_PAGES,
+    PageAnswers,
+    PageWalk,
+    declared_schema,
+    later_schema,
+    names_to_correct,
+)
+from mcp_django.exposure.tools.action_selections import Selection, named, selected_records
 from mcp_django.exposure.tools.records import result_of
 from mcp_django.protocol.results import ToolResult
 
-# Which records an action is for: named by key, or found as `find_records` finds them.
-
-#: Records that one call may act on.
-MOST_RECORDS = 1000
-#: Records that are shown before a call acts on them.
-SAMPLES = 3
-#: Fields of each.
-SAMPLE_FIELDS = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """Records that exist for the caller, in the order of the model."""
-
-    keys: Sequence[Any]
-    #: The first of them, as a JSON array.
-    samples: bytes = b"[]"
-
-    @property
-    def digest(self) -> str:
-        """Of the keys in any order: other records make another one."""
-        text = msgspec.json.encode(sorted(str(key) for key in self.keys))
-        return hashlib.sha256(text).hexdigest()
-
-
-def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Selection:
-    """The records with these keys. Raises NotFound that names those that do not exist for the
-    caller, if there is one.
-    """
-    access = allowed_paths(rights, exposure)
-    using = rights.rows(exposure.model).db
-    keys: dict[str, Any] = {}
-    unknown = []
-    for given in pks:
-        try:
-            key = key_value(access.key_paths[0].field, given, using=using)
-        except QueryError:
-            unknown.append(str(given))
-        else:
-            keys[str(key)] = key
-    wanted = ParsedFilters(
-        filters=[Condition(path=access.key_paths[0], operator="in", value=list(keys.values()))]
-    )
-    found = found_records(rights, access, wanted)
-    known = {str(key) for key in found.keys}
-    if missing := [*unknown, *(key for key in keys if key not in known)]:
-        raise not_found(missing)
-    return found
-
-
-def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> Selection:
-    """The records that filters find. Raises ToolError where they find none, or too many, or
-    would find all.
-    """
-    # A search for blanks is one for nothing.
-    if not (asked.filters or asked.exclude or (asked.search and asked.search.split())):
-        raise ToolError("Empty filters would select every record. Say which you mean, or use pks.")
-    access = paths_of_call(rights, exposure, asked)
-    using = rights.rows(exposure.model).db
-    found = found_records(rights, access, parse(rights, access, asked, using=using))
-    if not found.keys:
-        raise ToolError(
-            "These filters find no record. Nothing was done. Try them with find_records first."
-        )
-    return found
-
-
-def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters) -> Selection:
-    shown = access.names(RETURN)
-    # What tells records apart: their keys and labels, if the caller sees them.
-    telling = [*(part.name for part in access.keys), *access.exposure.label_fields]
-    fields = [name for name in telling if name in shown] or list(shown[:SAMPLE_FIELDS]) or None
-    search = Search(
-        rights=rights,
-        access=access,
-        layout=layout_of(access, fields),
-        order=parse_order(access, None),
-        parsed_filters=wanted,
-        using=rights.rows(access.model).db,
-    )
-    rows = search.rows(None, most=MOST_RECORDS)
-    if rows.has_more:
-        raise QueryError(
-            f"These filters find more than {MOST_RECORDS} records, which is the most for one "
-            "call. Nothing was done. Narrow them."
-        )
-    keys: Sequence[Any] = rows.columns[access.keys[0].attname][: rows.count]
-    records: Sequence[Record] = rows.records()
-    if rights.checks_rows_one_by_one(access.model):
-        verdicts = judge(search, rows)
-        keys = [key for key, is_seen in zip(keys, verdicts, strict=True) if is_seen]
-        records = [one for one, is_seen in zip(records, verdicts, strict=True) if is_seen]
-    return Selection(keys=list(keys), samples=encoder.encode(list(records[:SAMPLES])))
-
-
 NOT_YET = "Nothing was done yet. If this is wanted, call again with"
+REST_WANTED = "If the rest is wanted, call again with"
 ONCE_MORE = "The admin asks again. Correct the answer and call again with"
+TOO_MANY_PAGES = (
+    f"The action shows more than {MOST_PAGES} pages, which is the most for one call. "
+    "Tell the person to run it in the admin."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,9 +90,9 @@ class ActionCall:
         is run. `answer_schema` is that of a declared form.
         """
         self._menu_pairs()
-        answer = self._page_answer()
+        answer = self._answers.get(1)
         if answer and answer_schema is not None:
-            check_value("answer", answer, answer_schema)
+            check_value("answer", dict(answer), answer_schema)
         return self.selection
 
     def run(self) -> ToolResult:
@@ -183,103 +102,337 @@ class ActionCall:
         menu = self._menu_pairs()
         if self._value("dry_run"):
             return self._try(menu)
+        walk = PageWalk()
         if self._asks_first():
+            if (refused := self._refused_early(walk)) is not None:
+                return refused
             if self._token is None and not self.context.can_ask:
                 form = self._declared("mcp_form")
-                schema = None if form is None else AdminDescriber(self.rights).form(form())
-                return self._answer("preview", **self._way_on(schema, digest, NOT_YET))
-            self._confirm(shown=digest)
+                schema = None if form is None else declared_schema(form, self.rights)
+                members = self._way_on(NOT_YET, walk, schema=schema)
+                return self._answer("preview", question=self._question(walk), **members)
+            self._confirm(walk, shown=digest, arguments=self._confirmed_records())
         run = self._run()
-        answer = run.start(menu)
-        if answer.kind is not Kind.PAGE:
-            return self._done(answer)
-        page = self._read(answer, run)
-        return self._done(answer, page) if page.form is None else self._turn(run, page)
+        with run.whole(is_over=lambda: walk.is_over):
+            answer = run.start(menu)
+            page = self._read(answer, run) if answer.kind is Kind.PAGE else None
+            walk.messages += answer.messages
+            if page is None or page.form is None:
+                return self._done(walk, answer, page)
+            return self._send_pages(run, walk, page)
 
-    def _turn(self, run: ActionRun, page: ActionPage) -> ToolResult:
-        """Show a page, or send it where that was confirmed."""
-        shown = self.selection.digest if self._asks_first() else page.digest
-        post = self._post(page)
-        is_free = self._is_free() or self._asks_first()
-        is_confirmed = is_free or self._token is not None or self.context.can_ask
-        if post is None or not is_confirmed:
-            return self._answer("asks", page, **self._way_on(page.schema, shown, NOT_YET))
-        if not is_free:
-            self._confirm(shown=shown, page=page)
-        sent = run.send(page.path, post.pairs, post.files)
-        if sent.kind is not Kind.PAGE:
-            return self._done(sent)
-        # What the admin finds wrong with the answer, or what it asks next. The next call starts
-        # with the first page again.
-        again = self._read(sent, run)
-        answer = self._answer(
-            "asks again",
-            again,
-            errors=again.errors(self.rights),
-            messages=messages_as_json(sent.messages),
-            **self._way_on(again.schema, shown, ONCE_MORE),
-        )
-        return replace(answer, is_error=True)
+    # Pages, one after the other
 
-    def _confirm(self, *, shown: str, page: ActionPage | None = None) -> None:
-        """Go on only with a confirmation of what was shown: a token, or a person who agrees."""
-        if self._token is not None:
-            confirmations.redeem(
+    def _send_pages(self, run: ActionRun, walk: PageWalk, page: ActionPage) -> ToolResult:
+        """Send a page and those that follow, as far as they have values and were confirmed."""
+        walk.first_digest = page.digest
+        confirmed = self._confirmed_page(walk)
+        if confirmed > 1:
+            # Before the pages that it proves: they are sent once for a token.
+            self._redeem(walk, shown=None, arguments=self._matching_arguments(walk, confirmed))
+        while True:
+            walk.pages.append(page)
+            post = self._checked_post(walk)
+            if post is not None and (errors := page.refusals(post, self.rights)):
+                return self._refused(walk, errors)
+            if post is None or not self._is_confirmed(walk, confirmed):
+                return self._asked(walk)
+            sent = self._sent(run, walk, post)
+            following = None
+            if sent.kind is Kind.PAGE:
+                following = self._read(sent, run, number=page.number + 1)
+            if following is None or following.form is None:
+                return self._done(walk, sent, following)
+            if following.repeats(page, self.rights):
+                return self._asked_again(walk, following)
+            if page.number == MOST_PAGES:
+                raise ToolError(self._and_written(TOO_MANY_PAGES, walk))
+            page = following
+
+    def _checked_post(self, walk: PageWalk) -> Post | None:
+        try:
+            return self._post(walk.page)
+        except ToolError as error:
+            self._unspend(walk)
+            raise ToolError(self._and_written(str(error), walk)) from None
+
+    def _sent(self, run: ActionRun, walk: PageWalk, post: Post) -> AdminAnswer:
+        page = walk.page
+        try:
+            with walk.written.recording(run.lasting()):
+                sent = run.send(page.path, post.pairs, post.files)
+        except ToolError as error:
+            if walk.written:
+                raise ToolError(self._and_written(str(error), walk)) from error
+            raise
+        walk.messages += sent.messages
+        return sent
+
+    def _is_confirmed(self, walk: PageWalk, confirmed: int) -> bool:
+        """Whether the page may be sent. `confirmed` is the number of the page that the call
+        confirms; those before it were confirmed by earlier calls.
+        """
+        number = walk.page.number
+        if self._is_free() or self._asks_first() or number < confirmed:
+            return True
+        if number > confirmed:
+            return False
+        if self.context.can_ask or (number == 1 and self._token is not None):
+            arguments = self._matching_arguments(walk, number)
+            self._confirm(walk, shown=walk.digest, arguments=arguments)
+            return True
+        token = confirmations.read_token(self.rights, self._token)
+        return number > 1 and token is not None and token.shows(walk.digest)
+
+    def _confirmed_page(self, walk: PageWalk) -> int:
+        """The number of the page that the confirmation of this call came with, and 1 if there is
+        none, or one for another call.
+        """
+        token = confirmations.read_token(self.rights, self._token)
+        if token is None or self._is_free() or self._asks_first():
+            return 1
+        for number in range(self._answers.last + 1, 1, -1):
+            if token.is_for(self.tool, self._matching_arguments(walk, number)):
+                return number
+        return 1
+
+    def _matching_arguments(self, walk: PageWalk, number: int) -> dict[str, Any]:
+        """The arguments that a confirmation of a page is for: a page that was shown with values
+        was confirmed with these, another one with any.
+        """
+        token = confirmations.read_token(self.rights, self._token)
+        arguments = self._token_arguments(walk, number, has_values=True)
+        if token is not None and token.is_for(self.tool, arguments):
+            return arguments
+        return self._token_arguments(walk, number)
+
+    def _token_arguments(
+        self, walk: PageWalk, number: int = 1, *, has_values: bool = False
+    ) -> dict[str, Any]:
+        """These records, however they were named, the first page, and the values of all pages
+        before this one.
+        """
+        arguments: dict[str, Any] = {"records": self.selection.digest}
+        if number > 1:
+            arguments["page"] = walk.first_digest
+            arguments["before"] = self._answers.before(number)
+        if has_values:
+            arguments["values"] = self._answers.get(number)
+        if self.context.can_ask:
+            # Nobody but the person made this one: it spares no question that was not asked.
+            arguments["agreed"] = True
+        return arguments
+
+    def _confirmed_records(self) -> dict[str, Any]:
+        """The arguments that a confirmation of the records is for: where its question had the
+        values of pages, these values, and any for pages after them.
+        """
+        token = confirmations.read_token(self.rights, self._token)
+        for pages in range(self._answers.last, 0, -1):
+            arguments = self._records_arguments(pages)
+            if token is not None and token.is_for(self.tool, arguments):
+                return arguments
+        return self._records_arguments(0)
+
+    def _records_arguments(self, pages: int) -> dict[str, Any]:
+        """These records, however they were named, and the values of so many pages."""
+        arguments: dict[str, Any] = {"records": self.selection.digest}
+        return arguments | ({"values": self._answers.before(pages + 1)} if pages else {})
+
+    def _confirm(self, walk: PageWalk, *, shown: str, arguments: Mapping[str, Any]) -> None:
+        """Go on only if the person agrees to what was shown, or with a token for it where the
+        client cannot ask.
+        """
+        if not self.context.can_ask:
+            self._redeem(walk, shown=shown, arguments=arguments)
+            return
+        try:
+            ask_to_agree(
+                self.context,
                 self.rights,
-                self._token,
                 tool=self.tool,
-                arguments=self._confirmed_arguments,
+                arguments=self.sent,
+                text=self._question(walk),
                 digest=shown,
             )
-            return
-        conversation = Elicitation(
-            self.context,
-            self.rights,
-            method="tools/call",
-            name=self.tool,
-            arguments=self.sent,
-            is_single_use=True,
-        )
-        conversation.confirm(self._question(page), key=confirmations.ARGUMENT, digest=shown)
+        except InputNeeded:
+            # The same call comes again, with what the person says.
+            if walk.spent is not None:
+                confirmations.unspend(walk.spent)
+            raise
+        except Declined as declined:
+            if walk.written:
+                outcome = self._and_written("", walk)
+                raise Declined(is_explicit=declined.is_explicit, outcome=outcome) from None
+            raise
 
-    def _question(self, page: ActionPage | None) -> str:
+    def _redeem(self, walk: PageWalk, *, shown: str | None, arguments: Mapping[str, Any]) -> None:
+        confirmations.redeem(
+            self.rights, self._token, tool=self.tool, arguments=arguments, digest=shown
+        )
+        walk.spent = self._token
+
+    def _unspend(self, walk: PageWalk) -> None:
+        """Keep the confirmation good for the corrected call, if nothing came of it."""
+        if walk.spent is not None and not walk.written:
+            confirmations.unspend(walk.spent)
+            walk.spent = None
+
+    def _and_written(self, sentence: str, walk: PageWalk) -> str:
+        """The sentence, and what the pages that were sent have changed already."""
+        if not walk.written:
+            return sentence
+        labels = walk.written.labels(self.rights)
+        of_models = f" of {get_text_list(labels, 'and')}" if labels else ""
+        return f"{sentence} The pages that were sent changed records{of_models} already.".lstrip()
+
+    # Questions
+
+    def _question(self, walk: PageWalk) -> str:
         """What a person is asked to agree to."""
-        keys, records = self.selection.keys, msgspec.json.decode(self.selection.samples)
-        shown = "; ".join(", ".join(f"{one}" for one in record.values()) for record in records)
-        more = ", ..." if len(keys) > len(records) else ""
-        parts = [f"{self.action.description}: {len(keys)} records ({shown}{more})."]
-        if page is not None:
-            parts.append(page.text)
-        if answer := self._value("answer"):
-            parts.append(msgspec.json.format(msgspec.json.encode(answer)).decode())
-        return "\n\n".join(parts)
+        keys = self.selection.keys
+        labels = record_labels(self.rights, self.exposure.model, keys) if keys else []
+        parts = [walk.page.statement] if walk.pages else []
+        lines = cut_short("\n".join(self._answer_lines(walk.pages)), LONGEST_LINES)
+        return question(
+            self.action.description, labels=labels, count=len(keys), parts=[*parts, lines]
+        )
+
+    def _answer_lines(self, pages: Sequence[ActionPage]) -> Iterator[str]:
+        """The values of the pages, or without pages all values of the answer, by the labels of
+        their fields as far as forms are known.
+        """
+        related = partial(related_words, self.rights)
+        form = self._declared("mcp_form")
+        forms = [self._menu_form(), *([] if form is None else [form()])]
+        asked = [name for page in pages[:1] for name in page.asks]
+        for name, value in (self._value("answer") or {}).items():
+            known = next((one for one in forms if name in one.fields), None)
+            if name in asked:
+                yield from pages[0].answer_lines({name: value}, self.rights)
+            elif known is not None:
+                yield field_line(known[name], value, related=related)
+            elif not pages:
+                yield value_lines({name: value})
+        for page in pages[1:]:
+            yield from page.answer_lines(self._answers.get(page.number) or {}, self.rights)
 
     def _try(self, menu: Sequence[Pair]) -> ToolResult:
         """Do all of it and take it back, which needs no confirmation."""
         model, page = self.exposure.model, None
-        run = self._run(is_tried=True)
+        errors: dict[str, Any] = {}
+        run, walk = self._run(is_tried=True), PageWalk()
         with dry_run(self.rights, watch=((model, key) for key in run.given)) as difference:
             answer = run.start(menu)
-            page = self._read(answer, run) if answer.kind is Kind.PAGE else None
-            post = None if page is None or page.form is None else self._post(page)
-            if page is not None and post is not None:
+            for number in range(1, MOST_PAGES + 1):
+                walk.messages += answer.messages
+                page = self._read(answer, run, number) if answer.kind is Kind.PAGE else None
+                if page is not None and walk.pages and page.repeats(walk.page, self.rights):
+                    page = replace(page, number=walk.page.number)
+                    errors = page.errors(self.rights)
+                    break
+                post = None if page is None or page.form is None else self._post(page)
+                if page is None or post is None:
+                    break
+                walk.pages.append(page)
                 answer = run.send(page.path, post.pairs, post.files)
-                page = self._read(answer, run) if answer.kind is Kind.PAGE else None
+            else:
+                raise ToolError(TOO_MANY_PAGES)
         members: dict[str, Any] = {
             "would_be": answer.kind.value,
-            "messages": messages_as_json(answer.messages),
+            "messages": messages_as_json(walk.messages),
+            "errors": errors,
         }
         if page is not None:
-            members["errors"] = page.errors(self.rights)
-            members["answer_schema"] = page.schema if page.asks else {}
+            members["answer_schema"] = later_schema(page) if page.asks else {}
         told = self._answer("tried", page, **members, difference=difference.as_json())
         return replace(told, is_error=answer.is_error)
 
     # Answers
 
-    def _done(self, answer: AdminAnswer, page: ActionPage | None = None) -> ToolResult:
+    def _asked(self, walk: PageWalk) -> ToolResult:
+        """Show the page that is to be confirmed, or that values are missing for."""
+        page = walk.page
+        is_settled = self._is_free() or self._asks_first() or self.context.can_ask
+        asked = "" if is_settled else self._question(walk)
+        sentence = self._and_written("", walk)
+        sentence = f"{sentence} {REST_WANTED}" if sentence else NOT_YET
+        return self._answer(
+            "asks",
+            page,
+            question=asked,
+            messages=messages_as_json(walk.messages),
+            **self._kept(walk),
+            **self._way_on(sentence, walk, page=page),
+        )
+
+    def _asked_again(self, walk: PageWalk, again: ActionPage) -> ToolResult:
+        """What the admin finds wrong with values that were sent to it."""
+        asked = walk.page
+        page = replace(again, number=asked.number, asks=asked.asks, required=asked.required)
+        answer = self._answer(
+            "asks again",
+            page,
+            errors=again.errors(self.rights),
+            messages=messages_as_json(walk.messages),
+            **self._kept(walk),
+            **self._way_on(self._and_written(ONCE_MORE, walk), walk, page=page, is_wrong=True),
+        )
+        return replace(answer, is_error=True)
+
+    def _refused(
+        self, walk: PageWalk, errors: Mapping[str, Any], *, page: ActionPage | None = None
+    ) -> ToolResult:
+        """Say what the form of a page finds wrong, before anybody confirms it."""
+        self._unspend(walk)
+        shown, page = page is None, page or walk.page
+        names = get_text_list(list(map(str, names_to_correct(page, errors))), "and")
+        is_good = walk.spent is None and self._token is not None
+        token = " and the same confirmation" if is_good else ""
+        nothing = self._and_written("", walk) or "Nothing was done."
+        answer = self._answer(
+            "asks again",
+            page if shown else None,
+            errors=errors,
+            messages=messages_as_json(walk.messages),
+            **self._kept(walk),
+            answer_schema=later_schema(page),
+            next=f"{nothing} Correct {names} in {page.place}, as errors and answer_schema say, "
+            f"and call again with the corrected arguments{token}.",
+        )
+        return replace(answer, is_error=True)
+
+    def _refused_early(self, walk: PageWalk) -> ToolResult | None:
+        """What a declared form finds wrong, where a person is asked before its page is shown."""
+        form, values = self._declared("mcp_form"), self._answers.get(1)
+        if form is None or not values:
+            return None
+        page = page_of_form(form(), self.rights)
+        page.check(values)
+        errors = page.refusals(page.post(values, self.rights), self.rights)
+        return self._refused(walk, errors, page=page) if errors else None
+
+    def _kept(self, walk: PageWalk) -> dict[str, Any]:
+        """What is known of the pages before the last one, whose values go with the next call."""
+        return {
+            "kept": self._answers.names_before(walk.page.number) if walk.pages else [],
+            "changed": walk.written.labels(self.rights),
+        }
+
+    def _done(
+        self, walk: PageWalk, answer: AdminAnswer, page: ActionPage | None = None
+    ) -> ToolResult:
+        walk.is_over = True
+        last = walk.page.number if walk.pages else 1
+        unused = get_text_list(self._answers.after(last), "and")
         told = self._answer(
-            answer.kind.value, page, messages=messages_as_json(answer.messages), link=answer.link
+            answer.kind.value,
+            page,
+            messages=messages_as_json(walk.messages),
+            link=answer.link,
+            note=f"There was no page for {unused} in answer: these values were not used."
+            if unused
+            else "",
         )
         # The address of a file: it cannot be read a second time.
         uri = f"django://actions/{self.exposure.label}/{self.action.name}"
@@ -291,29 +444,60 @@ class ActionCall:
             records=len(self.selection.keys),
         )
 
-    def _way_on(self, schema: dict[str, Any] | None, shown: str, sentence: str) -> dict[str, Any]:
-        """How to have done what is shown, of which `shown` is the digest."""
+    def _way_on(
+        self,
+        sentence: str,
+        walk: PageWalk,
+        *,
+        page: ActionPage | None = None,
+        schema: dict[str, Any] | None = None,
+        is_wrong: bool = False,
+    ) -> dict[str, Any]:
+        """How to have done what is shown: a page, or without one the records, with the schema of
+        a declared form. With `is_wrong` the values for the page have to change.
+        """
         members: dict[str, Any] = {"first": msgspec.Raw(self.selection.samples)}
         needed = ["the same arguments"]
-        if schema is not None and schema["properties"]:
+        number = 1 if page is None else page.number
+        has_values = page is not None and bool(self._answers.get(number)) and not is_wrong
+        if page is not None:
+            # Where no token tells that a page was seen, only its member does.
+            has_schema = bool(page.asks) or (number > 1 and self._asks_first())
+            schema = later_schema(page) if has_schema else None
+        if schema is not None:
             members["answer_schema"] = schema
-            needed.append("an answer that fits answer_schema")
-        if not self._is_free():
-            members[confirmations.ARGUMENT] = confirmations.issue(
-                self.rights, tool=self.tool, arguments=self._confirmed_arguments, digest=shown
-            )
+            if not has_values:
+                what = "an answer" if number == 1 else f"page_{number} in answer"
+                needed.append(f"{what} that fits answer_schema")
+        if self._needs_token(number):
+            members[confirmations.ARGUMENT] = self._new_token(walk, number, has_values=has_values)
             needed.append("this confirmation")
         return {**members, "next": f"{sentence} {get_text_list(needed, 'and')}."}
 
-    @property
-    def _confirmed_arguments(self) -> dict[str, str]:
-        """The arguments that a confirmation is for: these records, however they were named."""
-        return {"records": self.selection.digest}
+    def _needs_token(self, number: int) -> bool:
+        """Whether the next call needs a token for this page. A client that can ask its person
+        needs one for what the person has agreed to, which nobody asks again.
+        """
+        is_asked = self.context.can_ask and (number == 1 or self._asks_first())
+        return not (self._is_free() or is_asked)
+
+    def _new_token(self, walk: PageWalk, number: int, *, has_values: bool) -> str:
+        if self._asks_first():
+            # The question had these values, but those of the last page may have to change.
+            pages = self._answers.last if self._value("answer") else 0
+            if walk.pages:
+                pages = number if has_values else number - 1
+            arguments, shown = self._records_arguments(pages), self.selection.digest
+        else:
+            arguments = self._token_arguments(walk, number, has_values=has_values)
+            shown = walk.digest
+        return confirmations.issue(self.rights, tool=self.tool, arguments=arguments, digest=shown)
 
     def _answer(self, outcome: str, page: ActionPage | None = None, **members: Any) -> ToolResult:
         told: dict[str, Any] = {"outcome": outcome, "records": len(self.selection.keys)}
         if page is not None:
-            told["page"] = {"title": page.title, "text": page.text}
+            number = {"number": page.number} if page.number > 1 else {}
+            told["page"] = {**number, "title": page.title, "text": page.text}
         told |= {name: value for name, value in members.items() if value not in ([], {}, "")}
         return result_of(msgspec.json.encode(told))
 
@@ -327,20 +511,24 @@ class ActionCall:
             is_tried=is_tried,
         )
 
-    def _read(self, answer: AdminAnswer, run: ActionRun) -> ActionPage:
-        return read_action_page(answer, run, declared=self._declared("mcp_form"))
+    def _read(self, answer: AdminAnswer, run: ActionRun, number: int = 1) -> ActionPage:
+        # A declared form is that of the first page.
+        declared = self._declared("mcp_form") if number == 1 else None
+        return read_action_page(answer, run, declared=declared, number=number)
 
     def _post(self, page: ActionPage) -> Post | None:
         """What is sent of a page, or None while something is missing that it asks for.
 
         Raises ToolError for an answer that does not fit.
         """
-        answer = self._page_answer()
-        if answer is not None:
-            page.check(answer)
-        if answer is None and page.required:
+        values = self._answers.get(page.number)
+        if values is not None:
+            page.check(values)
+        # Without tokens for pages, only a member of the answer tells that a page was seen.
+        is_unseen = page.number > 1 and self._asks_first()
+        if values is None and (page.required or is_unseen):
             return None
-        return page.post(answer or {}, self.rights)
+        return page.post(values or {}, self.rights)
 
     def _declared(self, name: str) -> Any:
         """What the site says of the action with one of its attributes, or None."""
@@ -368,7 +556,9 @@ class ActionCall:
         declared = self._declared("mcp_confirm")
         if declared is not None or self._is_guarded():
             return bool(declared) or self._is_guarded()
-        return self._filters() != Filters() and not self._declared("mcp_read_only")
+        if self._declared("mcp_read_only"):
+            return False
+        return self._filters() != Filters() or self._declared("mcp_destructive") is True
 
     def _filters(self) -> Filters:
         """How the records are to be found, beside by their keys."""
@@ -383,14 +573,7 @@ class ActionCall:
             return Selection(keys=[])
         if place is not Place.CHANGELIST:
             return named(self.rights, self.exposure, [self.given.pk])
-        if (pks is None) == (asked == Filters()):
-            raise ToolError(
-                'Name the records: by "pks", or by "filters", "exclude", "search". '
-                "An empty value names none."
-            )
-        if pks is not None:
-            return named(self.rights, self.exposure, pks)
-        return filtered(self.rights, self.exposure, asked)
+        return selected_records(self.rights, self.exposure, pks, asked)
 
     # The form of the menu: some sites have more in it than the action.
 
@@ -409,15 +592,12 @@ class ActionCall:
         if missing:
             schema = msgspec.json.encode(AdminDescriber(self.rights).form(form)).decode()
             raise ToolError(f"answer: missing {', '.join(missing)}. It takes: {schema}")
-        post = Post()
+        post = Post(user=self.rights.principal.user)
         for name in form.fields:
             if name in answer:
                 fill_in(post, form[name], answer[name], rights=self.rights)
         return post.pairs
 
-    def _page_answer(self) -> dict[str, Any] | None:
-        answer = self._value("answer")
-        if answer is None:
-            return None
-        menu = self._menu_form().fields
-        return {name: value for name, value in answer.items() if name not in menu}
+    @cached_property
+    def _answers(self) -> PageAnswers:
+        return PageAnswers.of_call(self._value("answer"), menu=self._menu_form().fields)

@@ -26,7 +26,6 @@ from mcp_django.exposure.admin_bridge.compat import (
     known_actions,
     offered_actions,
 )
-from mcp_django.exposure.admin_bridge.relations import AdminDescriber
 from mcp_django.exposure.admin_bridge.requests import NotRouted, admin_request, path_of
 from mcp_django.exposure.admin_sites import AdminSource, model_admins, overrides
 from mcp_django.exposure.forms.schemas import NEWEST, folded
@@ -38,7 +37,9 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
 from mcp_django.exposure.query.arguments import about
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
-from mcp_django.exposure.tools.action_calls import MOST_RECORDS, ActionCall
+from mcp_django.exposure.tools.action_calls import ActionCall
+from mcp_django.exposure.tools.action_pages import declared_schema
+from mcp_django.exposure.tools.action_selections import MOST_RECORDS
 from mcp_django.levels import Level
 from mcp_django.principal import ACTION, READ
 from mcp_django.protocol.render import tool_definition
@@ -311,7 +312,7 @@ class ActionTool:
     def _answer_schema(self) -> dict[str, Any] | None:
         form = getattr(self.action.function, "mcp_form", None)
         try:
-            return None if form is None else AdminDescriber(self.rights).form(form())
+            return None if form is None else declared_schema(form, self.rights)
         except Exception as error:
             raise_lost_database(error)
             # Code of the site: a tool without it is better than none at all.

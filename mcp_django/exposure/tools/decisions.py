@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
-from mcp_django.context import CallContext
+from mcp_django.context import AskedFirst, CallContext
 from mcp_django.exceptions import ToolError, Unconfirmed
 from mcp_django.exposure.decisions import ToolDecision
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Tool
 from mcp_django.exposure.questions import confirmations
 from mcp_django.exposure.questions.confirmations import ARGUMENT, with_token
-from mcp_django.exposure.questions.conversation import Elicitation
+from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.questions.words import question, value_lines
+from mcp_django.exposure.tools.functions import FunctionTool
+from mcp_django.exposure.tools.records import WriteTool
+from mcp_django.principal import DELETE
 from mcp_django.protocol.results import ToolDefinition
 
 #: Annotations by the names that rows use.
@@ -61,21 +63,46 @@ def redefined(tool: Tool, definition: ToolDefinition, decision: ToolDecision) ->
     )
 
 
+#: Why a person has to agree.
+STAFF_WANT_IT = "Staff of this site want a person to agree to each call of {tool}"
+ROWS_ARE_DELETED = "A person must agree before {tool} deletes rows"
 ASKED = (
-    "Staff of this site want a person to agree to each call of {tool}, so nothing was done yet. "
-    "It would be called with these arguments:\n\n{arguments}\n\nShow this to the person. Only if "
-    'they agree, call {tool} again with the same arguments and "{argument}": "{token}".'
+    "{reason}, so nothing was done yet. "
+    "Ask the person this:\n\n{question}\n\nOnly if they agree, call {tool} again with the same "
+    'arguments and "{argument}": "{token}".'
 )
-AGREE = "Call {tool} with these arguments?\n\n{arguments}"
-#: Characters of the arguments that are shown.
-LONGEST_SHOWN = 2000
 #: What was shown is the call, of which a confirmation holds a digest already.
 SHOWN = hashlib.sha256(b"staff want it").hexdigest()
 
 
+def needs_confirmation(
+    context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
+) -> bool:
+    """Whether a person has to agree to this call: staff want it, it deletes rows of a record, or
+    the tool is a function that is declared destructive, which clients that can ask a person do not
+    call unasked. One that asks for itself knows what to ask.
+    """
+    if is_confirmed_by_staff(rights, tool):
+        return True
+    if isinstance(tool, WriteTool):
+        return tool.deletes_rows(arguments)
+    if not isinstance(tool, FunctionTool) or tool.asks or tool.scope != DELETE:
+        return False
+    return context.can_ask and tool_definition(rights, tool).annotations.destructive is True
+
+
+def is_confirmed_by_staff(rights: Rights, tool: Tool) -> bool:
+    decision = rights.exposed.decisions.tools.get(tool.name)
+    return decision is not None and decision.needs_confirmation
+
+
 def takes_token(tool: Tool) -> bool:
     """Whether the argument of that name is free for a token, or is one already."""
-    return tool.asks or ARGUMENT not in tool.definition.input_schema.get("properties", {})
+    return (
+        tool.asks
+        or isinstance(tool, WriteTool)
+        or ARGUMENT not in tool.definition.input_schema.get("properties", {})
+    )
 
 
 def confirmed(
@@ -88,17 +115,28 @@ def confirmed(
     if tool.confirms_itself:
         tool.check(context, rights, arguments)
         return arguments
-    if not takes_token(tool):
+    has_place = takes_token(tool)
+    if not (has_place or context.can_ask):
         raise ToolError(
             f"{tool.name} cannot be called: staff want it to be confirmed, and it has an argument "
             f'of its own called "{ARGUMENT}". Tell the person.'
         )
-    token = confirmations.token_in(arguments)
-    bare = confirmations.without_token(arguments)
-    issued = confirmations.read_token(rights, token)
-    is_ours = issued is not None and issued.shows(SHOWN)
+    bare = confirmations.without_token(arguments) if has_place else arguments
     # Do not ask for, or spend, a confirmation of a call that would be refused.
     tool.check(context, rights, bare)
+    if context.can_ask:
+        text = question_of(context, rights, tool, bare)
+        if tool.asks:
+            # A call has one conversation, and a tool that asks needs it.
+            context.asked_first = AskedFirst(text=text, digest=SHOWN)
+        else:
+            ask_to_agree(
+                context, rights, tool=tool.name, arguments=arguments, text=text, digest=SHOWN
+            )
+        return bare
+    token = confirmations.token_in(arguments)
+    issued = confirmations.read_token(rights, token)
+    is_ours = issued is not None and issued.shows(SHOWN)
     # A tool that asks was confirmed before it asked. Its own state and tokens come from there
     # alone, and it refuses others.
     if tool.asks:
@@ -107,24 +145,13 @@ def confirmed(
         if issued is not None and not is_ours and issued.is_for(tool.name, bare):
             return arguments
     call: dict[str, Any] = {"tool": tool.name, "arguments": bare, "digest": SHOWN}
-    # A call has one conversation, and a tool that asks needs it.
-    if token is None and context.can_ask and not tool.asks:
-        conversation = Elicitation(
-            context,
-            rights,
-            method="tools/call",
-            name=tool.name,
-            arguments=arguments,
-            is_single_use=True,
-        )
-        text = AGREE.format(tool=tool.name, arguments=shown(bare))
-        conversation.confirm(text, key=ARGUMENT, digest=SHOWN)
-        return bare
     if token is None:
+        reason = STAFF_WANT_IT if is_confirmed_by_staff(rights, tool) else ROWS_ARE_DELETED
         raise Unconfirmed(
             ASKED.format(
+                reason=reason.format(tool=tool.name),
                 tool=tool.name,
-                arguments=shown(bare),
+                question=question_of(context, rights, tool, bare),
                 argument=ARGUMENT,
                 token=confirmations.issue(rights, **call),
             )
@@ -133,6 +160,11 @@ def confirmed(
     return bare
 
 
-def shown(arguments: Mapping[str, Any]) -> str:
-    text = msgspec.json.format(msgspec.json.encode(arguments)).decode()
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… (cut here)"
+def question_of(
+    context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
+) -> str:
+    """What a person is asked before this call. Its arguments were checked."""
+    if isinstance(tool, WriteTool):
+        return tool.question(context, rights, arguments)
+    title = tool_definition(rights, tool).title or f"Call {tool.name}"
+    return question(title, parts=[value_lines(arguments)])

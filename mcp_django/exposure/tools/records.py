@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exceptions import InvalidArguments, NotFound, ToolError
 from mcp_django.exposure.admin_bridge.rights import (
     ADD,
     CHANGE,
@@ -24,20 +24,28 @@ from mcp_django.exposure.admin_bridge.rights import (
     may_write,
     model_admin_for,
     version_of,
+    viewing_admin,
 )
 from mcp_django.exposure.functions.arguments import Arguments, unpacked
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import parse_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Lane, Outcome
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.describe import describe, example
+from mcp_django.exposure.query.computed import record_with_computed, understand_computed
+from mcp_django.exposure.query.describe import describe, example, shown_description
 from mcp_django.exposure.query.included import MOST_IN_PAGE, MOST_IN_RECORD, with_included
+from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
+from mcp_django.exposure.query.serializers import encoder
+from mcp_django.exposure.query.tables import with_members
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
+from mcp_django.exposure.tools.repairs import CallRepair
 from mcp_django.exposure.uris import SITE
+from mcp_django.levels import Level
 from mcp_django.principal import READ
 from mcp_django.protocol.content import Content, TextContent
 from mcp_django.protocol.results import ReadResult, ToolAnnotations, ToolDefinition, ToolResult
@@ -59,9 +67,12 @@ class RecordTool:
         *,
         title: str,
         annotations: ToolAnnotations = READING,
+        trial: Callable[[Rights, Any], object] | None = None,
     ) -> None:
         self.name = function.__name__
         self.function = function
+        #: What shows whether a call would work, where that is cheaper or safer than the call.
+        self.trial = trial
         self.arguments = Arguments.of_struct(self.name, arguments)
         self._definition = ToolDefinition(
             name=self.name,
@@ -82,24 +93,52 @@ class RecordTool:
         return rights.has_scopes(frozenset({READ}))
 
     def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
-        self.decode(rights, arguments)
+        try:
+            self.decode(arguments)
+        except ToolError as error:
+            raise self.with_call(error, context, rights, arguments) from None
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
-        decoded = self.decode(rights, arguments)
         try:
-            return self.function(context, rights, decoded)
+            return self.function(context, rights, self.decode(arguments))
         except ToolError as error:
-            examples = examples_for(rights, arguments, tool=self.name)
-            call = self.arguments.shown_call(examples, arguments.keys())
-            kind = NotFound if isinstance(error, NotFound) else ToolError
-            raise kind(f"{error}{call}") from None
+            raise self.with_call(error, context, rights, arguments) from None
 
-    def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
-        """The struct of arguments. Raises ToolError with a call that would work."""
-        examples = partial(examples_for, rights, given, tool=self.name)
-        return self.arguments.decode(spelled_out(given), examples=examples)
+    def decode(self, given: Mapping[str, Any]) -> Any:
+        """The struct of arguments. Raises InvalidArguments without a call that would work."""
+        return self.arguments.decode(spelled_out(given), examples=dict)
+
+    def with_call(
+        self,
+        error: ToolError,
+        context: CallContext,
+        rights: Rights,
+        arguments: Mapping[str, Any],
+    ) -> ToolError:
+        """The refusal with a call that works."""
+        # A tool without arguments has only one call, which the refusal shows.
+        if not self.arguments.annotations:
+            return error
+
+        def run(tried: Mapping[str, Any]) -> None:
+            if self.trial is not None:
+                self.trial(rights, self.decode(tried))
+            else:
+                self.function(context, rights, self.decode(tried))
+
+        repair = CallRepair(
+            self.arguments,
+            rights,
+            spelled_out(arguments),
+            run=run,
+            examples=partial(examples_for, rights, arguments, tool=self.name),
+        )
+        kind = next((one for one in KEPT_KINDS if isinstance(error, one)), ToolError)
+        return kind(f"{error}{repair.sentence()}")
 
 
+#: Refusals that records of calls tell from others.
+KEPT_KINDS = (NotFound, InvalidArguments)
 #: Arguments that take a list of names. No name has a comma in it.
 NAME_LISTS = ("order_by", "group_by", "fields")
 
@@ -136,13 +175,11 @@ def is_word(text: str) -> bool:
 def result_of(
     encoded: bytes, *, content: Sequence[Content] = (), records: int | None = None
 ) -> ToolResult:
-    """Encoded once: as it is for programs, and without `content` as text for models."""
-    return ToolResult(
-        content=content or [TextContent(encoded.decode())],
-        structured=msgspec.Raw(encoded),
-        has_structured=True,
-        records=records,
-    )
+    """Encoded once, as text, and for sites that want it as structured content besides."""
+    found = ToolResult(content=content or [TextContent(encoded.decode())], records=records)
+    if get_config().compact_answers:
+        return found
+    return replace(found, structured=msgspec.Raw(encoded), has_structured=True)
 
 
 def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
@@ -164,8 +201,8 @@ def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict
         return found
     keys = [part.name for part in exposure.model._meta.pk_fields]
     only = asked.FindRecords(model=exposure.label, limit=1)
-    first = find.find_records(rights, exposure, only).encoded_records
-    for record in msgspec.json.decode(first):
+    first = find.find_records(rights, exposure, only).table.objects()
+    for record in msgspec.json.decode(encoder.encode(first)):
         if record.keys() >= set(keys):
             found["pk"] = record[keys[0]] if len(keys) == 1 else [record[key] for key in keys]
             found["fields"] = list(record)[:2]
@@ -178,6 +215,8 @@ def is_asked_by(tool: str, rights: Rights, exposure: ModelExposure) -> bool:
         return tool == "describe_model"
     if tool == "aggregate_records":
         return not rights.checks_rows_one_by_one(exposure.model)
+    if tool == "get_history":
+        return has_pages(rights, exposure)
     return not exposure.aggregates_only or tool == "describe_model"
 
 
@@ -196,33 +235,78 @@ class WriteTool(RecordTool):
         title: str,
         destructive: bool = True,
         idempotent: bool = False,
+        confirms_itself: bool = False,
+        part_of: str = "",
     ) -> None:
         annotations = ToolAnnotations(
             read_only=False, destructive=destructive, idempotent=idempotent, open_world=False
         )
         super().__init__(function, arguments, title=title, annotations=annotations)
         self.verb = verb
-        #: Deletions are shown, and confirmed, by the page of the admin.
-        self.confirms_itself = verb == REMOVE
+        #: What is changed or deleted is shown, and the person agrees to it, in each call.
+        self.confirms_itself = confirms_itself
+        #: The tool without which staff leave nobody this one.
+        self.part_of = part_of
 
     def exists_for(self, rights: Rights) -> bool:
         # The admin is optional.
-        return apps.is_installed("django.contrib.admin") and may_write(rights, self.verb)
+        has_admin = apps.is_installed("django.contrib.admin")
+        decision = rights.exposed.decisions.tools.get(self.part_of)
+        return has_admin and rights.is_left(decision) and may_write(rights, self.verb)
 
     def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
         """Checks as much as the form of the admin can before it is sent."""
         from mcp_django.exposure.admin_bridge import writes
 
-        decoded = self.decode(rights, arguments)
+        decoded = self.decode(arguments)
         if not self.confirms_itself:
             writes.check(context, rights, decoded)
 
-    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
-        return self.function(context, rights, self.decode(rights, arguments))
+    def deletes_rows(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call deletes rows in the form of a record. Raises ToolError for arguments that
+        the tool does not take.
+        """
+        if not arguments.get("inlines"):  # nearly always
+            return False
+        given = self.decode(arguments)
+        if not isinstance(given, asked.UpdateRecord) or given.dry_run:
+            return False
+        rows = [row for one in (given.inlines or {}).values() for row in one]
+        return any(row.get("delete") for row in rows)
 
-    def decode(self, rights: Rights, given: Mapping[str, Any]) -> Any:
+    def question(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> str:
+        """What a person is asked before a call whose arguments were checked."""
+        from mcp_django.exposure.admin_bridge import writes
+
+        return writes.question_about(context, rights, self.decode(arguments))
+
+    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
+        return self.function(context, rights, self.decode(arguments))
+
+    def decode(self, given: Mapping[str, Any]) -> Any:
         # A model could take an example of a change for an order.
         return self.arguments.decode(given, examples=dict)
+
+
+class HistoryTool(RecordTool):
+    """It exists for those to whom an admin shows pages of records."""
+
+    def exists_for(self, rights: Rights) -> bool:
+        return super().exists_for(rights) and any(
+            has_pages(rights, one) for one in rights.exposures()
+        )
+
+    def is_constant(self, rights: Rights) -> bool:
+        """Whether it exists, or not, for every call of this principal."""
+        models = {one.model: has_pages(rights, one) for one in rights.exposures()}
+        known = [has for model, has in models.items() if rights.is_constant(model)]
+        return any(known) or len(known) == len(models)
+
+
+def has_pages(rights: Rights, exposure: ModelExposure) -> bool:
+    """Whether records of a model are shown, here and by an admin that lets the user in."""
+    is_shown = rights.level(exposure.model) >= Level.READ and not exposure.aggregates_only
+    return is_shown and rights.model_admin(exposure.model) is not None
 
 
 def create_record(context: CallContext, rights: Rights, given: asked.CreateRecord) -> ToolResult:
@@ -250,7 +334,9 @@ def create_record(context: CallContext, rights: Rights, given: asked.CreateRecor
 
 
 def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any]) -> bool:
-    """Whether the caller sees the record of an answer now, with each field that it had then."""
+    """Whether the caller sees the record of an answer now, with each field that it had then, and
+    each record that the answer names as added to a set.
+    """
     if answer["record"] is None:
         return True
     using = router.db_for_write(exposure.model)
@@ -258,13 +344,25 @@ def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any])
         record = find.get_record(rights, exposure, str(answer["pk"]), using=using)
     except ToolError:
         return False
-    return set(answer["record"]) <= set(msgspec.json.decode(record))
+    # The admin is optional; who has created a record has it.
+    from mcp_django.exposure.admin_bridge.changes import shows_members
+
+    is_shown = set(answer["record"]) <= set(msgspec.json.decode(record))
+    return is_shown and shows_members(rights, exposure.model, answer["changed"])
 
 
 def update_record(context: CallContext, rights: Rights, given: asked.UpdateRecord) -> ToolResult:
     from mcp_django.exposure.admin_bridge import writes
 
     return result_of(msgspec.json.encode(writes.save(context, rights, given)), records=1)
+
+
+def update_records(context: CallContext, rights: Rights, given: asked.UpdateRecords) -> ToolResult:
+    # The admin is optional, but who may write has it.
+    from mcp_django.exposure.tools import bulk_updates
+
+    answer = bulk_updates.update_each(context, rights, given)
+    return result_of(msgspec.json.encode(answer), records=answer["records"])
 
 
 def delete_record(context: CallContext, rights: Rights, given: asked.DeleteRecord) -> ToolResult:
@@ -276,6 +374,8 @@ def delete_record(context: CallContext, rights: Rights, given: asked.DeleteRecor
 
 #: The member of a record that holds its version. No column is called so.
 VERSION = "_version"
+#: The member that holds the address of its page in the admin.
+ADMIN_URL = "admin_url"
 
 
 @lru_cache(maxsize=8)
@@ -283,7 +383,7 @@ def page_definition(*, default: int, most: int) -> ToolDefinition:
     """The definition of find_records with the settings of the site, which no import may read."""
     definition = RECORD_TOOLS["find_records"]._definition
     properties = definition.input_schema["properties"]
-    text = f"{properties['limit']['description']} Without it {default}, never more than {most}."
+    text = f"{default} without it, at most {most}."
     limit = {**properties["limit"], "description": text}
     schema = {**definition.input_schema, "properties": {**properties, "limit": limit}}
     return replace(definition, input_schema=schema)
@@ -296,20 +396,17 @@ def list_models(context: CallContext, rights: Rights, given: asked.ListModels) -
 def describe_model(context: CallContext, rights: Rights, given: asked.DescribeModel) -> ToolResult:
     exposure = rights.exposure(given.model)
     described = describe(rights, exposure) | writing_of(context, rights, exposure)
-    return result_of(msgspec.json.encode(described))
+    return result_of(msgspec.json.encode(shown_description(described)))
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
-    extend = including(rights, given.include, most=MOST_IN_PAGE)
-    page = find.find_records(rights, rights.exposure(given.model), given, extend=extend)
-    return result_of(resources.encode_page(page), records=page.count)
+    page = understood_page(rights, given).page()
+    return result_of(page.answer, records=page.count)
 
 
-def including(rights: Rights, names: Any, *, most: int) -> find.Extend | None:
-    """How records get the related records that a call asks for."""
-    if names in (UNSET, []):
-        return None
-    return partial(with_included, rights, names=names, most=most)
+def understood_page(rights: Rights, given: asked.FindRecords) -> find.PageQuestion:
+    layout = partial(with_included, rights, include=given.include, most=MOST_IN_PAGE)
+    return understand_computed(rights, rights.exposure(given.model), given, layout_of=layout)
 
 
 def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> ToolResult:
@@ -320,14 +417,53 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
         encoded = read_with_version(rights, exposure, given)
     else:
         shown = asked.or_default(given.fields)
-        extend = including(rights, given.include, most=MOST_IN_RECORD)
-        encoded = find.get_record(rights, exposure, given.pk, fields=shown, extend=extend)
+        layout = partial(with_included, rights, include=given.include, most=MOST_IN_RECORD)
+        encoded = record_with_computed(rights, exposure, given.pk, fields=shown, layout_of=layout)
+    encoded = with_admin_url(rights, exposure, given.pk, encoded)
     if not (exposure.modified_field or file_fields(rights, exposure)):
         return result_of(encoded, records=1)
     record = msgspec.json.decode(encoded)
     text = TextContent(encoded.decode(), changes_of(exposure, record))
     links = file_links(rights, exposure, given.pk, record)
     return result_of(encoded, content=[text, *links], records=1)
+
+
+def with_admin_url(rights: Rights, exposure: ModelExposure, pk: Any, encoded: bytes) -> bytes:
+    """The record with the address of its page in the admin, for those who may open the page."""
+    model_admin = viewing_admin(rights, exposure, pk)
+    if model_admin is None:
+        return encoded
+    # The admin is optional.
+    from mcp_django.exposure.admin_bridge.requests import page_address
+
+    # A model with a composite key has no admin.
+    key = pk
+    if not isinstance(pk, int):
+        (key,) = parse_key(exposure.model, pk, using=rights.rows(exposure.model).db)
+    address = page_address(model_admin, key)
+    if address is None:
+        return encoded
+    is_taken = ADMIN_URL.encode() in encoded and ADMIN_URL in msgspec.json.decode(encoded)
+    return encoded if is_taken else with_members(encoded, {ADMIN_URL: address})
+
+
+def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -> ToolResult:
+    """Of a record that get_record shows, for those who may view it in the admin."""
+    exposure = rights.exposure(given.model)
+    obj = find_object(rights, exposure, given.pk, using=rights.rows(exposure.model).db)
+    most, note = page_limit(
+        asked.or_default(given.limit), default=asked.DEFAULT_ENTRIES, most=asked.MOST_ENTRIES
+    )
+    model_admin = viewing_admin(rights, exposure, given.pk)
+    if model_admin is None:
+        raise NotFound(f"There is no history of this {exposure.label} that you may see.")
+    # The admin is optional.
+    from mcp_django.exposure.admin_bridge.history import RecordLog
+    from mcp_django.exposure.admin_bridge.history_packages import history_of
+
+    log = RecordLog(rights, exposure, model_admin, obj)
+    answer = {"history": [one.as_json() for one in history_of(log, most=most)]}
+    return result_of(msgspec.json.encode(answer | ({"note": note} if note else {})))
 
 
 def read_with_version(rights: Rights, exposure: ModelExposure, given: asked.GetRecord) -> bytes:
@@ -341,9 +477,15 @@ def read_with_version(rights: Rights, exposure: ModelExposure, given: asked.GetR
     # Without a row, the record was created in between.
     version = {} if row is None else {VERSION: version_of(row, rows=rows_in_form(rights, row))}
     shown = given.fields or None
-    extend = including(rights, given.include, most=MOST_IN_RECORD)
-    encoded = find.get_record(rights, exposure, given.pk, using=using, fields=shown, extend=extend)
+    layout = partial(with_included, rights, include=given.include, most=MOST_IN_RECORD)
+    encoded = record_with_computed(
+        rights, exposure, given.pk, using=using, fields=shown, layout_of=layout
+    )
     return msgspec.json.encode({**msgspec.json.decode(encoded), **version})
+
+
+def understood_groups(rights: Rights, given: asked.AggregateRecords) -> object:
+    return aggregates.understand_groups(rights, rights.exposure(given.model), given)
 
 
 def aggregate_records(
@@ -373,6 +515,11 @@ def read_resource(context: CallContext, rights: Rights, given: asked.ReadResourc
     return found.then(contents_result)
 
 
+def try_resource(rights: Rights, given: asked.ReadResource) -> None:
+    if given.uri != SITE:
+        raise ToolError("Code of the site may make this resource, so it is not tried.")
+
+
 def contents_result(read: ReadResult) -> ToolResult:
     encoded = msgspec.json.encode({"contents": [one.as_wire() for one in read.contents]})
     return result_of(encoded, records=read.records)
@@ -383,11 +530,17 @@ RECORD_TOOLS: dict[str, RecordTool] = {
     for tool in (
         RecordTool(list_models, asked.ListModels, title="List models"),
         RecordTool(describe_model, asked.DescribeModel, title="Describe a model"),
-        RecordTool(find_records, asked.FindRecords, title="Find records"),
+        RecordTool(find_records, asked.FindRecords, title="Find records", trial=understood_page),
         RecordTool(get_record, asked.GetRecord, title="Get a record"),
-        RecordTool(aggregate_records, asked.AggregateRecords, title="Aggregate records"),
+        HistoryTool(get_history, asked.GetHistory, title="Get the history of a record"),
+        RecordTool(
+            aggregate_records,
+            asked.AggregateRecords,
+            title="Aggregate records",
+            trial=understood_groups,
+        ),
         RecordTool(list_resources, asked.ListResources, title="List resources"),
-        RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
+        RecordTool(read_resource, asked.ReadResource, title="Read a resource", trial=try_resource),
         WriteTool(
             create_record,
             asked.CreateRecord,
@@ -402,7 +555,22 @@ RECORD_TOOLS: dict[str, RecordTool] = {
             title="Change a record",
             idempotent=True,
         ),
-        WriteTool(delete_record, asked.DeleteRecord, verb=REMOVE, title="Delete records"),
+        WriteTool(
+            update_records,
+            asked.UpdateRecords,
+            verb=CHANGE,
+            title="Change several records",
+            idempotent=True,
+            confirms_itself=True,
+            part_of="update_record",
+        ),
+        WriteTool(
+            delete_record,
+            asked.DeleteRecord,
+            verb=REMOVE,
+            title="Delete records",
+            confirms_itself=True,
+        ),
     )
 }
 

@@ -11,7 +11,7 @@
       for (const box of boxes(table, use)) {
         box.disabled = code.checked;
         if (code.checked) {
-          box.checked = !hidden.some(
+          box.checked = "mcpStandard" in box.dataset && !hidden.some(
             ({value}) => box.value === value || box.value.startsWith(`${value}__`),
           );
         }

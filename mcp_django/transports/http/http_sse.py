@@ -93,6 +93,7 @@ class SessionStream(EventStream):
         self.calls: set[object] = set()
         #: Bytes of answers that wait for the client to read what came before them.
         self.unsent = 0
+        self._has_answered = False
         self._is_nudged = False
         self._is_reading = False
 
@@ -118,6 +119,13 @@ class SessionStream(EventStream):
             await self._send(messages)
         finally:
             self.unsent -= size
+        if messages and not self._has_answered:
+            self._has_answered = True
+            self.wake()
+
+    def take(self) -> tuple[str, ...]:
+        """Changes wait for the first answer: until the handshake a client expects no other."""
+        return super().take() if self._has_answered else ()
 
     async def _greet(self) -> None:
         # Not a comment first, as elsewhere: old clients take the first lines for the endpoint.

@@ -333,7 +333,8 @@ def discard(found: dict[str, set[T]], key: str, one: T) -> None:
 hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()
 
 
-_making = threading.Lock()
+#: The handler of a signal asks for the hubs, and interrupts this thread wherever it is: also here.
+_making = threading.RLock()
 
 
 def get_hub(loop: asyncio.AbstractEventLoop | None = None) -> Hub:

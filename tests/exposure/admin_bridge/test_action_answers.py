@@ -113,8 +113,8 @@ def test_an_asynchronous_stream_is_refused_in_words(boss, parcel):
 
 
 def test_another_address_is_a_link(boss, parcel):
-    abroad = boss.call_tool("depot_parcel_report", pks=[parcel.pk]).structured
-    at_home = boss.call_tool("depot_parcel_history", pks=[parcel.pk]).structured
+    abroad = boss.call_tool("depot_parcel_report", pks=[parcel.pk]).data
+    at_home = boss.call_tool("depot_parcel_history", pks=[parcel.pk]).data
 
     assert abroad == {"outcome": "link", "records": 1, "link": "https://reports.example/7"}
     assert at_home["link"] == "http://testserver/depot/depot/driver/"

@@ -30,7 +30,7 @@ def test_a_button_of_a_record_is_pressed(boss, van):
     done = boss.call_tool("depot_van_drive", pk=van.pk)
 
     van.refresh_from_db()
-    assert done.structured == {
+    assert done.data == {
         "outcome": "done",
         "records": 1,
         "messages": [{"level": "info", "text": "A driven."}],
@@ -49,7 +49,7 @@ def test_a_button_that_some_records_have_is_pressed_where_it_is(boss, van):
 def test_a_button_that_takes_links_only_gets_one(boss, van):
     done = boss.call_tool("depot_van_look_at", pk=van.pk)
 
-    assert done.structured["messages"] == [{"level": "info", "text": "GET"}]
+    assert done.data["messages"] == [{"level": "info", "text": "GET"}]
 
 
 def test_a_button_of_the_model_takes_no_record(boss):
@@ -57,7 +57,7 @@ def test_a_button_of_the_model_takes_no_record(boss):
     done = boss.call_tool("depot_van_hire")
 
     assert set(tool["inputSchema"]["properties"]) == {"answer", "confirmation"}
-    assert done.structured["messages"] == [{"level": "info", "text": "Hired one."}]
+    assert done.data["messages"] == [{"level": "info", "text": "Hired one."}]
     assert Van.objects.get().plate == "NEW"
 
 
@@ -110,7 +110,7 @@ def test_a_change_form_gets_one_record_and_the_prefix_of_its_menu(boss, posted):
     done = boss.call_tool("depot_driver_rename", pk=driver.pk, answer={"reason": "luck"})
 
     [(path, object_id, data)] = posted
-    assert done.structured == {"outcome": "done", "records": 1}
+    assert done.data == {"outcome": "done", "records": 1}
     assert path == f"/depot/depot/driver/{driver.pk}/change/"
     assert object_id == str(driver.pk)
     assert dict(data) == {
@@ -159,7 +159,7 @@ def test_an_action_of_the_change_form_is_for_one_record(boss, driver):
     assert tool["description"] == "Promote this driver"
     assert set(tool["inputSchema"]["properties"]) == {"pk", "answer", "confirmation"}
     assert "answer: missing reason." in asked.text
-    assert done.structured["messages"] == [{"level": "info", "text": "1 for luck."}]
+    assert done.data["messages"] == [{"level": "info", "text": "1 for luck."}]
     driver.refresh_from_db()
     other.refresh_from_db()
     assert (driver.name, other.name) == ("Captain", "Eve")

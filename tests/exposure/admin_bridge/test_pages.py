@@ -29,7 +29,7 @@ def call(client, name, parcel, **arguments):
 
 def confirmed(client, name, parcel, **arguments):
     shown = call(client, name, parcel)
-    return call(client, name, parcel, confirmation=shown.structured["confirmation"], **arguments)
+    return call(client, name, parcel, confirmation=shown.data["confirmation"], **arguments)
 
 
 def status(parcel):
@@ -38,7 +38,7 @@ def status(parcel):
 
 
 def test_a_page_tells_its_text_and_what_its_form_takes(boss, parcel):
-    shown = call(boss, "ship", parcel).structured
+    shown = call(boss, "ship", parcel).data
 
     assert shown["outcome"] == "asks"
     assert shown["page"]["title"] == "Ship parcels"
@@ -61,7 +61,7 @@ def test_an_answer_with_the_confirmation_is_what_the_form_gets(boss, parcel):
 
     done = confirmed(boss, "ship", parcel, answer=answer)
 
-    assert done.structured["messages"] == [
+    assert done.data["messages"] == [
         {"level": "info", "text": "1 by dhl, 2 copies on 2026-01-31."}
     ]
     assert status(parcel) == "shipped"
@@ -70,21 +70,21 @@ def test_an_answer_with_the_confirmation_is_what_the_form_gets(boss, parcel):
 def test_what_is_left_out_of_an_answer_stays_as_the_page_has_it(boss, parcel):
     done = confirmed(boss, "ship", parcel, answer={"carrier": "ups"})
 
-    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+    assert done.data["messages"][0]["text"] == "1 by ups, 1 copies."
 
 
 def test_an_answer_without_a_confirmation_only_shows_the_page(boss, parcel):
     shown = call(boss, "ship", parcel, answer={"carrier": "dhl"})
 
-    assert shown.structured["outcome"] == "asks"
+    assert shown.data["outcome"] == "asks"
     assert status(parcel) == "waiting"
 
 
 def test_a_confirmation_without_what_is_required_shows_the_page_again(boss, parcel):
     shown = confirmed(boss, "ship", parcel)
 
-    assert shown.structured["outcome"] == "asks"
-    assert "confirmation" in shown.structured
+    assert shown.data["outcome"] == "asks"
+    assert "confirmation" in shown.data
     assert status(parcel) == "waiting"
 
 
@@ -110,7 +110,7 @@ def test_an_answer_that_does_not_fit_is_refused_before_anything_is_sent(
 
 
 def test_a_confirmation_survives_an_answer_that_does_not_fit(boss, parcel):
-    token = call(boss, "ship", parcel).structured["confirmation"]
+    token = call(boss, "ship", parcel).data["confirmation"]
     call(boss, "ship", parcel, confirmation=token, answer={"carrier": "fedex"})
 
     done = call(boss, "ship", parcel, confirmation=token, answer={"carrier": "ups"})
@@ -119,14 +119,14 @@ def test_a_confirmation_survives_an_answer_that_does_not_fit(boss, parcel):
     assert status(parcel) == "shipped"
 
 
-def test_what_the_form_finds_wrong_comes_back_with_another_confirmation(boss, parcel):
-    again = confirmed(boss, "ship", parcel, answer={"carrier": "ups", "copies": 9})
-    token = again.structured["confirmation"]
+def test_what_the_form_finds_wrong_comes_back_before_the_confirmation_is_used(boss, parcel):
+    token = call(boss, "ship", parcel).data["confirmation"]
+    again = call(boss, "ship", parcel, confirmation=token, answer={"carrier": "ups", "copies": 9})
     done = call(boss, "ship", parcel, confirmation=token, answer={"carrier": "ups", "copies": 5})
 
     assert again.is_error
-    assert again.structured["outcome"] == "asks again"
-    assert again.structured["errors"] == {
+    assert again.data["outcome"] == "asks again"
+    assert again.data["errors"] == {
         "copies": [
             {"message": "Ensure this value is less than or equal to 5.", "code": "max_value"}
         ]
@@ -138,16 +138,16 @@ def test_what_the_form_finds_wrong_comes_back_with_another_confirmation(boss, pa
 def test_records_that_are_filtered_are_confirmed_and_then_the_page_is_answered(boss, parcel):
     name, filters = "depot_parcel_ship", {"number": "n1"}
     shown = boss.call_tool(name, filters=filters)
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     page = boss.call_tool(name, filters=filters, confirmation=token)
-    token = page.structured["confirmation"]
+    token = page.data["confirmation"]
     done = boss.call_tool(
         name, filters=filters, confirmation=token, answer={"carrier": "dhl", "copies": 3}
     )
 
-    assert shown.structured["outcome"] == "preview"
-    assert page.structured["outcome"] == "asks"
-    assert done.structured["messages"][0]["text"] == "1 by dhl, 3 copies."
+    assert shown.data["outcome"] == "preview"
+    assert page.data["outcome"] == "asks"
+    assert done.data["messages"][0]["text"] == "1 by dhl, 3 copies."
 
 
 def test_a_declared_form_is_told_in_the_list_and_before_the_page(boss, parcel):
@@ -159,8 +159,8 @@ def test_a_declared_form_is_told_in_the_list_and_before_the_page(boss, parcel):
     shown = boss.call_tool("depot_parcel_ship_declared", filters={"number": "n1"})
 
     assert list(listed["properties"]) == ["carrier"]
-    assert shown.structured["outcome"] == "preview"
-    assert shown.structured["answer_schema"] == listed
+    assert shown.data["outcome"] == "preview"
+    assert shown.data["answer_schema"] == listed
 
 
 def test_a_declared_form_is_answered_like_one_that_was_found(boss, parcel):
@@ -168,7 +168,7 @@ def test_a_declared_form_is_answered_like_one_that_was_found(boss, parcel):
     done = confirmed(boss, "ship_declared", parcel, answer={"carrier": "ups"})
 
     assert "answer: the page has no 'copies'. The page asks: carrier." in refused.text
-    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+    assert done.data["messages"][0]["text"] == "1 by ups, 1 copies."
 
 
 def test_where_the_site_wants_no_confirmation_an_answer_is_enough(boss, parcel):
@@ -176,14 +176,14 @@ def test_where_the_site_wants_no_confirmation_an_answer_is_enough(boss, parcel):
     again = boss.call_tool("ship_now", pks=[parcel.pk], answer={"carrier": "ups", "copies": 7})
     done = boss.call_tool("ship_now", pks=[parcel.pk], answer={"carrier": "ups"})
 
-    assert "confirmation" not in shown.structured
-    assert "confirmation" not in again.structured
+    assert "confirmation" not in shown.data
+    assert "confirmation" not in again.data
     assert again.is_error
-    assert done.structured["outcome"] == "done"
+    assert done.data["outcome"] == "done"
 
 
 def test_html_alone_tells_what_a_page_asks(boss, parcel):
-    shown = call(boss, "ship_html", parcel).structured["answer_schema"]
+    shown = call(boss, "ship_html", parcel).data["answer_schema"]
 
     assert shown["properties"] == {
         "carrier": {
@@ -220,8 +220,8 @@ def test_html_alone_tells_what_a_page_asks(boss, parcel):
 def test_an_answer_to_html_is_sent_as_a_browser_would(boss, parcel, answer, text):
     done = confirmed(boss, "ship_html", parcel, answer=answer)
 
-    assert " ".join(done.structured["messages"][0]["text"].split()).startswith(text)
-    assert done.structured["messages"][0]["level"] == "warning"
+    assert " ".join(done.data["messages"][0]["text"].split()).startswith(text)
+    assert done.data["messages"][0]["level"] == "warning"
 
 
 @pytest.mark.parametrize(
@@ -239,26 +239,26 @@ def test_an_answer_that_no_control_of_the_html_takes_is_refused(boss, parcel, an
 def test_a_page_that_only_asks_whether_needs_no_answer(boss, parcel):
     shown = call(boss, "confirm_only", parcel)
     before = status(parcel)
-    done = call(boss, "confirm_only", parcel, confirmation=shown.structured["confirmation"])
+    done = call(boss, "confirm_only", parcel, confirmation=shown.data["confirmation"])
 
-    assert "Lose 1 parcels?" in shown.structured["page"]["text"]
-    assert "answer_schema" not in shown.structured
+    assert "Lose 1 parcels?" in shown.data["page"]["text"]
+    assert "answer_schema" not in shown.data
     assert before == "waiting"
     # The time on the page, which differs each time, is no part of what was confirmed.
-    assert done.structured["outcome"] == "done"
+    assert done.data["outcome"] == "done"
     assert status(parcel) == "lost"
 
 
 def test_what_the_page_kept_in_its_session_is_there_for_the_answer(boss, parcel):
     done = confirmed(boss, "remember", parcel)
 
-    assert done.structured["messages"][0]["text"] == "Remembered 1."
+    assert done.data["messages"][0]["text"] == "Remembered 1."
 
 
 def test_a_page_that_is_sent_to_another_view_of_the_admin_is_answered_there(boss, parcel):
     done = confirmed(boss, "lead_within", parcel, answer={"stamp": "OK"})
 
-    assert done.structured["messages"][0]["text"] == "Stamped 1 with OK."
+    assert done.data["messages"][0]["text"] == "Stamped 1 with OK."
     parcel.refresh_from_db()
     assert parcel.carrier == "OK"
 
@@ -266,10 +266,10 @@ def test_a_page_that_is_sent_to_another_view_of_the_admin_is_answered_there(boss
 def test_a_page_without_a_form_is_read_and_its_messages_are_heard(boss, parcel):
     answer = call(boss, "say_and_show", parcel)
 
-    assert answer.structured["outcome"] == "page"
-    assert "Nothing to fill in, 1 parcels." in answer.structured["page"]["text"]
+    assert answer.data["outcome"] == "page"
+    assert "Nothing to fill in, 1 parcels." in answer.data["page"]["text"]
     # The page showed the message, which takes it out of the queue.
-    assert answer.structured["messages"] == [{"level": "error", "text": "Said already."}]
+    assert answer.data["messages"] == [{"level": "error", "text": "Said already."}]
     assert answer.is_error
 
 
@@ -277,15 +277,15 @@ def test_a_page_without_a_form_is_read_and_its_messages_are_heard(boss, parcel):
 def test_pages_of_a_skin_are_answered_all_the_same(boss, parcel, settings):
     settings.TEMPLATES = SKIN.templates(settings.TEMPLATES)
 
-    shown = call(boss, "ship", parcel).structured
+    shown = call(boss, "ship", parcel).data
     done = confirmed(boss, "ship", parcel, answer={"carrier": "dhl"})
-    read = call(boss, "say_and_show", parcel).structured
+    read = call(boss, "say_and_show", parcel).data
     stamped = confirmed(boss, "lead_within", parcel, answer={"stamp": "OK"})
 
     assert list(shown["answer_schema"]["properties"]) == ["carrier", "copies", "leaves_on"]
-    assert done.structured["messages"][0]["text"] == "1 by dhl, 1 copies."
+    assert done.data["messages"][0]["text"] == "1 by dhl, 1 copies."
     assert read["outcome"] == "page"
-    assert stamped.structured["messages"][0]["text"] == "Stamped 1 with OK."
+    assert stamped.data["messages"][0]["text"] == "Stamped 1 with OK."
 
 
 def test_files_related_records_and_split_controls_are_answered(boss, parcel):
@@ -298,11 +298,11 @@ def test_files_related_records_and_split_controls_are_answered(boss, parcel):
         "day": "2026-01-31T14:30:00+00:00",
     }
 
-    shown = call(boss, "attach", parcel).structured["answer_schema"]
+    shown = call(boss, "attach", parcel).data["answer_schema"]
     done = confirmed(boss, "attach", parcel, answer=answer)
 
     assert list(shown["properties"]) == ["photo", "driver", "vans", "day"]
-    assert done.structured["messages"][0]["text"] == "a.txt 5 Ada 2 2026-01-31T14:30:00+00:00"
+    assert done.data["messages"][0]["text"] == "a.txt 5 Ada 2 2026-01-31T14:30:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -330,12 +330,12 @@ def test_related_records_and_files_that_are_none_are_refused(boss, parcel, given
 def test_forms_with_prefixes_are_told_apart(boss, parcel):
     answer = {"inner-carrier": "ups", "outer-carrier": "dhl"}
 
-    shown = call(boss, "pack", parcel).structured["answer_schema"]
+    shown = call(boss, "pack", parcel).data["answer_schema"]
     done = confirmed(boss, "pack", parcel, answer=answer)
     refused = confirmed(boss, "pack", parcel, answer={**answer, "outer-carrier": "x"})
 
     assert shown["required"] == ["inner-carrier", "outer-carrier"]
-    assert done.structured["messages"][0]["text"] == "ups in dhl"
+    assert done.data["messages"][0]["text"] == "ups in dhl"
     assert "answer: outer-carrier: 'x' is not one of: ups, dhl." in refused.text
 
 
@@ -344,7 +344,7 @@ def test_nobody_is_an_answer_where_a_record_may_be_left_out(boss, parcel):
 
     done = confirmed(boss, "attach", parcel, answer=answer)
 
-    assert done.structured["messages"][0]["text"] == "a.txt 5 nobody 0 None"
+    assert done.data["messages"][0]["text"] == "a.txt 5 nobody 0 None"
 
 
 @pytest.mark.filterwarnings("ignore:The 'get_valid_export_item_pks")
@@ -353,9 +353,9 @@ def test_an_export_of_import_export_brings_its_file(boss):
     arguments = {"pks": [van.pk for van in vans[:2]]}
 
     shown = boss.call_tool("depot_van_export_admin_action", **arguments)
-    formats = shown.structured["answer_schema"]["properties"]["format"]["oneOf"]
+    formats = shown.data["answer_schema"]["properties"]["format"]["oneOf"]
     csv = next(one["const"] for one in formats if one["title"] == "csv")
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     result = boss.request(
         "tools/call",
         {

@@ -4,7 +4,7 @@ import pytest
 from django.forms import ModelChoiceField, ModelMultipleChoiceField
 
 from mcp_django.exposure.admin_bridge.relations import MOST_JUDGED, find_related
-from mcp_django.exposure.forms.values import InvalidValue
+from mcp_django.exposure.forms.schemas import InvalidValue
 from tests.library.admin import AuthorAdmin, GenreAdmin, site
 from tests.library.models import Author, Book, Genre
 from tests.library.rights import library, rights_of

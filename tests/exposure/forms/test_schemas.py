@@ -141,13 +141,15 @@ CHOICES = [("", "---"), (_("Group"), [("a", _("A")), ("a", "again")]), (2, "B")]
             "description": "Such as [1].",
         }),
         (forms.FileField(max_length=9), {
-            "type": "object",
+            "type": ["object", "string"],
             "properties": {
                 "filename": {"type": "string", "minLength": 1, "maxLength": 9},
                 "data": {"type": "string", "contentEncoding": "base64"},
             },
             "required": ["filename", "data"],
             "additionalProperties": False,
+            "pattern": "^upload://",
+            "description": "Or upload://..., of a file that the person put into the admin.",
         }),
     ],
 )  # fmt: skip

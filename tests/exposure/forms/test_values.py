@@ -13,14 +13,14 @@ from django.contrib.admin.widgets import (
     AdminURLFieldWidget,
     RelatedFieldWidgetWrapper,
 )
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import AnonymousUser, Group
 from django.forms.renderers import get_default_renderer
 from django.test import override_settings
 from django.utils import translation
 
 from mcp_django.exposure.forms.html import successful
+from mcp_django.exposure.forms.schemas import InvalidValue
 from mcp_django.exposure.forms.values import (
-    InvalidValue,
     Post,
     as_shown,
     controls_of,
@@ -33,7 +33,7 @@ from mcp_django.exposure.forms.values import (
 
 
 def encode(bound, value, *, find=None):
-    post = Post()
+    post = Post(user=AnonymousUser())
     post.fill_in(bound, value, find=find)
     return post
 

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import InvalidArguments, ToolError
 from mcp_django.exposure.functions.arguments import as_declared
 from mcp_django.exposure.functions.signatures import read_signature
 from mcp_django.exposure.tools.functions import FunctionTool
@@ -75,9 +75,9 @@ def read(made: FunctionTool, **arguments: Any) -> dict[str, Any]:
 
 
 def refusal(made: FunctionTool, arguments: dict[str, Any]) -> str:
-    with pytest.raises(ToolError) as caught:
+    with pytest.raises(InvalidArguments) as caught:
         made.arguments.read(arguments, None)
-    assert type(caught.value) is ToolError
+    assert type(caught.value) is InvalidArguments
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     check_call_in(str(caught.value), made)
     return str(caught.value)
@@ -510,3 +510,39 @@ def test_an_argument_is_read_by_whatever_its_schema_says_of_types(schema, sent, 
     declared = as_declared({"value": sent}, {"properties": {"value": schema}}, takes_empty=True)
 
     assert declared.get("value") == read
+
+
+# The call that is shown is the caller's own
+
+
+def delay(flight: str, minutes: int, day: date | None = None, reason: str = "") -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        (
+            {"flight": "RF100", "minutes": "many", "reason": "Fog"},
+            {"flight": "RF100", "minutes": 1, "reason": "Fog"},
+        ),
+        ({"flight": "RF100", "minutes": "40"}, {"flight": "RF100", "minutes": 40}),
+        ({"flight": "RF100", "minute": 40}, {"flight": "RF100", "minutes": 40}),
+        ({"flight": "RF100", "minutes": 40, "zzz": 1}, {"flight": "RF100", "minutes": 40}),
+        ({"minutes": 40, "reason": "Fog"}, {"flight": "text", "minutes": 40, "reason": "Fog"}),
+        (
+            {"flight": "RF100", "minutes": 40, "day": "soon", "reason": "x" * 199},
+            {"flight": "RF100", "minutes": 40, "day": "2026-01-31"},
+        ),
+    ],
+    ids=str,
+)
+def test_what_can_be_read_of_a_refused_call_stays_in_the_call_that_is_shown(sent, shown):
+    sentence = refusal(tool_of(delay), sent)
+
+    assert json.loads(sentence.partition(" A valid call: delay ")[2]) == shown
+
+
+def test_two_wrong_arguments_are_answered_with_examples_of_the_tool():
+    sentence = refusal(tool_of(delay), {"flight": 1, "minutes": "many"})
+
+    assert sentence.endswith('A valid call: delay {"flight":"text","minutes":1}')

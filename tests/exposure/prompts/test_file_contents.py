@@ -59,9 +59,7 @@ def test_front_matter_and_headings_become_a_definition_and_messages():
         PromptArgument(name="tone"),
     ]
     (_, first), second, third = said(made, city="Bonn", tone="cool")
-    assert first.startswith("Tell me about <data-")
-    assert "Bonn</data-" in first
-    assert first.endswith(" in cool words.")
+    assert first == "Tell me about Bonn in cool words."
     assert second == ("assistant", "Gladly.")
     assert third == ("user", "# Not a heading of ours\nGo on.")
     assert get(made, city="Bonn").description == "Brief somebody on a city."

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, Group
 from django.core.checks import run_checks
-from django.db import DatabaseError, OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 import mcp_django as mcp
@@ -125,6 +125,21 @@ def test_what_a_row_says_is_its_newest_version(client):
 
     assert texts(client, "apple") == ["two"]
     assert [one.number for one in template.versions.all()] == [2, 1]
+
+
+def test_a_version_that_was_rolled_back_says_nothing_for_the_next_one_with_its_key(client):
+    with transaction.atomic():
+        template = make_prompt("apple", "one")
+        key = template.versions.get().pk
+        assert texts(client, "apple") == ["one"]
+        transaction.set_rollback(True)
+
+    template = PromptTemplate.objects.create(name="apple")
+    PromptVersion.objects.create(
+        pk=key, template=template, number=1, messages=[{"role": "user", "text": "two"}]
+    )
+
+    assert texts(client, "apple") == ["two"]
 
 
 def test_every_change_counts_at_once(client):
@@ -436,7 +451,7 @@ def test_arguments_are_read_by_their_types(client):
     )
 
     (said,) = texts(client, "typed", many="3", day="2026-11-18", tone="warm", note="x")
-    assert said.startswith("3 s! 2026-11 warm <data-")
+    assert said == "3 s! 2026-11 warm x."
     assert texts(client, "typed") == ["."]
     assert texts(client, "typed", many="", day="", tone="", note="") == ["."]
     for given, sentence in (
@@ -479,7 +494,7 @@ def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
     fence = said.partition("<data-")[2].partition(">")[0]
     shown = said.replace(f"<data-{fence}>", "").replace(f"</data-{fence}>", "")
 
-    assert shown == f"A1|{order.pk}|new|New|10.5|2026|{anne.pk}||new"
+    assert shown == f"A1|{order.pk}|new|New|10.5|2026|Anne||new"
     assert client.complete("about", "order") == [str(order.pk), str(other.pk)]
     assert client.complete("about", "order", "A") == [str(order.pk)]
     assert client.complete("about", "order", "zzz") == []
@@ -489,7 +504,7 @@ def test_an_object_is_found_by_what_stands_for_it_where_only_one_has_it(client):
     orders = [Order.objects.create(number=number) for number in ("A1", "B2")]
     make_prompt("about", "{{ order.pk }}", arguments=[ORDER])
 
-    assert f">{orders[1].pk}<" in texts(client, "about", order="b2")[0]
+    assert texts(client, "about", order="b2") == [str(orders[1].pk)]
     assert refusal(client, "about", order="B") == (
         -32602,
         "Argument order: there is no shop.order 'B'.",

@@ -21,7 +21,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import find, pagination
 from mcp_django.signing import seal
 from tests.nasty.models import Customer, Order, Person, RushOrder, Seat, Tenant
-from tests.nasty.site import ORDER, Narrowable, caller, page, records, registry
+from tests.nasty.site import ORDER, Narrowable, caller, objects, page, records, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +64,7 @@ def pages(who, model, between=lambda: None, **arguments):
     for _ in range(200):
         more: dict[str, Any] = {"cursor": cursor} if cursor else {}
         one = page(who, model, **arguments, **more)
-        found += msgspec.json.decode(one.encoded_records)
+        found += objects(one.table)
         if (cursor := one.next_cursor) is None:
             return found
         between()

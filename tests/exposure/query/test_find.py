@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from django.db.models import Count, F, FilteredRelation, Q
 from django.db.models.expressions import RawSQL
@@ -33,6 +32,7 @@ from tests.nasty.site import (
     caller,
     count,
     numbers,
+    objects,
     page,
     record,
     records,
@@ -150,8 +150,8 @@ def test_the_default_fields_are_those_that_the_site_lists(shop):
     assert row["customer"] == {"pk": shop.anne.pk, "label": "Anne"}
     assert row["customer__name"] == "Anne"
     assert row["total"] == "10.00"
-    assert row["status"] == {"value": "paid", "label": "Paid"}
-    assert row["placed_at"] == "2026-01-31T23:30:00+00:00"
+    assert row["status"] == "paid"
+    assert row["placed_at"] == "2026-01-31T23:30Z"
 
 
 def test_a_page_is_one_query_however_many_labels_and_rows(shop, django_assert_num_queries):
@@ -348,12 +348,12 @@ def test_a_page_that_is_too_long_in_bytes_ends_early_with_a_cursor(shop):
         with override_settings(MCP_DJANGO={"MAX_RESPONSE": size}):
             found = page(caller(), Order, **arguments)
 
-            assert found.count == expected == len(msgspec.json.decode(found.encoded_records))
+            assert found.count == expected == len(objects(found.table))
             assert (found.next_cursor is None) == (expected == 4)
     with override_settings(MCP_DJANGO={"MAX_RESPONSE": 10}):
         start = page(caller(), Order, **arguments)
         then = page(caller(), Order, **arguments, cursor=start.next_cursor)
-        assert msgspec.json.decode(then.encoded_records)[0]["number"] == "A2"
+        assert objects(then.table)[0]["number"] == "A2"
 
 
 def test_keys_are_taken_as_json_values_and_as_texts_of_a_uri(shop):
@@ -430,7 +430,7 @@ def all_pages(who, model=Order, **arguments):
     while True:
         more: dict[str, Any] = {"cursor": cursor} if cursor else {}
         one = page(who, model, **arguments, **more)
-        found.append(msgspec.json.decode(one.encoded_records))
+        found.append(objects(one.table))
         if (cursor := one.next_cursor) is None:
             return found
 

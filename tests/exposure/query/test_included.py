@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 from django.db.models import F, Sum, Window
 from django.db.models.functions import RowNumber
+from msgspec import UNSET
 
 from mcp_django.exceptions import Leak, QueryError
 from mcp_django.exposure.query import find
 from mcp_django.exposure.query.access import policy_of
 from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.exposure.query.included import with_included
+from mcp_django.levels import Level
+from mcp_django.principal import Restriction
+from mcp_django.testing.client import rows_as_objects
 from tests.exposure.query.test_paths_by_rule import who
+from tests.library.models import Book, Genre
 from tests.nasty.models import Customer, Line, Note, Order, Tag, Watch
+from tests.nasty.site import caller, objects, registry, with_objects
 from tests.shop.models import Customer as ShopCustomer
 from tests.shop.models import Order as ShopOrder
 
 pytestmark = pytest.mark.django_db
 
 
-def extended(rights, names, most):
-    return lambda access, layout: with_included(rights, access, layout, names, most=most)
+def including(rights, names, most):
+    return partial(with_included, rights, include=names, most=most)
 
 
 def found(rights, *names, model=Order, most=20, **arguments):
     exposure = rights.registry.exposures[model]
     asked = FindRecords(model=exposure.label, **arguments)
-    page = find.find_records(rights, exposure, asked, extend=extended(rights, names, most))
-    return msgspec.json.decode(page.encoded_records)
+    layout = including(rights, list(names), most)
+    page = find.find_records(rights, exposure, asked, layout_of=layout)
+    return objects(page.table)
 
 
 def test_many_to_many_and_reverse_rows_come_along(shop):
@@ -90,7 +100,7 @@ def test_a_page_of_them_is_short(shop):
     exposure = rights.registry.exposures[Order]
     asked = FindRecords(model=exposure.label, limit=200)
 
-    page = find.find_records(rights, exposure, asked, extend=extended(rights, ["tags"], 20))
+    page = find.find_records(rights, exposure, asked, layout_of=including(rights, ["tags"], 20))
 
     assert page.count == 50
     assert page.next_cursor is not None
@@ -130,18 +140,83 @@ def test_what_does_not_exist_cannot_be_included(shop, rights, name):
     assert "Did you mean lines" not in str(refusal.value)
 
 
+LISTED = {Order: {"fields": "id number", "filter_fields": "number", "more_filter_fields": ""}}
+
+
+def test_a_list_of_filters_narrows_filters_and_not_what_is_included(shop):
+    a1 = found(who(LISTED), "lines", "watch", filters={"number": "A1"})[0]
+
+    assert [line["sku"] for line in a1["lines"]["records"]] == ["x", "y"]
+    assert a1["watch"]["count"] == 1
+    for name in ("lines", "lines__sku", "watch__person"):
+        with pytest.raises(QueryError, match="cannot be used in filters"):
+            found(who(LISTED), "lines", filters={name: "x"})
+
+
+def test_the_description_tells_what_is_included_from_what_filters(shop):
+    described = describe(who(LISTED), who(LISTED).registry.exposures[Order])
+
+    assert described["only_in_include"] == list(described["many_relations"])
+    assert "only_in_filters" not in described
+    for name in described["only_in_include"]:
+        assert found(who(LISTED), name, limit=1)[0][name]["count"] >= 0
+
+
+def test_what_refers_to_another_column_than_the_key_is_in_filters_only(db):
+    tables = registry({Book: {"fields": "title genre"}, Genre: {"fields": "code"}})
+    described = describe(caller(tables=tables), tables.exposures[Genre])
+
+    assert described["only_in_filters"] == ["book"]
+    assert "only_in_include" not in described
+    with pytest.raises(QueryError, match="cannot be used in include"):
+        found(caller(tables=tables), "book", model=Genre)
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        {"may": lambda name: "line" not in name},
+        {"shown": {Line: ["sku"]}},
+        {"restriction": Restriction(models=frozenset({"nasty.order"}))},
+    ],
+)
+def test_no_list_of_filters_opens_what_the_caller_may_not_read(shop, rights):
+    with pytest.raises(QueryError, match="cannot be used in include"):
+        found(who(LISTED, **rights), "lines")
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        {Line: None},
+        {Line: {"level": Level.AGGREGATES}},
+        {Line: {"follow_relations": False}},
+        {Order: {**LISTED[Order], "follow_relations": False}},
+        {Line: {"fields": "sku"}},
+        {Line: {"fields": "order sku", "exclude": ["order"]}},
+    ],
+    ids=repr,
+)
+def test_what_closes_a_relation_closes_it_to_include(shop, closed):
+    with pytest.raises(QueryError, match="cannot be used in include"):
+        found(who({**LISTED, **closed}), "lines")
+
+
 def test_a_relation_to_one_record_is_a_path(shop):
     with pytest.raises(QueryError, match="customer leads to one record"):
         found(who(), "customer")
 
 
-@pytest.mark.parametrize("names", [[], "tags", ["tags"] * 5, {"tags": 1}])
+@pytest.mark.parametrize("names", ["tags", ["tags"] * 5, {"tags": 1}, None])
 def test_a_wrong_list_is_refused(shop, names):
     rights = who()
     exposure = rights.registry.exposures[Order]
     with pytest.raises(QueryError, match="include takes a list of 1 to 4 relations"):
         find.find_records(
-            rights, exposure, FindRecords(model=exposure.label), extend=extended(rights, names, 5)
+            rights,
+            exposure,
+            FindRecords(model=exposure.label),
+            layout_of=including(rights, names, 5),
         )
 
 
@@ -149,12 +224,80 @@ def test_one_record_has_its_related_records(shop):
     rights = who()
     exposure = rights.registry.exposures[Customer]
     encoded = find.get_record(
-        rights, exposure, shop.anne.pk, fields=["name"], extend=extended(rights, ["orders"], 100)
+        rights,
+        exposure,
+        shop.anne.pk,
+        fields=["name"],
+        layout_of=including(rights, ["orders"], 100),
     )
 
-    record = msgspec.json.decode(encoded)
+    record = with_objects(msgspec.json.decode(encoded))
     assert record["name"] == "Anne"
     assert [one["number"] for one in record["orders"]["records"]] == ["A1"]
+
+
+# The same, named in `fields`
+
+
+def test_a_relation_among_fields_comes_along_as_if_it_were_included(shop):
+    assert found(who(), fields=["number", "tags"]) == found(who(), "tags", fields=["number"])
+    assert found(who(), fields=["tags", "lines"]) == [
+        {name: record[name] for name in ("tags", "lines")}
+        for record in found(who(), "tags", "lines", fields=["number"])
+    ]
+
+
+def test_a_relation_that_fields_and_include_name_comes_once(shop):
+    a1 = found(who(), "tags", fields=["tags", "number", "tags"])[0]
+
+    assert list(a1) == ["number", "tags"]
+    assert a1["tags"]["count"] == 2
+
+
+def test_relations_among_fields_count_as_included(shop):
+    with pytest.raises(QueryError, match="At most 4 fit"):
+        found(who(), "tags", "lines", "notes", fields=["number", "watch", "watchers"])
+    many = [f"N{n}" for n in range(60)]
+    Order.objects.bulk_create(Order(owner=shop.boss, number=number) for number in many)
+    assert len(found(who(), fields=["tags"], limit=200)) == 50
+
+
+def test_a_relation_among_the_fields_of_one_record(shop):
+    rights = who()
+    encoded = find.get_record(
+        rights,
+        rights.registry.exposures[Order],
+        shop.a1.pk,
+        fields=["lines"],
+        layout_of=including(rights, UNSET, 1),
+    )
+
+    record = with_objects(msgspec.json.decode(encoded))
+    assert list(record) == ["lines"]
+    assert record["lines"]["count"] == 2
+    assert len(record["lines"]["records"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("rights", "name"),
+    [
+        ({}, "nothing"),
+        ({}, "customer__orders"),
+        ({}, "lines__sku"),
+        ({"may": lambda name: "line" not in name}, "lines"),
+        ({"shown": {Line: ["sku"]}}, "lines"),
+        ({"shown": {Order: ["number"]}}, "tags"),
+    ],
+)
+def test_what_does_not_exist_is_no_field_either(shop, rights, name):
+    with pytest.raises(QueryError, match=f"'{name}' cannot be used in fields") as refusal:
+        found(who(**rights), fields=["number", name])
+
+    assert str(refusal.value).count(name) == 1
+
+
+def test_no_relation_is_shown_unless_it_is_named(shop):
+    assert not {"tags", "lines"} & found(who())[0].keys()
 
 
 def test_nobody_gets_what_was_included_for_somebody_else(shop):
@@ -171,12 +314,26 @@ def test_the_tools_include_what_a_call_names(client):
     ShopOrder.objects.create(number="A1", customer=customer)
 
     arguments = {"model": "shop.customer", "include": ["orders"]}
-    [listed] = client.call_tool("find_records", **arguments).structured["records"]
-    one = client.call_tool("get_record", pk=customer.pk, **arguments).structured
+    [listed] = client.call_tool("find_records", **arguments).records
+    one = client.call_tool("get_record", pk=customer.pk, **arguments).data
 
     for record in (listed, one):
         assert record["orders"]["count"] == 1
-        assert [order["number"] for order in record["orders"]["records"]] == ["A1"]
+        assert [order["number"] for order in rows_as_objects(record["orders"])] == ["A1"]
+
+
+@pytest.mark.parametrize("tool", ["find_records", "get_record"])
+def test_the_tools_take_a_relation_among_fields(client, tool):
+    customer = ShopCustomer.objects.create(name="Anne")
+    ShopOrder.objects.create(number="A1", customer=customer)
+    arguments = {"model": "shop.customer"} | ({"pk": customer.pk} if tool == "get_record" else {})
+
+    included = client.call_tool(tool, fields=["name"], include=["orders"], **arguments)
+    named = client.call_tool(tool, fields="name,orders", **arguments)
+
+    assert not named.is_error
+    assert '"A1"' in named.text
+    assert named.text == included.text
 
 
 # The second stage

@@ -17,7 +17,7 @@ from mcp_django.exposure import limits
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query import find
-from mcp_django.exposure.query import find as shapes
+from mcp_django.exposure.query import tables as shapes
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.find import make_plan
 from mcp_django.exposure.query.guard import is_mergeable, is_plain

@@ -932,7 +932,7 @@ def test_the_tool_that_reads_resources_asks_as_they_do(add_report, answering):
         "read_resource", uri="shop://asked/2026"
     )
 
-    assert answer.structured["contents"][0]["text"] == "2026 of A-1"
+    assert answer.data["contents"][0]["text"] == "2026 of A-1"
 
 
 def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(

@@ -10,6 +10,7 @@ from django.contrib import admin
 import mcp_django as mcp
 from mcp_django.models import ExposedModel, ExposedTool, SpentConfirmation
 from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
+from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient
 from tests.shop.models import Customer
 
@@ -45,7 +46,7 @@ def test_without_a_confirmation_the_call_is_shown_and_not_done(client, notes):
     asked = client.call_tool("note", text="Hello <b>")
 
     assert asked.is_error
-    assert '"text": "Hello <b>"' in asked.text
+    assert "Call note?\n\nText: Hello <b>\n\nOnly if they agree" in asked.text
     assert "nothing was done yet" in asked.text
     assert notes == []
 
@@ -157,7 +158,7 @@ def test_what_asks_for_itself_is_not_asked_twice(make_user):
     ExposedModel.objects.create(label="shop.customer", level=5)
 
     shown = boss.call_tool("delete_record", model="shop.customer", pk=customer.pk)
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     boss.call_tool("delete_record", model="shop.customer", pk=customer.pk, confirmation=token)
 
     assert not Customer.objects.exists()
@@ -247,18 +248,73 @@ def test_a_token_of_a_tool_that_asks_confirms_no_call_on_which_it_asks_nothing(s
     assert shipped == []
 
 
+FIRST = "mcp_django.asked_first"
+YES = {"confirm": True}
+
+
 def test_a_tool_that_asks_the_person_is_confirmed_first_and_asks_then(staff, asking):
     guard("ship")
-    client = Client(user=staff, answers={"confirm": {"confirm": True}})
+    client = Client(user=staff, answers={FIRST: YES, "confirm": YES})
 
-    first = client.call_tool("ship", number=1)
-    done = client.call_tool("ship", number=1, confirmation=token_in(first))
-    again = client.call_tool("ship", number=1, confirmation=token_in(first))
+    done = client.call_tool("ship", number=1)
 
-    assert "Staff of this site" in first.text
+    assert list(client.questions) == [FIRST, "confirm"]
     assert done.text == "Shipped."
-    assert again.is_error
     assert asking == [1]
+
+
+@pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}])
+def test_a_person_who_declines_first_is_asked_no_more(staff, asking, no):
+    guard("ship")
+    client = Client(user=staff, answers={FIRST: no, "confirm": YES})
+
+    refused = client.call_tool("ship", number=1)
+
+    assert refused.is_error
+    assert "confirmation" not in refused.text
+    assert list(client.questions) == [FIRST]
+    assert asking == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_one_agreement_is_good_for_one_call_where_a_tool_that_asks_asks_nothing(
+    staff, add_tool, is_async
+):
+    shipped = []
+
+    def ship(ctx: mcp.Context, number: int) -> str:
+        """Ship it."""
+        shipped.append(number)
+        return "Shipped."
+
+    async def ship_later(ctx: mcp.Context, number: int) -> str:
+        """Ship it."""
+        return ship(ctx, number)
+
+    name = "ship_later" if is_async else "ship"
+    add_tool(ship_later if is_async else ship, read_only=False, asks=True)
+    guard(name)
+    talk = Talk.call(Client(user=staff, capabilities=TALKATIVE), name, number=1)
+
+    first = talk.accept(FIRST, confirm=True)
+    second = talk.accept(FIRST, confirm=True)
+
+    assert first.text == "Shipped."
+    assert "used already" in second.text
+    assert shipped == [1]
+
+
+def test_an_async_tool_goes_on_from_question_to_question(staff, add_tool):
+    async def ship(ctx: mcp.Context, number: int) -> str:
+        """Ship it."""
+        await ctx.aconfirm(f"Ship {number}?")
+        return "Shipped."
+
+    add_tool(ship, read_only=False, asks=True)
+    guard("ship")
+    client = Client(user=staff, answers={FIRST: YES, "confirm": YES})
+
+    assert client.call_tool("ship", number=1).text == "Shipped."
 
 
 def test_answers_that_nobody_asked_for_confirm_nothing(staff, asking):
@@ -329,6 +385,54 @@ def test_an_answer_without_a_question_confirms_nothing(staff, notes):
 
     assert asked["result"]["resultType"] == "input_required"
     assert notes == []
+
+
+# Functions that are declared destructive
+
+
+@pytest.fixture
+def wiped(add_tool):
+    """A tool that deletes for good, and what it deleted."""
+    gone = []
+
+    def wipe(text: str, confirmation: str = "") -> str:
+        """Wipe it."""
+        gone.append(text)
+        return f"Wiped{confirmation}."
+
+    add_tool(wipe, read_only=False, destructive=True)
+    return gone
+
+
+def test_a_function_that_destroys_is_called_when_the_person_agrees(staff, wiped):
+    client = agreeing(staff)
+
+    done = client.call_tool("wipe", text="all", confirmation="!")
+
+    assert "all" in client.questions["confirmation"]["params"]["message"]
+    assert done.text == "Wiped!."
+    assert wiped == ["all"]
+
+
+@pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}])
+def test_a_function_that_destroys_is_not_called_when_the_person_declines(staff, wiped, no):
+    refused = Client(user=staff, answers={"confirmation": no}).call_tool("wipe", text="all")
+
+    assert refused.is_error
+    assert "Nothing was done." in refused.text
+    assert wiped == []
+
+
+def test_staff_can_say_that_a_function_destroys_nothing(staff, wiped):
+    ExposedTool.objects.create(name="wipe", annotations={"destructiveHint": False})
+
+    done = Client(user=staff, answers={}).call_tool("wipe", text="all")
+
+    assert done.text == "Wiped."
+
+
+def test_who_cannot_be_asked_calls_a_function_that_destroys_at_once(client, wiped):
+    assert client.call_tool("wipe", text="all").text == "Wiped."
 
 
 # What cannot be called

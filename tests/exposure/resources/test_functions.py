@@ -159,8 +159,8 @@ def test_clients_without_resources_find_and_read_them_through_tools(client, add)
     add("shop://reports/{year}", report)
     add("shop://greeting", greeting)
 
-    found = client.call_tool("list_resources").structured
-    read = client.call_tool("read_resource", uri="shop://reports/2026").structured
+    found = client.call_tool("list_resources").data
+    read = client.call_tool("read_resource", uri="shop://reports/2026").data
     missing = client.call_tool("read_resource", uri="shop://reports/x")
 
     assert "shop://greeting" in {one["uri"] for one in found["resources"]}
@@ -562,7 +562,7 @@ def test_async_functions_answer_in_both_ways(client, add):
     add("shop://counts/{status}", count)
 
     assert text(client, "shop://counts/new") == '{"count":1}'
-    read = client.call_tool("read_resource", uri="shop://counts/new").structured
+    read = client.call_tool("read_resource", uri="shop://counts/new").data
     assert read["contents"][0]["text"] == '{"count":1}'
 
 

@@ -8,6 +8,8 @@ from django.db import OperationalError, connection
 
 from mcp_django.exposure.resources import models as resources
 from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing.client import rows_as_objects
+from tests.clients import browser_of
 from tests.shop.models import Customer, Memo, Order
 from tests.spec import requirement
 
@@ -43,7 +45,7 @@ def test_definitions_collections_and_objects_are_read_by_uri(client, order):
     record = client.read_resource(f"django://objects/shop.order/{order.pk}")
 
     assert definition["name"] == "shop.order"
-    assert collection["records"] == [record]
+    assert [one["number"] for one in rows_as_objects(collection)] == ["A/1"]
     assert record["number"] == "A/1"
     assert record["total"] == "5.00"
 
@@ -52,13 +54,11 @@ def test_a_collection_follows_its_cursor(client):
     Memo.objects.bulk_create(Memo(text="x", code=f"c{n}") for n in range(30))
 
     first = client.read_resource("django://objects/shop.memo?fields=code")
-    second = client.read_resource(
-        f"django://objects/shop.memo?fields=code&cursor={first['next_cursor']}"
-    )
+    second = client.read_resource(f"django://objects/shop.memo?fields=code&cursor={first['next']}")
 
-    assert len(first["records"]) == 25
-    assert [one["code"] for one in second["records"]] == [f"c{n}" for n in range(25, 30)]
-    assert second["next_cursor"] is None
+    assert len(first["rows"]) == 25
+    assert [one["code"] for one in rows_as_objects(second)] == [f"c{n}" for n in range(25, 30)]
+    assert "next" not in second
 
 
 @requirement(
@@ -146,8 +146,8 @@ def test_every_listed_resource_can_be_read(client, order):
 
 
 def test_clients_without_resources_reach_them_through_tools(client, order):
-    listed = client.call_tool("list_resources").structured
-    answer = client.call_tool("read_resource", uri="django://site").structured
+    listed = client.call_tool("list_resources").data
+    answer = client.call_tool("read_resource", uri="django://site").data
 
     assert {one["uri"] for one in listed["resources"]} == {
         one["uri"] for one in client.list_resources()
@@ -177,3 +177,75 @@ def test_a_model_that_takes_too_long_to_count_has_no_number(client, monkeypatch,
 
     assert {one["model"]: one["records"] for one in overview["models"]}["shop.memo"] is None
     assert "shop.memo cannot be counted." in caplog.text
+
+
+# The note for those who see no model
+
+NOTHING = "No models are available to you."
+
+
+def note_for(user, **options):
+    answer = Client(user=user, **options).call_tool("list_models")
+    assert not answer.is_error, answer.text
+    assert answer.data["models"] == []
+    return answer.data["note"]
+
+
+def test_who_sees_models_reads_no_note(client):
+    assert "note" not in client.call_tool("list_models").data
+    assert "note" not in client.read_resource("django://site")
+
+
+def test_who_sees_no_model_and_may_open_none_reads_no_more(make_user):
+    bob = make_user("bob")
+
+    assert note_for(bob) == NOTHING
+    assert Client(user=bob).read_resource("django://site")["note"] == NOTHING
+
+
+@pytest.mark.parametrize("public_url", ["", "https://shop.example.com"])
+def test_who_may_open_models_is_told_where(make_user, settings, public_url):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PUBLIC_URL": public_url}
+    opener = make_user("opener", "change_exposedmodel", is_staff=True)
+
+    note = note_for(opener)
+
+    page = "/admin/mcp_django/exposedmodel/"
+    assert note == f"{NOTHING} Open models in the admin: Exposed models ({public_url}{page})."
+    assert browser_of(opener).get(page).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("codename", "attributes"),
+    [
+        ("view_exposedmodel", {"is_staff": True}),
+        ("change_exposedmodel", {}),
+        ("change_exposedtool", {"is_staff": True}),
+    ],
+    ids=["may only look", "not staff", "may decide on tools"],
+)
+def test_who_may_not_open_models_is_not_told_where(make_user, codename, attributes):
+    assert note_for(make_user("bob", codename, **attributes)) == NOTHING
+
+
+def test_a_token_for_other_models_is_not_told_where_to_open_models(make_user):
+    boss = make_user("boss", is_staff=True, is_superuser=True)
+
+    assert note_for(boss, models=["shop.ledger"]) == NOTHING
+
+
+def test_a_lost_right_takes_the_place_out_of_the_note(make_user):
+    opener = make_user("opener", "change_exposedmodel", is_staff=True)
+    told = note_for(opener)
+
+    opener.user_permissions.clear()
+
+    assert told != NOTHING
+    assert note_for(type(opener).objects.get(pk=opener.pk)) == NOTHING
+
+
+def test_the_note_names_no_address_where_the_urls_have_no_admin(make_user, settings):
+    settings.ROOT_URLCONF = "tests.sites.plain_urls"
+    opener = make_user("opener", "change_exposedmodel", is_staff=True)
+
+    assert note_for(opener) == f"{NOTHING} Open models in the admin: Exposed models."

@@ -8,6 +8,7 @@ from django.contrib.admin.models import LogEntry
 from mcp_django.models import ExposedTool
 from mcp_django.testing import CANCEL, DECLINE
 from tests.clients import CheckedClient
+from tests.depot.actions import mark_shipped
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver, Parcel
 
@@ -38,7 +39,7 @@ def call(client, name, **arguments):
 def test_records_that_are_named_are_acted_on_at_once(boss, parcels):
     done = call(boss, "mark_shipped", pks=keys(parcels[:2]))
 
-    assert done.structured == {
+    assert done.data == {
         "outcome": "done",
         "records": 2,
         "messages": [{"level": "success", "text": "2 shipped."}],
@@ -49,7 +50,7 @@ def test_records_that_are_named_are_acted_on_at_once(boss, parcels):
 def test_keys_may_be_texts_and_come_twice(boss, parcels):
     done = call(boss, "mark_shipped", pks=[parcels[0].pk, str(parcels[0].pk)])
 
-    assert done.structured["records"] == 1
+    assert done.data["records"] == 1
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_no_records_are_all_that_an_empty_list_names(boss, parcels):
 
     assert refused.is_error
     assert "Name the records" in refused.text
-    assert shown.structured["records"] == 1
+    assert shown.data["records"] == 1
     assert statuses() == ["waiting"] * 3
 
 
@@ -103,7 +104,7 @@ def test_an_error_message_of_the_admin_is_an_error(boss, parcels):
     answer = call(boss, "lose_all", pks=keys(parcels))
 
     assert answer.is_error
-    assert answer.structured["messages"] == [{"level": "error", "text": "They cannot be found."}]
+    assert answer.data["messages"] == [{"level": "error", "text": "They cannot be found."}]
 
 
 def test_the_log_of_the_admin_names_the_assistant(boss, parcels):
@@ -118,12 +119,12 @@ def test_filters_are_shown_as_records_and_then_acted_on(boss, parcels):
 
     shown = call(boss, "mark_shipped", filters={"status": "waiting"})
     before = statuses()
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     done = call(boss, "mark_shipped", filters={"status": "waiting"}, confirmation=token)
 
-    assert shown.structured["outcome"] == "preview"
-    assert shown.structured["records"] == 2
-    assert shown.structured["first"] == [{"id": parcels[0].pk}, {"id": parcels[1].pk}]
+    assert shown.data["outcome"] == "preview"
+    assert shown.data["records"] == 2
+    assert shown.data["first"] == [{"id": one.pk, "number": one.number} for one in parcels[:2]]
     assert before == ["waiting", "waiting", "lost"]
     assert not done.is_error
     assert statuses() == ["shipped", "shipped", "lost"]
@@ -137,7 +138,7 @@ def test_other_records_than_those_that_were_shown_are_not_acted_on(boss, parcels
         boss,
         "mark_shipped",
         filters={"status": "waiting"},
-        confirmation=shown.structured["confirmation"],
+        confirmation=shown.data["confirmation"],
     )
 
     assert refused.is_error
@@ -147,7 +148,7 @@ def test_other_records_than_those_that_were_shown_are_not_acted_on(boss, parcels
 def test_an_action_that_only_reads_takes_filters_at_once(boss, parcels):
     answer = call(boss, "list_numbers", filters={"number": "n1"})
 
-    assert answer.structured == {"outcome": "file", "records": 1}
+    assert answer.data == {"outcome": "file", "records": 1}
 
 
 @pytest.mark.parametrize(
@@ -191,16 +192,16 @@ def test_a_thousand_are(boss):
 
     done = call(boss, "mark_shipped", pks=list(Parcel.objects.values_list("pk", flat=True)))
 
-    assert done.structured["records"] == 1000
+    assert done.data["records"] == 1000
     assert set(statuses()) == {"shipped"}
 
 
 def test_an_action_that_wants_it_is_confirmed_for_named_records_too(boss, parcels):
     shown = call(boss, "ask_always", pks=keys(parcels))
     before = set(statuses())
-    call(boss, "ask_always", pks=keys(parcels), confirmation=shown.structured["confirmation"])
+    call(boss, "ask_always", pks=keys(parcels), confirmation=shown.data["confirmation"])
 
-    assert shown.structured["outcome"] == "preview"
+    assert shown.data["outcome"] == "preview"
     assert before == {"waiting"}
     assert set(statuses()) == {"lost"}
 
@@ -210,7 +211,7 @@ def test_staff_can_want_it_for_any_action(boss, parcels):
 
     shown = call(boss, "mark_shipped", pks=keys(parcels))
 
-    assert shown.structured["outcome"] == "preview"
+    assert shown.data["outcome"] == "preview"
     assert set(statuses()) == {"waiting"}
 
 
@@ -220,7 +221,7 @@ def test_staff_can_want_it_where_the_site_says_that_none_is_needed(boss, parcels
 
     shown = boss.call_tool("ship_now", **arguments)
     before = set(statuses())
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     done = boss.call_tool("ship_now", **arguments, confirmation=token)
 
     assert before == {"waiting"}
@@ -240,7 +241,7 @@ def test_staff_can_switch_an_action_off_and_another_on(boss):
     assert "depot_parcel_mark_shipped" not in names
     assert "depot_driver_praise" in names
     assert "depot_parcel_delete_selected" not in names
-    assert praised.structured["outcome"] == "done"
+    assert praised.data["outcome"] == "done"
 
 
 def test_records_that_are_judged_one_by_one_are_judged_here_too(boss, parcels, monkeypatch):
@@ -249,7 +250,7 @@ def test_records_that_are_judged_one_by_one_are_judged_here_too(boss, parcels, m
 
     monkeypatch.setattr(ParcelAdmin, "has_view_permission", judge)
 
-    shown = call(boss, "mark_shipped", filters={"status": "waiting"}).structured
+    shown = call(boss, "mark_shipped", filters={"status": "waiting"}).data
     refused = call(boss, "mark_shipped", pks=keys(parcels))
 
     assert shown["records"] == 2
@@ -272,7 +273,7 @@ def test_what_the_menu_asks_beside_the_action_is_part_of_the_answer(boss):
     assert asked.is_error
     assert "answer: missing reason. It takes: " in asked.text
     assert '"maxLength":20' in asked.text
-    assert done.structured["messages"][0]["text"] == "Renamed, 1.5."
+    assert done.data["messages"][0]["text"] == "Renamed, 1.5."
     driver.refresh_from_db()
     assert driver.name == "Eve"
 
@@ -283,8 +284,8 @@ def test_what_the_menu_finds_wrong_is_told_and_nothing_is_done(boss):
     refused = boss.call_tool("depot_driver_rename", pks=[driver.pk], answer={"reason": "x" * 21})
 
     assert refused.is_error
-    assert refused.structured["outcome"] == "not_done"
-    assert refused.structured["messages"] == [{"level": "warning", "text": "No action selected."}]
+    assert refused.data["outcome"] == "not_done"
+    assert refused.data["messages"] == [{"level": "warning", "text": "No action selected."}]
     driver.refresh_from_db()
     assert driver.name == "Ada"
 
@@ -320,9 +321,9 @@ def test_a_person_who_can_be_asked_is_asked_in_place_of_a_token(asker, parcels):
 
     asked = client.questions["confirmation"]["params"]["message"]
     assert asked == (
-        f"Mark selected parcels as shipped: 2 records ({parcels[0].pk}; {parcels[1].pk})."
+        f"Mark selected parcels as shipped? 2 records: {parcels[0].number}, {parcels[1].number}."
     )
-    assert done.structured["outcome"] == "done"
+    assert done.data["outcome"] == "done"
     assert statuses() == ["shipped", "shipped", "waiting"]
 
 
@@ -345,10 +346,9 @@ def test_a_person_agrees_to_a_page_with_its_answer(asker, parcels):
     done = call(client, "ship", pks=pks, answer={"carrier": "dhl"})
 
     asked = client.questions["confirmation"]["params"]["message"]
-    assert page.structured["outcome"] == "asks"
-    assert "1 parcels leave." in asked
-    assert '"carrier": "dhl"' in asked
-    assert done.structured["messages"][0]["text"] == "1 by dhl, 1 copies."
+    assert page.data["outcome"] == "asks"
+    assert asked == (f"Ship? 1 record: {parcels[0].number}.\n\n1 parcels leave.\n\nCarrier: DHL")
+    assert done.data["messages"][0]["text"] == "1 by dhl, 1 copies."
 
 
 def test_a_page_behind_filters_is_agreed_to_once(asker, parcels):
@@ -356,24 +356,57 @@ def test_a_page_behind_filters_is_agreed_to_once(asker, parcels):
 
     done = call(client, "ship", filters={"number": "n0"}, answer={"carrier": "ups"})
 
-    assert done.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+    assert done.data["messages"][0]["text"] == "1 by ups, 1 copies."
 
 
-def test_a_token_is_good_where_a_person_could_be_asked(asker, boss, parcels):
-    client = asker(confirmation=DECLINE)
+@pytest.mark.parametrize("given", [{}, {"filters": {"number": "n0"}}])
+def test_a_client_that_can_ask_gets_no_token(asker, parcels, given):
+    client = asker(confirmation={"confirm": True})
+
+    page = call(client, "ship", **(given or {"pks": keys(parcels[:1])}))
+
+    assert page.data["outcome"] == "asks"
+    assert "confirmation" not in page.data
+    assert page.data["next"].endswith(
+        "call again with the same arguments and an answer that fits answer_schema."
+    )
+
+
+def test_a_token_from_elsewhere_does_not_spare_the_question(asker, parcels):
     pks = keys(parcels[:1])
-    token = call(client, "ship", pks=pks).structured["confirmation"]
+    client = asker(confirmation=DECLINE)
+    mute = CheckedClient(token=client.token)
+    token = call(mute, "ship", pks=pks).data["confirmation"]
 
-    done = call(client, "ship", pks=pks, answer={"carrier": "ups"}, confirmation=token)
+    refused = call(client, "ship", pks=pks, answer={"carrier": "ups"}, confirmation=token)
 
-    assert not done.is_error
+    assert refused.is_error
+    assert "The person declined. Nothing was done." in refused.text
+    assert statuses()[0] == "waiting"
+
+
+def test_an_action_that_is_declared_destructive_is_asked_about_for_named_records(
+    asker, boss, parcels, monkeypatch
+):
+    monkeypatch.setattr(mark_shipped, "mcp_destructive", True, raising=False)
+    pks = keys(parcels[:1])
+
+    refused = call(asker(confirmation=DECLINE), "mark_shipped", pks=pks)
+    previewed = call(boss, "mark_shipped", pks=pks)
+    untouched = statuses()
+    done = call(asker(confirmation={"confirm": True}), "mark_shipped", pks=pks)
+
+    assert refused.is_error
+    assert previewed.data["outcome"] == "preview"
+    assert set(untouched) == {"waiting"}
+    assert done.data["outcome"] == "done"
 
 
 # Only to see what would happen
 
 
 def test_an_action_whose_owner_allows_it_can_be_tried(boss, parcels):
-    tried = call(boss, "lose_maybe", pks=keys(parcels[:2]), dry_run=True).structured
+    tried = call(boss, "lose_maybe", pks=keys(parcels[:2]), dry_run=True).data
 
     assert tried["outcome"] == "tried"
     assert tried["would_be"] == "done"
@@ -385,7 +418,7 @@ def test_an_action_whose_owner_allows_it_can_be_tried(boss, parcels):
 def test_trying_with_filters_needs_no_confirmation(boss, parcels):
     tried = call(boss, "lose_maybe", filters={"number": "n1"}, dry_run=True)
 
-    assert tried.structured["outcome"] == "tried"
+    assert tried.data["outcome"] == "tried"
     assert set(statuses()) == {"waiting"}
 
 
@@ -406,12 +439,12 @@ def test_a_page_is_shown_and_answered_when_it_is_tried(boss, parcels):
     wrong = call(boss, "ship_maybe", pks=pks, dry_run=True, answer={"carrier": "ups", "copies": 9})
     right = call(boss, "ship_maybe", pks=pks, dry_run=True, answer={"carrier": "ups"})
 
-    assert page.structured["would_be"] == "page"
-    assert page.structured["answer_schema"]["required"] == ["carrier"]
-    assert "confirmation" not in page.structured
-    assert list(wrong.structured["errors"]) == ["copies"]
-    assert right.structured["would_be"] == "done"
-    assert right.structured["messages"][0]["text"] == "1 by ups, 1 copies."
+    assert page.data["would_be"] == "page"
+    assert page.data["answer_schema"]["required"] == ["carrier"]
+    assert "confirmation" not in page.data
+    assert list(wrong.data["errors"]) == ["copies"]
+    assert right.data["would_be"] == "done"
+    assert right.data["messages"][0]["text"] == "1 by ups, 1 copies."
     assert set(statuses()) == {"waiting"}
 
 

@@ -50,13 +50,13 @@ def greet(client, **arguments):
 def test_what_is_excluded_is_neither_shown_nor_acted_on(boss, parcels):
     shown = ship(boss, exclude={"status": "lost"})
     before = statuses()
-    token = shown.structured["confirmation"]
+    token = shown.data["confirmation"]
     done = ship(boss, exclude={"status": "lost"}, confirmation=token)
 
-    assert shown.structured["outcome"] == "preview"
-    assert shown.structured["records"] == 2
+    assert shown.data["outcome"] == "preview"
+    assert shown.data["records"] == 2
     assert before == ["waiting", "lost", "waiting"]
-    assert done.structured["records"] == 2
+    assert done.data["records"] == 2
     assert statuses() == ["shipped", "lost", "shipped"]
 
 
@@ -66,24 +66,24 @@ def test_filters_exclude_and_search_narrow_together(greeter):
     found = greet(greeter, **query)
     fewer = greet(greeter, **{**query, "exclude": {"country": "DE"}})
 
-    assert found.structured["records"] == 2
-    assert fewer.structured["records"] == 1
-    assert fewer.structured["first"][0]["id"] == Customer.objects.get(name="Ada").pk
+    assert found.data["records"] == 2
+    assert fewer.data["records"] == 1
+    assert fewer.data["first"][0]["id"] == Customer.objects.get(name="Ada").pk
 
 
 def test_a_search_is_confirmed_and_then_acted_on(greeter):
     shown = greet(greeter, search="ada")
-    done = greet(greeter, search="ada", confirmation=shown.structured["confirmation"])
+    done = greet(greeter, search="ada", confirmation=shown.data["confirmation"])
 
-    assert "messages" not in shown.structured
-    assert done.structured["messages"][0]["text"] == "Greeted 2."
+    assert "messages" not in shown.data
+    assert done.data["messages"][0]["text"] == "Greeted 2."
 
 
 def test_records_that_a_search_finds_later_are_not_acted_on(greeter):
     shown = greet(greeter, search="ada")
     Customer.objects.create(name="Adara", country="IT")
 
-    refused = greet(greeter, search="ada", confirmation=shown.structured["confirmation"])
+    refused = greet(greeter, search="ada", confirmation=shown.data["confirmation"])
 
     assert refused.is_error
     assert "no longer what was shown" in refused.text or "another call" in refused.text
@@ -135,11 +135,11 @@ def test_what_is_excluded_leaves_only_records_of_the_caller(make_user, depot, pa
     ship(
         client,
         exclude={"status": "lost"},
-        confirmation=shown.structured["confirmation"],
+        confirmation=shown.data["confirmation"],
     )
 
     theirs.refresh_from_db()
-    assert shown.structured["records"] == 2
+    assert shown.data["records"] == 2
     assert theirs.status == "waiting"
     assert statuses() == ["shipped", "lost", "shipped", "waiting"]
 
@@ -151,4 +151,4 @@ def test_records_that_are_judged_one_by_one_are_judged_in_a_search(greeter, monk
         lambda self, request, obj=None: obj is None or obj.name != "Adam",
     )
 
-    assert greet(greeter, search="ada").structured["records"] == 1
+    assert greet(greeter, search="ada").data["records"] == 1

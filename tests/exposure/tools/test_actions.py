@@ -211,7 +211,7 @@ def test_an_action_that_only_the_request_brings_is_found_by_its_name(boss, monke
     answer = boss.call_tool("depot_driver_late", pks=[driver.pk])
 
     registry.forget_resolved()
-    assert answer.structured["messages"] == [{"level": "info", "text": "Late."}]
+    assert answer.data["messages"] == [{"level": "info", "text": "Late."}]
 
 
 # Lists that are kept for a second

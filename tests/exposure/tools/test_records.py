@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import jsonschema_rs
 import msgspec
 import pytest
+from django.conf.urls.i18n import i18n_patterns
+from django.contrib import admin
+from django.test import override_settings
+from django.urls import get_script_prefix, path, set_script_prefix
+from django.utils import translation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_django.exposure.admin_bridge.compat import Place
+from mcp_django.exposure.admin_bridge.rights import viewing_admin
 from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.exposure.tools.actions import arguments_of
-from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.exposure.tools.records import RECORD_TOOLS, with_admin_url
 from mcp_django.testing import Client
-from tests.shop.models import Customer, Order
+from tests.clients import browser_of
+from tests.exposure.test_permissions import rights_of
+from tests.shop.admin import OrderAdmin
+from tests.shop.mcp import OrderExposure
+from tests.shop.models import Customer, Memo, Order
 from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
@@ -26,25 +38,62 @@ def test_the_set_is_constant_and_its_names_are_reserved():
 def test_every_tool_is_read_only_and_described(client):
     tools = [tool for tool in client.list_tools() if tool["name"] in BUILT_IN]
 
-    assert len(tools) == 7
+    assert len(tools) == 8
     for tool in tools:
-        assert tool["annotations"] == {
-            "readOnlyHint": True,
-            "destructiveHint": False,
-            "idempotentHint": True,
-            "openWorldHint": False,
-        }
+        assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
         assert tool["description"]
         assert tool["inputSchema"]["additionalProperties"] is False
 
 
-def test_the_whole_set_costs_a_model_less_than_two_thousand_tokens(client):
+def test_the_whole_set_costs_a_model_less_than_1700_tokens(client):
     definitions = [tool for tool in client.list_tools() if tool["name"] in BUILT_IN]
 
     # Four characters are about a token.
-    assert len(msgspec.json.encode(definitions)) < 2000 * 4
+    assert len(msgspec.json.encode(definitions)) < 1700 * 4
 
 
+FULL = override_settings(MCP_DJANGO={"COMPACT_ANSWERS": False})
+
+
+def test_a_page_is_one_table_in_which_each_name_is_said_once(client):
+    ada = Customer.objects.create(name="Ada")
+    for number in ("A1", "A2"):
+        Order.objects.create(number=number, customer=ada)
+
+    fields = ["number", "status", "customer"]
+    answer = client.call_tool("find_records", model="shop.order", fields=fields)
+
+    assert answer.structured is None
+    assert answer.data == {
+        "columns": fields,
+        "rows": [["A1", "new", ada.pk], ["A2", "new", ada.pk]],
+        "labels": {"shop.customer": {str(ada.pk): "Ada"}},
+    }
+    assert [one["number"] for one in answer.records] == ["A1", "A2"]
+
+
+@FULL
+def test_a_site_may_have_its_pages_as_objects(client):
+    ada = Customer.objects.create(name="Ada")
+    Order.objects.create(number="A1", customer=ada)
+
+    arguments = {"model": "shop.order", "fields": ["number", "status", "customer"]}
+    page = client.call_tool("find_records", **arguments).structured
+    groups = client.call_tool(
+        "aggregate_records", model="shop.order", group_by=["status"]
+    ).structured
+
+    record = {
+        "number": "A1",
+        "status": {"value": "new", "label": "New"},
+        "customer": {"pk": ada.pk, "label": "Ada"},
+    }
+    assert page == {"records": [record], "next_cursor": None}
+    status = {"value": "new", "label": "New"}
+    assert groups == {"groups": [{"status": status, "count": 1}], "truncated": False}
+
+
+@FULL
 @requirement("tools:structured-text")
 def test_text_and_structured_content_are_the_same_json(client):
     Order.objects.create(number='A "1"')
@@ -54,6 +103,7 @@ def test_text_and_structured_content_are_the_same_json(client):
     assert msgspec.json.decode(answer.text) == answer.structured
 
 
+@FULL
 def test_structured_content_is_left_out_where_a_revision_has_none(staff, revision):
     answer = Client(user=staff, revision=revision).call_tool("list_models")
 
@@ -70,7 +120,7 @@ def test_find_takes_filters_search_order_fields_and_limit(client):
     def numbers(**arguments):
         answer = client.call_tool("find_records", model="shop.order", **arguments)
         assert not answer.is_error, answer.text
-        return [record["number"] for record in answer.structured["records"]]
+        return [record["number"] for record in answer.records]
 
     assert numbers(filters={"customer__country": "FR"}) == ["A1", "A2"]
     assert numbers(exclude={"customer__country": "FR"}) == ["B1", "B2"]
@@ -88,8 +138,8 @@ def test_the_sizes_of_pages_that_a_client_reads_are_those_of_the_settings(client
     before = described()
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PAGE_SIZE": 7, "MAX_PAGE_SIZE": 70}
 
-    assert before == "Most records to return. Without it 25, never more than 200."
-    assert described() == "Most records to return. Without it 7, never more than 70."
+    assert before == "25 without it, at most 200."
+    assert described() == "7 without it, at most 70."
 
 
 @pytest.mark.parametrize(
@@ -109,16 +159,16 @@ def test_what_a_model_means_is_read_where_it_is_plain(client, arguments):
     answer = client.call_tool("find_records", model="shop.order", **arguments)
 
     assert not answer.is_error, answer.text
-    assert [record["number"] for record in answer.structured["records"]] == ["B1"]
+    assert [record["number"] for record in answer.records] == ["B1"]
 
 
 def test_an_empty_order_is_the_default_order(client):
     Order.objects.bulk_create(Order(number=number) for number in ("B", "C", "A"))
 
-    default = client.call_tool("find_records", model="shop.order").structured
-    empty = client.call_tool("find_records", model="shop.order", order_by=[]).structured
+    default = client.call_tool("find_records", model="shop.order").records
+    empty = client.call_tool("find_records", model="shop.order", order_by=[]).records
 
-    assert [one["number"] for one in default["records"]] != ["A", "B", "C"]
+    assert [one["number"] for one in default] != ["A", "B", "C"]
     assert empty == default
 
 
@@ -128,7 +178,7 @@ def test_empty_questions_about_groups_are_none(client):
     asked = {"group_by": [], "metrics": {}, "having": {}, "order_by": [], "filters": {}}
     answer = client.call_tool("aggregate_records", model="shop.order", **asked)
 
-    assert answer.structured["groups"] == [{"count": 1}]
+    assert answer.records == [{"count": 1}]
 
 
 @st.composite
@@ -192,9 +242,9 @@ def test_pages_follow_each_other_by_cursor_and_query(client):
         arguments = {"cursor": cursor} if cursor else {}
         page = client.call_tool(
             "find_records", model="shop.order", limit=5, order_by=["-number"], **arguments
-        ).structured
-        seen += [record["number"] for record in page["records"]]
-        cursor = page["next_cursor"]
+        )
+        seen += [record["number"] for record in page.records]
+        cursor = page.data.get("next")
         if cursor is None:
             break
 
@@ -204,11 +254,9 @@ def test_pages_follow_each_other_by_cursor_and_query(client):
 def test_another_users_cursor_is_refused(client, make_user):
     Order.objects.bulk_create(Order(number=f"N{n}") for n in range(3))
     other = Client(user=make_user("other", "view_order", is_staff=True))
-    page = client.call_tool("find_records", model="shop.order", limit=1).structured
+    page = client.call_tool("find_records", model="shop.order", limit=1).data
 
-    answer = other.call_tool(
-        "find_records", model="shop.order", limit=1, cursor=page["next_cursor"]
-    )
+    answer = other.call_tool("find_records", model="shop.order", limit=1, cursor=page["next"])
 
     assert answer.is_error
     assert "cursor" in answer.text
@@ -267,8 +315,9 @@ def test_aggregates_take_filters_groups_metrics_and_an_order(client):
         limit=1,
     )
 
-    assert answer.structured == {
-        "groups": [{"status": {"value": "paid", "label": "Paid"}, "n": 2, "most": "2.00"}],
+    assert answer.data == {
+        "columns": ["status", "n", "most"],
+        "rows": [["paid", 2, "2.00"]],
         "truncated": True,
     }
 
@@ -280,7 +329,7 @@ def test_get_record_takes_one_query(client, django_assert_num_queries):
     with django_assert_num_queries(1):
         answer = client.call_tool("get_record", model="shop.order", pk=order.pk)
 
-    assert answer.structured["number"] == "A1"
+    assert answer.data["number"] == "A1"
 
 
 def test_a_refused_call_shows_one_that_works_for_this_caller(client):
@@ -316,7 +365,158 @@ def test_who_sees_nothing_is_shown_no_call_of_others(make_user):
 
 def test_a_definition_is_short_and_its_example_works(client):
     answer = client.call_tool("describe_model", model="shop.order")
-    example = answer.structured["example"]
+    example = answer.data["example"]
 
     assert len(answer.text) < 2000
     assert not client.call_tool(example["tool"], **example["arguments"]).is_error
+
+
+# The address of a record's page in the admin
+
+
+def shown(client, order, **arguments):
+    """The record as get_record shows it."""
+    answer = client.call_tool("get_record", model="shop.order", pk=order.pk, **arguments)
+    assert not answer.is_error, answer.text
+    return msgspec.json.decode(answer.text)
+
+
+@pytest.fixture
+def order(db):
+    return Order.objects.create(number="A1")
+
+
+@pytest.mark.parametrize("public_url", ["", "https://shop.example.com"])
+def test_staff_get_the_address_of_the_page(client, order, settings, public_url):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PUBLIC_URL": public_url}
+
+    address = shown(client, order)["admin_url"]
+
+    assert address == f"{public_url}/admin/shop/order/{order.pk}/change/"
+    assert shown(client, order, fields=["number"]) == {"number": "A1", "admin_url": address}
+
+
+def test_a_key_as_a_text_has_the_same_address(client, order):
+    answer = client.call_tool("get_record", model="shop.order", pk=str(order.pk))
+
+    assert msgspec.json.decode(answer.text)["admin_url"] == shown(client, order)["admin_url"]
+
+
+def test_the_address_leads_to_the_page(client, staff, order):
+    path = urlsplit(shown(client, order)["admin_url"]).path
+
+    assert browser_of(staff).get(path).status_code == 200
+
+
+class PagesByLanguage:
+    urlpatterns = i18n_patterns(path("admin/", admin.site.urls))
+
+
+@pytest.fixture
+def prefixed():
+    before = get_script_prefix()
+    set_script_prefix("/site/")
+    yield
+    set_script_prefix(before)
+
+
+def test_each_language_has_its_own_address(client, order, settings):
+    settings.ROOT_URLCONF = PagesByLanguage
+
+    for language in ("de", "en", "de"):
+        with translation.override(language):
+            found = urlsplit(shown(client, order)["admin_url"])
+            assert found.path == f"/{language}/admin/shop/order/{order.pk}/change/"
+
+
+def test_a_site_below_a_prefix_has_its_own_address(staff, client, order, prefixed):
+    rights = rights_of(staff)
+    exposure = rights.exposure("shop.order")
+
+    found = with_admin_url(rights, exposure, order.pk, b'{"number":"A1"}')
+
+    path_below = urlsplit(msgspec.json.decode(found)["admin_url"]).path
+    assert path_below == f"/site/admin/shop/order/{order.pk}/change/"
+    assert urlsplit(shown(client, order)["admin_url"]).path == path_below.removeprefix("/site")
+
+
+def test_a_page_of_records_has_no_address(client, order):
+    assert "admin_url" not in client.call_tool("find_records", model="shop.order").text
+    read = client.call_tool("read_resource", uri=f"django://objects/shop.order/{order.pk}")
+    assert "admin_url" not in read.text
+
+
+def test_there_is_no_address_where_there_is_no_admin(client):
+    memo = Memo.objects.create(text="a", code="a")
+
+    answer = client.call_tool("get_record", model="shop.memo", pk=memo.pk)
+
+    assert "admin_url" not in msgspec.json.decode(answer.text)
+
+
+def test_there_is_no_address_where_the_urls_have_no_admin(client, order, settings):
+    settings.ROOT_URLCONF = "tests.sites.plain_urls"
+
+    assert "admin_url" not in shown(client, order)
+
+
+def open_to_all(monkeypatch):
+    """Orders whose exposure decides by itself, so that the admin does not."""
+    monkeypatch.setattr(
+        OrderExposure, "get_queryset", lambda self, request: Order.objects.all(), raising=False
+    )
+
+
+def test_a_record_that_is_gone_a_moment_later_has_no_address(staff, order, monkeypatch):
+    open_to_all(monkeypatch)
+    rights = rights_of(staff)
+
+    assert viewing_admin(rights, rights.exposure("shop.order"), order.pk) is not None
+    assert viewing_admin(rights, rights.exposure("shop.order"), order.pk + 1) is None
+
+
+def test_who_is_not_staff_gets_no_address(make_user, order, monkeypatch):
+    open_to_all(monkeypatch)
+
+    assert "admin_url" not in shown(Client(user=make_user("bob", "view_order")), order)
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        ("has_view_or_change_permission", lambda self, request, obj=None: False),
+        ("has_view_permission", lambda self, request, obj=None: obj is None),
+        ("has_view_permission", lambda self, request, obj=None: 1 / 0),
+        ("get_queryset", lambda self, request: Order.objects.none()),
+    ],
+    ids=["neither", "not this one", "a rule that fails", "not among the rows"],
+)
+def test_who_cannot_open_the_page_gets_no_address(client, order, monkeypatch, method, rule):
+    open_to_all(monkeypatch)
+    assert "admin_url" in shown(client, order)
+
+    monkeypatch.setattr(OrderAdmin, method, rule, raising=False)
+
+    assert "admin_url" not in shown(client, order)
+
+
+def test_a_page_that_is_judged_by_its_object_is_told(client, order, monkeypatch):
+    def may_view(self, request, obj=None):
+        return obj is None or obj.number == "A1"
+
+    monkeypatch.setattr(OrderAdmin, "has_view_permission", may_view, raising=False)
+    other = Order.objects.create(number="A2")
+
+    assert "admin_url" in shown(client, order)
+    missing = client.call_tool("get_record", model="shop.order", pk=other.pk)
+    assert "There is no shop.order with the key" in missing.text
+    assert "admin_url" not in missing.text
+
+
+def test_a_column_of_that_name_stays(order, staff):
+    rights = rights_of(staff)
+    exposure = rights.exposure("shop.order")
+
+    found = with_admin_url(rights, exposure, order.pk, b'{"admin_url":"own"}')
+
+    assert found == b'{"admin_url":"own"}'

@@ -11,6 +11,7 @@ from django import forms
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
+from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores.bounds import MOST_QUESTIONS
 from mcp_django.stores.interface import Question, get_store
@@ -20,7 +21,7 @@ from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.calls import client_requests
 from mcp_django.transports.sessions import LONGEST_ANSWER, session_topic
 from tests.clients import CheckedClient
-from tests.shop.models import Order
+from tests.shop.models import Customer, Order
 from tests.spec import requirement
 from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import PATIENCE, Connection, Gate, speaking
@@ -764,6 +765,28 @@ async def test_a_confirmation_is_asked_for_again_when_what_it_is_about_has_chang
 
     assert again["method"] == "elicitation/create"
     assert text_of(await call.message()) == "Deleted."
+    await call.end()
+
+
+@pytest.mark.parametrize("revision", ASKED, ids=lambda one: one.value)
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_the_person_is_asked_before_a_record_is_deleted(make_user, revision, agrees):
+    boss = await sync_to_async(make_user)("boss", is_staff=True, is_superuser=True)
+    await ExposedModel.objects.acreate(label="shop.customer", level=5)
+    customer = await Customer.objects.acreate(name="Ada")
+    client = await sync_to_async(CheckedClient)(user=boss)
+    person = await SessionClient.begin(client, revision)
+    call = await person.called("delete_record", model="shop.customer", pk=customer.pk)
+
+    question = await call.message()
+    yes, no = {"action": "accept", "content": {"confirm": True}}, {"action": "decline"}
+    await person.say(question, **(yes if agrees else no))
+    answer = await call.message()
+
+    assert question["method"] == "elicitation/create"
+    assert question["params"]["message"].startswith("Delete this customer? 1 record: ")
+    assert await Customer.objects.acount() == (0 if agrees else 1)
+    assert ("The person declined. Nothing was done." in text_of(answer)) is not agrees
     await call.end()
 
 

@@ -34,6 +34,11 @@ from tests.transports.wire import PATIENT, finished
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LEGACY = [one for one in Revision if one.era is Era.LEGACY]
 MIDDLEWARES = "tests.transports.middlewares"
+HELLO = {
+    "protocolVersion": "2024-11-05",
+    "capabilities": {},
+    "clientInfo": {"name": "old", "version": "1"},
+}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
@@ -332,6 +337,18 @@ async def test_changes_of_lists_are_told(client):
     publish({Change(topic=TOOLS, server=DEFAULT_SERVER)})
 
     assert (await session.message("notifications/tools/list_changed"))["params"] == {}
+    await session.leave()
+
+
+async def test_a_change_before_the_handshake_is_told_after_it(client):
+    session = await HTTPSSEClient(client).open()
+    publish({Change(topic=TOOLS, server=DEFAULT_SERVER)})
+    await settled()
+
+    await session.send("initialize", HELLO)
+
+    assert (await session.message())["id"] == 1
+    assert (await session.message())["method"] == "notifications/tools/list_changed"
     await session.leave()
 
 

@@ -349,7 +349,7 @@ def test_a_tool_inside_a_tests_transaction_sees_the_tests_data(client):
 
     found = client.call_tool("get_record", model="shop.order", pk=order.pk)
 
-    assert found.structured["number"] == "A1"
+    assert found.data["number"] == "A1"
 
 
 # What goes wrong in here

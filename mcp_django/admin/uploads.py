@@ -1,0 +1,117 @@
+"""The page on which people put files that their assistants are to write into records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
+from django.utils.formats import localize
+
+from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm
+from mcp_django.admin.tokens import is_active_staff
+from mcp_django.conf import get_config
+from mcp_django.exposure.forms.files import named_file
+from mcp_django.exposure.forms.schemas import InvalidValue
+from mcp_django.models import Upload
+from mcp_django.models.uploads import MOST
+
+
+class AssistantFileForm(AnyModelForm):
+    file = forms.FileField(
+        help_text=(
+            "Your assistant can write it into a record. It is kept for a day, and the newest "
+            f"{MOST} of your files. Nobody else sees it."
+        )
+    )
+
+    class Meta:
+        model = Upload
+        fields = ()
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        most = get_config().max_upload
+        if file.size > most:
+            raise forms.ValidationError(
+                f"This file has {filesizeformat(file.size)}. At most {filesizeformat(most)} fit."
+            )
+        try:
+            named_file(file.name, b"")
+        except InvalidValue as error:
+            raise forms.ValidationError(str(error)) from None
+        return file
+
+
+class UploadAdmin(AnyModelAdmin):
+    """Active staff see, add and delete files of their own, and nobody sees those of others."""
+
+    list_display = ("filename", "address", "bytes", "created_at", "expires")
+    list_display_links = ("filename",)
+    fields = readonly_fields = ("filename", "address", "bytes", "created_at", "expires")
+
+    @admin.display(description="what to tell your assistant", ordering="reference")
+    def address(self, upload: Upload) -> str:
+        return upload.address
+
+    @admin.display(description="size", ordering="size")
+    def bytes(self, upload: Upload) -> str:
+        return filesizeformat(upload.size)
+
+    @admin.display(description="expires", ordering="created_at")
+    def expires(self, upload: Upload) -> str:
+        at = upload.expires_at()
+        return localize(timezone.localtime(at) if timezone.is_aware(at) else at)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Upload]:
+        return super().get_queryset(request).filter(user=request.user.pk).defer("data")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_active_staff(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Upload | None = None) -> bool:
+        return is_active_staff(request) and (obj is None or obj.user_id == request.user.pk)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_active_staff(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Upload | None = None) -> bool:
+        # Another content has another address, or what a person agreed to could be replaced.
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Upload | None = None) -> bool:
+        return self.has_view_permission(request, obj)
+
+    def get_fields(self, request: HttpRequest, obj: Upload | None = None) -> Any:
+        return ("file",) if obj is None else self.fields
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Upload | None = None,
+        change: bool = False,  # noqa: FBT001, FBT002  Django's signature
+        **kwargs: Any,
+    ) -> type[ModelForm[Upload]]:
+        if obj is None:
+            kwargs["form"] = AssistantFileForm
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Upload,
+        form: Any,
+        change: bool,  # noqa: FBT001  Django's signature
+    ) -> None:
+        file = form.cleaned_data["file"]
+        obj.user = request.user  # type: ignore[assignment]  # nobody anonymous comes here
+        obj.filename, obj.data, obj.size = file.name, file.read(), file.size
+        super().save_model(request, obj, form, change)
+        # The newest are enough, or one person could fill the database.
+        kept = list(self.get_queryset(request).values_list("pk", flat=True)[:MOST])
+        self.get_queryset(request).exclude(pk__in=kept).delete()

@@ -1,0 +1,132 @@
+"""What a write changed: each field before and after, as far as the caller reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from django.db.models import ManyToManyField, Model, Q
+
+from mcp_django.exposure.admin_bridge.dry_runs import (
+    WritersRights,
+    key_as_json,
+    record_of,
+    shows_relation,
+)
+from mcp_django.exposure.fields import choices_of
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.related import fenced_labels_of, visible_labels
+from mcp_django.templating.fences import fenced, inside_fence
+
+#: Characters of a text, before it and after it.
+LONGEST_VALUE = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordState:
+    """One record at one moment. It is empty where the caller does not see the record."""
+
+    #: As get_record shows it to the caller.
+    record: Mapping[str, Any] = field(default_factory=dict)
+    #: The primary keys of all members, by the name of the relation.
+    members: Mapping[str, frozenset[Any]] = field(default_factory=dict)
+
+
+def relations_of(model: type[Model], names: Iterable[str]) -> list[Any]:
+    """The sets of related records among these names. Some packages have relations of their own
+    kind, without rows between.
+    """
+    wanted = set(names)
+    fields: Iterable[Any] = model._meta.many_to_many
+    return [one for one in fields if one.name in wanted and isinstance(one, ManyToManyField)]
+
+
+def state_of_record(
+    rights: Rights, model: type[Model], pk: Any, *, names: Iterable[str], using: str
+) -> RecordState:
+    """What the record is now. `names` are those of the fields that a call sends."""
+    members = {}
+    for relation in relations_of(model, names):
+        through: Any = relation.remote_field.through
+        rows = through._base_manager.using(using).filter(Q((relation.m2m_field_name(), pk)))
+        theirs = rows.values_list(f"{relation.m2m_reverse_field_name()}__pk", flat=True)
+        members[relation.name] = frozenset(theirs)
+    return RecordState(record=record_of(rights, model, pk, using=using) or {}, members=members)
+
+
+def before_and_after(
+    rights: Rights,
+    model: type[Model],
+    changed: Iterable[str],
+    *,
+    before: RecordState | None,
+    after: RecordState,
+) -> dict[str, Any]:
+    """For each name that changed the two values, or the members that a set gained and lost. None
+    for what the caller can set and not read, and for rows of the form. Without `before` the
+    record is new.
+    """
+    relations = {one.name: one for one in relations_of(model, after.members)}
+    found: dict[str, Any] = {}
+    for name in changed:
+        if name in relations:
+            found[name] = members_moved(rights, relations[name], before, after)
+        elif name in after.record and (before is None or name in before.record):
+            old = None if before is None else before.record[name]
+            pair = (old, after.record[name])
+            found[name] = [brief(model, name, value, mark=rights.mark) for value in pair]
+        else:
+            found[name] = None
+    return found
+
+
+def members_moved(
+    rights: Rights, relation: Any, before: RecordState | None, after: RecordState
+) -> dict[str, Any] | None:
+    """The visible members that a set gained and lost. None where the caller does not see it."""
+    if not (after.record and shows_relation(rights, relation)):
+        return None
+    old = frozenset() if before is None else before.members[relation.name]
+    new = after.members[relation.name]
+    labels = fenced_labels_of(WritersRights(rights), relation.related_model, old ^ new)
+    return {
+        what: [
+            {"pk": key_as_json(pk), **({"label": label} if label else {})}
+            for pk, label in labels.items()
+            if pk in keys
+        ]
+        for what, keys in (("added", new), ("removed", old))
+    }
+
+
+def brief(model: type[Model], name: str, value: Any, *, mark: str) -> Any:
+    """A value of a record: of a choice without its label, and of a long one its beginning. `mark`
+    is that of the fences in the record.
+    """
+    inner = inside_fence(value, mark) if isinstance(value, str) else None
+    if inner is not None:
+        return fenced(brief(model, name, inner, mark=mark), mark)
+    known = next((one for one in model._meta.fields if one.name == name), None)
+    if known is not None and choices_of(known) and isinstance(value, dict):
+        value = value["value"]
+    if isinstance(value, (dict, list)):
+        text = msgspec.json.encode(value).decode()
+        return value if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    is_long = isinstance(value, str) and len(value) > LONGEST_VALUE
+    return f"{value[:LONGEST_VALUE]}…" if is_long else value
+
+
+def shows_members(rights: Rights, model: type[Model], changed: Mapping[str, Any]) -> bool:
+    """Whether the caller sees each member now that the answer of a write names."""
+    relations = {one.name: one for one in relations_of(model, changed)}
+    for name, moved in changed.items():
+        if name not in relations or moved is None:
+            continue
+        named = {str(one["pk"]) for members in moved.values() for one in members}
+        related = relations[name].related_model
+        labels = visible_labels(WritersRights(rights), related, named)
+        if not shows_relation(rights, relations[name]) or len(labels) < len(named):
+            return False
+    return True

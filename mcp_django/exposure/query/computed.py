@@ -1,0 +1,321 @@
+"""Computed columns: what the admin's list shows and no field holds.
+
+They are no part of the query that finds records. The objects with the keys of these records are
+read from the ModelAdmin's own queryset afterwards, and the site's code computes the values.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import InterfaceError, OperationalError
+from django.utils.safestring import SafeData
+from msgspec import UNSET
+
+from mcp_django.conf import get_config
+from mcp_django.exceptions import QueryError, unknown
+from mcp_django.exposure.fields import log_once
+from mcp_django.exposure.limits import TOO_SLOW, limited, raise_lost_database
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import ORDER, RETURN, declaration_of
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
+from mcp_django.exposure.query.arguments import FindRecords, or_default
+from mcp_django.exposure.query.find import (
+    LayoutOf,
+    Page,
+    PageQuestion,
+    get_record,
+    understand_page,
+)
+from mcp_django.exposure.query.included import MOST_RECORDS
+from mcp_django.exposure.query.paths_by_rule import Rule, paths_of_call
+from mcp_django.exposure.query.serializers import (
+    KNOWN,
+    MOST_PARTS,
+    MOST_PARTS_OF_WHOLE,
+    Columns,
+    Trimming,
+    Values,
+    encoder,
+    plain_text,
+)
+from mcp_django.exposure.query.tables import RecordLayout, is_list_of_names, layout_of
+
+if TYPE_CHECKING:
+    # The admin is optional.
+    from django.contrib.admin import ModelAdmin
+
+    from mcp_django.exposure.admin_columns import ComputedColumn
+
+logger = logging.getLogger("mcp_django")
+
+#: Stands for a value that code of the site fails to compute.
+FAILED = "<error>"
+
+# Which columns exist for a caller.
+
+
+def computed_columns(rights: Rights, exposure: ModelExposure) -> dict[str, ComputedColumn]:
+    """By name, those of this caller. Code of the site decides what they reveal, so they exist
+    only for callers whom the ModelAdmin shows its list, and who see every declared field. If they
+    are those of the list as it is, a field may be missing that the ModelAdmin itself hides.
+    """
+    listed = exposure.computed
+    if listed is not None and not listed:
+        return {}
+    model_admin = rights.model_admin(exposure.model)
+    if model_admin is None or is_narrowed(rights, exposure, model_admin):
+        return {}
+    # The admin is optional; here it is there.
+    from mcp_django.exposure.admin_columns import columns_of
+    from mcp_django.exposure.admin_sites import AdminSource
+
+    try:
+        if not AdminSource(model_admin).may_view(rights.request):
+            return {}
+        found = columns_of(model_admin, rights.request, listed)
+    except Exception as error:
+        raise_lost_database(error)
+        # Code of the site: the columns are not there, and everything else is.
+        logger.exception("The computed columns of %s cannot be told.", exposure.label)
+        return {}
+    left = exposure.get_fields(rights.request)
+    return {name: one for name, one in found.items() if left is None or name in left}
+
+
+def is_narrowed(rights: Rights, exposure: ModelExposure, model_admin: ModelAdmin[Any]) -> bool:
+    """Whether a computed column could reveal what was taken from this caller: a field that rights
+    or staff hide, or other models, where a credential is limited to some.
+    """
+    if exposure.aggregates_only or rights.principal.restriction.models is not None:
+        return True
+    if rights.exposed.withheld.get(exposure.model):
+        return True
+    declared, access = declaration_of(exposure).paths[RETURN], allowed_paths(rights, exposure)
+    if access.masks and exposure.computed is None:  # what the list of the admin says in clear
+        return True
+    if len(access.columns) < len(declared) and exposure.computed is None:
+        # The admin shows its list to callers from whom it hides fields, too. Packages that sort
+        # or translate hide some from everybody.
+        from mcp_django.exposure.admin_sites import AdminSource
+
+        shown = AdminSource(model_admin).shown(rights.request)
+        declared = tuple(path for path in declared if shown is None or path.names[0] in shown)
+    return len(access.columns) < len(declared)
+
+
+def described_columns(rights: Rights, exposure: ModelExposure) -> list[dict[str, Any]]:
+    """What describe_model says of each."""
+    return [
+        {"name": one.name, "label": plain_text(one.label)}
+        | ({"order": True} if orderable_path(rights, exposure, one) else {})
+        for one in computed_columns(rights, exposure).values()
+    ]
+
+
+def orderable_path(rights: Rights, exposure: ModelExposure, column: ComputedColumn) -> str:
+    """The path that a column is ordered by, if this caller may order by it. Else empty."""
+    path = column.order.removeprefix("-")
+    is_known = path and path in paths_of_call(rights, exposure, {"order_by": [path]}).orders
+    return path if is_known else ""
+
+
+# Calls that name them.
+
+
+def page_with_computed(
+    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
+) -> Page:
+    """`find_records`, with the computed columns that `fields` and `order_by` name."""
+    return understand_computed(rights, exposure, asked, layout_of=layout_of).page()
+
+
+def understand_computed(
+    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
+) -> PageQuestion:
+    """`understand_page` for a call that may name computed columns."""
+    fields, order_by = or_default(asked.fields), or_default(asked.order_by)
+    # The admin is asked about its list only for names that no path has.
+    has_others = has_names_beyond_paths(rights, exposure, fields, order_by)
+    columns = computed_columns(rights, exposure) if has_others else {}
+    if not columns:
+        return understand_page(rights, exposure, asked, layout_of=layout_of)
+    paths, chosen = parted(rights, exposure, fields, columns)
+    if isinstance(order_by, list | tuple):
+        order_by = list(ordered_by_paths(rights, exposure, order_by, columns))
+    changed = {"fields": paths, "order_by": order_by}
+    asked = msgspec.structs.replace(
+        asked, **{name: UNSET if value is None else value for name, value in changed.items()}
+    )
+    if chosen:
+        layout_of = partial(with_cells, rights, paths=paths or (), chosen=chosen, others=layout_of)
+    return understand_page(rights, exposure, asked, layout_of=layout_of)
+
+
+def has_names_beyond_paths(
+    rights: Rights, exposure: ModelExposure, fields: Any, order_by: Any
+) -> bool:
+    access = allowed_paths(rights, exposure)
+    named = fields if is_list_of_names(fields) else ()
+    ordered = order_by if is_list_of_names(order_by) else ()
+    return any(name not in access.column_table for name in named) or any(
+        name.removeprefix("-") not in access.orders for name in ordered
+    )
+
+
+def record_with_computed(
+    rights: Rights,
+    exposure: ModelExposure,
+    pk: Any,
+    *,
+    fields: Sequence[str] | None = None,
+    using: str | None = None,
+    layout_of: LayoutOf = layout_of,
+) -> bytes:
+    """`get_record`, with the computed columns that `fields` names. Without it, with all."""
+    columns = computed_columns(rights, exposure)
+    paths, chosen = parted(rights, exposure, fields, columns)
+    if fields is None:
+        chosen = list(columns.values())
+    if chosen:
+        shown = paths if fields is None else paths or ()
+        layout_of = partial(
+            with_cells, rights, paths=shown, chosen=chosen, others=layout_of, using=using
+        )
+    return get_record(rights, exposure, pk, fields=paths, using=using, layout_of=layout_of)
+
+
+def parted(
+    rights: Rights, exposure: ModelExposure, names: Any, columns: Mapping[str, ComputedColumn]
+) -> tuple[Any, list[ComputedColumn]]:
+    """The paths among names, None if there are none, and the columns. Raises QueryError for what
+    is neither.
+    """
+    if not columns or not is_list_of_names(names):
+        return names, []
+    paths = [name for name in names if name not in columns]
+    access = paths_of_call(rights, exposure, {"fields": paths})
+    for name in paths:
+        if name not in access.column_table and name not in Rule(rights, access).relations:
+            raise unknown(name, [*access.names(RETURN), *columns], "fields")
+    return paths or None, [columns[name] for name in dict.fromkeys(names) if name in columns]
+
+
+def ordered_by_paths(
+    rights: Rights,
+    exposure: ModelExposure,
+    names: Sequence[Any],
+    columns: Mapping[str, ComputedColumn],
+) -> Iterator[Any]:
+    """The same names, with the path of each computed column in place of its name."""
+    for name in names:
+        bare = name.removeprefix("-") if isinstance(name, str) else ""
+        if bare not in columns:
+            yield name
+            continue
+        path = orderable_path(rights, exposure, columns[bare])
+        if not path:
+            orders = allowed_paths(rights, exposure).names(ORDER)
+            hint = f' Use for example ["-{orders[0]}"].' if orders else ""
+            raise QueryError(f"order_by: records cannot be ordered by {bare}.{hint}")
+        is_descending = name.startswith("-") != columns[bare].order.startswith("-")
+        yield f"-{path}" if is_descending else path
+
+
+# Their values.
+
+
+def with_cells(
+    rights: Rights,
+    access: AccessiblePaths,
+    fields: Any,
+    *,
+    paths: Sequence[str] | None,
+    chosen: Sequence[ComputedColumn],
+    others: LayoutOf,
+    whole: bool = False,
+    using: str | None = None,
+) -> RecordLayout:
+    """The layout of these paths, with the columns as further members."""
+    layout = others(access, paths, whole=whole)
+    cells = ComputedCells(rights, access, whole=whole, using=using)
+    return replace(
+        layout,
+        lookups={**layout.lookups, cells.key: None},
+        renders={**layout.renders, **{one.name: partial(cells.of, one) for one in chosen}},
+        most_in_page=min(layout.most_in_page, MOST_RECORDS),
+        is_for_one_call=True,
+    )
+
+
+class ComputedCells:
+    """The values of computed columns in one call. The objects are read once for all columns."""
+
+    def __init__(
+        self, rights: Rights, access: AccessiblePaths, *, whole: bool, using: str | None
+    ) -> None:
+        self.request = rights.request
+        self.model_admin = rights.model_admin(access.model)
+        self.label = access.exposure.label
+        #: The admin takes no model whose key is composite.
+        self.key = access.keys[0].attname
+        self.whole = whole
+        self.using = using or rights.rows(access.model).db
+        #: By key, those that were read last; None where the code of the site failed.
+        self._objects: dict[Any, Any] | None = {}
+        self._keys: Values = ()
+        self._end = 0.0
+
+    def of(self, column: ComputedColumn, columns: Columns) -> Values:
+        """One value for each record. None where the admin has no such row for this caller."""
+        keys = columns[self.key]
+        with limited(self.using):
+            if keys != self._keys:
+                self._end = time.monotonic() + get_config().statement_timeout
+                self._keys, self._objects = keys, self._read(keys)
+            if self._objects is None:
+                return [FAILED] * len(keys)
+            found = [self._objects.get(key) for key in keys]
+            return [None if obj is None else self._cell(column, obj) for obj in found]
+
+    def _read(self, keys: Values) -> dict[Any, Any] | None:
+        # The admin is optional; here it is there.
+        from mcp_django.exposure.admin_columns import rows_of_list
+
+        try:
+            rows = rows_of_list(self.model_admin, self.request).using(self.using)
+            return {getattr(one, self.key): one for one in rows.filter(pk__in=keys)}
+        except (OperationalError, InterfaceError):  # slow, or lost
+            raise
+        except Exception as error:
+            log_once(self.label, "has computed columns whose rows cannot be read.", error)
+            return None
+
+    def _cell(self, column: ComputedColumn, obj: Any) -> Any:
+        if time.monotonic() > self._end:
+            raise QueryError(TOO_SLOW)
+        try:
+            value = self._json(column.value_of(obj, self.model_admin))
+            encoder.encode(value)
+        except ObjectDoesNotExist:  # what the list shows as empty
+            return None
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:
+            log_once(f"{self.label}.{column.name}", "cannot always be computed.", error)
+            return FAILED
+        return value
+
+    def _json(self, value: Any) -> Any:
+        if not isinstance(value, KNOWN) or isinstance(value, SafeData):
+            value = None if value is None else plain_text(value)
+        most = MOST_PARTS_OF_WHOLE if self.whole else MOST_PARTS
+        return Trimming(most, whole=self.whole).json(value)

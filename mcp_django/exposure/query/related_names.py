@@ -1,0 +1,145 @@
+"""Related records by what they are called: the keys that a filter means by texts such as "FRA"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Model, Q
+from django.utils.text import Truncator
+
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure import fields
+from mcp_django.exposure.fields import kind_of, quoted, target_of
+from mcp_django.exposure.forms.html import folded
+from mcp_django.exposure.limits import limited
+from mcp_django.exposure.paths import FILTER, Path, declaration_of, key_parts
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import allowed_paths, policy_of
+from mcp_django.exposure.query.guard import guarded
+from mcp_django.levels import Level
+
+#: Records that a text which several are called by names.
+MOST_ALIKE = 5
+#: Rows that are looked at for one text, where rows are judged one by one.
+MOST_CANDIDATES = 100
+#: Texts in one call. Each takes a query.
+MOST_TEXTS = 20
+LONGEST_SHOWN_NAME = 60
+
+
+class RelatedNames:
+    """Finds related records for the filters of one call. Rows that the caller may not see are
+    none, and nothing is looked up in a model that is not open to the caller.
+    """
+
+    def __init__(self, rights: Rights) -> None:
+        self.rights = rights
+        self._found: dict[tuple[type[Model], str], Any] = {}
+
+    def value(self, path: Path, operator: str, value: Any, *, using: str) -> Any:
+        """The value of a condition with keys in place of texts. None where a text cannot stand
+        for a record there. Raises QueryError for a text that does not name exactly one.
+        """
+        model = self._model_behind(path)
+        columns = () if model is None else self._columns(model)
+        if model is None or not columns or operator not in ("exact", "in"):
+            return None
+        given = fields.items(operator, value) if operator == "in" else [value]
+        found = []
+        for one in given:
+            try:
+                found.append(fields.scalar(key_parts(model)[0], one, using=using))
+            except QueryError:
+                if not isinstance(one, str) or not one.strip():
+                    return None
+                found.append(self._key(model, columns, one))
+        return found if operator == "in" else found[0]
+
+    def _model_behind(self, path: Path) -> Any:
+        """The model whose keys the path is compared with, if the caller sees its records."""
+        model: Any
+        if path.field is None:
+            model = path.hops[-1].model
+        elif not path.field.is_relation or not leads_to_key(path.field):
+            return None
+        else:
+            model = path.field.related_model
+        is_open = model in self.rights.exposed.exposures and len(key_parts(model)) == 1
+        return model if is_open and self.rights.level(model) >= Level.READ else None
+
+    def _columns(self, model: type[Model]) -> tuple[str, ...]:
+        """The text columns that name a record: those of its label, and those that are unique. Only
+        such that the caller may filter by: what is found tells as much as a filter does.
+        """
+        exposure = self.rights.exposed.exposures[model]
+        usable = allowed_paths(self.rights, exposure).tables[FILTER]
+        labels = [path.field for path in declaration_of(exposure).labels]
+        unique = [one for one in model._meta.concrete_fields if one.unique]
+        return tuple(
+            dict.fromkeys(
+                field.attname
+                for field in (*labels, *unique)
+                if field.name in usable
+                and kind_of(field) == "text"
+                and not field.is_relation
+                and not hasattr(field, "from_db_value")
+            )
+        )
+
+    def _key(self, model: type[Model], columns: tuple[str, ...], given: str) -> Any:
+        if (model, given) not in self._found:
+            if len(self._found) >= MOST_TEXTS:
+                raise QueryError(f"At most {MOST_TEXTS} records can be named by a text. Use keys.")
+            self._found[model, given] = self._look_up(model, columns, given)
+        return self._found[model, given]
+
+    def _look_up(self, model: type[Model], columns: tuple[str, ...], given: str) -> Any:
+        opts = model._meta
+        text = fields.short(fields.attempt(fields.text, given, "text")).strip()
+        rows = self._rows(model, columns, text)
+        # Who writes a text as it is stored means that record.
+        exact = [row for row in rows if text in row[1:]]
+        if len(chosen := exact or rows) == 1:
+            return chosen[0][0]
+        if not rows:
+            raise QueryError(
+                f"no {opts.verbose_name} is called {quoted(given)}. Call find_records with "
+                f'{{"model": "{opts.label_lower}"}} to see which there are.'
+            )
+        (key,) = key_parts(model)
+        alike = sorted(chosen[:MOST_ALIKE], key=lambda row: str(row[0]))
+        named = ", ".join(f"{name_of(row)} ({key.name} {row[0]})" for row in alike)
+        count = f"more than {MOST_ALIKE}" if chosen[MOST_ALIKE:] else len(chosen)
+        raise QueryError(
+            f"{count} {opts.verbose_name_plural} are called {quoted(given)}: {named}. Use a key."
+        )
+
+    def _rows(self, model: type[Model], columns: tuple[str, ...], text: str) -> list[Any]:
+        """Key and columns of the visible rows that are called so, as many as an answer names and
+        one more.
+        """
+        (key,) = key_parts(model)
+        names = [key.attname, *(name for name in columns if name != key.attname)]
+        is_judged = self.rights.checks_rows_one_by_one(model)
+        rows = guarded(self.rights.rows(model), policy_of(model, names))
+        called = Q(*((f"{name}__iexact", text) for name in columns), _connector=Q.OR)
+        most = MOST_CANDIDATES if is_judged else MOST_ALIKE + 1
+        with limited(rows.db):
+            found = list(rows.filter(called).values_list(*names)[:most])
+            if not is_judged:
+                return found
+            objects = model._base_manager.using(rows.db).filter(pk__in=[row[0] for row in found])
+            visible = {one.pk for one in objects if self.rights.may_view_object(model, one)}
+        return [row for row in found if row[0] in visible]
+
+
+def name_of(row: Sequence[Any]) -> str:
+    """What to show of a key and the columns of names."""
+    name = next(str(one) for one in row[1:] if one)
+    return Truncator(folded(name)).chars(LONGEST_SHOWN_NAME)
+
+
+def leads_to_key(foreign_key: Any) -> bool:
+    """Whether it holds primary keys, and not those of another column."""
+    return bool(target_of(foreign_key).primary_key)

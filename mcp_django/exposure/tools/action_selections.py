@@ -1,0 +1,129 @@
+"""Which records an action is for: named by key, or found as `find_records` finds them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from mcp_django.exceptions import QueryError, ToolError
+from mcp_django.exposure.admin_bridge.actions import not_found
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import RETURN, key_value
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
+from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.filters import ParsedFilters, parse
+from mcp_django.exposure.query.find import Search, judge
+from mcp_django.exposure.query.pagination import parse_order
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.exposure.query.serializers import encoder
+from mcp_django.exposure.query.tables import layout_of
+
+#: Records that one call may act on.
+MOST_RECORDS = 1000
+#: Records that are shown before a call acts on them.
+SAMPLES = 3
+#: Fields of each.
+SAMPLE_FIELDS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Records that exist for the caller, in the order of the model."""
+
+    keys: Sequence[Any]
+    #: The first of them, as a JSON array.
+    samples: bytes = b"[]"
+
+    @property
+    def digest(self) -> str:
+        """Of the keys in any order: other records make another one."""
+        text = msgspec.json.encode(sorted(str(key) for key in self.keys))
+        return hashlib.sha256(text).hexdigest()
+
+
+def selected_records(
+    rights: Rights, exposure: ModelExposure, pks: Sequence[Any] | None, asked: Filters
+) -> Selection:
+    """The records that a call names, in one way or the other. Raises ToolError as both do."""
+    if (pks is None) == (asked == Filters()):
+        raise ToolError(
+            'Name the records: by "pks", or by "filters", "exclude", "search". '
+            "An empty value names none."
+        )
+    return filtered(rights, exposure, asked) if pks is None else named(rights, exposure, pks)
+
+
+def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Selection:
+    """The records with these keys. Raises NotFound that names those that do not exist for the
+    caller, if there is one.
+    """
+    access = allowed_paths(rights, exposure)
+    using = rights.rows(exposure.model).db
+    keys: dict[str, Any] = {}
+    unknown = []
+    for given in pks:
+        try:
+            key = key_value(access.key_paths[0].field, given, using=using)
+        except QueryError:
+            unknown.append(str(given))
+        else:
+            keys[str(key)] = key
+    wanted = ParsedFilters(
+        filters=[Condition(path=access.key_paths[0], operator="in", value=list(keys.values()))]
+    )
+    found = found_records(rights, access, wanted)
+    known = {str(key) for key in found.keys}
+    if missing := [*unknown, *(key for key in keys if key not in known)]:
+        raise not_found(missing)
+    return found
+
+
+def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> Selection:
+    """The records that filters find. Raises ToolError where they find none, or too many, or
+    would find all.
+    """
+    # A search for blanks is one for nothing.
+    if not (asked.filters or asked.exclude or (asked.search and asked.search.split())):
+        raise ToolError("Empty filters would select every record. Say which you mean, or use pks.")
+    access = paths_of_call(rights, exposure, asked)
+    using = rights.rows(exposure.model).db
+    found = found_records(rights, access, parse(rights, access, asked, using=using))
+    if not found.keys:
+        raise ToolError(
+            "These filters find no record. Nothing was done. Try them with find_records first."
+        )
+    return found
+
+
+def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters) -> Selection:
+    shown = access.names(RETURN)
+    # What tells records apart: their keys and labels, if the caller sees them.
+    telling = [*(part.name for part in access.keys), *access.exposure.label_fields]
+    fields = [name for name in telling if name in shown] or list(shown[:SAMPLE_FIELDS]) or None
+    search = Search(
+        rights=rights,
+        access=access,
+        layout=layout_of(access, fields),
+        order=parse_order(access, None),
+        parsed_filters=wanted,
+        using=rights.rows(access.model).db,
+    )
+    rows = search.rows(None, most=MOST_RECORDS)
+    if rows.has_more:
+        raise QueryError(
+            f"These filters find more than {MOST_RECORDS} records, which is the most for one "
+            "call. Nothing was done. Narrow them."
+        )
+    keys: Sequence[Any] = rows.columns[access.keys[0].attname][: rows.count]
+    table = rows.table()
+    if rights.checks_rows_one_by_one(access.model):
+        verdicts = judge(search, rows)
+        keys = [key for key, is_seen in zip(keys, verdicts, strict=True) if is_seen]
+        seen = [row for row, is_seen in zip(table.rows, verdicts, strict=True) if is_seen]
+        table = replace(table, rows=seen)
+    return Selection(keys=list(keys), samples=encoder.encode(table.objects()[:SAMPLES]))

@@ -1,0 +1,74 @@
+"""`update_records`: one change of many records, shown and confirmed before it is made."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_bridge import writes
+from mcp_django.exposure.admin_bridge.rights import CHANGE, model_admin_for
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.arguments import Filters, UpdateRecords, or_default
+from mcp_django.exposure.query.find import check_shows_records
+from mcp_django.exposure.questions import confirmations
+from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.tools.action_selections import Selection, selected_records
+
+TOOL = "update_records"
+#: Records that one call may change.
+MOST_UPDATED = 200
+
+
+def update_each(context: CallContext, rights: Rights, given: UpdateRecords) -> dict[str, Any]:
+    """The answer of `update_records`. Raises ToolError if nothing was changed."""
+    exposure = rights.exposure(given.model)
+    model_admin_for(rights, exposure, CHANGE)
+    check_shows_records(exposure)
+    if not given.values:
+        raise ToolError("values: name at least one field and its value. Nothing was changed.")
+    asked = Filters(filters=given.filters, exclude=given.exclude, search=given.search)
+    selection = selected_records(rights, exposure, or_default(given.pks), asked)
+    if len(selection.keys) > MOST_UPDATED:
+        raise ToolError(
+            f"These are {len(selection.keys)} records, and one call changes {MOST_UPDATED} at "
+            "most. Nothing was changed. Name fewer, and call again for the others."
+        )
+    return writes.save_each(
+        context,
+        rights,
+        exposure,
+        # Two calls that change the same records must not wait for each other.
+        sorted(selection.keys, key=str),
+        given.values,
+        agree=partial(agree_or_preview, context, rights, given, selection),
+        dry_run=given.dry_run,
+    )
+
+
+def agree_or_preview(
+    context: CallContext, rights: Rights, given: UpdateRecords, selection: Selection, text: str
+) -> dict[str, Any] | None:
+    """Go on only if the person agrees, or with a confirmation. Returns what a client that cannot
+    ask is shown first.
+    """
+    names = ("model", "pks", "filters", "exclude", "search", "values")
+    call: dict[str, Any] = {
+        "tool": TOOL,
+        "arguments": {name: or_default(getattr(given, name)) for name in names},
+        "digest": selection.digest,
+    }
+    if context.can_ask:
+        ask_to_agree(context, rights, **call, text=text)
+    elif confirmation := or_default(given.confirmation):
+        confirmations.redeem(rights, confirmation, **call)
+    else:
+        return {
+            "records": len(selection.keys),
+            "question": text,
+            confirmations.ARGUMENT: confirmations.issue(rights, **call),
+            "next": "Nothing was changed. Ask the person this question; if they agree, repeat the "
+            "call with this confirmation.",
+        }
+    return None

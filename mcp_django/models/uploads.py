@@ -1,0 +1,70 @@
+"""Files that people put into the admin for their assistants to write into records."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import (
+    CASCADE,
+    BinaryField,
+    CharField,
+    DateTimeField,
+    ForeignKey,
+    Model,
+    PositiveIntegerField,
+    QuerySet,
+)
+from django.utils import timezone
+
+#: How long a file can be used.
+KEPT = timedelta(days=1)
+#: Files of one person at a time.
+MOST = 20
+#: Bytes of a name. File systems take 255, and storages add to a name that is taken.
+LONGEST_NAME = 200
+SCHEME = "upload://"
+
+
+def new_reference() -> str:
+    return secrets.token_urlsafe(12)
+
+
+class Upload(Model):
+    """One file of one person. It stands in the database, where no web server shows it to anybody,
+    and every process finds it.
+    """
+
+    user = ForeignKey(settings.AUTH_USER_MODEL, on_delete=CASCADE, related_name="mcp_uploads")
+    reference = CharField(max_length=32, unique=True, default=new_reference, editable=False)
+    filename = CharField("name", max_length=LONGEST_NAME, editable=False)
+    data = BinaryField()
+    size = PositiveIntegerField(editable=False)
+    created_at = DateTimeField("uploaded", default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        verbose_name = "file for assistants"
+        verbose_name_plural = "files for assistants"
+
+    def __str__(self) -> str:
+        return f"{self.filename}, {self.address}"
+
+    @property
+    def address(self) -> str:
+        """What an assistant writes in place of the file."""
+        return SCHEME + self.reference
+
+    def expires_at(self) -> datetime:
+        return self.created_at + KEPT
+
+    @classmethod
+    def usable(cls, user: Any) -> QuerySet[Upload]:
+        """The files of a person that have not expired."""
+        return cls.objects.filter(user=user.pk, created_at__gt=timezone.now() - KEPT)
+
+    @classmethod
+    def expired(cls, now: datetime) -> QuerySet[Upload]:
+        return cls.objects.filter(created_at__lte=now - KEPT)

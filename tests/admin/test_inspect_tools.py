@@ -1,0 +1,372 @@
+"""What can it see: tools, resources and prompts, and why some are not there."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+
+import mcp_django as mcp
+from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
+from mcp_django.models import (
+    ExposedPrompt,
+    ExposedTool,
+    PersonalToken,
+    PromptTemplate,
+    ServerSettings,
+    UserRestriction,
+)
+from mcp_django.testing import Client
+from tests.admin.looking import (
+    allow,
+    decide,
+    row_of,
+    text_of,
+)
+from tests.exposure.stored import make_prompt
+from tests.shop.models import Order
+
+pytestmark = pytest.mark.django_db
+
+
+# Tools and resources
+
+
+def test_each_tool_says_whether_it_is_there_or_why_not(look, bob):
+    response = look()
+
+    assert "yes" in row_of(response, "find_records")
+    assert "This user does not have the permission shop.change_order." in row_of(response, "pay")
+
+
+def test_tools_that_the_looker_has_not_are_not_named(look, bob, make_user):
+    narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
+
+    assert "pay" not in text_of(look(by=narrow)).split()
+
+
+def test_staff_who_switched_a_tool_off_read_that_they_did(look, bob):
+    ExposedTool.objects.create(name="echo", enabled=False)
+
+    assert "Staff switched it off." in row_of(look(), "echo")
+
+
+def test_an_action_of_the_admin_says_whether_it_is_there_or_why_not(look, bob, looker):
+    allow(looker, "shop.change_customer")
+    before = look()
+    allow(bob, "shop.change_customer")
+    offered = look()
+    ExposedTool.objects.create(name="shop_customer_greet", enabled=False)
+
+    assert "The admin does not offer it to this user." in row_of(before, "shop_customer_greet")
+    assert "yes" in row_of(offered, "shop_customer_greet")
+    assert "Staff switched it off." in row_of(look(), "shop_customer_greet")
+
+
+def test_an_action_on_a_model_that_the_user_does_not_have_says_so(look, looker, make_user):
+    allow(looker, "shop.change_customer")
+    make_user("eve", is_staff=True)
+
+    row = row_of(look("eve"), "shop_customer_greet")
+
+    assert "It is about shop.customer, which this user does not have." in row
+
+
+def test_a_token_that_may_not_act_says_so(look, looker, bob, token_of):
+    allow(looker, "shop.change_customer")
+    allow(bob, "shop.change_customer")
+
+    row = row_of(look("", token=token_of(scopes=["mcp:read"]).pk), "shop_customer_greet")
+
+    assert "The credential lacks a scope." in row
+    assert "does not offer" not in row
+
+
+def test_an_action_that_the_looker_is_not_offered_is_not_named(look, bob):
+    allow(bob, "shop.change_customer")
+
+    assert "shop_customer_greet" not in text_of(look())
+
+
+def test_a_tool_for_a_group_says_so(look, bob):
+    ExposedTool.objects.create(name="echo").groups.add(Group.objects.create(name="Support"))
+
+    assert "groups that this user is not in" in row_of(look(), "echo")
+
+
+def test_a_tool_for_staff_says_so(look, bob):
+    bob.is_staff = False
+    bob.save()
+
+    assert "It is for active staff, which this user is not." in row_of(look(), "echo")
+
+
+def test_a_tool_that_writes_says_that_there_is_nothing_to_write(look, bob):
+    decide("shop.order", level=Level.WRITE)
+
+    before = row_of(look(), "update_record")
+    allow(bob, "shop.change_order")
+
+    assert "There is no model of which this user's assistants may change records." in before
+    assert "yes" in row_of(look(), "update_record")
+
+
+# The level is that of the user, and not the one to which staff opened the model.
+
+
+def test_a_user_who_only_reads_is_not_told_to_write(look, bob):
+    decide("shop.order", level=Level.WRITE)
+
+    row = row_of(look(), "shop.order")
+
+    assert "read: records. The model is opened for “write”, but" in row
+    assert "the admin offers this user nothing to change." in row
+    assert "write: records" not in row
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["change_order"], "write: records, and to change"),
+        (["add_order", "change_order"], "write: records, and to create and change"),
+        (
+            ["add_order", "change_order", "delete_order"],
+            "write: records, and to create, change and delete",
+        ),
+    ],
+)
+def test_a_user_who_writes_is_told_which_verbs(look, bob, given, words):
+    decide("shop.order", level=Level.WRITE)
+    allow(bob, *(f"shop.{name}" for name in given))
+
+    for response in (look(), look(model="shop.order")):
+        text = text_of(response).replace("Write: ", "write: ")
+        assert words in text
+        assert f"{words} and" not in text
+
+
+def test_an_action_of_the_user_is_the_level_act(look, bob, monkeypatch):
+    def shout(modeladmin, request, queryset):
+        """Not called here."""
+
+    monkeypatch.setattr(type(admin.site.get_model_admin(Order)), "actions", [shout])
+    decide("shop.order", level=Level.WRITE)
+    before = row_of(look(), "shop.order")
+
+    ExposedTool.objects.create(name="shop_order_shout", enabled=True)
+
+    assert "yes read: records." in before
+    assert "act: records, and actions of the admin." in row_of(look(), "shop.order")
+
+
+def test_a_switch_is_named_as_the_reason_for_less(look, bob, settings):
+    decide("shop.order", level=Level.WRITE)
+    allow(bob, "shop.change_order")
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
+
+    row = row_of(look(), "shop.order")
+
+    assert "read: records." in row
+    assert "but nothing can be changed. READ_ONLY is set for the site." in row
+
+
+def test_a_token_for_reading_is_named_as_the_reason_for_less(look, bob):
+    decide("shop.order", level=Level.WRITE)
+    allow(bob, "shop.change_order")
+    token, _ = PersonalToken.create(user=bob, name="reader")
+
+    row = row_of(look("", token=token.pk), "shop.order")
+
+    assert "read: records." in row
+    assert "but the credential has no scope for that." in row
+
+
+def test_a_rule_of_the_site_is_all_that_can_be_said_of_a_function(look, bob, add_tool):
+    def secret_tool() -> str:
+        """Only for lookers."""
+        return ""
+
+    add_tool(secret_tool, permission=lambda request: request.user.get_username() == "looker")
+
+    assert "The rules of the site refuse this user." in row_of(look(), "secret_tool")
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ("setting", "READ_ONLY is set for the site."),
+        ("server", "Staff made the server read-only."),
+        ("user", "Staff made assistants of this user read-only."),
+        ("token", "The token is read-only."),
+    ],
+)
+def test_read_only_says_where_it_was_switched(look, bob, token_of, settings, how, sentence):
+    allow(bob, "shop.change_order")
+    token = token_of(scopes=["mcp:read", "mcp:write"], read_only=how == "token")
+    if how == "setting":
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
+    elif how == "server":
+        ServerSettings.objects.create(read_only=True)
+    elif how == "user":
+        UserRestriction.objects.create(user=bob, read_only=True)
+
+    row = row_of(look("", token=token.pk), "pay")
+
+    assert sentence in row
+    assert "scope" not in row
+
+
+def test_a_tool_that_lacks_two_things_says_both(look, bob, token_of):
+    token = token_of(scopes=["mcp:read"], read_only=True)
+
+    row = row_of(look("", token=token.pk), "pay")
+
+    assert "This user does not have the permission shop.change_order." in row
+
+
+def test_a_token_for_some_models_has_no_tool_about_others(look, bob, token_of):
+    token = token_of(models=["shop.order"])
+
+    assert "The token is held to some models." in row_of(look("", token=token.pk), "echo")
+
+
+def test_resources_are_those_that_both_have(look, bob, add_resource):
+    def report(request):
+        """What was sold."""
+
+    def weather():
+        """What it is like outside."""
+
+    def of_year(year: int):
+        """What was sold in a year."""
+
+    add_resource("shop://report", report, permission="shop.view_memo")
+    add_resource("shop://weather", weather)
+    add_resource("shop://years/{year}", of_year)
+
+    response = look()
+
+    assert "does not have the permission shop.view_memo" in row_of(response, "shop://report")
+    assert "yes What it is like outside." in row_of(response, "shop://weather")
+    assert "yes" in row_of(response, "shop://years/{year}")
+    assert "yes" in row_of(response, "django://objects/shop.order")
+    assert "django://objects/shop.memo" not in text_of(response)
+
+
+@pytest.fixture
+def add_resource():
+    added = []
+
+    def add(uri, function, **options):
+        mcp.resource(uri, **options)(function)
+        added.append(uri)
+
+    yield add
+    for uri in added:
+        registry.remove_resource(uri)
+
+
+# Prompts
+
+
+@pytest.fixture
+def _prompts(add_prompt):
+    def hello() -> str:
+        """Say hello."""
+        return "Hello"
+
+    def ledger() -> str:
+        """Read the books."""
+        return "Read"
+
+    add_prompt(hello)
+    add_prompt(ledger, permission="shop.view_memo")
+    make_prompt("reply", "Reply.", description="Answer a customer.")
+
+
+@pytest.fixture
+def offered_to():
+    """The names that prompts/list answers with."""
+
+    def offered_to(user):
+        return {one["name"] for one in Client(user=user).list_prompts()}
+
+    return offered_to
+
+
+def prompts_there(response):
+    return {one.name for one in response.context["prompts"] if one.is_there}
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_the_prompts_that_are_there_are_those_that_the_assistant_lists(
+    look, looker, bob, offered_to
+):
+    allow(looker, "mcp_django.view_prompttemplate")
+    support = Group.objects.create(name="Support")
+    make_prompt("for_support", "Help.", groups=[support])
+    make_prompt("off", "Off.", enabled=False)
+    make_prompt("hello", "A row that code has the name of.")
+    ExposedPrompt.objects.create(name="hello", title="Greeting")
+
+    response = look()
+
+    assert prompts_there(response) == offered_to(bob) >= {"hello", "reply"}
+    assert "Greeting hello yes Say hello." in row_of(response, "hello")
+    assert "yes Answer a customer." in row_of(response, "reply")
+    bob.groups.add(support)
+    assert prompts_there(look()) == offered_to(bob) >= {"for_support"}
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_each_prompt_that_is_not_there_says_why(look, bob, looker):
+    allow(looker, "mcp_django.view_prompttemplate", "auth.view_group")
+    support = Group.objects.create(name="Support")
+    make_prompt("for_support", "Help.", groups=[support])
+    make_prompt("off", "Off.", enabled=False)
+    PromptTemplate.objects.create(name="empty")
+    ExposedPrompt.objects.create(name="hello", enabled=False).groups.add(support)
+
+    response = look()
+
+    assert "does not have the permission shop.view_memo" in row_of(response, "ledger")
+    assert "groups that this user is not in: Support." in row_of(response, "for_support")
+    assert "Staff switched it off." in row_of(response, "off")
+    assert "It cannot be read: see the log." in row_of(response, "empty")
+    assert "Staff switched it off." in row_of(response, "hello")
+    assert "groups that this user is not in: Support." in row_of(response, "hello")
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_prompts_that_the_looker_may_not_see_are_not_named(look, bob, make_user):
+    make_prompt("canary_group", "Help.", groups=[Group.objects.create(name="Support")])
+    make_prompt("canary_off", "Off.", enabled=False)
+    bob.groups.set(Group.objects.all())
+    allow(bob, "shop.view_memo")
+    narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
+
+    response = look(by=narrow)
+
+    assert {one.name for one in response.context["prompts"]} >= {"hello", "reply"}
+    for name in ("ledger", "canary_group", "canary_off"):
+        assert name not in text_of(response)
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_a_token_without_reading_has_no_prompt_and_says_so(look, token_of):
+    response = look("", token=token_of(scopes=["mcp:action"]).pk)
+
+    assert prompts_there(response) == set()
+    assert "The credential lacks the scope mcp:read." in row_of(response, "reply")
+    assert "The credential lacks a scope." in row_of(response, "hello")
+
+
+@pytest.mark.usefixtures("_prompts")
+def test_words_of_a_prompt_are_texts_and_no_html(look, bob):
+    make_prompt("script", "x", title="<script>alert(1)</script>", description="<b>bold</b>")
+
+    content = look().content.decode()
+
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in content
+    assert "<b>bold</b>" not in content

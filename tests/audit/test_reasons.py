@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.audit.reasons import reason_of
+from mcp_django.exceptions import Declined, Limited, QueryError, ToolError
+from mcp_django.exposure.limits import TOO_SLOW
+from mcp_django.models import CallRecord, ExposedModel
+from mcp_django.protocol.errors import METHOD_NOT_FOUND, ProtocolError
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+from tests.shop.models import Customer, Order
+
+SECRET = "mcp_" + "A" * 43 + "000000"
+
+
+@pytest.fixture
+def client(staff):
+    return CheckedClient(user=staff, record=True)
+
+
+def reason_after(client, tool, **arguments):
+    """What the record of a call that fails says."""
+    assert client.call_tool(tool, **arguments).is_error
+    return CallRecord.objects.latest("pk").reason
+
+
+def test_a_query_that_took_too_long_says_so():
+    assert reason_of(QueryError(TOO_SLOW), {}) == TOO_SLOW.partition(".")[0]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"fields": ["Sofia"]}, "A name that cannot be used there"),
+        ({"order_by": ["Sofia"]}, "A name that cannot be used there"),
+        ({"filters": {"total": "Sofia"}}, "The query cannot run: filters total"),
+        ({"filters": {"total__gte": "Sofia"}}, "The query cannot run: filters total__gte"),
+        ({"limit": "Sofia"}, "Invalid arguments: limit"),
+        ({"cursor": "Sofia"}, "The query cannot run"),
+        ({"Sofia": 1}, "Invalid arguments"),
+    ],
+)
+def test_the_record_has_the_kind_and_the_place_and_no_value(client, arguments, reason):
+    Order.objects.create(number="A1")
+
+    found = reason_after(client, "find_records", model="shop.order", **arguments)
+
+    assert found.startswith(reason)
+    assert "Sofia" not in found
+
+
+@pytest.mark.django_db
+def test_a_hidden_model_and_a_missing_one_have_the_same_reason(client):
+    reasons = {
+        reason_after(client, "find_records", model=label)
+        for label in ("shop.ledger", "auth.group", "shop.nothing", "Sofia Olsen")
+    }
+
+    assert reasons == {"Not found, or not allowed"}
+
+
+@pytest.mark.django_db
+def test_a_call_that_is_done_has_no_reason(client):
+    client.call_tool("list_models")
+
+    assert CallRecord.objects.get().reason == ""
+
+
+@pytest.mark.django_db
+def test_the_sentence_of_a_tool_of_the_site_is_not_kept(client, add_tool):
+    def settle(number: str) -> str:
+        """Pay."""
+        raise ToolError(f"number: Sofia Olsen has paid {number} with {SECRET}.")
+
+    add_tool(settle, read_only=True)
+
+    assert reason_after(client, "settle", number="A-7") == "The tool refused the call: number"
+
+
+@pytest.mark.django_db
+def test_a_name_that_only_the_sentence_has_is_not_kept(client, add_tool):
+    def settle(number: str) -> str:
+        """Pay."""
+        raise ToolError("Olsen: paid already.")
+
+    add_tool(settle, read_only=True)
+
+    assert reason_after(client, "settle", number="A-7") == "The tool refused the call"
+
+
+@pytest.mark.django_db
+def test_a_crash_has_the_class_of_the_exception(client, add_tool):
+    def settle() -> str:
+        """Pay."""
+        raise KeyError("Sofia Olsen")
+
+    add_tool(settle, read_only=True)
+
+    with pytest.raises(ProtocolFailure):
+        client.call_tool("settle")
+
+    assert CallRecord.objects.get().reason == "KeyError: see the log"
+
+
+@pytest.mark.django_db
+def test_a_refused_form_names_the_field(make_user):
+    clerk = make_user("clerk", "view_order", "change_order", "view_customer", is_staff=True)
+    ExposedModel.objects.create(label="shop.order", level=5)
+    order = Order.objects.create(
+        number="A1", customer=Customer.objects.create(name="Sofia Olsen", country="NO")
+    )
+
+    reason = reason_after(
+        CheckedClient(user=clerk, record=True),
+        "update_record",
+        model="shop.order",
+        pk=order.pk,
+        values={"number": "A2", "total": "Sofia"},
+    )
+
+    assert reason == "The form of the admin refused the values: total"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (None, "The tool answered with an error"),
+        (Limited("Wait."), "Too many calls"),
+        (Declined(is_explicit=True), "The person did not agree"),
+        (ProtocolError(METHOD_NOT_FOUND, "x"), "Unknown method"),
+        (ProtocolError(-1, "x"), "Invalid request"),
+    ],
+)
+def test_each_kind_has_words(error, reason):
+    assert reason_of(error, {}) == reason
+
+
+@pytest.mark.parametrize(
+    "arguments", [None, [], "text", 5, {"a": {"b": [{"c": {"d": {"e": 1}}}]}}, {1: 2}]
+)
+def test_any_arguments_are_looked_through(arguments):
+    reason = reason_of(QueryError("e: a: b: wrong"), {"arguments": arguments})
+
+    assert reason == "The query cannot run"
+
+
+def test_a_credential_in_the_place_of_a_name_is_redacted():
+    error = QueryError(f"{SECRET}: wrong")
+
+    assert SECRET not in reason_of(error, {"arguments": {SECRET: 1}})
+
+
+def test_a_reason_has_an_end():
+    names = [f"a{number}{'x' * 50}" for number in range(100)]
+    error = QueryError("\n".join(f"{name}: wrong" for name in names))
+
+    assert len(reason_of(error, {"arguments": dict.fromkeys(names)})) <= 200

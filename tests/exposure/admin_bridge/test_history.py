@@ -1,0 +1,444 @@
+"""Who changed a record: as much as the admin's own page says, and nothing of what is hidden."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+
+from mcp_django.exposure.query.serializers import utc
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
+from mcp_django.testing import Client, ProtocolFailure
+from tests.clients import CheckedClient, browser_of
+from tests.shop.admin import OrderAdmin
+from tests.shop.mcp import OrderExposure
+from tests.shop.models import Customer, Ledger, Memo, Order
+
+pytestmark = pytest.mark.django_db
+
+#: The day of the first entry. Each is a day later than the one before.
+DAY = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def order():
+    return Order.objects.create(number="A1")
+
+
+@pytest.fixture
+def log(staff, order):
+    def write(message, *, obj=order, flag=CHANGE, user=staff, model=Order):
+        return LogEntry.objects.create(
+            user=user,
+            content_type=ContentType.objects.get_for_model(model, for_concrete_model=False),
+            object_id=str(obj.pk),
+            object_repr=f"secret {obj}",
+            action_flag=flag,
+            change_message=message if isinstance(message, str) else json.dumps(message),
+            action_time=DAY + timedelta(days=LogEntry.objects.count()),
+        )
+
+    return write
+
+
+def history(client, pk, *, model="shop.order", **arguments):
+    answer = client.call_tool("get_history", model=model, pk=pk, **arguments)
+    assert not answer.is_error, answer.text
+    return msgspec.json.decode(answer.text)["history"]
+
+
+def changes(client, order):
+    return [entry["change"] for entry in history(client, order.pk)]
+
+
+def refusal(client, pk, *, tool="get_history", model="shop.order"):
+    answer = client.call_tool(tool, model=model, pk=pk)
+    assert answer.is_error
+    return answer.text.partition(" A valid call:")[0]
+
+
+def fields(*names):
+    return [{"changed": {"fields": list(names)}}]
+
+
+def offers_history(client):
+    return "get_history" in {tool["name"] for tool in client.list_tools()}
+
+
+# What it says
+
+
+def test_the_newest_entry_comes_first(client, order, log):
+    log([{"added": {}}], flag=ADDITION)
+    log(fields("Number", "Total"))
+    log("", flag=DELETION)
+
+    assert history(client, order.pk) == [
+        {"at": "2026-03-03T09:30Z", "user": "staff", "action": "deleted", "change": ""},
+        {
+            "at": "2026-03-02T09:30Z",
+            "user": "staff",
+            "action": "changed",
+            "change": "Changed Number and Total.",
+        },
+        {
+            "at": "2026-03-01T09:30Z",
+            "user": "staff",
+            "action": "added",
+            "change": "Added.",
+        },
+    ]
+
+
+def test_what_the_admin_writes_is_read(make_user, client, order):
+    boss = make_user("boss", is_staff=True, is_superuser=True)
+    page = f"/admin/shop/order/{order.pk}/change/"
+    customer = Customer.objects.create(name="Anne")
+    sent = {"number": "A2", "customer": customer.pk, "status": "paid", "total": "5", "margin": 7}
+    sent |= {"placed_at_0": "2026-01-02", "placed_at_1": "03:04:05"}
+    assert browser_of(boss).post(page, sent).status_code == 302
+
+    [entry] = history(client, order.pk)
+
+    assert (entry["user"], entry["action"]) == ("boss", "changed")
+    assert entry["change"] == "Changed Number, Customer, Status, Total and Placed at."
+
+
+def test_the_log_of_another_record_or_model_is_not_there(client, order, log):
+    other = Order.objects.create(number="A2")
+    log([{"added": {}}], obj=other)
+    log([{"added": {}}], model=Customer)
+
+    assert history(client, order.pk) == []
+
+
+@pytest.mark.parametrize(("limit", "count"), [(None, 20), (1, 1), (50, 50), (1000, 50)])
+def test_no_more_entries_come_than_were_asked_for(client, order, log, limit, count):
+    for _ in range(60):
+        log([{"added": {}}])
+
+    found = history(client, order.pk, **({} if limit is None else {"limit": limit}))
+
+    assert len(found) == count
+    assert found[0]["at"] == utc(DAY + timedelta(days=59))
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "many"])
+def test_a_limit_that_is_none_is_refused(client, order, limit):
+    assert client.call_tool("get_history", model="shop.order", pk=order.pk, limit=limit).is_error
+
+
+def test_the_number_of_queries_does_not_grow_with_entries(
+    client, order, log, django_assert_max_num_queries
+):
+    for _ in range(30):
+        log(fields("Number"))
+    history(client, order.pk, limit=1)
+
+    with django_assert_max_num_queries(3):
+        history(client, order.pk, limit=50)
+
+
+def test_the_note_of_an_assistant_is_shown(make_user, client, order):
+    boss = make_user("boss", is_staff=True, is_superuser=True)
+    ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
+    CheckedClient(user=boss).call_tool(
+        "update_record", model="shop.order", pk=order.pk, values={"number": "A2"}
+    )
+
+    [change] = changes(client, order)
+
+    assert change == "Changed Number. Through an assistant: mcp_django.testing."
+
+
+def test_an_assistant_that_saved_nothing_is_named(client, order, log):
+    note = {"added": {"name": "note", "object": "through an assistant: x"}}
+    log([note])
+    log([])
+
+    assert changes(client, order) == ["", "Through an assistant: x."]
+
+
+# What it does not say
+
+
+def test_hidden_fields_are_not_named(client, order, log):
+    log(fields("Number", "Margin"))
+    log(fields("margin", "number"))
+
+    assert changes(client, order) == ["Changed number.", "Changed Number."]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        fields("Margin"),
+        fields("Customer name", ["Number"], {"a": 1}, None, 5),
+        fields(),
+        [{"changed": {}}],
+        [{"changed": {"fields": "Number"}}],
+        [*fields("Margin"), {"added": {"name": "note", "object": "through an assistant: x"}}],
+        [{"added": {"name": "line", "object": "secret row"}}],
+        [{"deleted": {"name": "customer", "object": "Anne (7)"}}],
+        [{"changed": {"name": "memo", "object": "secret row", "fields": ["Number"]}}],
+    ],
+    ids=json.dumps,
+)
+def test_an_entry_about_hidden_things_alone_is_not_there(client, order, log, message):
+    log(message)
+
+    assert history(client, order.pk) == []
+
+
+def test_entries_about_hidden_things_do_not_fill_the_answer(client, order, log):
+    log(fields("Number"))
+    for _ in range(60):
+        log(fields("Margin"))
+
+    assert changes(client, order) == ["Changed Number."]
+
+
+TEXTS = [
+    "Margin was 7",
+    "[not JSON",
+    '["Margin"]',
+    '{"margin": 7}',
+    '[{"changed": {"fields": ["Number"]}, "margin": 7}]',
+    '[{"Margin": {}}]',
+    '[{"changed": "Margin"}]',
+    "[" * 5000,
+    "5",
+]
+
+
+@pytest.mark.parametrize("message", TEXTS, ids=lambda text: text[:20])
+def test_a_text_of_the_site_is_for_those_who_read_the_whole_page(
+    client, order, log, message, monkeypatch
+):
+    log(message)
+    assert changes(client, order) == [""]
+
+    monkeypatch.setattr(OrderAdmin, "fields", ["number", "total"])
+    assert changes(client, order) == [message]
+
+
+def fails_for_objects(self, request, obj=None):
+    return [1 / 0] if obj.pk else []
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"fields": ["number", "margin"]},
+        {"fields": ["number"], "readonly_fields": ["margin"]},
+        {"fields": ["number"], "readonly_fields": [lambda obj: obj.margin]},
+        {"fieldsets": [(None, {"fields": [("number", "margin")]})]},
+        {"fields": ["number"], "get_readonly_fields": fails_for_objects},
+        {"fields": ["number"], "get_inlines": lambda self, request, obj: [LedgerInline]},
+    ],
+    ids=["fields", "read-only", "computed", "fieldsets", "failing", "inlines"],
+)
+def test_a_page_that_shows_more_keeps_its_texts(client, order, log, monkeypatch, attributes):
+    log("Margin was 7")
+    for name, value in attributes.items():
+        monkeypatch.setattr(OrderAdmin, name, value)
+
+    assert changes(client, order) == [""]
+
+
+class LedgerInline(admin.TabularInline):
+    """Of a model that nobody exposes."""
+
+    model = Ledger
+
+
+def test_a_label_that_two_fields_share_is_not_shown(client, order, log, monkeypatch):
+    monkeypatch.setattr(Order._meta.get_field("margin"), "verbose_name", "number")
+    log(fields("Number", "Total"))
+
+    assert changes(client, order) == ["Changed Total."]
+
+
+def test_the_labels_of_the_form_are_understood(client, order, log, monkeypatch):
+    class Form(forms.ModelForm):
+        note = forms.CharField(label="Total")
+
+        class Meta:
+            model = Order
+            fields = ["number", "margin"]
+            labels = {"number": "Order no.", "margin": "Profit"}
+
+    monkeypatch.setattr(OrderAdmin, "form", Form)
+    log(fields("Order no.", "Profit", "Status", "Total"))
+
+    assert changes(client, order) == ["Changed Order no. and Status."]
+
+
+def test_a_form_that_fails_hides_its_labels_alone(client, order, log, monkeypatch):
+    monkeypatch.setattr(OrderAdmin, "get_form", lambda self, *args, **options: 1 / 0)
+    log(fields("Order no.", "Number"))
+
+    assert changes(client, order) == ["Changed Number."]
+
+
+def test_fields_that_staff_took_away_are_not_named(client, order, log):
+    ExposedModel.objects.create(label="shop.order", fields=["id", "number"])
+    log(fields("Number", "Total"))
+
+    assert changes(client, order) == ["Changed Number."]
+
+
+class OrderInline(admin.TabularInline):
+    model = Order
+
+
+@pytest.fixture
+def customer(monkeypatch):
+    """Orders are rows of the form of a customer."""
+    from tests.shop.admin import CustomerAdmin
+
+    monkeypatch.setattr(CustomerAdmin, "inlines", [OrderInline])
+    return Customer.objects.create(name="Anne", country="FR")
+
+
+ROWS = [
+    {"added": {"name": "order", "object": "secret A1"}},
+    {"changed": {"name": "order", "object": "secret A2", "fields": ["Number", "Margin"]}},
+    {"changed": {"name": "order", "object": "secret A3", "fields": ["Margin"]}},
+    {"deleted": {"name": "order", "object": "secret A4"}},
+]
+
+
+def test_rows_of_the_form_are_named_by_their_model(client, customer, log):
+    log([*fields("Name", "Credit rating"), *ROWS], obj=customer, model=Customer)
+
+    [entry] = history(client, customer.pk, model="shop.customer")
+
+    assert entry["change"] == (
+        "Changed Name. Added order. Changed Number of order. Deleted order."
+    )
+
+
+@pytest.mark.parametrize("is_narrowed", [True, False])
+def test_rows_of_a_model_that_is_not_read_as_a_whole_are_not_hinted_at(
+    make_user, customer, log, monkeypatch, is_narrowed
+):
+    log(ROWS, obj=customer, model=Customer)
+    names = ["view_customer", "view_order"] if is_narrowed else ["view_customer"]
+    reader = Client(user=make_user("reader", *names, is_staff=True))
+    if is_narrowed:
+        rows = Order.objects.exclude(number="A1")
+        monkeypatch.setattr(OrderAdmin, "get_queryset", lambda self, request: rows.all())
+
+    assert history(reader, customer.pk, model="shop.customer") == []
+
+
+# Whom it answers
+
+
+def test_a_record_that_is_not_there_is_refused_as_by_get_record(client, order, log, monkeypatch):
+    hidden = Order.objects.create(number="A2")
+    log(fields("Number"), obj=hidden)
+    rows = Order.objects.filter(pk=order.pk)
+    monkeypatch.setattr(OrderAdmin, "get_queryset", lambda self, request: rows.all())
+
+    for pk in (hidden.pk, 4711, "x", [1, 2], -(10**30)):
+        assert refusal(client, pk) == refusal(client, pk, tool="get_record")
+
+
+def test_a_model_that_is_not_there_is_refused_as_by_get_record(make_user, log, order):
+    log(fields("Number"))
+    clerk = Client(user=make_user("clerk", "view_customer", is_staff=True))
+
+    found = refusal(clerk, order.pk)
+
+    assert found == refusal(clerk, order.pk, tool="get_record")
+    assert "There is no model" in found
+
+
+def test_numbers_alone_have_no_history(client, order, log):
+    log(fields("Number"))
+    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES)
+
+    assert "Records of shop.order are not shown" in refusal(client, order.pk)
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        ("has_view_or_change_permission", lambda self, request, obj=None: False),
+        ("has_view_permission", lambda self, request, obj=None: obj is None),
+        ("get_queryset", lambda self, request: Order.objects.none()),
+    ],
+    ids=["neither", "not this one", "not among the rows"],
+)
+def test_who_cannot_open_the_page_of_the_admin_sees_no_history(
+    client, order, log, monkeypatch, method, rule
+):
+    monkeypatch.setattr(
+        OrderExposure, "get_queryset", lambda self, request: Order.objects.all(), raising=False
+    )
+    log(fields("Number"))
+    assert changes(client, order) == ["Changed Number."]
+
+    monkeypatch.setattr(OrderAdmin, method, rule, raising=False)
+
+    assert refusal(client, order.pk) == "There is no history of this shop.order that you may see."
+
+
+def test_a_model_without_an_admin_has_no_history(client):
+    memo = Memo.objects.create(text="a", code="a")
+
+    assert "no history of this shop.memo" in refusal(client, memo.pk, model="shop.memo")
+
+
+def test_a_lost_right_ends_it_at_once(client, staff, order, log):
+    log(fields("Number"))
+    assert changes(client, order)
+
+    staff.user_permissions.clear()
+
+    with pytest.raises(ProtocolFailure, match="Unknown tool"):
+        client.call_tool("get_history", model="shop.order", pk=order.pk)
+
+
+def test_the_tool_is_offered_where_an_admin_shows_records(make_user, client):
+    assert offers_history(client)
+    assert offers_history(Client(user=make_user("boss", is_staff=True, is_superuser=True)))
+
+
+@pytest.mark.parametrize(
+    ("permissions", "options"),
+    [
+        ([], {"is_staff": True}),
+        (["view_memo"], {"is_staff": True}),
+        (["view_order"], {"is_staff": False}),
+    ],
+)
+def test_the_tool_does_not_exist_for_others(make_user, order, permissions, options):
+    other = Client(user=make_user("other", *permissions, **options))
+
+    assert not offers_history(other)
+    with pytest.raises(ProtocolFailure, match="Unknown tool"):
+        other.call_tool("get_history", model="shop.order", pk=order.pk)
+
+
+def test_numbers_alone_do_not_offer_the_tool(make_user):
+    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES)
+
+    assert not offers_history(Client(user=make_user("other", "view_order", is_staff=True)))
+
+
+def test_its_definition_is_short(client):
+    [tool] = [tool for tool in client.list_tools() if tool["name"] == "get_history"]
+
+    assert len(tool["description"]) <= 120
+    assert tool["annotations"]["readOnlyHint"] is True
+    assert list(tool["inputSchema"]["properties"]) == ["model", "pk", "limit"]

@@ -1,0 +1,868 @@
+"""Computed columns: for whom the admin has them, read beside the records and never before."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from django.contrib import admin
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.auth.models import Group
+from django.db import OperationalError
+from django.db.models import Count, F
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy
+
+from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exposure import fields
+from mcp_django.exposure.generation import generations
+from mcp_django.exposure.inspection import SharedRights, own_rights
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
+from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.query.included import with_included
+from mcp_django.exposure.query.tables import layout_of
+from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
+from mcp_django.principal import Restriction
+from tests.clients import CheckedClient
+from tests.nasty.models import Customer, Line, Order, RushOrder
+from tests.nasty.site import aggregate, caller, objects, registry
+from tests.shop.models import Ledger
+
+pytestmark = pytest.mark.django_db
+
+BIG = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+@admin.display(description="As a list", ordering="-number")
+def as_list(order):
+    return [order.number, 1]
+
+
+class OrderAdmin(ModelAdmin):  # type: ignore[type-arg]
+    """What it computes may come from anything that an order has."""
+
+    list_display = ["number", "margin_text", as_list, "owner", "is_big", "api_token_text"]
+    list_select_related = ["owner"]
+
+    def get_queryset(self, request):
+        rows = super().get_queryset(request).annotate(line_count=Count("lines"))
+        return rows.exclude(number__in=getattr(request, "not_listed", ()))
+
+    @admin.display(description="Margin", ordering="total")
+    def margin_text(self, order):
+        return f"{order.number}: {order.owner.username}"
+
+    @admin.display(boolean=True, ordering=F("quantity").desc())
+    def is_big(self, order):
+        return order.quantity and order.quantity > 1
+
+    def api_token_text(self, order):
+        return order.api_token
+
+    @admin.display(ordering="line_count")
+    def lines_text(self, order):
+        return f"{order.line_count} lines"
+
+    @admin.display(ordering="api_token")
+    def by_token(self, order):
+        return "x"
+
+    def seen(self, order):
+        Seen.keys.append(order.pk)
+        return order.pk
+
+    def value(self, order):
+        return Seen.values[order.number]()
+
+    def names_of_lines(self, order):
+        return ", ".join(line.sku for line in order.lines.all())
+
+    def tags_text(self, order):
+        return "tags"
+
+
+class Seen:
+    """What a test lets columns return, and which rows they were asked about."""
+
+    keys: list[int] = []
+    values: dict = {}  # type: ignore[type-arg]
+
+
+class CustomerAdmin(ModelAdmin):  # type: ignore[type-arg]
+    list_display = ["name", "shout"]
+
+    def shout(self, customer):
+        return customer.name.upper()
+
+
+@pytest.fixture(autouse=True)
+def site(settings):
+    found = AdminSite(name="computed")
+    found.register(Order, OrderAdmin)
+    found.register(Customer, CustomerAdmin)
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": [found.name]}
+    Seen.keys, Seen.values = [], {}
+    fields.logged.clear()
+    # The rows of another test went without a signal.
+    generations.forget()
+    return found
+
+
+FIELDS = {"fields": ["id", "number", "status", "total", "quantity"]}
+
+
+def who(*computed, order=FIELDS, base=ModelExposure, request=None, **options):
+    """A caller of an exposure with these computed columns."""
+    declared = {**order, "computed": computed or ("margin_text",)}
+    found = caller(tables=registry({Order: declared}, base=base), **options)
+    for name, value in (request or {}).items():
+        setattr(found.request, name, value)
+    return found
+
+
+def page_of(rights, model=Order, layout_of=layout_of, **arguments):
+    exposure = rights.registry.exposures[model]
+    asked = FindRecords(model=exposure.label, **arguments)
+    return page_with_computed(rights, exposure, asked, layout_of=layout_of)
+
+
+def found(rights, model=Order, **arguments):
+    return objects(page_of(rights, model, **arguments).table)
+
+
+def one(rights, pk, model=Order, **options):
+    exposure = rights.exposed.exposures[model]
+    return msgspec.json.decode(record_with_computed(rights, exposure, pk, **options))
+
+
+def refused(rights, **arguments):
+    with pytest.raises(QueryError) as refusal:
+        page_of(rights, **arguments)
+    return str(refusal.value)
+
+
+def described(rights, model=Order):
+    return describe(rights, rights.exposed.exposures[model]).get("computed", [])
+
+
+def cells(rights, name, **arguments):
+    arguments = {"order_by": ["number"], "fields": ["number", name], **arguments}
+    return {row["number"]: row[name] for row in found(rights, **arguments)}
+
+
+def value_of(shop, value):
+    """What a caller gets where the column returns this."""
+    Seen.values = {"A1": value}
+    return cells(who("value"), "value", filters={"number": "A1"})["A1"]
+
+
+# What can be a column
+
+
+def test_a_method_of_the_admin_is_a_column(shop):
+    assert cells(who(), "margin_text") == {
+        "A1": "A1: boss", "A2": "A2: boss", "A3": "A3: boss", "R1": "R1: boss",
+    }  # fmt: skip
+
+
+def test_a_callable_is_a_column_of_its_own_name(shop):
+    assert cells(who(as_list), "as_list")["A1"] == ["A1", 1]
+
+
+def test_an_annotation_of_the_admins_rows_is_a_column(shop):
+    assert cells(who("line_count"), "line_count") == {"A1": 2, "A2": 1, "A3": 0, "R1": 0}
+
+
+def test_methods_and_properties_of_the_model_are_columns(shop, monkeypatch):
+    @admin.display(description="Half")
+    def half(order):
+        return order.quantity / 2
+
+    monkeypatch.setattr(Order, "half", property(half), raising=False)
+    monkeypatch.setattr(Order, "name_of_it", lambda order: f"<{order.number}>", raising=False)
+    rights = who("half", "name_of_it")
+
+    [row] = found(rights, fields=["half", "name_of_it"], filters={"number": "A1"})
+
+    assert row == {"half": 0.5, "name_of_it": "<A1>"}
+    assert described(rights) == [
+        {"name": "half", "label": "Half"},
+        {"name": "name_of_it", "label": "--"},
+    ]
+
+
+def test_a_model_that_inherits_has_columns(shop, site):
+    class RushAdmin(ModelAdmin):  # type: ignore[type-arg]
+        def fast(self, rush):
+            return f"{rush.number} by {rush.courier}"
+
+    site.register(RushOrder, RushAdmin)
+    options = {"fields": "number courier", "computed": ["fast"]}
+    rights = caller(tables=registry({RushOrder: options}, base=ModelExposure))
+
+    assert found(rights, RushOrder, fields=["fast"]) == [{"fast": "R1 by zed"}]
+    assert one(rights, shop.r1.pk, RushOrder)["fast"] == "R1 by zed"
+
+
+# Where it is shown
+
+
+def test_a_record_shows_every_column_and_a_page_those_that_are_named(shop):
+    rights = who("margin_text", "line_count")
+
+    assert one(rights, shop.a1.pk).keys() == {*FIELDS["fields"], "margin_text", "line_count"}
+    assert one(rights, shop.a1.pk, fields=["number"]) == {"number": "A1"}
+    assert one(rights, shop.a1.pk, fields=["line_count"]) == {"line_count": 2}
+    assert found(rights)[0].keys() == {*FIELDS["fields"]}
+    assert found(rights, fields=["line_count", "id", "line_count"])[0] == {
+        "id": shop.a1.pk,
+        "line_count": 2,
+    }
+
+
+def test_columns_stand_beside_related_records(shop):
+    order = {**FIELDS, "computed": ["line_count"]}
+    tables = registry({Order: order, Line: {"fields": "order sku"}}, base=ModelExposure)
+    rights = caller(tables=tables)
+
+    layout = partial(with_included, rights, include=["lines"], most=5)
+    arguments = {"filters": {"number": "A1"}, "layout_of": layout}
+    [alone] = found(rights, fields=["line_count"], **arguments)
+    [row] = found(rights, fields=["number", "line_count"], **arguments)
+
+    assert alone["lines"]["count"] == row["lines"]["count"] == 2
+    assert alone.keys() == {"lines", "line_count"}
+    assert row.keys() == {"number", "lines", "line_count"}
+
+
+def test_the_description_lists_them_apart_from_fields(shop):
+    rights = who("margin_text", "is_big", "line_count", as_list, "by_token", "lines_text")
+
+    assert described(rights) == [
+        {"name": "margin_text", "label": "Margin", "order": True},
+        {"name": "is_big", "label": "Is big", "order": True},
+        {"name": "line_count", "label": "Line count"},
+        {"name": "as_list", "label": "As a list", "order": True},
+        {"name": "by_token", "label": "By token"},
+        {"name": "lines_text", "label": "Lines text"},
+    ]
+    described_fields = describe(rights, rights.registry.exposures[Order])["fields"]
+    assert [field["name"] for field in described_fields] == FIELDS["fields"]
+
+
+def test_pages_go_on_whatever_columns_they_have(shop):
+    rights = who("margin_text")
+    first = page_of(rights, fields=["margin_text"], limit=3, order_by=["margin_text"])
+
+    rest = page_of(
+        rights, fields=["number"], limit=3, order_by=["margin_text"], cursor=first.next_cursor
+    )
+
+    assert first.count == 3
+    assert (rest.count, rest.next_cursor) == (1, None)
+
+
+def test_a_page_with_columns_is_short(shop):
+    Order.objects.bulk_create(Order(owner=shop.boss, number=f"N{n}") for n in range(60))
+
+    page = page_of(who("seen"), fields=["seen"], limit=200)
+
+    assert (page.count, page.note) == (50, "limit is at most 50.")
+    assert page.next_cursor is not None
+    assert len(Seen.keys) == 50
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, None),
+        (True, True),
+        (0, 0),
+        (2**60, str(2**60)),
+        (float("nan"), "nan"),
+        (Decimal("1.50"), "1.50"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (BIG, "2026-05-04T12:00Z"),
+        (timedelta(hours=1), "P0DT01H00M00S"),
+        ("a\n b <i>", "a\n b <i>"),
+        ({"a": (1, None)}, {"a": [1, None]}),
+        (b"abc", {"bytes": 3}),
+        (gettext_lazy("Yes"), "Yes"),
+        (format_html("<b>{}</b>&nbsp;{}", "1 < 2", "x"), "1 < 2 x"),
+        (SimpleNamespace(a=1), "namespace(a=1)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_is_told_as_json(shop, value, shown):
+    assert value_of(shop, lambda: value) == shown
+
+
+def test_a_column_of_yes_and_no_is_a_boolean(shop):
+    assert cells(who("is_big"), "is_big") == {"A1": False, "A2": True, "A3": True, "R1": False}
+
+
+def test_a_long_text_is_cut_in_a_page_and_whole_in_a_record(shop):
+    cut = value_of(shop, lambda: "x" * 100_000)
+    marked = value_of(shop, lambda: format_html("<p>{}</p>", "y" * 100_000))
+
+    assert cut == "x" * 2000 + "... [cut: 100000 characters; get_record shows all]"
+    assert marked.startswith("yyy")
+    assert len(marked) < 2100
+    assert one(who("value"), shop.a1.pk, fields=["value"]) == {"value": "y" * 100_000}
+
+
+def test_a_record_with_a_huge_column_says_what_to_ask_for(shop):
+    Seen.values = {"A1": lambda: "x" * 3_000_000}
+
+    with pytest.raises(QueryError, match="too long for one answer"):
+        one(who("value"), shop.a1.pk)
+
+    assert one(who("value"), shop.a1.pk, fields=["number"]) == {"number": "A1"}
+
+
+def test_a_huge_list_ends_early(shop):
+    assert len(value_of(shop, lambda: list(range(10_000)))) < 1000
+
+
+# What goes wrong
+
+
+def fail(error):
+    def value(*args):
+        raise error
+
+    return value
+
+
+class Hostile:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        fail(ValueError("secret")),
+        fail(RecursionError()),
+        fail(QueryError("secret")),
+        Hostile,
+        lambda: "\ud800",
+    ],
+    ids=["error", "recursion", "ours", "text", "surrogate"],
+)
+def test_an_error_is_told_in_its_cell_and_nowhere_else(shop, value, caplog):
+    Seen.values = {"A1": value, "A2": lambda: "fine", "A3": value, "R1": lambda: None}
+
+    with caplog.at_level(logging.WARNING, "mcp_django"):
+        assert cells(who("value"), "value") == {
+            "A1": "<error>", "A2": "fine", "A3": "<error>", "R1": None,
+        }  # fmt: skip
+
+    messages = [record.getMessage() for record in caplog.records]
+    assert [text.partition(" cannot")[0] for text in messages] == ["nasty.order.value"]
+
+
+def test_a_related_object_that_is_missing_is_empty_as_in_the_list(shop):
+    assert value_of(shop, fail(Order.DoesNotExist())) is None
+
+
+def test_an_attribute_that_rows_do_not_have_is_empty(shop):
+    assert cells(who("nowhere"), "nowhere")["A1"] is None
+
+
+def test_a_lost_database_ends_the_call(shop):
+    Seen.values = {"A1": fail(OperationalError("server closed the connection"))}
+
+    with pytest.raises(OperationalError):
+        cells(who("value"), "value", filters={"number": "A1"})
+
+
+def test_a_database_that_is_lost_while_rows_are_read_ends_the_call(shop, site, monkeypatch):
+    monkeypatch.setattr(OrderAdmin, "get_list_select_related", fail(OperationalError("lost")))
+
+    with pytest.raises(OperationalError):
+        cells(who(), "margin_text", filters={"number": "A1"})
+
+
+def test_rows_of_the_admin_that_cannot_be_read_are_errors_in_their_cells(shop, site, monkeypatch):
+    monkeypatch.setattr(OrderAdmin, "get_list_select_related", lambda self, request: ["nothing"])
+
+    assert cells(who(), "margin_text", filters={"number": "A1"}) == {"A1": "<error>"}
+
+
+def test_columns_take_no_longer_than_a_statement_may(shop, settings):
+    rights = who("margin_text")
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STATEMENT_TIMEOUT": 1e-9}
+
+    with pytest.raises(QueryError, match="took too long"):
+        cells(rights, "margin_text")
+
+
+# What it costs
+
+
+def test_the_objects_of_a_page_are_one_query_with_what_the_list_selects(
+    shop, django_assert_num_queries
+):
+    rights = who("margin_text", "line_count", "is_big")
+    found(rights, limit=1)
+
+    with django_assert_num_queries(2):
+        rows = found(rights, fields=["margin_text", "line_count", "is_big"])
+    with django_assert_num_queries(1):
+        found(rights, fields=["number"])
+
+    assert len(rows) == 4
+
+
+@pytest.mark.parametrize(("related", "queries"), [(True, 2), (False, 2), (["owner"], 2), ((), 6)])
+def test_related_objects_are_selected_as_in_the_list(
+    shop, monkeypatch, django_assert_num_queries, related, queries
+):
+    # The list has a foreign key in it, so that False selects what is related.
+    monkeypatch.setattr(OrderAdmin, "list_select_related", related)
+    rights = who()
+    found(rights, limit=1)
+
+    with django_assert_num_queries(queries):
+        cells(rights, "margin_text")
+
+
+def test_a_page_without_columns_asks_the_admin_nothing(shop):
+    rights = who("seen")
+
+    found(rights)
+    found(rights, fields=["number"], order_by=["number"])
+
+    assert Seen.keys == []
+
+
+# For whom
+
+
+def nobody_has(rights, name="margin_text"):
+    """Whether nothing tells of the column: the words are those for what was never there."""
+    refusal = refused(rights, fields=[name]).replace(name, "NAME")
+    other = refused(rights, fields=["never_there"]).replace("never_there", "NAME")
+    assert refusal.partition(". ")[0] == other.partition(". ")[0]
+    assert name not in refusal
+    order = refused(rights, order_by=[name])
+    assert f"'{name}' cannot be used in order_by." in order
+    return described(rights) == []
+
+
+def is_missing_in_records(rights, pk, name="margin_text"):
+    return name not in one(rights, pk)
+
+
+def test_people_who_are_not_staff_have_none(shop):
+    class Open(ModelExposure):
+        def has_view_permission(self, request, obj=None):
+            return True
+
+    rights = who(base=Open)
+    assert described(rights) != []
+    rights = who(base=Open)
+    rights.request.user.is_staff = False
+
+    assert nobody_has(rights)
+    assert is_missing_in_records(rights, shop.a1.pk)
+
+
+def test_staff_to_whom_the_admin_does_not_show_its_list_have_none(shop):
+    class Open(ModelExposure):
+        def has_view_permission(self, request, obj=None):
+            return True
+
+    rights = who(base=Open, may=lambda name: "order" not in name)
+
+    assert nobody_has(rights)
+    assert is_missing_in_records(rights, shop.a1.pk)
+
+
+def test_an_admin_that_refuses_its_list_has_no_columns(shop, monkeypatch):
+    class Open(ModelExposure):
+        def get_queryset(self, request):
+            return Order.objects.all()
+
+    refusing = lambda self, request, obj=None: False  # noqa: E731
+    monkeypatch.setattr(OrderAdmin, "has_view_or_change_permission", refusing)
+
+    assert nobody_has(who(base=Open))
+
+
+def test_a_right_that_was_lost_takes_the_columns_with_it(shop):
+    class Open(ModelExposure):
+        def has_view_permission(self, request, obj=None):
+            return True
+
+    allowed = {"nasty.view_order", "nasty.change_order"}
+    before = who(base=Open, may=lambda name: name in allowed)
+    first = page_of(before, fields=["margin_text"], limit=1, order_by=["margin_text"])
+    allowed.clear()
+    after = who(base=Open, may=lambda name: name in allowed)
+
+    assert nobody_has(after)
+    # The cursor is of an order that is gone.
+    with pytest.raises(QueryError, match="cannot be used in order_by"):
+        page_of(after, order_by=["margin_text"], cursor=first.next_cursor)
+
+
+def test_a_credential_that_is_limited_to_models_has_none(shop):
+    some = who(restriction=Restriction(models=frozenset({"nasty.order"})))
+    others = who(restriction=Restriction(models=frozenset({"nasty.customer"})))
+
+    assert nobody_has(some)
+    with pytest.raises(NotFound):
+        page_of(others, fields=["margin_text"])
+
+
+def test_whoever_does_not_see_all_fields_has_none(shop):
+    class Partial(ModelExposure):
+        def get_fields(self, request):
+            return getattr(request, "left", None)
+
+    left = [*FIELDS["fields"], "margin_text"]
+    assert described(who(base=Partial, request={"left": left})) != []
+    assert nobody_has(who(base=Partial, request={"left": left[1:]}))
+    assert nobody_has(who(base=Partial, request={"left": FIELDS["fields"]}))
+
+
+def test_whoever_may_not_pass_a_path_of_records_has_none(shop):
+    order = {"fields": ["number", "customer__name"]}
+
+    assert described(who(order=order)) != []
+    assert nobody_has(who(order=order, may=lambda name: "customer" not in name))
+
+
+def test_staff_who_take_a_field_away_take_the_columns_with_it(shop):
+    rights = who()
+    assert described(rights) != []
+    ExposedModel.objects.create(label="nasty.order", fields=["number", "status"])
+
+    assert nobody_has(who())
+
+
+def test_members_of_other_groups_have_none(shop, make_user):
+    row = ExposedModel.objects.create(label="nasty.order", level=Level.READ)
+    row.groups.add(Group.objects.create(name="others"))
+    rights = who()
+    rights.principal.user.groups = Group.objects.none()
+
+    with pytest.raises(NotFound):
+        page_of(rights, fields=["margin_text"])
+
+
+def test_numbers_alone_have_none(shop):
+    rights = who(order={**FIELDS, "aggregates_only": True})
+
+    assert described(rights) == []
+    with pytest.raises(QueryError, match="are not shown"):
+        page_of(rights, fields=["margin_text"])
+
+
+def test_an_admin_that_fails_takes_its_columns_with_it(shop, monkeypatch, caplog):
+    class Open(ModelExposure):
+        def get_queryset(self, request):
+            return Order.objects.all()
+
+    monkeypatch.setattr(OrderAdmin, "has_view_permission", fail(RuntimeError("secret")))
+
+    assert nobody_has(who(base=Open))
+    assert "The computed columns of nasty.order cannot be told." in caplog.text
+    assert len(found(who(base=Open))) == 4
+
+
+def test_what_two_people_may_both_see_has_no_columns(shop):
+    rights = who()
+    assert described(rights) != []
+
+    assert nobody_has(SharedRights(who(), own_rights(who())))
+
+
+# Which rows
+
+
+def test_rows_that_the_admin_does_not_list_have_no_value(shop):
+    class All(ModelExposure):
+        def get_queryset(self, request):
+            return Order.objects.all()
+
+    rights = who("margin_text", base=All, request={"not_listed": ["A2"]})
+
+    assert cells(rights, "margin_text")["A2"] is None
+    assert cells(rights, "margin_text")["A1"] == "A1: boss"
+    assert one(rights, shop.a2.pk)["margin_text"] is None
+
+
+def test_rows_that_the_caller_does_not_see_are_never_asked_about(shop):
+    hidden = who("seen", request={"not_listed": ["A2"]})
+
+    assert "A2" not in cells(hidden, "seen")
+    assert Seen.keys == [shop.a1.pk, shop.a3.pk, shop.r1.pk]
+    with pytest.raises(NotFound):
+        one(hidden, shop.a2.pk)
+    assert shop.a2.pk not in Seen.keys
+
+
+def test_rows_that_are_judged_away_are_never_asked_about(shop, monkeypatch):
+    def may_view(self, request, obj=None):
+        return obj is None or obj.number != "A2"
+
+    monkeypatch.setattr(OrderAdmin, "has_view_permission", may_view)
+    rights = who("seen")
+
+    assert list(cells(rights, "seen", limit=1)) == ["A1"]
+    assert Seen.keys == [shop.a1.pk]
+    assert list(cells(rights, "seen")) == ["A1", "A3", "R1"]
+    assert shop.a2.pk not in Seen.keys
+    with pytest.raises(NotFound):
+        one(rights, shop.a2.pk)
+    assert shop.a2.pk not in Seen.keys
+
+
+def test_pages_of_judged_rows_ask_about_their_own_rows_only(shop, monkeypatch):
+    monkeypatch.setattr(
+        OrderAdmin, "has_view_permission", lambda self, request, obj=None: obj is None or obj.pk
+    )
+    # The order is by a key that no record shows, so that a cursor counts records.
+    rights = who("seen", order={"fields": ["number"]})
+
+    first = page_of(rights, fields=["seen"], limit=2)
+    second = page_of(rights, fields=["seen"], limit=2, cursor=first.next_cursor)
+
+    assert (first.count, second.count) == (2, 2)
+    assert sorted(Seen.keys) == sorted(Order.objects.values_list("pk", flat=True))
+
+
+# Order, filters and groups
+
+
+def test_records_are_ordered_by_the_path_of_a_column(shop):
+    rights = who("margin_text", "is_big", as_list)
+
+    def numbers(*order_by):
+        return [row["number"] for row in found(rights, fields=["number"], order_by=order_by)]
+
+    assert numbers("as_list") == ["R1", "A3", "A2", "A1"]
+    assert numbers("-as_list") == ["A1", "A2", "A3", "R1"]
+    assert numbers("is_big", "number") == ["A3", "A2", "A1", "R1"]
+    assert numbers("-is_big", "-number") == ["R1", "A1", "A2", "A3"]
+
+
+@pytest.mark.parametrize("name", ["line_count", "lines_text", "by_token", "-by_token"])
+def test_a_column_without_a_path_that_the_caller_may_order_by_orders_nothing(shop, name):
+    refusal = refused(who("line_count", "lines_text", "by_token"), order_by=[name])
+
+    assert refusal == (
+        f'order_by: records cannot be ordered by {name.lstrip("-")}. Use for example ["-id"].'
+    )
+
+
+def test_nothing_is_filtered_or_grouped_by_a_column(shop):
+    rights = who("line_count")
+
+    for arguments in (
+        {"filters": {"line_count": 2}},
+        {"filters": {"line_count__gte": 2}},
+        {"exclude": {"line_count": 2}},
+        {"any_of": [{"line_count": 2}]},
+        {"fields": ["line_count__x"]},
+    ):
+        assert "cannot be used in" in refused(rights, **arguments)
+    for arguments in (
+        {"group_by": ["line_count"]},
+        {"metrics": {"n": {"sum": "line_count"}}},
+    ):
+        with pytest.raises(QueryError, match="cannot be used in"):
+            aggregate(rights, **arguments)
+
+
+@pytest.mark.parametrize(
+    "fields", [[], [5], "line_count,", ["line_count"] * 65, {"line_count": 1}]
+)
+def test_a_wrong_list_of_fields_is_refused(shop, fields):
+    with pytest.raises(QueryError, match="fields takes a list"):
+        page_of(who("line_count"), fields=fields)
+
+
+def test_a_wrong_order_is_refused(shop):
+    assert "is not a name" in refused(who("line_count"), order_by=[5])
+    assert "takes a list" in refused(who("line_count"), order_by="number")
+
+
+def test_a_misspelled_column_is_taught(shop):
+    assert "Did you mean line_count" in refused(who("line_count"), fields=["line_cuont"])
+
+
+# Models that staff opened
+
+
+def opened(**attributes):
+    """A caller of what staff opened, where code says nothing but what the ModelAdmin has."""
+    return caller(tables=registry({Order: None, Customer: None}, base=ModelExposure), **attributes)
+
+
+@pytest.fixture
+def open_by_staff(db):
+    for label in ("nasty.order", "nasty.customer"):
+        ExposedModel.objects.create(label=label, level=Level.READ)
+
+
+def names_of(rights, model=Order):
+    return [column["name"] for column in described(rights, model)]
+
+
+@pytest.mark.usefixtures("open_by_staff")
+def test_staff_open_the_list_as_it_is_without_what_looks_secret(shop):
+    rights = opened()
+
+    assert names_of(rights) == ["margin_text", "as_list", "is_big"]
+    assert one(opened(), shop.anne.pk, Customer)["shout"] == "ANNE"
+
+
+@pytest.mark.usefixtures("open_by_staff")
+def test_the_list_is_that_of_the_caller(shop, monkeypatch):
+    def get_list_display(self, request):
+        names = "__str__ name action_checkbox credit_rating account_manager__username orders"
+        more = ["shout"] if request.user.pk == 2 else []
+        return [*names.split(), lambda customer: 1, *more]
+
+    monkeypatch.setattr(CustomerAdmin, "get_list_display", get_list_display)
+    monkeypatch.setattr(CustomerAdmin, "list_display", ["name"])
+
+    assert names_of(opened(pk=2), Customer) == ["shout"]
+    assert names_of(opened(), Customer) == []
+
+
+@pytest.mark.usefixtures("open_by_staff")
+@pytest.mark.parametrize("name", ["mcp_fields", "mcp_exclude_fields"])
+def test_where_code_says_which_fields_there_are_the_list_adds_nothing(shop, monkeypatch, name):
+    monkeypatch.setattr(CustomerAdmin, name, ["name"], raising=False)
+    if name == "mcp_exclude_fields":
+        monkeypatch.setattr(CustomerAdmin, name, ["country"], raising=False)
+
+    assert names_of(opened(), Customer) == []
+
+
+@pytest.mark.usefixtures("open_by_staff")
+def test_the_list_has_its_columns_although_the_admin_hides_a_field(shop, monkeypatch):
+    monkeypatch.setattr(OrderAdmin, "get_fields", lambda *args: ["number", "owner"])
+
+    assert "status" not in one(opened(), shop.a1.pk)
+    assert one(opened(), shop.a1.pk)["margin_text"] == "A1: boss"
+    assert names_of(opened()) == ["margin_text", "as_list", "is_big"]
+    assert nobody_has(who())
+
+
+@pytest.mark.usefixtures("open_by_staff")
+def test_the_list_of_an_admin_has_no_columns_if_rights_hide_a_field_that_it_shows(
+    shop, monkeypatch
+):
+    monkeypatch.setattr(OrderAdmin, "get_fields", lambda *args: ["number", "owner"])
+    own = ModelExposure.get_fields
+
+    def get_fields(self, request):
+        return ["id", "number"] if self.model is Order else own(self, request)
+
+    monkeypatch.setattr(ModelExposure, "get_fields", get_fields)
+
+    assert names_of(opened()) == []
+
+
+@pytest.mark.usefixtures("open_by_staff")
+def test_an_admin_can_name_columns_for_assistants(shop, monkeypatch):
+    monkeypatch.setattr(OrderAdmin, "mcp_computed", ["lines_text"], raising=False)
+    monkeypatch.setattr(CustomerAdmin, "mcp_computed", [], raising=False)
+
+    assert names_of(opened()) == ["lines_text"]
+    assert names_of(opened(), Customer) == []
+
+
+def test_a_model_that_its_admin_exposes_has_no_column_that_nobody_names(shop, monkeypatch):
+    monkeypatch.setattr(CustomerAdmin, "mcp_expose", True, raising=False)
+
+    assert names_of(opened(), Customer) == []
+
+
+# Through the tools, and as resources
+
+
+@pytest.fixture
+def ledger(settings, monkeypatch):
+    """The list of an admin that code says nothing about, opened by staff."""
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin"]}
+    ledger_admin = type(admin.site._registry[Ledger])
+    monkeypatch.setattr(ledger_admin, "list_display", ["amount", "doubled"])
+    monkeypatch.setattr(ledger_admin, "doubled", lambda self, row: row.amount * 2, raising=False)
+    ExposedModel.objects.create(label="shop.ledger", level=Level.READ)
+    return Ledger.objects.create(amount=21)
+
+
+def test_a_client_reads_the_columns_of_a_model_that_staff_opened(ledger, make_user):
+    client = CheckedClient(user=make_user("grace", "view_ledger", is_staff=True))
+
+    def text(tool, **arguments):
+        return client.call_tool(tool, model="shop.ledger", **arguments).text
+
+    assert '"doubled":42' in text("get_record", pk=ledger.pk)
+    assert "42" in text("find_records", fields=["doubled"])
+    assert "42" not in text("find_records")
+    assert '"computed":[{"name":"doubled"' in text("describe_model")
+    assert client.read_resource(f"django://objects/shop.ledger/{ledger.pk}")["doubled"] == 42
+    assert "42" in str(client.read_resource("django://objects/shop.ledger?fields=doubled"))
+
+
+def test_the_columns_are_gone_with_the_right_between_two_calls(ledger, make_user):
+    user = make_user("grace", "view_ledger", is_staff=True)
+    client = CheckedClient(user=user)
+    before = client.call_tool("get_record", model="shop.ledger", pk=ledger.pk)
+    user.is_staff = False
+    user.save()
+
+    after = client.call_tool("get_record", model="shop.ledger", pk=ledger.pk)
+
+    assert '"doubled":42' in before.text
+    assert after.is_error
+    assert "doubled" not in after.text
+
+
+def test_somebody_who_may_change_a_record_reads_them_with_its_version(ledger, make_user):
+    codenames = ("view_ledger", "change_ledger")
+    client = CheckedClient(user=make_user("grace", *codenames, is_staff=True))
+    ExposedModel.objects.update(level=Level.WRITE)
+
+    record = msgspec.json.decode(
+        client.call_tool("get_record", model="shop.ledger", pk=ledger.pk).text
+    )
+
+    assert record["doubled"] == 42
+    assert "_version" in record
+
+
+def test_the_tools_have_them(shop, site):
+    rights = who("line_count")
+    context = SimpleNamespace(principal=rights.principal)
+
+    def call(tool, **arguments):
+        arguments = {"model": "nasty.order", **arguments}
+        answer = RECORD_TOOLS[tool].call(context, rights, arguments)  # type: ignore[arg-type]
+        return answer.content[0].text
+
+    assert '"line_count":2' in call("get_record", pk=shop.a1.pk)
+    assert '"line_count":2' in call("get_record", pk=shop.a1.pk, fields=["line_count"])
+    assert "line_count" in call("find_records", fields="number, line_count", limit=1)
+    assert "Line count" in call("describe_model")
+    assert Line.objects.count() == 3

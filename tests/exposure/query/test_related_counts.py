@@ -1,0 +1,501 @@
+"""Counts of related records as metrics: of those that the caller may see, and of no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.contrib.contenttypes.fields import GenericRelation
+from django.db import models as m
+from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Q, Subquery, Sum
+from django.test.utils import isolate_apps
+
+from mcp_django.exceptions import Leak, QueryError
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import FILTER, GROUP, Hop, joins_of
+from mcp_django.exposure.query.access import policy_of
+from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.query.guard import guarded
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.exposure.query.related_counts import count_of_related
+from mcp_django.levels import Level
+from mcp_django.principal import Restriction
+from tests.exposure.query.test_paths_by_rule import ruled, who
+from tests.nasty.models import Customer, Line, Note, Order, Person, RushOrder, Tag, Tricky, Watch
+from tests.nasty.site import aggregate, caller, groups
+
+pytestmark = pytest.mark.django_db
+
+
+def counts(path, rights=None, model=Order, *, by="status", **arguments):
+    """The number of related records, by group."""
+    metrics = {"n": {"count": path}}
+    rows = groups(rights or who(), model, group_by=[by], metrics=metrics, **arguments)
+    return {row[by]: row["n"] for row in rows}
+
+
+def total(path, rights=None, model=Order, **arguments):
+    [row] = groups(rights or who(), model, metrics={"n": {"count": path}}, **arguments)
+    return row["n"]
+
+
+def refused(path, rights=None, model=Order, *, function="count"):
+    with pytest.raises(QueryError) as refusal:
+        aggregate(rights or who(), model, metrics={"n": {function: path}})
+    return str(refusal.value)
+
+
+def is_unknown(path, rights=None, model=Order):
+    """Whether a count is refused in the words for a path that was never there: of the same
+    length, and as near to names that are."""
+    *_, last = path.split("__")
+    made_up = path.removesuffix(last) + "q" * len(last)
+    said, same = refused(path, rights, model), refused(made_up, rights, model)
+    return said.replace(path, made_up) == same and f"'{path}' cannot be used in count." in said
+
+
+# What is counted
+
+
+@pytest.mark.usefixtures("shop")
+def test_related_records_are_counted_over_the_records_of_each_group():
+    assert counts("lines") == {"new": 1, "paid": 2}
+    assert total("lines") == 3
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    ("model", "path", "number"),
+    [
+        (Order, "lines", 3),
+        (Order, "tags", 3),
+        (Order, "watchers", 1),
+        (Order, "notes", 1),
+        (Order, "tricky", 1),
+        (Person, "orders", 4),
+        (Person, "watched", 1),
+        (Customer, "orders", 2),
+        (Customer, "orders__lines", 3),
+        (Customer, "orders__tags", 3),
+        (Customer, "orders__watchers__orders", 4),
+        (Customer, "account_manager__orders__lines", 3),
+        (Line, "order__tags", 5),
+        (Line, "order__customer__orders", 3),
+        (Watch, "order__lines", 2),
+        (RushOrder, "customer__orders", 0),
+    ],
+)
+def test_each_kind_of_relation_is_counted(model, path, number):
+    assert total(path, model=model) == number
+
+
+def test_relations_of_a_parent_are_counted(shop):
+    fields = "order_ptr number courier customer"
+    rights = caller(tables=ruled({RushOrder: {"fields": fields, "more_filter_fields": "tags"}}))
+    for _ in range(2):
+        Line.objects.create(order=shop.r1, sku="r", amount=1)
+    shop.r1.tags.add(shop.red)
+
+    assert total("lines", rights, RushOrder) == 2
+    assert total("tags", rights, RushOrder) == 1
+    assert total("order_ptr__lines", rights, RushOrder) == 2
+    assert total("rushorder__lines", rights, Order) == 2
+
+
+def test_a_record_that_is_reached_twice_counts_once_for_each_record(shop):
+    Watch.objects.create(order=shop.a1, person=shop.boss)
+    Watch.objects.create(order=shop.a2, person=shop.boss)
+
+    assert total("watchers") == 2
+    assert total("watch") == 3
+    assert total("orders__watchers", model=Customer) == 2
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_foreign_key_that_is_null_leads_to_nothing():
+    # A3 and R1 have no customer.
+    assert counts("customer__orders", by="number") == {"A1": 1, "A2": 1, "A3": 0, "R1": 0}
+
+
+@pytest.mark.usefixtures("shop")
+def test_metrics_beside_each_other_do_not_multiply():
+    metrics = {
+        "orders": {"count": "*"},
+        "revenue": {"sum": "total"},
+        "lines": {"count": "lines"},
+        "tags": {"count": "tags"},
+        "customers": {"count": "customer"},
+    }
+
+    assert groups(who(), group_by=["status"], metrics=metrics) == [
+        {"status": "new", "orders": 2, "revenue": "20.00", "lines": 1, "tags": 1, "customers": 1},
+        {"status": "paid", "orders": 2, "revenue": "10.00", "lines": 2, "tags": 2, "customers": 1},
+    ]
+
+
+@pytest.mark.usefixtures("shop")
+def test_filters_say_whose_related_records_are_counted():
+    assert counts("lines", filters={"tags__slug": "blue"}) == {"new": 1, "paid": 2}
+    assert counts("lines", filters={"lines__sku": "y"}) == {"paid": 2}
+    assert total("lines", exclude={"customer__country": "FR"}) == 1
+    assert total("lines", filters={"number": "none"}) == 0
+
+
+@pytest.mark.usefixtures("shop")
+def test_groups_are_ordered_and_compared_by_the_count():
+    order = ["-n"]
+
+    assert list(counts("lines", by="number", order_by=order)) == ["A1", "A2", "A3", "R1"]
+    assert next(iter(counts("lines", by="number", order_by=["n", "-number"]))) == "R1"
+    assert counts("lines", by="number", having={"n__gte": 1}) == {"A1": 2, "A2": 1}
+    assert counts("lines", by="number", having={"n": 0}, order_by=order) == {"A3": 0, "R1": 0}
+
+
+@pytest.mark.usefixtures("shop")
+def test_groups_by_a_path_have_counts():
+    assert counts("lines", by="customer__country") == {"DE": 1, "FR": 2, None: 0}
+    assert counts("order__tags", model=Line, by="order__customer__country") == {"DE": 1, "FR": 4}
+
+
+@pytest.mark.usefixtures("shop")
+def test_it_costs_one_query_whatever_is_counted(django_assert_num_queries):
+    rights = who()
+    metrics = {"a": {"count": "lines"}, "b": {"count": "tags"}, "c": {"count": "customer__orders"}}
+
+    with django_assert_num_queries(1):
+        aggregate(rights, group_by=["status"], metrics=metrics, order_by=["-a"])
+
+
+# What the caller may see
+
+
+NARROW = {
+    "where": lambda rows: rows.filter(sku="y"),
+    "join": lambda rows: rows.filter(order__tags__slug="red", sku="y"),
+    "distinct": lambda rows: rows.filter(sku="y").distinct(),
+    "part": lambda rows: rows.filter(sku="y").order_by("pk")[:1],
+    "union": lambda rows: rows.filter(sku="y").union(rows.filter(sku="none")),
+}
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("name", NARROW)
+def test_only_rows_that_the_caller_sees_are_counted(name):
+    rights = who(narrow={Line: NARROW[name]})
+
+    assert counts("lines", rights) == {"new": 0, "paid": 1}
+    assert total("orders__lines", rights, Customer) == 1
+
+
+@pytest.mark.usefixtures("shop")
+def test_nothing_is_counted_behind_rows_that_the_caller_does_not_see():
+    no_a1 = {Order: lambda rows: rows.exclude(number="A1")}
+    no_anne = {Customer: lambda rows: rows.exclude(name="Anne")}
+    no_watch = {Watch: lambda rows: rows.none()}
+
+    assert total("orders__lines", who(narrow=no_a1), Customer) == 1
+    assert counts("customer__orders", who(narrow=no_anne)) == {"new": 1, "paid": 0}
+    assert total("watchers", who(narrow=no_watch)) == 0
+    assert total("lines", who(narrow=no_a1)) == 1
+
+
+@pytest.mark.usefixtures("shop")
+def test_generic_relations_count_no_rows_of_other_models(shop):
+    Note.objects.create(target=shop.anne, text="of a customer")
+    Note.objects.filter(text="of a customer").update(object_id=shop.a1.pk)
+
+    assert total("notes") == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"may": lambda name: "line" not in name},
+        {"shown": {Line: ["sku"]}},
+        {"restriction": Restriction(models=frozenset({"nasty.order"}))},
+        {"changes": {Line: None}},
+        {"changes": {Line: {"level": Level.AGGREGATES}}},
+        {"changes": {Line: {"level": Level.DEFINITION}}},
+        {"changes": {Line: {"aggregates_only": True}}},
+        {"changes": {Line: {"follow_relations": False}}},
+        {"changes": {Line: {"fields": "sku amount"}}},
+        {"changes": {Line: {"exclude": ["order"]}}},
+        {"changes": {Order: {"follow_relations": False}}},
+        {"changes": {Order: {"filter_fields": "number", "more_filter_fields": ""}}},
+        {"changes": {Order: {"metric_fields": "total"}}},
+    ],
+)
+@pytest.mark.usefixtures("shop")
+def test_what_closes_a_relation_makes_its_count_unknown(options):
+    rights = who(options.pop("changes", None), **options)
+
+    assert is_unknown("lines", rights)
+    assert "lines" not in describe(rights, rights.exposed.exposures[Order]).get("paths", "")
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    ("path", "closed"),
+    [
+        ("customer__orders", {Customer: {"follow_relations": False}}),
+        ("customer__orders", {Customer: {"metric_fields": "name"}}),
+        ("customer__orders", {Order: {"metric_fields": "total"}}),
+        ("watchers__orders", {Watch: None}),
+        ("watchers__orders", {Person: {"filter_fields": "username"}}),
+    ],
+)
+def test_what_closes_a_model_on_the_way_makes_the_count_unknown(path, closed):
+    assert total(path) >= 0
+    assert is_unknown(path, who(closed))
+
+
+class Judging(ModelExposure):
+    """Its rows are judged one by one."""
+
+    def has_view_permission(self, request, obj=None):
+        return obj is None or obj.pk % 2 == 0
+
+
+def test_rows_that_are_judged_one_by_one_are_not_counted():
+    rights = who({Line: {"bases": (Judging,)}})
+    root = who({Order: {"bases": (Judging,)}})
+
+    assert is_unknown("lines", rights)
+    assert is_unknown("orders__lines", rights, Customer)
+    assert "checked one by one" in refused("lines", root)
+    assert "metric" not in describe(root, root.exposed.exposures[Order])["paths"]
+
+
+@pytest.mark.parametrize("path", ["lines", "lines__order__tags", "customer__orders__lines"])
+def test_a_model_with_a_smallest_group_is_not_counted(path, shop):
+    rights = who({Line: {"smallest_group": 3}})
+
+    assert refused(path, rights) == (
+        f"metrics: {path} cannot be counted here: nasty.line gives numbers about 3 or more "
+        "records at a time. Call aggregate_records with the model nasty.line."
+    )
+    with pytest.raises(Leak, match="An undeclared count of related rows"):
+        compiled(rights, Order, path)
+
+
+@pytest.mark.parametrize("path", ["watchers", "customer__orders__watchers"])
+def test_a_relation_through_a_model_with_a_smallest_group_is_not_counted(path, shop):
+    """As many as there are rows in between."""
+    rights = who({Watch: {"smallest_group": 3}})
+
+    assert "nasty.watch gives numbers about 3 or more records" in refused(path, rights)
+    with pytest.raises(Leak, match="An undeclared count of related rows"):
+        compiled(rights, Order, path)
+    told = describe(rights, rights.exposed.exposures[Order])["paths"]
+    assert "A metric can count tags, notes, lines, tricky, also" in told
+
+
+def test_groups_that_are_too_small_have_no_counts(shop):
+    rights = who({Order: {"smallest_group": 3}})
+
+    assert counts("lines", rights) == {}
+    assert total("lines", rights) == 3
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["lines__cost", "lines__sku", "lines__nothing", "lines__order", "tags__order", "watch__tags"],
+)
+def test_no_other_path_is_counted(path):
+    assert is_unknown(path)
+
+
+def test_three_relations_are_the_most():
+    assert total("order__customer__orders", model=Line) == 0
+    assert is_unknown("order__customer__orders__lines", model=Line)
+    assert is_unknown("order__customer__account_manager__orders", model=Line)
+
+
+# What a caller is told
+
+
+@pytest.mark.parametrize("function", ["sum", "avg", "min", "max", "count_distinct"])
+def test_another_function_is_refused_with_what_works(function):
+    said = refused("customer__orders", function=function)
+
+    assert 'Count it, as in {"orders": {"count": "customer__orders"}}.' in said
+    assert "Ask nasty.order for it." in said
+
+
+def test_a_description_says_what_can_be_counted():
+    def told(changes=None):
+        rights = who(changes)
+        return describe(rights, rights.exposed.exposures[Order])["paths"]
+
+    usual = ' A metric can count them, also at the end of a path: {"count": "tags"}.'
+    assert told().endswith(usual)
+    some = 'A metric can count tags, notes, watchers, watch, tricky, also at the end of a path: {"'
+    assert some in told({Line: {"smallest_group": 3}})
+    assert "metric" not in told({Order: {"metric_fields": "total"}})
+
+
+def test_every_relation_that_is_described_is_counted(shop):
+    rights = who()
+    for model in (Order, Customer, Person, Line, Watch, Tag, Tricky, RushOrder):
+        for name in describe(rights, rights.exposed.exposures[model]).get("many_relations", ()):
+            assert total(name, rights, model) >= 0
+
+
+# The second stage, with the first out of the way
+
+
+def access_to(rights, model, *paths):
+    arguments = {"metrics": {path: {"count": path} for path in paths}}
+    return paths_of_call(rights, rights.exposed.exposures[model], arguments)
+
+
+def grouped_rows(rights, model, *paths):
+    policy = access_to(rights, model, *paths).group_policy
+    return guarded(rights.rows(model), policy).values(g=F("pk"))
+
+
+def compiled(rights, model, path, *, asked=None):
+    """The SQL that counts a path, for a call that asked for a path which may be counted."""
+    related = count_of_related(
+        rights, access_to(rights, model, path).counted[path], using="default"
+    )
+    rows = grouped_rows(rights, model, asked or path)
+    query = rows.annotate(n=Sum(related)).query
+    return query.get_compiler("default").as_sql()
+
+
+def test_the_guard_compiles_what_may_be_counted():
+    sql, _ = compiled(who(), Order, "customer__orders")
+
+    assert "SUM((SELECT COUNT(*)" in sql
+
+
+def test_the_guard_knows_only_models_that_were_looked_at():
+    with pytest.raises(Leak, match="An undeclared count of related rows"):
+        compiled(who(), Order, "lines", asked="tags")
+
+
+def test_the_guard_asks_for_the_rows_that_a_caller_sees(shop):
+    everybody = who()
+    related = count_of_related(
+        everybody, access_to(everybody, Order, "lines").counted["lines"], using="default"
+    )
+    narrowed = who(narrow={Line: lambda rows: rows.filter(sku="y")})
+    rows = grouped_rows(narrowed, Order, "lines")
+
+    with pytest.raises(Leak, match=r"A count of all rows of nasty\.Line"):
+        str(rows.annotate(n=Sum(related)).query)
+
+
+def lines_counted(change=lambda rows: rows, *, tie=None, name="lines"):
+    """A count of lines, made by hand or changed, over orders."""
+    rights = who()
+    found = count_of_related(rights, access_to(rights, Order, name).counted[name], using="default")
+    query = found.query
+    if tie is not None:
+        query.where.children.clear()
+        query.add_q(tie)
+    change(query)
+    return found
+
+
+def limited(query):
+    query.set_limits(0, 1)
+
+
+def negated(query):
+    query.where.negate()
+
+
+def twice(query):
+    query.add_q(Q(("order_id__exact", OuterRef("pk"))))
+
+
+def compared(query):
+    query.add_q(Q(("order_id__gt", OuterRef("margin"))))
+
+
+def joined(query):
+    policy = policy_of(Line, ["order__customer_id"])
+    columns = {FILTER: policy.columns[FILTER], GROUP: frozenset()}
+    query.policy = replace(policy, columns=columns, is_correlated=True)
+
+
+def alone(query):
+    query.policy = guarded(who().rows(Line), access_to(who(), Line).policy).query.policy
+
+
+ODD = {
+    "nothing ties them": lambda: lines_counted(tie=Q(("order_id__exact", 1))),
+    "another operator": lambda: lines_counted(tie=Q(("order_id__gt", OuterRef("pk")))),
+    "another column of the record": lambda: lines_counted(
+        tie=Q(("order_id__exact", OuterRef("customer_id")))
+    ),
+    "a hidden column of the record": lambda: lines_counted(
+        tie=Q(("order_id__exact", OuterRef("margin")))
+    ),
+    "another column of theirs": lambda: lines_counted(tie=Q(("pk__exact", OuterRef("pk")))),
+    "a joined column of theirs": lambda: lines_counted(
+        tie=Q(("order__customer_id__exact", OuterRef("customer_id")))
+    ),
+    "a joined column that may be used": lambda: lines_counted(
+        joined, tie=Q(("order__customer_id__exact", OuterRef("customer_id")))
+    ),
+    "a column of their own": lambda: lines_counted(
+        compared, tie=Q(("order_id__exact", F("order_id")))
+    ),
+    "two ties": lambda: lines_counted(twice),
+    "a comparison besides": lambda: lines_counted(compared),
+    "all that are not theirs": lambda: lines_counted(negated),
+    "a limit": lambda: lines_counted(limited),
+    "no policy for it": lambda: lines_counted(alone),
+    "no guard": lambda: Subquery(
+        Line.objects.filter(order=OuterRef("pk")).order_by().values("order").annotate(n=Count("*"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_guard_refuses_a_count_that_is_tied_otherwise(name):
+    rows = grouped_rows(who(), Order, "lines").annotate(n=Sum(ODD[name]()))
+
+    with pytest.raises(Leak):
+        str(rows.query)
+
+
+AROUND = {
+    "average": lambda rows, count: rows.annotate(n=Avg(count)),
+    "largest": lambda rows, count: rows.annotate(n=Max(count)),
+    "distinct": lambda rows, count: rows.annotate(n=Sum(count, distinct=True)),
+    "filtered": lambda rows, count: rows.annotate(n=Sum(count, filter=Q(status="new"))),
+    "by group": lambda rows, count: rows.annotate(g2=count).values("g2").annotate(n=Count("*")),
+    "alone": lambda rows, count: rows.annotate(n=count),
+    "filter": lambda rows, count: rows.alias(n=count).filter(n=1),
+    "in": lambda rows, count: rows.filter(Q(("pk__in", count.query))),
+    "exists": lambda rows, count: rows.filter(Exists(count.query)),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_the_guard_refuses_a_count_that_is_used_otherwise(name):
+    rows = AROUND[name](grouped_rows(who(), Order, "lines"), lines_counted())
+
+    with pytest.raises(Leak):
+        str(rows.query)
+
+
+@isolate_apps("tests.nasty")
+def test_a_relation_to_an_inherited_column_has_no_joins_of_its_own():
+    class LoudNote(Note):
+        class Meta:
+            app_label = "nasty"
+
+    class Other(m.Model):
+        notes = GenericRelation(LoudNote)
+
+        class Meta:
+            app_label = "nasty"
+
+    field = Other._meta.get_field("notes")
+
+    assert joins_of(Hop(field=field, model=LoudNote), Other) is None

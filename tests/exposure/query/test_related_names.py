@@ -1,0 +1,217 @@
+"""A filter takes what a related record is called, if exactly one that the caller sees is."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_django.exceptions import QueryError
+from mcp_django.exposure.query.related_names import MOST_TEXTS
+from tests.nasty.models import Customer, Order, Person, Tag, Tenant
+from tests.nasty.site import EXPOSED, Narrowable, aggregate, caller, numbers, registry
+
+pytestmark = pytest.mark.django_db
+
+NAMED = registry({Tag: {"fields": "slug", "label_fields": "slug"}})
+
+
+@pytest.fixture
+def customers(db):
+    tenant = Tenant.objects.create(name="t")
+    owner = Person.objects.create(username="o")
+    made = {}
+    for number, name in enumerate(["Frankfurt", "Palma", "Paris"]):
+        made[name] = Customer.objects.create(tenant=tenant, name=name, country="FR")
+        Order.objects.create(number=f"n{number}", owner=owner, customer=made[name])
+    return made
+
+
+def refused(who=None, **query):
+    with pytest.raises(QueryError) as error:
+        numbers(who or caller(), **query)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("text", ["Frankfurt", "frankfurt", "FRANKFURT", " Frankfurt "])
+def test_a_text_that_names_one_record_stands_for_its_key(customers, text):
+    assert numbers(filters={"customer": text}) == ["n0"]
+
+
+def test_keys_and_names_may_stand_in_one_list(customers):
+    query = {"customer__in": ["palma", customers["Paris"].pk]}
+
+    assert numbers(filters=query) == ["n1", "n2"]
+    assert numbers(filters={"customer": {"in": ["Palma", "Paris"]}}) == ["n1", "n2"]
+
+
+def test_names_work_wherever_filters_do(customers):
+    assert numbers(exclude={"customer": "Palma"}) == ["n0", "n2"]
+    assert numbers(any_of=[{"customer": "Palma"}, {"customer": "Paris"}]) == ["n1", "n2"]
+    assert aggregate(caller(), filters={"customer": "Palma"})["groups"][0]["count"] == 1
+
+
+def test_a_set_of_related_records_is_named_as_well(customers):
+    order = Order.objects.order_by("pk")[0]
+    order.tags.add(Tag.objects.create(slug="red"))
+
+    assert numbers(caller(tables=NAMED), filters={"tags": "RED"}) == ["n0"]
+
+
+def test_a_text_that_is_a_key_is_a_key(customers):
+    Customer.objects.filter(name="Palma").update(name=str(customers["Paris"].pk))
+
+    assert numbers(filters={"customer": str(customers["Paris"].pk)}) == ["n2"]
+
+
+def test_who_writes_a_name_as_it_is_stored_means_that_record(customers):
+    Customer.objects.filter(name="Paris").update(name="PALMA")
+
+    assert numbers(filters={"customer": "PALMA"}) == ["n2"]
+    assert numbers(filters={"customer": "Palma"}) == ["n1"]
+
+
+def test_several_are_named_and_nothing_is_guessed(customers):
+    Customer.objects.update(name="JFK")
+    first, second, third = sorted(one.pk for one in customers.values())
+
+    assert (
+        f"3 customers are called 'jfk': JFK (id {first}), JFK (id {second}), JFK (id {third}). "
+        "Use a key."
+    ) in refused(filters={"customer": "jfk"})
+
+
+def test_at_most_five_are_named(customers):
+    tenant = Tenant.objects.get()
+    Customer.objects.bulk_create(
+        Customer(tenant=tenant, name="Same\nname" * 5, country="x") for _ in range(9)
+    )
+
+    refusal = refused(filters={"customer": "Same name"})
+    many = refused(filters={"customer": "none of them"})
+    Customer.objects.update(name="Same")
+    told = refused(filters={"customer": "Same"})
+
+    assert "no customer is called" in refusal
+    assert "no customer is called" in many
+    assert told.count("(id ") == 5
+    assert "more than 5 customers are called 'Same'" in told
+
+
+def test_a_text_that_names_nothing_says_where_to_look(customers):
+    refusal = refused(filters={"customer": "Nowhere"})
+
+    assert refusal.startswith(
+        "filters: customer: no customer is called 'Nowhere'. Call find_records with "
+        '{"model": "nasty.customer"} to see which there are.'
+    )
+
+
+@pytest.mark.parametrize("text", ["Palm", "%", "Palma%", "_alma", "Palma' OR 1=1 --"])
+def test_a_part_of_a_name_is_no_name(customers, text):
+    assert "no customer is called" in refused(filters={"customer": text})
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", "\x00", "x" * 101, "\ud800", [], {}, True, 1.5, [None], ["", 1], [["a"]]]
+)
+def test_what_cannot_be_a_name_is_refused_in_words(customers, value):
+    refused(filters={"customer__in" if isinstance(value, list) else "customer": value})
+
+
+def test_a_call_names_so_many_records_and_no_more(customers, django_assert_max_num_queries):
+    query = {"customer__in": ["Palma"] + [f"Paris{at}" for at in range(99)]}
+
+    with django_assert_max_num_queries(MOST_TEXTS + 2):
+        refusal = refused(any_of=[query] * 8)
+    Customer.objects.bulk_create(
+        Customer(tenant=Tenant.objects.get(), name=f"c{at}", country="x")
+        for at in range(MOST_TEXTS + 1)
+    )
+    names = [f"c{at}" for at in range(MOST_TEXTS + 1)]
+
+    assert "no customer is called" in refusal
+    assert "At most 20 records can be named" in refused(filters={"customer__in": names})
+    assert numbers(filters={"customer__in": names[:MOST_TEXTS]}) == []
+
+
+# Rows, columns and models that the caller does not see
+
+
+def hide(name):
+    return caller(narrow={Customer: lambda rows: rows.exclude(name=name)})
+
+
+def test_a_text_that_comes_twice_is_looked_up_once(customers):
+    assert numbers(filters={"customer__in": ["Palma", "Palma"]}) == ["n1"]
+
+
+def test_a_hidden_row_is_no_row(customers):
+    hidden = refused(hide("Palma"), filters={"customer": "Palma"})
+    Customer.objects.filter(name="Palma").delete()
+
+    assert hidden == refused(hide("Palma"), filters={"customer": "Palma"})
+
+
+def test_a_hidden_row_makes_no_name_ambiguous(customers):
+    other = Customer.objects.get(name="Paris")
+    Customer.objects.filter(pk=other.pk).update(name="palma")
+    # By key: MariaDB takes both spellings for the same.
+    rights = caller(narrow={Customer: lambda rows: rows.exclude(pk=other.pk)})
+
+    assert numbers(rights, filters={"customer": "PALMA"}) == ["n1"]
+    assert "2 customers" in refused(filters={"customer": "PALMA"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {Customer: {"fields": "country", "filter_fields": "country"}},
+        {Customer: {"fields": "name country", "filter_fields": "country"}},
+        {Customer: None},
+        {Customer: {"fields": "name", "aggregates_only": True}},
+    ],
+    ids=["no name", "no filter", "not exposed", "numbers only"],
+)
+def test_nothing_is_looked_up_where_the_caller_could_not_filter(
+    customers, changes, django_assert_num_queries
+):
+    order = {"fields": "number", "filter_fields": "number customer", "order_fields": "number"}
+    who = caller(tables=registry({Order: order, **changes}))
+
+    with django_assert_num_queries(0):
+        there = refused(who, filters={"customer": "Palma"})
+        missing = refused(who, filters={"customer": "Nowhere"})
+
+    assert there.replace("Palma", "Nowhere") == missing
+    assert "called" not in there
+
+
+def test_a_caller_without_the_permission_is_told_what_everybody_is(customers):
+    who = caller(may=lambda name: "customer" not in name)
+
+    there = refused(who, filters={"customer": "Palma"})
+
+    assert "called" not in there
+    assert there.replace("Palma", "Nowhere") == refused(who, filters={"customer": "Nowhere"})
+
+
+def test_a_field_that_is_hidden_from_the_caller_names_nothing(customers):
+    who = caller(shown={Customer: ["country"]})
+
+    assert "called" not in refused(who, filters={"customer": "Palma"})
+
+
+def test_rows_that_are_judged_one_by_one_are_judged(customers):
+    class Judging:
+        def has_view_permission(self, request, obj=None):
+            return obj is None or obj.name != "palma"
+
+    options = {**EXPOSED[Customer], "bases": (Judging, Narrowable)}
+    who = caller(tables=registry({Customer: options}))
+    Customer.objects.filter(name="Paris").update(name="palma")
+
+    assert numbers(who, filters={"customer": "PALMA"}) == ["n1"]
+
+
+def test_only_texts_name_records():
+    assert "is not a whole number" in refused(filters={"customer": 1.5})
+    assert "called" not in refused(filters={"customer__isnull": "Palma"})

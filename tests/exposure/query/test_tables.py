@@ -1,0 +1,123 @@
+"""Pages as tables: each label once, and only of rows that the page has and the caller may see."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+import pytest
+from django.test import override_settings
+
+from mcp_django.exposure.query import find
+from mcp_django.exposure.query.aggregates import aggregate_records
+from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
+from mcp_django.exposure.query.included import with_included
+from tests.exposure.query.test_find import judged
+from tests.exposure.query.test_paths_by_rule import who
+from tests.nasty.models import Customer, Order, Tenant
+from tests.nasty.site import caller, page
+
+pytestmark = pytest.mark.django_db
+FULL = override_settings(MCP_DJANGO={"COMPACT_ANSWERS": False})
+
+
+def table(rights=None, **arguments):
+    given = {"fields": ["number", "customer"], "order_by": ["number"], **arguments}
+    return msgspec.json.decode(page(rights or caller(), Order, **given).answer)
+
+
+def test_a_label_is_said_once_for_all_rows(shop):
+    Order.objects.filter(pk=shop.a2.pk).update(customer=shop.anne)
+
+    found = table(filters={"number__in": ["A1", "A2"]})
+
+    assert found == {
+        "columns": ["number", "customer"],
+        "rows": [["A1", shop.anne.pk], ["A2", shop.anne.pk]],
+        "labels": {"nasty.customer": {str(shop.anne.pk): "Anne"}},
+    }
+
+
+def test_a_row_that_the_caller_may_not_see_has_no_label(shop):
+    others = caller(narrow={Customer: lambda rows: rows.exclude(pk=shop.anne.pk)})
+
+    found = table(others, filters={"number": "A1"})
+
+    assert found["rows"] == [["A1", shop.anne.pk]]
+    assert "labels" not in found
+
+
+def test_rows_that_are_judged_away_leave_no_label(shop):
+    hidden = Customer.objects.create(tenant=Tenant.objects.first(), name="Zoe", country="FR")
+    Order.objects.filter(pk=shop.a1.pk).update(customer=hidden)
+
+    found = table(judged())
+
+    assert found["rows"] == [["A2", shop.bert.pk]]
+    assert found["labels"] == {"nasty.customer": {str(shop.bert.pk): "Bert"}}
+
+
+def test_rows_behind_the_page_leave_no_label(shop):
+    later = Customer.objects.create(tenant=Tenant.objects.first(), name="Zoe", country="FR")
+    Order.objects.filter(pk=shop.a2.pk).update(customer=later)
+
+    assert "Zoe" not in str(table(limit=1))
+    assert "Zoe" in str(table())
+
+
+def test_a_page_that_ends_early_in_bytes_counts_its_labels(shop):
+    tenant = Tenant.objects.first()
+    for order in (shop.a1, shop.a2, shop.a3):
+        customer = Customer.objects.create(tenant=tenant, name=order.number * 20, country="FR")
+        Order.objects.filter(pk=order.pk).update(customer=customer)
+
+    with override_settings(MCP_DJANGO={"MAX_RESPONSE": 400}):
+        found, numbers = table(), table(fields=["number"])
+
+    assert len(numbers["rows"]) == 4
+    assert [number for number, _ in found["rows"]] == ["A1"]
+    assert found["next"]
+    assert "A2A2" not in str(found)
+
+
+def test_groups_are_a_table_with_labels(shop):
+    exposure = caller().registry.exposures[Order]
+    asked = AggregateRecords(model=exposure.label, group_by=["customer"])
+
+    found = msgspec.json.decode(aggregate_records(caller(), exposure, asked).encoded)
+
+    assert found["columns"] == ["customer", "count"]
+    assert [shop.anne.pk, 1] in found["rows"]
+    assert found["labels"]["nasty.customer"][str(shop.anne.pk)] == "Anne"
+    assert "truncated" not in found
+
+
+def included():
+    rights = who()
+    exposure = rights.registry.exposures[Customer]
+    layout = partial(with_included, rights, include=["orders"], most=2)
+    asked = FindRecords(model=exposure.label, fields=["name"], filters={"name": "Anne"})
+    return msgspec.json.decode(find.find_records(rights, exposure, asked, layout_of=layout).answer)
+
+
+def test_the_columns_of_related_records_are_said_with_their_name(shop):
+    found = included()
+
+    name, orders = found["columns"]
+    assert name == "name"
+    assert "number" in orders["orders"]
+    [[_, cell]] = found["rows"]
+    assert cell.keys() == {"count", "rows"}
+    assert len(cell["rows"][0]) == len(orders["orders"])
+
+
+@FULL
+def test_objects_have_their_related_records_as_objects(shop):
+    [record] = included()["records"]
+
+    assert record["name"] == "Anne"
+    assert [one["number"] for one in record["orders"]["records"]] == ["A1"]
+
+
+def test_a_cursor_over_keys_is_short(shop):
+    assert len(table(order_by=["id"], fields=["id"], limit=1)["next"]) <= 80

@@ -1,0 +1,107 @@
+"""Columns of the admin's list that are no fields: which there are, and what they are called."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.db.models import Count, F
+from django.test import RequestFactory
+
+from mcp_django.exposure.admin_columns import columns_of, ordered_path
+from mcp_django.exposure.decisions import in_one_order
+from tests.shop.models import Order
+
+
+@admin.display(description="Loud", ordering="-number")
+def shout(order):
+    return order.number.upper()
+
+
+class Callable:
+    def __call__(self, order):
+        return 1
+
+
+def columns(*items, listed=None, **attributes):
+    """The columns of an admin whose list has these items."""
+    kind = type("SomeAdmin", (ModelAdmin,), {"list_display": list(items), **attributes})
+    return columns_of(kind(Order, AdminSite()), RequestFactory().get("/"), listed)
+
+
+def test_a_list_has_the_columns_that_are_no_fields():
+    found = columns(
+        "__str__",
+        "action_checkbox",
+        "number",
+        "customer",
+        "customer_id",
+        "customer__name",
+        "pk",
+        shout,
+        "is_late",
+        is_late=lambda self, order: True,
+    )
+
+    assert list(found) == ["shout", "is_late"]
+    assert (found["shout"].label, found["shout"].order) == ("Loud", "-number")
+
+
+def test_a_list_has_no_column_that_looks_secret_unless_code_names_it():
+    secret = {"api_key": lambda self, order: "x"}
+
+    assert list(columns("api_key", **secret)) == []
+    assert list(columns(listed=["api_key"], **secret)) == ["api_key"]
+
+
+def test_what_has_no_name_is_no_column():
+    odd = [lambda order: 1, Callable(), None, 5, "", "no name", "delete", ["number"]]
+
+    assert columns(*odd) == {}
+    assert columns(listed=odd) == {}
+
+
+def test_of_two_columns_with_one_name_the_first_stays():
+    found = columns(shout, "shout", shout=lambda self, order: 1)
+
+    assert [one.source for one in found.values()] == [shout]
+
+
+def test_a_column_may_have_no_attribute_that_says_its_name():
+    [column] = columns(listed=["line_count"]).values()
+
+    assert (column.name, column.label, column.order) == ("line_count", "Line count", "")
+
+
+def test_a_property_is_described_by_what_computes_it(monkeypatch):
+    @admin.display(description="Half", ordering="total")
+    def half(order):
+        return order.total / 2
+
+    monkeypatch.setattr(Order, "half", property(half), raising=False)
+
+    found = columns("half")
+
+    assert (found["half"].label, found["half"].order) == ("Half", "total")
+
+
+@pytest.mark.parametrize(
+    ("order", "path"),
+    [
+        ("total", "total"),
+        ("-total", "-total"),
+        (F("total"), "total"),
+        (F("total").desc(nulls_last=True), "-total"),
+        (F("total").asc(), "total"),
+        (F("total") + 1, ""),
+        (Count("lines"), ""),
+        (None, ""),
+        (5, ""),
+    ],
+)
+def test_only_plain_paths_order(order, path):
+    assert ordered_path(order) == path
+
+
+def test_a_function_is_the_same_in_the_digest_of_every_process():
+    assert in_one_order([shout]) == '[["shout"]]'

@@ -1,0 +1,398 @@
+"""Many records change in the same way, as the admin would change each, or none of them does."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.exceptions import ValidationError
+from django.db.models.signals import post_save
+
+from mcp_django.models import ExposedTool
+from mcp_django.testing import CANCEL, DECLINE, Client
+from tests.asking import TALKATIVE, Talk
+from tests.clients import CheckedClient
+from tests.workshop.admin import JobAdmin, TagAdmin
+from tests.workshop.models import Job, Tag, Thing
+
+pytestmark = pytest.mark.django_db
+
+YES = {"confirm": True}
+
+
+def change(client, model="workshop.tag", **arguments):
+    return client.call_tool("update_records", model=model, **arguments)
+
+
+def agreed(client, model="workshop.tag", **arguments):
+    """The answer to the second call of a client that cannot ask."""
+    shown = change(client, model, **arguments)
+    assert not shown.is_error, shown.text
+    return change(client, model, **arguments, confirmation=shown.data["confirmation"])
+
+
+@pytest.fixture
+def asker(boss):
+    def make(answer=YES):
+        return CheckedClient(user=boss, answers={"confirmation": answer})
+
+    return make
+
+
+@pytest.fixture
+def jobs(db):
+    return [Job.objects.create(tenant="b", name=f"job {at}") for at in range(3)]
+
+
+def names():
+    return sorted(Tag.objects.values_list("name", flat=True))
+
+
+def actives():
+    return list(Tag.objects.order_by("pk").values_list("is_active", flat=True))
+
+
+def test_nothing_is_changed_before_a_confirmation_came(client, tags):
+    keys = [one.pk for one in tags]
+
+    shown = change(client, pks=keys, values={"is_active": False})
+
+    assert shown.data == {
+        "records": 3,
+        "question": "Change these tags? 3 records: red, blue, old.\n\nIs active: No",
+        "confirmation": shown.data["confirmation"],
+        "next": "Nothing was changed. Ask the person this question; if they agree, repeat the "
+        "call with this confirmation.",
+    }
+    assert actives() == [True, True, False]
+
+
+def test_with_the_confirmation_all_are_changed_once(client, boss, tags):
+    call = {"pks": [one.pk for one in tags[:2]], "values": {"name": "same"}}
+    shown = change(client, **call)
+    token = shown.data["confirmation"]
+
+    done = change(client, **call, confirmation=token)
+    again = change(client, **call, confirmation=token)
+
+    assert done.data == {
+        "records": 2,
+        "keys": call["pks"],
+        "changes": [
+            {"pk": tags[0].pk, "changed": {"name": ["red", "same"]}},
+            {"pk": tags[1].pk, "changed": {"name": ["blue", "same"]}},
+        ],
+    }
+    assert names() == ["old", "same", "same"]
+    assert "used already" in again.text
+    assert [entry.user for entry in LogEntry.objects.all()] == [boss, boss]
+    assert all("assistant" in one.change_message for one in LogEntry.objects.all())
+
+
+def test_filters_select_what_is_changed(client, tags):
+    call = {"filters": {"name__in": ["red", "blue"]}, "exclude": {"name": "blue"}}
+
+    done = agreed(client, **call, values={"name": "new"})
+
+    assert done.data["keys"] == [tags[0].pk]
+    assert names() == ["blue", "new", "old"]
+
+
+def test_the_person_is_asked_where_that_is_possible(asker, tags):
+    client = asker()
+
+    done = change(client, filters={"name": "red"}, values={"name": "crimson"})
+
+    asked = client.questions["confirmation"]["params"]["message"]
+    assert asked == "Change this tag? 1 record: red.\n\nName: crimson"
+    assert done.data["records"] == 1
+    assert names() == ["blue", "crimson", "old"]
+
+
+@pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}], ids=str)
+def test_what_the_person_does_not_want_is_not_done(asker, tags, no):
+    client = asker(no)
+    mute = CheckedClient(token=client.token)
+    call = {"pks": [tags[0].pk], "values": {"name": "x"}}
+    token = change(mute, **call).data["confirmation"]
+
+    for arguments in (call, {**call, "confirmation": token}):
+        refused = change(client, **arguments)
+        assert refused.is_error
+        assert "Nothing was done." in refused.text
+        assert "confirmation" not in refused.text
+    assert names() == ["blue", "old", "red"]
+
+
+def test_a_confirmation_is_for_these_records_and_these_values(client, tags):
+    query = {"filters": {"name__startswith": "b"}}
+    token = change(client, **query, values={"name": "x"}).data["confirmation"]
+
+    other = change(client, **query, values={"name": "y"}, confirmation=token)
+    elsewhere = change(client, pks=[tags[0].pk], values={"name": "x"}, confirmation=token)
+    Tag.objects.create(name="black")
+    more = change(client, **query, values={"name": "x"}, confirmation=token)
+
+    assert "another call" in other.text
+    assert "another call" in elsewhere.text
+    assert "no longer what was shown" in more.text
+    assert names() == ["black", "blue", "old", "red"]
+
+
+def test_the_person_is_asked_again_when_others_match_by_then(boss, tags):
+    client = Client(user=boss, capabilities=TALKATIVE)
+    call = {"model": "workshop.tag", "filters": {"name__startswith": "b"}, "values": {"name": "x"}}
+    talk = Talk.call(client, "update_records", **call)
+    Tag.objects.create(name="black")
+
+    again = talk.accept("confirmation", **YES)
+
+    assert "2 records: blue, black." in again.messages["confirmation"]
+    assert "x" not in names()
+
+
+# All or none
+
+
+def test_one_refusal_of_the_form_leaves_all_as_they_were(client, tags, monkeypatch):
+    def clean(self):
+        if self.name == "blue" or Tag.objects.get(pk=self.pk).name == "blue":
+            raise ValidationError({"name": "Blue stays."})
+
+    monkeypatch.setattr(Tag, "clean", clean)
+
+    refused = agreed(client, pks=[one.pk for one in tags], values={"name": "new"})
+
+    assert refused.is_error
+    assert refused.text == (
+        "None of these records was changed, because of the one with the key "
+        f"{tags[1].pk}:\nNothing was saved.\nname: Blue stays."
+    )
+    assert names() == ["blue", "old", "red"]
+    assert not LogEntry.objects.exists()
+
+
+def test_a_confirmation_of_a_call_that_failed_is_not_spent(client, tags, monkeypatch):
+    def clean(self):
+        raise ValidationError("Not today.")
+
+    call = {"pks": [one.pk for one in tags], "values": {"name": "new"}}
+    token = change(client, **call).data["confirmation"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Tag, "clean", clean)
+        assert "Not today." in change(client, **call, confirmation=token).text
+
+    done = change(client, **call, confirmation=token)
+
+    assert done.data["records"] == 3
+
+
+def test_a_hook_that_refuses_takes_all_back(client, tags, monkeypatch):
+    seen = []
+
+    def save_model(self, request, obj, form, change):
+        seen.append(obj.pk)
+        if len(seen) == 2:
+            raise ValidationError("Enough.")
+        obj.save()
+
+    monkeypatch.setattr(TagAdmin, "save_model", save_model)
+
+    refused = agreed(client, pks=[one.pk for one in tags], values={"name": "new"})
+
+    assert "Enough." in refused.text
+    assert len(seen) == 2
+    assert names() == ["blue", "old", "red"]
+
+
+def test_signals_are_sent_for_each(client, tags):
+    saved = []
+
+    def receive(sender, instance, **given):
+        saved.append(instance.pk)
+
+    post_save.connect(receive, sender=Tag)
+    try:
+        agreed(client, pks=[one.pk for one in tags], values={"name": "new"})
+    finally:
+        post_save.disconnect(receive, sender=Tag)
+
+    assert saved == [one.pk for one in tags]
+
+
+def test_what_no_form_takes_is_refused_before_anybody_is_asked(asker, tags):
+    client = asker()
+
+    refused = change(client, pks=[tags[0].pk], values={"nmae": "x"})
+
+    assert refused.is_error
+    assert "Did you mean name?" in refused.text
+    assert client.questions == {}
+
+
+# Rights
+
+
+def test_records_that_one_may_not_see_are_missing(client, jobs):
+    theirs = Job.objects.create(tenant="x", name="theirs")
+    values = {"name": "new"}
+
+    hidden = change(client, "workshop.job", pks=[jobs[0].pk, theirs.pk], values=values)
+    missing = change(client, "workshop.job", pks=[jobs[0].pk, 999], values=values)
+    found = change(client, "workshop.job", filters={"name": "theirs"}, values=values)
+
+    assert hidden.is_error
+    assert hidden.text.replace(str(theirs.pk), "999") == missing.text
+    assert "find no record" in found.text
+    assert Job.objects.get(pk=theirs.pk).name == "theirs"
+
+
+def test_a_record_that_is_read_only_for_the_caller_stops_all(client, asker, jobs, monkeypatch):
+    monkeypatch.setattr(
+        JobAdmin,
+        "has_change_permission",
+        lambda self, request, obj=None: obj is None or obj.name != "job 1",
+    )
+    call = {"pks": [one.pk for one in jobs], "values": {"name": "new"}}
+    person = asker()
+
+    refused = change(client, "workshop.job", **call)
+    unasked = change(person, "workshop.job", **call)
+
+    assert (
+        refused.text
+        == unasked.text
+        == (f"The record with the key {jobs[1].pk} is read-only for you.")
+    )
+    assert person.questions == {}
+    assert not Job.objects.filter(name="new").exists()
+
+
+def test_a_right_that_is_lost_before_the_confirmation_comes_is_missed(make_user, tags):
+    clerk = make_user("clerk", "view_tag", "change_tag", is_staff=True)
+    client = CheckedClient(user=clerk)
+    call = {"pks": [tags[0].pk], "values": {"name": "x"}}
+    token = change(client, **call).data["confirmation"]
+    clerk.user_permissions.clear()
+
+    with pytest.raises(AssertionError, match="Unknown tool"):
+        change(CheckedClient(token=client.token), **call, confirmation=token)
+    assert "x" not in names()
+
+
+def test_the_tool_is_listed_where_update_record_is(make_user, boss):
+    reader = CheckedClient(user=make_user("reader", "view_tag", is_staff=True))
+    deleter = CheckedClient(user=make_user("deleter", "view_tag", "delete_tag", is_staff=True))
+    writer = CheckedClient(user=make_user("writer", "view_tag", "change_tag", is_staff=True))
+
+    def listed(client):
+        found = {tool["name"] for tool in client.list_tools()}
+        return {"update_record", "update_records"} & found
+
+    assert [listed(one) for one in (reader, deleter)] == [set(), set()]
+    assert listed(writer) == {"update_record", "update_records"}
+    ExposedTool.objects.create(name="update_record", enabled=False)
+    assert listed(CheckedClient(user=boss)) == set()
+
+
+def test_a_confirmation_of_somebody_else_is_none(client, make_user, tags):
+    other = CheckedClient(user=make_user("other", is_staff=True, is_superuser=True))
+    call = {"pks": [tags[0].pk], "values": {"name": "x"}}
+    token = change(other, **call).data["confirmation"]
+
+    assert "not valid" in change(client, **call, confirmation=token).text
+    assert "x" not in names()
+
+
+def test_values_that_the_caller_sets_and_does_not_read_are_not_shown(client, thing):
+    call = {"pks": [thing.pk], "values": {"count": 7, "title": "new"}}
+
+    done = agreed(client, "workshop.thing", **call)
+
+    assert done.data["changes"] == [
+        {"pk": thing.pk, "changed": {"title": ["T", "new"], "count": None}}
+    ]
+    assert "12345" not in done.text
+
+
+# What cannot be asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "Name the records"),
+        ({"pks": [1], "filters": {"id": 1}}, "Name the records"),
+        ({"filters": {}}, "Name the records"),
+        ({"pks": []}, "Name the records"),
+        ({"search": " "}, "Empty filters would select every record"),
+        ({"pks": [10**9, "x", 10**40]}, "Not found: "),
+        ({"filters": {"is_active": True}}, "cannot be used in filters"),
+        ({"pks": [1], "any_of": [{"id": 1}]}, "any_of"),
+        ({"pks": [{"a": 1}]}, "pks"),
+    ],
+    ids=str,
+)
+def test_what_names_no_records_changes_none(arguments, words, client, tags):
+    answer = change(client, **arguments, values={"name": "x"})
+
+    assert answer.is_error
+    assert words in answer.text
+    assert "x" not in names()
+
+
+def test_no_values_are_no_change(client, tags):
+    assert "at least one field" in change(client, pks=[tags[0].pk], values={}).text
+
+
+def test_more_than_two_hundred_are_refused(client):
+    Tag.objects.bulk_create(Tag(name=f"t{at}") for at in range(201))
+
+    answer = change(client, filters={"id__gt": 0}, values={"name": "x"})
+
+    assert answer.is_error
+    assert "These are 201 records, and one call changes 200 at most." in answer.text
+
+
+def test_what_changed_is_shown_of_twenty(client):
+    Tag.objects.bulk_create(Tag(name=f"t{at}") for at in range(25))
+
+    done = agreed(client, filters={"id__gt": 0}, values={"name": "x"})
+
+    assert done.data["records"] == len(done.data["keys"]) == 25
+    assert len(done.data["changes"]) == 20
+    assert set(names()) == {"x"}
+
+
+def test_a_dry_run_shows_the_difference_and_asks_nobody(asker, tags):
+    client = asker(DECLINE)
+
+    tried = change(client, pks=[one.pk for one in tags[:2]], values={"name": "x"}, dry_run=True)
+
+    assert client.questions == {}
+    assert tried.data["dry_run"] is True
+    assert tried.data["records"] == 2
+    assert len(tried.data["difference"]["changed"]) == 2
+    assert names() == ["blue", "old", "red"]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_dry_run_tells_nothing_of_a_set_that_the_caller_does_not_read(client, thing, is_same):
+    keys = [one.pk for one in thing.tags.all()] if is_same else []
+
+    tried = change(
+        client,
+        "workshop.thing",
+        pks=[thing.pk],
+        values={"tags": {"set": keys}},
+        dry_run=True,
+    )
+
+    assert tried.data["changes"] == [{"pk": thing.pk, "changed": {"tags": None}}]
+    assert tried.data["difference"]["is_complete"] is False
+    assert Thing.objects.get().tags.count() == 2
+
+
+def test_a_model_with_numbers_only_has_no_records_to_change(client):
+    answer = change(client, "workshop.nothing", pks=[1], values={"name": "x"})
+
+    assert answer.is_error

@@ -1,0 +1,141 @@
+"""Files that a person put into the admin are written into records by the person's assistants."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from mcp_django.models import Upload
+from mcp_django.models.uploads import KEPT
+from tests.clients import CheckedClient
+from tests.workshop.models import Thing
+
+pytestmark = pytest.mark.django_db
+
+MISSING = "There is no such file, or it has expired."
+
+
+def put(user, *, filename="a.txt", data=b"hello", **facts):
+    return Upload.objects.create(user=user, filename=filename, data=data, size=len(data), **facts)
+
+
+def create(client, **values):
+    return client.call_tool(
+        "create_record", model="workshop.thing", values={"title": "T", **values}
+    )
+
+
+def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, boss):
+    # Longer than any argument: MAX_FILE is not about it.
+    upload = put(boss, data=b"x" * 3_000_000)
+
+    for number in range(2):
+        answer = create(client, paper=upload.address, number=number)
+        assert not answer.is_error, answer.text
+
+    for made in Thing.objects.all():
+        with made.paper.open() as opened:
+            assert len(opened.read()) == 3_000_000
+        assert made.paper.name.startswith("papers/a")
+
+
+def test_an_upload_replaces_the_file_of_a_record(client, boss, thing):
+    upload = put(boss, data=b"new")
+
+    answer = client.call_tool(
+        "update_record", model="workshop.thing", pk=thing.pk, values={"paper": upload.address}
+    )
+
+    assert not answer.is_error, answer.text
+    thing.refresh_from_db()
+    with thing.paper.open() as opened:
+        assert opened.read() == b"new"
+
+
+def test_a_dry_run_writes_nothing_and_leaves_the_upload(client, boss):
+    upload = put(boss)
+
+    answer = client.call_tool(
+        "create_record",
+        model="workshop.thing",
+        values={"title": "T", "paper": upload.address},
+        dry_run=True,
+    )
+
+    assert not answer.is_error, answer.text
+    assert not Thing.objects.exists()
+    assert Upload.objects.get() == upload
+
+
+def test_the_form_judges_what_an_upload_holds(client, boss):
+    upload = put(boss, filename="a.png", data=b"this is no picture")
+
+    answer = create(client, picture=upload.address)
+
+    assert answer.is_error
+    assert "picture: " in answer.text
+    assert not Thing.objects.exists()
+
+
+def test_describe_model_says_that_an_upload_will_do(client):
+    described = client.call_tool("describe_model", model="workshop.thing").text
+
+    assert "Or upload://..., of a file that the person put into the admin." in described
+
+
+def test_a_file_that_is_too_long_is_refused_with_the_way_that_is_left(client, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_FILE": 2}
+
+    answer = create(client, paper={"filename": "a", "data": "aGVsbG8="})
+
+    assert 'The file is larger than 2 bytes. Take "upload://..." of a file' in answer.text
+    assert "under Files for assistants." in answer.text
+
+
+# Hostile
+
+
+def test_the_upload_of_somebody_else_is_missing_in_the_same_words(client, make_user):
+    theirs = put(make_user("eve", is_staff=True))
+
+    refused = create(client, paper=theirs.address)
+    missing = create(client, paper="upload://nothing")
+
+    assert MISSING in refused.text
+    assert refused.text == missing.text
+    assert not Thing.objects.exists()
+
+
+def test_an_expired_upload_is_missing(client, boss):
+    ago = timezone.now() - KEPT
+    expired = put(boss, created_at=ago)
+    usable = put(boss, created_at=ago + timedelta(minutes=5))
+
+    assert MISSING in create(client, paper=expired.address).text
+    assert not create(client, paper=usable.address).is_error
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["upload://", "upload://\x00", "upload://" + "x" * 5000, "upload://%", "upload://' OR 1=1 --"],
+    ids=["empty", "NUL", "long", "wildcard", "SQL"],
+)
+def test_an_address_that_was_made_up_is_missing(client, boss, address):
+    put(boss)
+
+    assert MISSING in create(client, paper=address).text
+
+
+@pytest.mark.parametrize("address", ["UPLOAD://x", "file:///etc/passwd", "http://localhost/x"])
+def test_no_other_address_is_read(client, address):
+    assert "paper: A file is" in create(client, paper=address).text
+
+
+def test_a_token_that_may_not_write_gets_nothing_of_an_upload(boss):
+    upload = put(boss)
+    reader = CheckedClient(user=boss, scopes=["mcp:read"])
+
+    assert "create_record" not in {tool["name"] for tool in reader.list_tools()}
+    assert upload.address not in reader.call_tool("list_models").text
