@@ -12,6 +12,7 @@ from django.http import Http404, HttpResponseRedirect
 from mcp_django.exposure.admin_bridge.posts import SubmittedForm, keep
 from mcp_django.testing import ProtocolFailure
 from tests.clients import call_with_token
+from tests.library.rights import rights_of
 from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Job, Keeper, Part, Tag, Thing
 
@@ -350,7 +351,7 @@ def test_a_record_that_the_site_removes_on_saving_is_told_as_gone(client, tags, 
     assert answer.data == {"pk": None, "changed": {"name": None}, "record": None}
 
 
-def test_a_field_of_the_form_alone_that_needs_a_browser_is_set_aside():
+def test_a_field_of_the_form_alone_that_needs_a_browser_is_set_aside(boss):
     class ExtraForm(forms.ModelForm):
         extra = forms.CharField(initial="as it was")
 
@@ -359,7 +360,7 @@ def test_a_field_of_the_form_alone_that_needs_a_browser_is_set_aside():
             fields = []
 
     form = ExtraForm({"extra": "posted"}, instance=Tag())
-    submitted = SubmittedForm(None, names=[], sent=[])
+    submitted = SubmittedForm(rights_of(boss), names=[], sent=[])
     submitted.browser_only[""] = frozenset({"extra"})
     keep(submitted, form, formset="")
 

@@ -571,7 +571,9 @@ def test_nothing_of_the_framework_is_imported_before_it_is_asked_for():
 import sys
 import django
 from django.conf import settings
-settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"])
+settings.configure(
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "mcp_django"]
+)
 django.setup()
 from mcp_django.exposure.tools import functions
 from mcp_django.exposure.functions.results import refusals_in_words
