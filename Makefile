@@ -45,11 +45,15 @@ export PYTHONDONTWRITEBYTECODE :=
 WORKERS ?= auto
 # The order is that of tests/workers.py: what takes longest comes first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+UNMEASURED := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python $(PYTEST)
 MEASURED := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m coverage run $(PYTEST)
+# These look at whole sites from outside. To measure them takes as long as the others, and they
+# reach no line that the others leave out.
+OUTSIDE := $(addprefix tests/,browser demo docs fuzz leaks official)
 
 .PHONY: test
 test: $(VENV)/dev.stamp
-	@PYTHONWARNINGS=error::ResourceWarning $(BIN)/python $(PYTEST) --quiet --durations 10 --durations-min 1
+	@$(UNMEASURED) --quiet --durations 10 --durations-min 1
 
 .PHONY: test-all
 test-all: test-sqlite test-databases test-sites
@@ -57,7 +61,8 @@ test-all: test-sqlite test-databases test-sites
 
 .PHONY: test-sqlite
 test-sqlite: forget-coverage
-	$(MEASURED) --quiet
+	$(UNMEASURED) --quiet $(OUTSIDE)
+	$(MEASURED) --quiet $(addprefix --ignore=,$(OUTSIDE))
 
 .PHONY: test-databases
 test-databases: test-postgresql test-mariadb
@@ -124,6 +129,12 @@ JOBS ?= 2
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES) --seed $(SEED) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.pairs --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
+
+# make leaks            each question of tests/leaks, of which the suite draws a part
+
+.PHONY: leaks
+leaks: $(VENV)/dev.stamp
+	MCP_TEST_LEAKS=1 $(UNMEASURED) --quiet tests/leaks
 
 # make conformance              the official suite against a site of fixtures, over each transport (needs npm)
 # make conformance-site PORT=   only that site

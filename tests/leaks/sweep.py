@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from itertools import count, product
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -37,11 +38,14 @@ FAINT = 40
 RARE = 6
 #: Of what is refused, this part is compared with what was made up.
 TWINS = 5
+#: Of the questions about paths through relations, a run draws this part by its seed.
+DRAWN = 0.2
 
 
 class Sweep:
     """All of it for one caller. With fewer `roots` it is over sooner: for a test that plants a
-    leak and looks for it. A ruled one is of a site that lists hardly any path."""
+    leak and looks for it. A ruled one is of a site that lists hardly any path. Of what passes
+    relations it asks the part that its seed draws, and each kind of question at least once."""
 
     def __init__(
         self,
@@ -50,11 +54,16 @@ class Sweep:
         *,
         roots: Sequence[Any] = ROOTS,
         is_ruled: bool = False,
+        drawn: float = 1,
     ) -> None:
         self.viewer = viewer
         self.index = list(VIEWERS).index(viewer.name)
         self.roots = roots
         self.is_ruled = is_ruled
+        self.drawn = drawn
+        self.random = Random(seed)
+        #: Classes of fields with lookups, and lookups with places, that were tried.
+        self.kinds: set[tuple[Any, str]] = set()
         self.registry = make_registry(is_wide=viewer.is_by_rows, is_ruled=is_ruled)
         self.hearing = Hearing(Canaries(seed))
         self.report: Report = self.hearing.report
@@ -208,16 +217,20 @@ class Sweep:
         turns, conditions = count(), list(CONDITIONS)
         for at, route in enumerate(routes(root)):
             self.hearing.is_near = not route.relations
-            self.report.models.update(route.models)
-            self.report.paths.add(f"{root._meta.label_lower}.{route.text}")
             for lookup in chosen(route, at):
                 turn = next(turns)
-                if turn % of == share:
-                    place = conditions[turn // of % len(conditions)]
+                place = conditions[turn // of % len(conditions)]
+                if turn % of == share and self._is_drawn(route, lookup, place):
                     self._condition(route, lookup, place, turn=turn)
             for turn, place in enumerate(places_for(route, at), start=at):
-                if turn % of == share:
+                if turn % of == share and self._is_drawn(route, "", place):
                     self._name(route, place)
+
+    def _is_drawn(self, route: Route, lookup: str, place: str) -> bool:
+        kinds = {(type(route.field), lookup), (lookup, place)}
+        is_new = not kinds <= self.kinds
+        self.kinds |= kinds
+        return is_new or not route.relations or self.random.random() < self.drawn
 
     def _condition(self, route: Route, lookup: str, place: str, *, turn: int) -> None:
         values = self._values(route, lookup)
@@ -233,6 +246,8 @@ class Sweep:
         self, route: Route, lookup: str, place: str, given: Any, *, is_compared: bool
     ) -> None:
         label, knowledge = route.root._meta.label_lower, self.knowledge[route.root]
+        self.report.models.update(route.models)
+        self.report.paths.add(f"{label}.{route.text}")
         end = f"__{lookup}" if lookup else ""
         typed = route.text + end
         found = self.hearing.ask(place, label, typed, given)
