@@ -21,13 +21,13 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     from channels.routing import ProtocolTypeRouter
     from django.core.asgi import get_asgi_application
 
-    from mcp_django.transports import requests
+    from mcp_django.auth import resource
     from mcp_django.transports.http.http_sse import MESSAGES, STREAM, HTTPSSEApplication
     from mcp_django.transports.http.streamable_http import MCPApplication
 
     site = http or get_asgi_application()
     own = f"/{path.strip('/')}".rstrip("/")
-    requests.routed_to(own)
+    resource.routed_to(own)
     http_sse = HTTPSSEApplication.as_asgi()
     routes = {own: MCPApplication.as_asgi()}
     routes |= {f"{own}/{end}": http_sse for end in (STREAM, MESSAGES)}

@@ -22,8 +22,10 @@ from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
 from mcp_django.auth.authenticators import Anonymous, DevUser, prepared
+from mcp_django.auth.resource import issuers, metadata_url
 from mcp_django.auth.throttles import throttle_class
 from mcp_django.conf import Config, get_config
+from mcp_django.exceptions import ServiceUnavailable
 from mcp_django.exposure.fields import knows_zones
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import Declaration
@@ -166,6 +168,22 @@ def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
                 hint='If you mean that: SILENCED_SYSTEM_CHECKS = ["mcp_django.I002"]',
                 id="mcp_django.I002",
             )
+
+
+@a_check()
+def check_metadata(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W011: clients do not find where people sign in."""
+    try:
+        issuing = issuers()
+    except (ImproperlyConfigured, ServiceUnavailable):  # E001 and E002 say so
+        return
+    if issuing and not metadata_url():
+        yield Warning(
+            f"Tokens of {issuing[0]} are taken, and clients do not find it: no URL of this site "
+            "serves the metadata of the endpoint.",
+            hint='Set PUBLIC_URL, and in the URLconf: path("", include("mcp_django.well_known"))',
+            id="mcp_django.W011",
+        )
 
 
 @a_check()

@@ -106,7 +106,16 @@ class TooManyRequests(Exception):
 
 
 class ServiceUnavailable(Exception):
-    """The site is not set up to answer anybody. The sentence is for its log, not for the peer."""
+    """Nobody can be recognized. The sentence is for the site's log, not for the peer."""
+
+    #: What the peer reads.
+    description = "This server is not set up."
+
+
+class IssuerUnavailable(ServiceUnavailable):
+    """The authorization server that signed a token does not answer, so nobody can check it."""
+
+    description = "The token cannot be checked at the moment. Try again in a minute."
 
 
 class Closed(Exception):

@@ -59,7 +59,7 @@ class Principal:
 
     user: Any
     scopes: frozenset[str]
-    #: How the credential was recognized: personal_token, drf, anonymous, dev_user, stdio.
+    #: How the credential was recognized: personal_token, jwt, drf, anonymous, dev_user, stdio.
     method: str
     server: str = DEFAULT_SERVER
     #: The connected program as the credential names it, for records and binding.

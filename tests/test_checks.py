@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy
 
 from mcp_django import checks
-from mcp_django.auth import DRF, DevUser
+from mcp_django.auth import DRF, DevUser, JWTBearer
 from mcp_django.checks import HINTS, WRITING
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import Registry
@@ -516,3 +516,28 @@ def test_declarations_that_cannot_be_resolved_are_one_error_whatever_the_backend
     assert [(one.id, one.msg) for one in ours()] == [
         ("mcp_django.E005", "GroupExposure lists no fields.")
     ]
+
+
+@pytest.mark.needs("jwt")
+@pytest.mark.parametrize(
+    ("changes", "urls", "said"),
+    [
+        ({}, "tests.urls", []),
+        ({}, "tests.workshop.urls", ["mcp_django.W011"]),
+        ({"PUBLIC_URL": ""}, "tests.urls", ["mcp_django.W011"]),
+        ({"AUTHENTICATORS": []}, "tests.workshop.urls", ["mcp_django.E001"]),
+    ],
+)
+def test_tokens_whose_issuer_clients_do_not_find_are_warned_of(settings, changes, urls, said):
+    issuer = "https://login.example.com"
+    found = JWTBearer(issuer, jwks_url=f"{issuer}/keys", user=len, audience="shop")
+    settings.DEBUG, settings.ROOT_URLCONF = True, urls
+    settings.MCP_DJANGO = {
+        "PUBLIC_URL": "https://shop.example.com",
+        "AUTHENTICATORS": [found],
+        **changes,
+    }
+
+    about_tokens = [one for one in ours() if one.id in {"mcp_django.W011", "mcp_django.E001"}]
+
+    assert [one.id for one in about_tokens] == said

@@ -146,7 +146,14 @@ def test_a_second_install_ships_no_module_that_was_deleted_since(tmp_path):
 
 @pytest.mark.needs("git")
 def test_sites_are_offered_extras_for_what_they_run_and_none_for_our_tests(metadata):
-    assert set(metadata.get_all("Provides-Extra")) == {"all", "daphne", "drf", "oauth", "redis"}
+    assert set(metadata.get_all("Provides-Extra")) == {
+        "all",
+        "daphne",
+        "drf",
+        "jwt",
+        "oauth",
+        "redis",
+    }
 
 
 def is_bounded(requirement):
@@ -223,7 +230,7 @@ def test_the_lowest_releases_that_are_tested_are_the_lower_bounds():
     project = config["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"]]
-    for name in ("daphne", "oauth", "drf", "redis"):
+    for name in ("daphne", "oauth", "drf", "redis", "jwt"):
         wanted += extras[name]
 
     bounds = sorted(re.sub(r">=([\d.]+),.*", r"==\1", one) for one in wanted)

@@ -9,4 +9,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("depot/", depot.urls),
     path("mcp", include("mcp_django.urls")),
+    path("", include("mcp_django.well_known")),
 ]

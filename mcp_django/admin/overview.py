@@ -10,11 +10,11 @@ from django.urls import URLPattern, path, reverse
 from mcp_django.admin.figures import LAST_DAY, PERIODS, figures
 from mcp_django.admin.pages import OVERVIEW, PAGES, AnyModelAdmin, url_of
 from mcp_django.admin.snippets import address_for_clients, snippets
+from mcp_django.auth.resource import endpoint_path
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.models import CallRecord, PersonalToken
-from mcp_django.transports.requests import endpoint_path
 
 
 class AssistantsAdmin(AnyModelAdmin):

@@ -8,8 +8,8 @@ import re
 from django.conf import settings
 from django.http import HttpRequest
 
+from mcp_django.auth.resource import endpoint_path, endpoint_url
 from mcp_django.conf import get_config
-from mcp_django.transports.requests import endpoint_path, endpoint_url
 
 
 def address_for_clients(request: HttpRequest) -> str:

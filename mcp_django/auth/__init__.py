@@ -13,11 +13,13 @@ if TYPE_CHECKING:
         DevUser,
         PersonalTokens,
     )
+    from mcp_django.auth.jwt_bearer import JWTBearer
 
-__all__ = ["DRF", "Anonymous", "Authenticator", "DevUser", "PersonalTokens"]
+__all__ = ["DRF", "Anonymous", "Authenticator", "DevUser", "JWTBearer", "PersonalTokens"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.authenticators"), name)
+    module = "jwt_bearer" if name == "JWTBearer" else "authenticators"
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 class Authenticator(Protocol):
     """Recognizes one kind of credential.
 
-    Three members are optional:
+    Four members are optional:
     - `header_only` (default False): only the Authorization header decides. The answer may be
       cached for a second, and is None without that header. Where all authenticators say so, the
       body of a request without the header is never read.
     - `guessable` (default True): not asked while the address of the client is held off for too
       many failures.
+    - `issuer`: the authorization server that issues the credentials. Clients find it in the
+      metadata of the endpoint.
     - `prepare()`: called once before first use. May raise ImproperlyConfigured.
     """
 

@@ -12,9 +12,8 @@ from django.contrib.auth.models import PermissionsMixin
 from django.contrib.messages.storage.base import BaseStorage, Message
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, get_script_prefix, reverse, set_script_prefix
+from django.urls import set_script_prefix
 
-from mcp_django.conf import get_config
 from mcp_django.exposure.permissions import is_plain_backend
 from mcp_django.exposure.request_attributes import EmptySession, limit_to_models
 from mcp_django.principal import Principal
@@ -74,38 +73,6 @@ def forget_credential(request: HttpRequest) -> None:
 
 async def known(user: Any) -> Any:
     return user
-
-
-# Where clients find the endpoint. Never the Host of a request, which anybody may send.
-
-#: Where `get_mcp_application` routed the endpoint to, in this process.
-_routed: list[str] = []
-
-
-def routed_to(path: str) -> None:
-    _routed[:] = [path]
-
-
-def endpoint_path() -> str:
-    """The path that clients ask for: of the ASGI application, else of the view, else `/mcp`."""
-    prefix = get_script_prefix().rstrip("/")
-    if _routed:
-        return f"{prefix}{_routed[0]}" or "/"
-    try:
-        return reverse("mcp_django:endpoint")
-    except NoReverseMatch:
-        return f"{prefix}/mcp"
-
-
-def endpoint_route() -> str:
-    """The same as a URLconf writes it, with neither prefix nor slash in front."""
-    return _routed[0].removeprefix("/") if _routed else "mcp"
-
-
-def endpoint_url() -> str:
-    """The address for clients, or "" where PUBLIC_URL does not say what comes first."""
-    origin = get_config().public_url.rstrip("/")
-    return f"{origin}{endpoint_path()}" if origin else ""
 
 
 class MemoryMessages(BaseStorage):

@@ -133,7 +133,7 @@ class Service:
             return closed(self.exchange)
         except ServiceUnavailable as error:
             logger.error("Nobody can be served: %s", error)
-            return self.refuse("This server is not set up.", status=503, code=INTERNAL_ERROR)
+            return self.refuse(error.description, status=503, code=INTERNAL_ERROR)
 
     def serve(self, principal: Principal) -> Outcome:
         """Answer a caller who is known."""

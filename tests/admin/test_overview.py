@@ -18,10 +18,10 @@ from mcp_django.admin.figures import HEIGHT, LAST_DAY, LAST_WEEK, figures, heigh
 from mcp_django.admin.inspect.impersonation import tokens_for
 from mcp_django.admin.overview import own_tokens
 from mcp_django.asgi import get_mcp_application
+from mcp_django.auth import resource
 from mcp_django.exceptions import QueryError
 from mcp_django.models import CallRecord, ExposedModel, PersonalToken
 from mcp_django.testing import Client
-from mcp_django.transports import requests
 from tests.admin.looking import allow, text_of, url
 from tests.clients import browser_of
 
@@ -172,9 +172,9 @@ def test_a_name_without_letters_still_names_a_server(watcher, settings):
 
 @pytest.fixture
 def forget_route():
-    before = list(requests._routed)
+    before = list(resource._routed)
     yield
-    requests._routed[:] = before
+    resource._routed[:] = before
 
 
 @pytest.mark.parametrize(
@@ -190,17 +190,17 @@ def test_the_path_is_that_of_the_application(settings, forget_route, path, expec
 
     get_mcp_application(path=path)
 
-    assert requests.endpoint_url() == expected
+    assert resource.endpoint_url() == expected
 
 
 def test_a_script_name_stands_before_the_path(settings, forget_route):
     settings.MCP_DJANGO = {"PUBLIC_URL": "https://example.com"}
     set_script_prefix("/shop/")
     try:
-        requests._routed.clear()
-        of_view = requests.endpoint_url()
-        requests.routed_to("/mcp")
-        of_application = requests.endpoint_url()
+        resource._routed.clear()
+        of_view = resource.endpoint_url()
+        resource.routed_to("/mcp")
+        of_application = resource.endpoint_url()
     finally:
         clear_script_prefix()
 
@@ -209,9 +209,9 @@ def test_a_script_name_stands_before_the_path(settings, forget_route):
 
 def test_where_nothing_is_routed_the_usual_path_is_told(settings, forget_route):
     settings.ROOT_URLCONF = "tests.admin.no_endpoint"
-    requests._routed.clear()
+    resource._routed.clear()
 
-    assert requests.endpoint_path() == "/mcp"
+    assert resource.endpoint_path() == "/mcp"
 
 
 # Tokens

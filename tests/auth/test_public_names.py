@@ -8,10 +8,11 @@ import pytest
 from mcp_django import auth
 
 PROBE = """
-from mcp_django.auth import DRF, Anonymous, Authenticator, DevUser, PersonalTokens
+from mcp_django.auth import DRF, Anonymous, Authenticator, DevUser, JWTBearer, PersonalTokens
 DRF("rest_framework.authentication.TokenAuthentication"), DevUser("a"), Anonymous()
+JWTBearer("https://login.example.com", jwks_url="https://login.example.com/keys", user="a.b")
 import sys
-late = {"mcp_django.models", "django.contrib.auth.models", "rest_framework"}
+late = {"mcp_django.models", "django.contrib.auth.models", "rest_framework", "jwt"}
 print(sorted(late & set(sys.modules)))
 """
 

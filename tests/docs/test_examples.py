@@ -33,13 +33,14 @@ def test_the_examples_do_what_the_pages_say():
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-@pytest.mark.needs("daphne", "drf")
+@pytest.mark.needs("daphne", "drf", "jwt")
 @pytest.mark.parametrize(
     "name",
     [
         "settings_local",
         "settings_public",
         "settings_drf",
+        "settings_jwt",
         "settings_audit",
         "settings_redaction",
         "settings_wsgi",

@@ -514,6 +514,7 @@ def test_no_page_names_a_machine_or_a_registry():
     assert hosts <= {
         "127.0.0.1",
         "chat.example.com",
+        "login.example.com",
         "modelcontextprotocol.io",
         "shop.example.com",
     }

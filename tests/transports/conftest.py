@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import mcp_django as mcp
-from mcp_django.transports import requests
+from mcp_django.auth import resource
 from mcp_django.transports.calls.lanes import lanes
 from tests.transports.wire import Gate
 
@@ -11,10 +11,10 @@ from tests.transports.wire import Gate
 @pytest.fixture(autouse=True)
 def where_the_endpoint_was():
     """An application that somebody makes says where the endpoint of this process is."""
-    before = list(requests._routed)
-    requests.routed_to("/mcp")
+    before = list(resource._routed)
+    resource.routed_to("/mcp")
     yield
-    requests._routed[:] = before
+    resource._routed[:] = before
 
 
 @pytest.fixture

@@ -41,13 +41,13 @@ from django.urls.resolvers import RoutePattern
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
+from mcp_django.auth.resource import endpoint_route
 from mcp_django.conf import get_config
 from mcp_django.exceptions import Cancelled
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.stores.transactions import is_inside
 from mcp_django.transports.exchanges import JSON, HeaderList, Reply, crashed, refuse_exchange
-from mcp_django.transports.requests import endpoint_route
 from mcp_django.transports.serving import Service
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponseBase]

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import STDIO, authenticate
+from mcp_django.auth.resource import endpoint_path
 from mcp_django.conf import get_config
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
@@ -47,7 +48,7 @@ from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.exchanges import JSON, Call, Exchange, Reply, StreamSpec, busy, crashed
 from mcp_django.transports.http.endpoint import begins_session, calls_of
-from mcp_django.transports.requests import build_request, endpoint_path
+from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import Service
 from mcp_django.transports.sessions import CANCELLATIONS, HEADER, end_session, key_of
 from mcp_django.transports.stdio.lines import (

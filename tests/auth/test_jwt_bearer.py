@@ -1,0 +1,379 @@
+"""Tokens of an authorization server that runs elsewhere, as a site accepts them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from datetime import UTC, datetime
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_django.auth import JWTBearer, resource
+from mcp_django.auth.authenticate import authenticate, challenge
+from mcp_django.auth.authenticators import prepared
+from mcp_django.auth.jwt_bearer import LEEWAY, PAUSE
+from mcp_django.exceptions import (
+    AuthenticationFailed,
+    IssuerUnavailable,
+    NotAuthenticated,
+)
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
+from tests.services import is_there
+
+if is_there("jwt"):
+    import jwt
+
+    from tests.auth.issuer import Issuer, Key
+
+pytestmark = [pytest.mark.needs("jwt"), pytest.mark.django_db]
+
+SAME = r"^The credential is not valid\.$"
+USER = "tests.auth.issuer.user_of"
+
+
+@pytest.fixture(scope="module")
+def running():
+    issuer = Issuer()
+    issuer.start()
+    yield issuer
+    issuer.stop()
+
+
+@pytest.fixture
+def issuer(running):
+    """It answers again, with its first key alone."""
+    running.says, running.keys = None, running.keys[:1]
+    return running
+
+
+@pytest.fixture
+def use(settings, issuer):
+    """The site's setting; returns what was made."""
+
+    def configure(**options):
+        found = JWTBearer(issuer.url, **{"jwks_url": issuer.jwks_url, "user": USER, **options})
+        settings.MCP_DJANGO = {
+            "PUBLIC_URL": "https://shop.example.com",
+            "AUTHENTICATORS": ["mcp_django.auth.PersonalTokens", found],
+        }
+        return found
+
+    before = list(resource._routed)
+    resource.routed_to("/mcp")
+    yield configure
+    resource._routed[:] = before
+
+
+def bearer(token):
+    return f"Bearer {token}"
+
+
+def test_a_token_of_the_issuer_stands_for_a_user_of_the_site(use, issuer, alice, present):
+    use()
+    ends = int(time.time()) + 100
+
+    principal = authenticate(present(bearer(issuer.token(exp=ends))))
+
+    assert principal.user == alice
+    assert principal.scopes == {"mcp:read"}
+    assert principal.method == "jwt"
+    assert principal.client == "jwt:claude"
+    assert principal.expires_at == datetime.fromtimestamp(ends + LEEWAY, tz=UTC)
+
+
+@pytest.mark.parametrize(
+    ("claims", "scopes"),
+    [
+        ({"scope": "mcp:read mcp:write"}, {"mcp:read", "mcp:write"}),
+        ({"scope": None, "scp": "mcp:delete other"}, {"mcp:delete"}),
+        ({"scope": None, "scp": ["mcp:action", 5]}, {"mcp:action"}),
+    ],
+)
+def test_a_token_is_good_for_the_scopes_that_it_names(use, issuer, alice, present, claims, scopes):
+    use()
+
+    assert authenticate(present(bearer(issuer.token(**claims)))).scopes == scopes
+
+
+@pytest.mark.parametrize("scope", ["", "openid", None, 5, {"mcp:read": True}])
+def test_a_token_without_a_scope_of_ours_is_refused_with_the_scope_to_ask_for(
+    use, issuer, alice, present, scope
+):
+    use()
+
+    with pytest.raises(AuthenticationFailed, match=r"Ask for mcp:read\.$"):
+        authenticate(present(bearer(issuer.token(scope=scope))))
+
+
+def test_a_site_may_say_what_every_token_is_good_for(use, issuer, alice, present):
+    use(scopes=["mcp:read", "mcp:write"])
+
+    principal = authenticate(present(bearer(issuer.token(scope=None))))
+
+    assert principal.scopes == {"mcp:read", "mcp:write"}
+
+
+def test_a_site_may_name_the_audience_that_its_issuer_writes(use, issuer, alice, present):
+    use(audience="api://5b1f")
+
+    assert authenticate(present(bearer(issuer.token(aud=["account", "api://5b1f"])))).user == alice
+    with pytest.raises(AuthenticationFailed, match=SAME):
+        authenticate(present(bearer(issuer.token())))
+
+
+OTHERS = [
+    {"aud": None},
+    {"aud": []},
+    {"aud": "https://shop.example.com"},
+    {"aud": "https://shop.example.com/mcp/"},
+    {"aud": "https://shop.example.com/mcp/internal"},
+    {"aud": ["https://other.example.com/mcp"]},
+    {"aud": {"https://shop.example.com/mcp": 1}},
+    {"exp": None},
+    {"exp": 1},
+    {"exp": "soon"},
+    {"exp": 1e300},
+    {"exp": float("inf")},
+    {"nbf": int(time.time()) + 3600},
+    {"preferred_username": "nobody"},
+    {"preferred_username": None},
+    {"typ": "ID"},
+    {"typ": "Refresh"},
+    {"at_hash": "x"},
+]
+
+
+@pytest.mark.parametrize("changes", OTHERS, ids=json.dumps)
+def test_a_token_that_is_not_for_us_or_not_now_is_refused_in_the_same_words(
+    use, issuer, alice, present, changes
+):
+    use()
+
+    with pytest.raises(AuthenticationFailed, match=SAME):
+        authenticate(present(bearer(issuer.token(**changes))))
+
+
+@pytest.mark.parametrize("kind", ["logout+jwt", "dpop+jwt", "id+jwt"])
+def test_a_jwt_of_another_type_is_no_access_token(use, issuer, alice, present, kind):
+    use()
+
+    with pytest.raises(AuthenticationFailed, match=SAME):
+        authenticate(present(bearer(issuer.token(headers={"typ": kind}))))
+
+
+def test_a_token_that_somebody_else_signed_is_refused(use, issuer, alice, present):
+    use()
+
+    for forged in (issuer.token(key=Key("one")), issuer.token(key=Key("two"))):
+        with pytest.raises(AuthenticationFailed, match=SAME):
+            authenticate(present(bearer(forged)))
+
+
+def test_a_token_signed_with_what_everybody_knows_is_refused(use, issuer, alice, present):
+    use()
+    modulus = issuer.keys[0].public["n"]
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+        for part in ({"alg": "none", "kid": "one"}, issuer.claims())
+    ]
+    by_secret = jwt.encode(
+        issuer.claims(), modulus, algorithm="HS256", headers={"kid": "one", "typ": "at+jwt"}
+    )
+
+    for forged in (".".join([*parts, ""]), by_secret):
+        with pytest.raises(AuthenticationFailed, match=SAME):
+            authenticate(present(bearer(forged)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "opaque",
+        "..",
+        "a.b.c",
+        "mcp_x.y.z",
+        "." * 2 + "\x00",
+        base64.urlsafe_b64encode(b'{"alg":"RS256"}').decode()
+        + "."
+        + base64.urlsafe_b64encode(b"[" * 1500).decode()
+        + ".x",
+        base64.urlsafe_b64encode(b'{"alg":"RS256"}').decode()
+        + "."
+        + base64.urlsafe_b64encode(b'{"iss":' + b"9" * 1400 + b"}").decode()
+        + ".x",
+    ],
+)
+def test_what_is_no_token_is_refused_without_asking_the_issuer(use, issuer, present, text):
+    use()
+    before = issuer.asked
+
+    with pytest.raises(AuthenticationFailed, match=SAME):
+        authenticate(present(bearer(text)))
+
+    assert issuer.asked == before
+
+
+def test_a_token_of_another_issuer_is_left_to_others(use, issuer, alice, present):
+    use()
+    before = issuer.asked
+
+    with pytest.raises(AuthenticationFailed, match=SAME):
+        authenticate(present(bearer(issuer.token(iss="https://evil.example.com"))))
+
+    assert issuer.asked == before
+
+
+def test_a_personal_token_works_beside(use, secret, alice, present):
+    use()
+
+    assert authenticate(present(bearer(secret))).method == "personal_token"
+
+
+def test_a_user_who_may_not_log_in_is_refused_and_none_is_created(use, issuer, alice, present):
+    use()
+    get_user_model().objects.update(is_active=False)
+
+    for name in ("alice", "mallory"):
+        with pytest.raises(AuthenticationFailed, match=SAME):
+            authenticate(present(bearer(issuer.token(preferred_username=name))))
+
+    assert get_user_model().objects.count() == 1
+
+
+def test_a_new_key_is_found_and_unknown_ones_do_not_flood_the_issuer(
+    use, issuer, alice, present, monkeypatch
+):
+    authenticator = use()
+    authenticate(present(bearer(issuer.token())))
+    monkeypatch.setattr(prepared(authenticator)._keys, "cooldown_duration", 0)
+    issuer.keys = [*issuer.keys, Key("new")]
+
+    assert authenticate(present(bearer(issuer.token(exp=int(time.time()) + 90)))).user == alice
+
+    monkeypatch.setattr(authenticator._keys, "cooldown_duration", 30)
+    before = issuer.asked
+    for number in range(20):
+        with pytest.raises(AuthenticationFailed, match=SAME):
+            authenticate(present(bearer(issuer.token(headers={"kid": f"made up {number}"}))))
+    assert issuer.asked - before <= 1
+
+
+@pytest.mark.parametrize("says", [500, 404, 302])
+def test_an_issuer_that_does_not_answer_is_asked_once_in_a_while(
+    use, issuer, alice, present, says
+):
+    authenticator = use()
+    issuer.says, before = says, issuer.asked
+
+    for number in range(5):
+        token = issuer.token(jti=str(number))
+        with pytest.raises(IssuerUnavailable, match="did not answer"):
+            authenticate(present(bearer(token)))
+    assert issuer.asked - before == 1
+
+    issuer.says = None
+    authenticator._failed_at -= PAUSE
+    assert authenticate(present(bearer(issuer.token()))).user == alice
+
+
+@pytest.mark.parametrize("says", [b"{", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{}]}'])
+def test_keys_that_nobody_can_read_let_nobody_in(use, issuer, alice, present, says):
+    use()
+    issuer.says = says
+
+    with pytest.raises(AuthenticationFailed, match=SAME):
+        authenticate(present(bearer(issuer.token())))
+
+
+# What a site may not configure.
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"algorithms": ["HS256"]}, "cannot use .'HS256'."),
+        ({"algorithms": ["none"]}, "cannot use .'none'."),
+        ({"algorithms": []}, "cannot use no algorithm"),
+        ({"jwks_url": "http://login.example.com/keys"}, "Use an https address"),
+        ({"jwks_url": "file:///etc/keys"}, "Use an https address"),
+        ({"scopes": ["mcp:everything"]}, "unknown scope 'mcp:everything'"),
+        ({"user": "tests.auth.issuer.nobody"}, "cannot be imported"),
+        ({"user": 5}, "so it is a function"),
+    ],
+)
+def test_a_setting_that_would_let_strangers_in_is_refused(use, options, sentence):
+    with pytest.raises(ImproperlyConfigured, match=sentence):
+        prepared(use(**options))
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_keys_may_come_from_the_same_machine_without_tls(use, host):
+    prepared(use(jwks_url=f"http://{host}:8080/keys"))
+
+
+def test_without_an_address_of_its_own_the_site_names_an_audience(use, settings):
+    found = use()
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [found]}
+
+    with pytest.raises(ImproperlyConfigured, match="Set PUBLIC_URL, or say audience"):
+        prepared(found)
+
+
+def test_without_pyjwt_the_check_says_what_to_install(use, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "jwt", None)
+
+    with pytest.raises(ImproperlyConfigured, match=r'pip install "django-mcp-orm\[jwt\]"'):
+        prepared(use())
+
+
+# What clients learn before they have a token.
+
+
+def test_a_challenge_says_where_people_sign_in_and_what_to_ask_for(use, present):
+    use()
+
+    with pytest.raises(NotAuthenticated) as refused:
+        authenticate(present())
+
+    assert challenge(refused.value) == [
+        'Bearer resource_metadata="https://shop.example.com/.well-known/'
+        'oauth-protected-resource/mcp", scope="mcp:read"'
+    ]
+
+
+@pytest.mark.urls("tests.workshop.urls")
+def test_a_challenge_names_no_address_that_nobody_serves(use, present):
+    use()
+
+    with pytest.raises(NotAuthenticated) as refused:
+        authenticate(present())
+
+    assert challenge(refused.value) == ['Bearer scope="mcp:read"']
+
+
+def test_a_token_of_a_clock_that_is_a_little_behind_is_still_good(use, issuer, alice):
+    use()
+    client = CheckedClient(token=issuer.token(exp=int(time.time()) - LEEWAY // 2))
+
+    answers = [client.call_tool("list_models") for _ in range(2)]
+
+    assert not any(answer.is_error for answer in answers)
+
+
+def test_a_token_opens_the_endpoint_and_an_outage_of_its_issuer_does_not_blame_it(
+    use, issuer, alice
+):
+    use()
+    told = CheckedClient(token=issuer.token()).call_tool("list_models")
+
+    assert not told.is_error
+
+    use()
+    issuer.says = 500
+    with pytest.raises(ProtocolFailure, match="cannot be checked at the moment") as refused:
+        CheckedClient(token=issuer.token(jti="2")).call_tool("list_models")
+    assert refused.value.status == 503

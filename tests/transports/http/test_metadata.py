@@ -1,0 +1,123 @@
+"""What clients read before anybody signs in, over the site's URLconf."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client as WebClient
+
+from mcp_django.auth import JWTBearer
+
+pytestmark = pytest.mark.needs("jwt")
+
+PATH = "/.well-known/oauth-protected-resource"
+CHAT = "https://chat.example.com"
+ISSUER = "https://login.example.com/realms/shop"
+DOCUMENT = {
+    "resource": "https://shop.example.com/mcp",
+    "resource_name": "My shop",
+    "authorization_servers": [ISSUER],
+    "scopes_supported": ["mcp:read"],
+    "bearer_methods_supported": ["header"],
+}
+
+
+@pytest.fixture
+def browser():
+    return WebClient()
+
+
+@pytest.fixture
+def use(settings):
+    def configure(*issuers, **changes):
+        settings.MCP_DJANGO = {
+            "NAME": "My shop",
+            "PUBLIC_URL": "https://shop.example.com",
+            "ALLOWED_ORIGINS": [CHAT],
+            "AUTHENTICATORS": [
+                "mcp_django.auth.PersonalTokens",
+                *(
+                    JWTBearer(one, jwks_url=f"{one}/certs", user=len, audience="a")
+                    for one in issuers
+                ),
+            ],
+            **changes,
+        }
+
+    return configure
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/", f"{PATH}/mcp", f"{PATH}/mcp/"])
+def test_clients_of_each_revision_find_the_metadata_where_they_look(use, browser, path):
+    use(ISSUER)
+
+    answer = browser.get(path)
+
+    assert answer.json() == DOCUMENT
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_the_host_of_a_request_changes_nothing(use, browser, settings):
+    use(ISSUER)
+    settings.ALLOWED_HOSTS = ["*"]
+
+    assert browser.get(f"{PATH}/mcp", headers={"host": "evil.example.com"}).json() == DOCUMENT
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/mcp/internal", "/other", "//mcp", "/mcp//", "/MCP", "/mcp/..", "/mcp%00", "/../mcp", "mcp"],
+)
+def test_no_other_path_has_metadata(use, browser, path):
+    use(ISSUER)
+
+    assert browser.get(f"{PATH}{path}").status_code == 404
+
+
+def test_a_site_that_takes_no_tokens_of_others_has_no_metadata(use, browser):
+    use()
+
+    assert browser.get(f"{PATH}/mcp").status_code == 404
+
+
+def test_a_site_without_a_public_address_has_no_metadata(use, browser):
+    use(ISSUER, PUBLIC_URL="")
+
+    assert browser.get(f"{PATH}/mcp").status_code == 404
+
+
+def test_each_issuer_is_named_once(use, browser):
+    use(ISSUER, "https://other.example.com", ISSUER)
+
+    named = browser.get(f"{PATH}/mcp").json()["authorization_servers"]
+
+    assert named == [ISSUER, "https://other.example.com"]
+
+
+@pytest.mark.parametrize("verb", ["post", "put", "delete", "options"])
+def test_metadata_are_only_read(use, browser, verb):
+    use(ISSUER)
+
+    answer = getattr(browser, verb)(f"{PATH}/mcp")
+
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_a_page_of_an_allowed_origin_may_read_them_and_no_other(use, browser):
+    use(ISSUER)
+    asked = {"access-control-request-method": "GET"}
+
+    answers = {
+        origin: (
+            browser.options(f"{PATH}/mcp", headers={"origin": origin, **asked}),
+            browser.get(f"{PATH}/mcp", headers={"origin": origin}),
+        )
+        for origin in (CHAT, "https://evil.example.com")
+    }
+
+    allowed = "Access-Control-Allow-Origin"
+    preflight, read = answers[CHAT]
+    assert (preflight.status_code, preflight.headers[allowed]) == (204, CHAT)
+    assert "MCP-Protocol-Version" in preflight.headers["Access-Control-Allow-Headers"]
+    assert (read.json(), read.headers[allowed]) == (DOCUMENT, CHAT)
+    for answer in answers["https://evil.example.com"]:
+        assert allowed not in answer.headers
