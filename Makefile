@@ -56,12 +56,15 @@ test: $(VENV)/dev.stamp
 	@$(UNMEASURED) --quiet --durations 10 --durations-min 1
 
 .PHONY: test-all
-test-all: test-sqlite test-databases test-sites
+test-all: test-outside test-sqlite test-databases test-sites
 	@$(MAKE) --no-print-directory coverage
+
+.PHONY: test-outside
+test-outside: $(VENV)/dev.stamp
+	$(UNMEASURED) --quiet $(OUTSIDE)
 
 .PHONY: test-sqlite
 test-sqlite: forget-coverage
-	$(UNMEASURED) --quiet $(OUTSIDE)
 	$(MEASURED) --quiet $(addprefix --ignore=,$(OUTSIDE))
 
 .PHONY: test-databases
