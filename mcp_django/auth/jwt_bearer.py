@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
@@ -218,7 +219,9 @@ def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
 def end_of(claims: dict[str, Any]) -> datetime:
     """Raises AuthenticationFailed for a time that no calendar has."""
     try:
-        return datetime.fromtimestamp(int(claims["exp"]) + LEEWAY, tz=UTC)
+        # As timezone.now() has it.
+        zone = UTC if settings.USE_TZ else None
+        return datetime.fromtimestamp(int(claims["exp"]) + LEEWAY, tz=zone)
     except (OverflowError, ValueError, OSError) as error:
         raise AuthenticationFailed from error
 
