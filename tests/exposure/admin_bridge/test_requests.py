@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from copy import copy
+from urllib.parse import unquote as unquoted_path
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import unquote
 from django.http import HttpResponse
 from django.test import RequestFactory
-from django.urls import get_script_prefix, set_script_prefix
+from django.urls import get_script_prefix, resolve, set_script_prefix
 from django.utils.html import format_html
 
 from mcp_django.context import CallContext
@@ -17,6 +20,7 @@ from mcp_django.exceptions import NotFound
 from mcp_django.exposure.admin_bridge.requests import (
     admin_request,
     client_name,
+    page_address,
     path_of,
     signed_copy,
 )
@@ -184,3 +188,11 @@ def test_a_site_that_logs_elsewhere_is_left_alone(boss, customers):
 def test_a_client_has_a_name_even_if_it_says_none(boss):
     context, _ = call_of(boss)
     assert client_name(context) == "a token"
+
+
+@pytest.mark.parametrize("key", ["7", "a/b", "a_b c", "\u00e4?&#", "7f0c-1"])
+def test_the_address_of_a_page_leads_to_its_record_whatever_the_key(key):
+    found = page_address(admin.site.get_model_admin(Customer), key)
+
+    match = resolve(unquoted_path(urlsplit(found).path))
+    assert (match.url_name, unquote(match.kwargs["object_id"])) == ("shop_customer_change", key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import partial
 
 import pytest
@@ -633,10 +634,19 @@ async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(offer, pa
 
 @requirement("lifecycle:quiet-before-initialized")
 async def test_a_client_may_say_that_it_is_ready_while_its_call_runs(offer, party):
-    offer(create)
+    begun = threading.Event()
+
+    def create_slowly(ctx: mcp.Context) -> str:
+        """Make an order, as soon as the client is ready."""
+        begun.set()
+        return create(ctx)
+
+    offer(create_slowly)
     person = await party(LATEST, is_ready=False)
-    call = person.call("create")
+    call = person.call("create_slowly")
     call.start()
+    # The call has read the session, in which the client is not ready.
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
 
     await person.notify("notifications/initialized")
     await call.next()
