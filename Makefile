@@ -14,14 +14,33 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(VENV)/demo.stamp
 	@$(BIN)/python manage.py demo --port $(PORT)
 
-# A stamp says that a dependency group was installed from the pyproject.toml of its time.
-# The pip of Debian 12 does not know groups, and is replaced in the virtual environment only.
-$(VENV)/dev.stamp: EXTRAS := [all]
-$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+# A stamp says that a dependency group was installed as pyproject.toml and the lock file had it.
+# The pip of Debian 12 knows no groups, and is replaced in the virtual environment only.
+LOCKED := --constraint .ci/lock.txt
+EXTRAS := [all]
+$(VENV)/demo.stamp: EXTRAS :=
+$(VENV)/%.stamp: pyproject.toml .ci/lock.txt | $(BIN)/python
 	@echo "Installing the packages of \"$*\" into $(VENV)"
-	@$(PIP) install "pip>=25.1,<27"
-	@$(PIP) install --group $* --editable ".$(EXTRAS)"
+	@$(PIP) install $(LOCKED) pip
+	@$(PIP) install $(LOCKED) --build-constraint .ci/lock.txt --group $* --editable ".$(EXTRAS)"
 	@touch $@
+
+# The pages import nothing of the package.
+$(VENV)/docs.stamp: pyproject.toml .ci/lock.txt | $(BIN)/python
+	@echo "Installing the packages of \"docs\" into $(VENV)"
+	@$(PIP) install $(LOCKED) pip
+	@$(PIP) install $(LOCKED) --group docs
+	@touch $@
+
+# make lock             the newest releases of everything into .ci/lock.txt
+
+.PHONY: lock
+lock:
+	@rm -rf build/lock && $(PYTHON) -m venv build/lock
+	@build/lock/bin/python -m pip --quiet install --upgrade "pip>=25.3,<27"
+	@build/lock/bin/python -m pip --quiet install --group dev --editable ".[all]"
+	@build/lock/bin/python -m pip freeze --all --exclude-editable > .ci/lock.txt
+	@rm -rf build/lock
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON). Install python3" >&2; exit 1; }
@@ -32,10 +51,14 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 
-# make test             the suite on SQLite; what needs a service that is not there is named at the end
-# make test-all         the same on three databases and on other kinds of sites, with coverage
+# make test             what decides about a change, on SQLite, in a few minutes
 # make test WORKERS=8   with as many workers; as many as there are cores otherwise
 # make lint             style, types, layers, words, migrations and the demo's deployment checks
+# make smoke            the wheel, the tutorial and the demo as a stranger has them
+# make gate             all of these as .ci/run does, in a clone of the last commit
+# make test-all         everything, in hours: databases, sites, browsers, conformance, old releases
+# make test-all PART=postgresql   one part of it; tests/thorough.py has their names
+# make coverage         the lines that a change added and the suite does not reach
 # make bench            what a call costs beside the same query without MCP, and what assistants read
 # make bench-streams    what a thousand open streams cost, and a change that all of them hear of
 
@@ -43,63 +66,40 @@ $(BIN)/python:
 export PYTHONDONTWRITEBYTECODE :=
 
 WORKERS ?= auto
-# The order is that of tests/workers.py: what takes longest comes first.
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-UNMEASURED := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python $(PYTEST)
-MEASURED := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m coverage run $(PYTEST)
-# These look at whole sites from outside. To measure them takes as long as the others, and they
-# reach no line that the others leave out.
-OUTSIDE := $(addprefix tests/,browser demo docs fuzz leaks official)
-# The lines that are for one database alone are reached from here.
-VENDORS := $(addprefix tests/,exposure/admin_bridge exposure/query stores test_checks_environment.py)
+PYTEST := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m pytest
 
 .PHONY: test
-test: $(VENV)/dev.stamp
-	@$(UNMEASURED) --quiet --durations 10 --durations-min 1
+test: $(VENV)/gate.stamp
+	@$(PYTEST) --quiet --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	  -m "not thorough" --durations 10 --durations-min 1
+
+.PHONY: smoke
+smoke: $(VENV)/gate.stamp
+	@$(PYTEST) --quiet --timeout 300 tests/smoke
+
+.PHONY: gate
+gate:
+	@.ci/gate
 
 .PHONY: test-all
-test-all: test-outside test-sqlite test-databases test-sites
-	@$(MAKE) --no-print-directory coverage
-
-.PHONY: test-outside
-test-outside: $(VENV)/dev.stamp
-	$(UNMEASURED) --quiet $(OUTSIDE)
-
-.PHONY: test-sqlite
-test-sqlite: forget-coverage
-	$(MEASURED) --quiet $(addprefix --ignore=,$(OUTSIDE))
-
-.PHONY: test-databases
-test-databases: test-postgresql test-mariadb
-
-.PHONY: test-postgresql
-test-postgresql: export MCP_TEST_DB := postgresql
-test-postgresql: forget-coverage
-	$(MEASURED) --quiet $(VENDORS); measured=$$?; \
-	$(UNMEASURED) --quiet $(addprefix --ignore=,$(VENDORS)) tests/exposure tests/auth tests/subscriptions tests/transports tests/handlers tests/writes tests/hostile tests/upgrade tests/test_emptying.py && exit $$measured
-
-.PHONY: test-mariadb
-test-mariadb: export MCP_TEST_DB := mariadb
-test-mariadb: forget-coverage
-	$(MEASURED) --quiet $(VENDORS); measured=$$?; \
-	$(UNMEASURED) --quiet $(addprefix --ignore=,$(VENDORS)) tests/exposure tests/writes tests/upgrade tests/test_emptying.py && exit $$measured
-
-.PHONY: test-sites
-test-sites: forget-coverage
-	COVERAGE=1 PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m tests.sites
+test-all: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.thorough $(PART)
 
 .PHONY: coverage
 coverage: $(VENV)/dev.stamp
-	@$(BIN)/python -m coverage combine --quiet
-	@$(BIN)/python -m coverage report
+	@$(BIN)/python -m tests.thorough sqlite
+	@$(MAKE) --no-print-directory coverage-report
 
-# KEEP_COVERAGE=1 adds to what earlier runs have measured.
-.PHONY: forget-coverage
-forget-coverage: $(VENV)/dev.stamp
-	@$(if $(KEEP_COVERAGE),,$(BIN)/python -m coverage erase)
+# Of all runs since `coverage erase`, and of the change since main.
+.PHONY: coverage-report
+coverage-report: $(VENV)/dev.stamp
+	@$(BIN)/python -m coverage combine --quiet --append
+	@$(BIN)/python -m coverage report
+	@$(BIN)/python -m coverage xml --quiet -o build/coverage.xml
+	@$(BIN)/diff-cover build/coverage.xml --compare-branch main --fail-under 100
 
 .PHONY: lint
-lint: $(VENV)/dev.stamp
+lint: $(VENV)/gate.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy mcp_django tests/typing
@@ -120,11 +120,12 @@ bench: $(VENV)/dev.stamp
 bench-streams: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.streams
 
-# make faults           thirty faults in the protocol layer, one at a time: do the tests notice?
+# make faults           36 faults in the protocol layer, one at a time: do the tests notice?
+# make faults GATE=1    do those that `make test` runs?
 
 .PHONY: faults
-faults: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.spec.plant
+faults: $(VENV)/gate.stamp
+	GATE=$(GATE) $(BIN)/python -m tests.spec.plant
 
 # make fuzz             malformed messages, and pairs of databases that differ in what is hidden
 # make fuzz SEED=2      with another seed; MESSAGES=, PAIRS= and JOBS= as well
@@ -143,7 +144,7 @@ fuzz: $(VENV)/dev.stamp
 
 .PHONY: leaks
 leaks: $(VENV)/dev.stamp
-	MCP_TEST_LEAKS=1 $(UNMEASURED) --quiet tests/leaks
+	MCP_TEST_LEAKS=1 $(PYTEST) --quiet --numprocesses $(WORKERS) --timeout 3600 tests/leaks
 
 # make conformance              the official suite against a site of fixtures, over each transport (needs npm)
 # make conformance-site PORT=   only that site
@@ -165,5 +166,5 @@ stacks: $(VENV)/dev.stamp
 # make docs             the pages of docs/ as HTML, in docs/_build
 
 .PHONY: docs
-docs: $(VENV)/dev.stamp
+docs: $(VENV)/docs.stamp
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build

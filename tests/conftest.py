@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from pathlib import Path
 
 import pytest
 from asgiref.sync import SyncToAsync
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 import mcp_django as mcp
+from mcp_django.auth import authenticate
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
@@ -23,16 +25,28 @@ from tests import workers
 from tests.clients import CheckedClient
 from tests.demo.state import Demo
 from tests.emptying import empty_databases
-from tests.services import Services
+from tests.services import Services, needs_a_service
 
+TESTS = Path(__file__).parent
 TOKEN = re.compile(r"mcp_[A-Za-z0-9]{40,}")
 
 
 # How long examples take says how busy the machine is.
 hypothesis_settings.register_profile(
-    "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-hypothesis_settings.load_profile("tests")
+# The gate asks the same of every change: see .ci/run.
+hypothesis_settings.register_profile(
+    "gate",
+    hypothesis_settings.get_profile("thorough"),
+    derandomize=True,
+    database=None,
+    max_examples=25,
+)
+hypothesis_settings.load_profile("gate")
+
+#: Folders that look at whole sites from outside. They take long, and most start servers.
+THOROUGH = ("browser", "demo", "fuzz", "leaks", "official", "sites", "smoke", "upgrade")
 
 
 def pytest_configure(config):
@@ -52,8 +66,12 @@ def pytest_make_parametrize_id(config, val, argname):
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Workers that run tests beside each other must find the same ids."""
+    """Mark whole folders, and refuse ids that two workers would not agree on."""
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in THOROUGH or needs_a_service(item):
+            item.add_marker(pytest.mark.thorough)
     odd = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if odd:
         raise pytest.UsageError(f"The id of a test has the address of an object: {odd[0]}")
@@ -63,6 +81,16 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_call(item):
     """What fixtures and earlier tests changed is news to nobody who connects in this test."""
     outbox.flush()
+
+
+@pytest.fixture(autouse=True)
+def still_clocks(monkeypatch):
+    """Principals and decisions are kept for a second, which does not pass during a test."""
+    # What the test before has rolled back is under no later version.
+    generations.forget()
+    now = time.monotonic()
+    monkeypatch.setattr(authenticate.cache, "clock", lambda: now)
+    monkeypatch.setattr(generations, "clock", lambda: now)
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,8 @@ SERVICES: dict[str, Callable[[], bool]] = {
     # Of the group `sites`, since it does not know every Django that we do.
     "django_prometheus": partial(is_installed, "django_prometheus"),
 }
+#: Packages that the group `gate` installs. Everything else is a service.
+INSTALLED = {"channels_redis", "daphne", "demo", "drf", "jazzmin", "jwt", "oauth"}
 #: What stands behind a fixture that many tests share.
 FIXTURES = {
     "demo": "demo",
@@ -91,6 +93,17 @@ def is_there(service: str) -> bool:
     return SERVICES[service]()
 
 
+def needs_of(item: pytest.Item) -> set[str]:
+    needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+    shared = FIXTURES.keys() & set(getattr(item, "fixturenames", ()))
+    return needed | {FIXTURES[name] for name in shared}
+
+
+def needs_a_service(item: pytest.Item) -> bool:
+    """Return whether the test needs something that `pip` alone does not install."""
+    return bool(needs_of(item) - INSTALLED)
+
+
 class Services:
     """The pytest plugin."""
 
@@ -99,9 +112,7 @@ class Services:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        needed = {name for mark in item.iter_markers("needs") for name in mark.args}
-        shared = FIXTURES.keys() & set(getattr(item, "fixturenames", ()))
-        needed |= {FIXTURES[name] for name in shared}
+        needed = needs_of(item)
         if VENDOR != "sqlite":
             needed.add(VENDOR)
         for service in sorted(needed):

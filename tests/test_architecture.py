@@ -146,6 +146,7 @@ def body_length(function):
     return statements[-1].end_lineno - statements[0].lineno + 1 if statements else 0
 
 
+@pytest.mark.thorough
 def test_no_function_of_the_package_is_longer_than_60_lines():
     lengths = {
         f"{path}:{node.name}": body_length(node)
@@ -204,6 +205,7 @@ x.y = 6
     assert set(top_level_names(source)) == {"A", "C", "D", "E", "F", "G", "i", "k"}
 
 
+@pytest.mark.thorough
 def test_a_top_level_name_means_one_thing_in_the_whole_package():
     homes = Counter(name for source in modules().values() for name in {*top_level_names(source)})
     clashing = {name for name, count in homes.items() if count > 1} - LOCAL_NAMES

@@ -17,6 +17,9 @@ from mcp_django.checks import (
     check_view,
 )
 
+pytestmark = pytest.mark.database
+
+
 GOOD = {
     "transaction_mode": "IMMEDIATE",
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",

@@ -8,7 +8,7 @@ from django.contrib.contenttypes.models import ContentType
 
 from tests.emptying import empty_databases, written
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 CASE = SimpleNamespace(
     available_apps=None, serialized_rollback=False, _databases_names=lambda **_: ["default"]
 )

@@ -16,6 +16,9 @@ import pytest
 
 import mcp_django
 
+pytestmark = pytest.mark.thorough
+
+
 ROOT = Path(__file__).parent.parent
 NAME = f"django_mcp_orm-{mcp_django.__version__}"
 #: What builds, tests and editors leave in a checkout, and people forget there.

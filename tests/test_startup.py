@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.live, pytest.mark.thorough]
+
+
 ROOT = Path(__file__).parent.parent
 #: Imports all of the package, and prints which modules read settings while they are imported.
 READERS = """

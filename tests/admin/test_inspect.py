@@ -396,6 +396,7 @@ def test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights(
             assert secret not in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("label", ["", "shop.order"])
 def test_two_hundred_models_take_no_more_queries_than_few(looker, bob, label):
     browser = browser_of(looker)

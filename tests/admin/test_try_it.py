@@ -188,6 +188,7 @@ def test_a_tool_that_raises_tells_a_number_and_nothing_else(call):
     assert b"secret-bug" not in response.content
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_a_tool_that_runs_too_long_is_left_alone(call, add_tool, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.2}
@@ -208,6 +209,7 @@ def test_a_tool_that_runs_too_long_is_left_alone(call, add_tool, settings):
     assert over
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_an_async_tool_that_runs_too_long_is_cancelled(call, add_tool, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.2}

@@ -12,6 +12,9 @@ from django.urls import reverse
 
 from mcp_django.levels import Level
 
+pytestmark = [pytest.mark.live, pytest.mark.thorough]
+
+
 PAGE = reverse("admin:mcp_django_exposedmodel_change", args=["shop.order"])
 
 

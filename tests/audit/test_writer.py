@@ -37,6 +37,8 @@ from mcp_django.models import CallRecord
 from tests.tables import without_table
 from tests.transports.wire import PATIENCE
 
+pytestmark = pytest.mark.database
+
 
 class Table:
     """Stands where the database does, and may be locked or gone."""
@@ -101,6 +103,7 @@ def test_what_is_put_is_written_in_order_and_together(make_writer, make_end):
     assert writer.lost == 0
 
 
+@pytest.mark.thorough
 def test_no_thread_starts_before_the_first_entry(make_writer, make_end):
     before = threading.active_count()
 
@@ -291,6 +294,7 @@ def test_a_thread_that_ends_late_leaves_the_one_after_it_alone(make_writer, make
     assert sorted(written) == ["first", "second", "third"]
 
 
+@pytest.mark.thorough
 def test_what_is_left_at_the_end_is_written(make_writer, make_end):
     table = Table()
     writer = make_writer(write=table, gather=PATIENCE * 10)
@@ -458,6 +462,7 @@ def test_records_are_written_over_a_connection_that_is_closed_when_it_is_quiet(
     assert CallRecord.objects.count() == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_a_missing_table_stops_no_call_and_what_waited_is_written_later(make_writer, make_end):
     writer = make_writer(patience=0.2)
@@ -614,12 +619,14 @@ def database(migrated, tmp_path):
     return copyfile(migrated, tmp_path / "calls.sqlite3")
 
 
+@pytest.mark.thorough
 def test_a_process_that_ends_writes_what_is_left(database):
     run('put("a"); put("b")', database)
 
     assert run("print(targets())", database).stdout == "['a', 'b']\n"
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_killed_has_written_what_it_answered_for(database):
     code = 'put("read"); put("write", wait=True); os.kill(os.getpid(), 9)'
 
@@ -629,6 +636,7 @@ def test_a_process_that_is_killed_has_written_what_it_answered_for(database):
     assert run("print(targets())", database).stdout == "['read', 'write']\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
 def test_a_forked_child_writes_its_own_records_and_not_its_parents(database):
     run(

@@ -17,6 +17,7 @@ print(sorted(late & set(sys.modules)))
 """
 
 
+@pytest.mark.thorough
 def test_settings_may_import_every_authenticator():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROBE], capture_output=True, text=True, check=False

@@ -10,6 +10,8 @@ import pytest
 
 from tests.docs.pages import EXAMPLES, ROOT
 
+pytestmark = [pytest.mark.live, pytest.mark.thorough]
+
 
 def django(*arguments: str, settings: str = "mysite.settings") -> subprocess.CompletedProcess:
     return subprocess.run(

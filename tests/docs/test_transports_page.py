@@ -51,7 +51,7 @@ call_command("mcp_token", "create", "ada", "--name", "x")
 PING = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
 PATIENCE = 60
 
-pytestmark = pytest.mark.needs("curl", "daphne")
+pytestmark = [pytest.mark.needs("curl", "daphne"), pytest.mark.live, pytest.mark.thorough]
 
 
 class Site:

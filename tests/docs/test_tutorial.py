@@ -26,7 +26,7 @@ done
 """
 
 
-pytestmark = pytest.mark.needs("curl", "daphne")
+pytestmark = [pytest.mark.needs("curl", "daphne"), pytest.mark.live, pytest.mark.thorough]
 
 
 @dataclass(frozen=True, kw_only=True)

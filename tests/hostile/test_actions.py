@@ -350,6 +350,7 @@ def test_a_button_that_the_page_of_a_record_hides_is_refused(boss):
 # Many at once
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_twenty_users_at_once_leave_no_mark_on_the_admin_that_they_share(depot, make_user):
     parcel = Parcel.objects.create(number="n1")

@@ -82,6 +82,7 @@ def test_a_long_progress_token_is_refused(client):
     assert len(answer.body) < 10_000
 
 
+@pytest.mark.database
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only there it is a setting")
 @pytest.mark.django_db(transaction=True)
 def test_the_deadline_of_calls_does_not_stay_on_the_sites_own_connection(staff):

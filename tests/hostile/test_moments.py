@@ -138,6 +138,7 @@ async def test_what_changed_before_a_subscription_is_no_news(client, store, uri)
 # Many readers and slow rules
 
 
+@pytest.mark.thorough
 async def test_the_tables_of_a_hub_return_to_their_size(client, uri):
     session = await SessionClient.begin(client)
     stream = await session.get()

@@ -197,6 +197,7 @@ async def test_who_has_other_rights_than_the_call_had_finds_nothing_to_resume(
     assert refused.body == unknown.body
 
 
+@pytest.mark.thorough
 async def test_what_code_does_not_declare_any_more_is_not_resumed(client, gate):
     session, last = await lost(client)
     gate.open()

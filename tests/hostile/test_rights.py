@@ -92,6 +92,7 @@ def answer(who, arguments):
     return found.encoded
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_callers_of_different_rights_share_no_answers_in_threads(orders):
     expected = {

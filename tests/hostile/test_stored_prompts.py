@@ -44,6 +44,7 @@ def order():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "source",
     [
@@ -79,6 +80,7 @@ def test_what_reaches_beyond_or_grows_cannot_be_saved(source):
     assert time.process_time() - started < 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "source",
     [

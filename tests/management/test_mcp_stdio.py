@@ -17,7 +17,7 @@ from mcp_django.transports.stdio.conversation import Pipes
 from tests.management.processes import MODERN, Process
 from tests.spec import requirement
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.live, pytest.mark.thorough]
 
 
 @pytest.fixture

@@ -221,6 +221,7 @@ def test_nesting_is_allowed_down_to_the_limit_and_no_deeper(depth, limit, openin
         assert caught.value.code == PARSE_ERROR
 
 
+@pytest.mark.thorough
 @requirement("jsonrpc:hostile-json")
 @pytest.mark.parametrize(
     ("head", "unit", "tail"),
@@ -314,6 +315,7 @@ def fastest(function, body):
     return min(times)
 
 
+@pytest.mark.thorough
 @requirement("jsonrpc:hostile-json")
 @pytest.mark.parametrize(("head", "unit", "tail"), NASTY, ids=lambda part: ascii(part[-8:]))
 def test_the_time_to_decode_grows_no_faster_than_the_body(head, unit, tail):
@@ -329,6 +331,7 @@ def test_the_time_to_decode_grows_no_faster_than_the_body(head, unit, tail):
         assert fastest(decode_json, body) < 10 * unit_time * size / sizes[0]
 
 
+@pytest.mark.thorough
 def test_many_elements_that_are_no_messages_cost_little_more_than_to_decode_them():
     body = b"[" + b"{}," * (FOUR_MIB // 12) + b"{}]"
     tracemalloc.start()

@@ -160,6 +160,7 @@ def test_any_text_matches_or_does_not(uri):
         assert not {"", ".", ".."} & set(values)
 
 
+@pytest.mark.thorough
 def test_a_uri_of_many_separators_takes_no_time():
     template = URITemplate("shop://{a}-{b}-{c}-{d}-{e}!")
     uri = "shop://" + "x-" * 2000

@@ -21,7 +21,11 @@ from tests.spec.faults import FAULTS, Fault
 
 ROOT = Path(__file__).parent.parent.parent
 COPIED = ("mcp_django", "tests", "pyproject.toml")
-LOOKED_AT = ("tests/protocol", "tests/transports/http/test_endpoint.py")
+LOOKED_AT = (
+    "tests/protocol",
+    "tests/handlers/test_pagination.py",
+    "tests/transports/http/test_endpoint.py",
+)
 PYTEST = (
     sys.executable,
     "-m",
@@ -31,6 +35,15 @@ PYTEST = (
     "no:cacheprovider",
     "-p",
     "tests.spec.plugin",
+    # Tests of the requirement go first.
+    "-p",
+    "no:randomly",
+    # GATE=1: what `make test` runs, and no more.
+    *(
+        ["-m", "not thorough"]
+        if os.environ.get("GATE") == "1"
+        else ["--hypothesis-profile=thorough"]
+    ),
 )
 PROCESSES = 2
 #: Seconds that the tests may take. They need ten.

@@ -53,6 +53,7 @@ def test_scenarios_of_extensions_are_named_and_any_other_that_no_run_asks_is_an_
     assert unplanned == ["new-thing"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("version", "session", "agreed"),
     [("2026-07-28", {}, {"2026-07-28"}), ("2025-06-18", {"Mcp-Session-Id": "a"}, set())],

@@ -12,6 +12,9 @@ from django.db import connections
 from mcp_django.stores.bounds import MOST_LOGS, MOST_QUESTIONS
 from mcp_django.stores.interface import Log, Question, StoreFull
 
+pytestmark = pytest.mark.database
+
+
 THREADS = 8
 
 

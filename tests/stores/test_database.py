@@ -25,7 +25,7 @@ from mcp_django.stores.last_used import LastSeen
 from mcp_django.stores.transactions import until_done, written
 from tests.stores.conftest import COMMITS
 
-pytestmark = COMMITS
+pytestmark = [COMMITS, pytest.mark.database]
 
 
 @pytest.fixture
@@ -266,6 +266,7 @@ def hold():
     thread.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(connection.vendor == "mysql", reason="Its own limit is 50 seconds.")
 def test_whoever_writes_what_others_hold_is_told_to_come_back(store, add_session, hold, caplog):
     add_session()

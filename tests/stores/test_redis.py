@@ -176,6 +176,7 @@ def test_a_redis_that_is_gone_is_an_error_at_once(at):
     assert time.monotonic() - begin < 1
 
 
+@pytest.mark.thorough
 def test_a_redis_that_hangs_is_an_error_after_two_seconds(at):
     with socket.create_server(("127.0.0.1", 0)) as mute:
         store = at(f"redis://127.0.0.1:{mute.getsockname()[1]}/0")

@@ -253,6 +253,7 @@ def test_a_child_begins_without_what_its_parent_had(outbox, batches, monkeypatch
     assert outbox._thread is None
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_has_a_thread_and_sinks_of_its_own():
     done = run(
@@ -292,6 +293,7 @@ def test_a_forked_child_has_a_thread_and_sinks_of_its_own():
     ]
 
 
+@pytest.mark.thorough
 def test_what_was_published_last_goes_out_before_the_process_ends():
     done = run(
         """

@@ -10,6 +10,9 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = [pytest.mark.live, pytest.mark.thorough]
+
+
 BEGIN = """
 import os
 import django

@@ -459,6 +459,7 @@ def test_a_transaction_of_thousands_keeps_a_few_functions_and_loses_nothing(hear
     assert all(any(one.touches(f"{MEMOS}/{memo.pk}") for one in changes) for memo in memos)
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_fifty_saves_of_one_record_are_one_change(heard):
     memo = Memo.objects.create(text="x", code="x")
@@ -551,6 +552,7 @@ def test_updates_and_inserts_in_bulk_send_no_signal(heard, committed):
     assert not heard.changes
 
 
+@pytest.mark.thorough
 def test_receivers_outlive_a_garbage_collection(heard, committed):
     gc.collect()
 
@@ -577,6 +579,7 @@ def test_before_all_apps_are_ready_nothing_is_looked_up(heard, committed, monkey
     assert not heard.changes
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_without_anybody_to_tell_a_save_asks_nothing(django_assert_num_queries):
     # The hubs of earlier tests are gone with their loops.

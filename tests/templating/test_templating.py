@@ -73,6 +73,7 @@ def test_what_prompts_need_is_there(source, expected):
     assert text_of(source) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", REFUSED, ids=range(len(REFUSED)))
 def test_a_template_that_could_get_out_is_refused_before_it_is_ever_rendered(source):
     start = time.thread_time()
@@ -93,6 +94,7 @@ def test_a_value_that_is_not_plain_is_nothing(source):
     assert (given["mut"], given["d"]) == ([1, 2, 3], {"a": 1})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", BOUNDED, ids=range(len(BOUNDED)))
 def test_a_template_that_costs_too_much_is_stopped(source):
     template = compile_template(source, names=values())

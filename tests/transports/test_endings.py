@@ -33,6 +33,7 @@ async def test_where_nothing_runs_the_threads_end_and_the_process_goes_on(fresh_
     assert exits == []
 
 
+@pytest.mark.thorough
 async def test_a_thread_that_runs_on_does_not_keep_the_process(fresh_lanes, exits, gate, caplog):
     work = fresh_lanes[Lane.WORK].start(gate.wait, seconds=5, cancelled=threading.Event())
     await gate.until_reached()

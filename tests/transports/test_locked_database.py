@@ -14,7 +14,7 @@ from mcp_django.models import PersonalToken, Session
 from mcp_django.protocol.revisions import Revision
 from tests.served import PATIENCE, SocketClient, served
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.live, pytest.mark.thorough]
 LEGACY = Revision.V2025_06_18
 
 

@@ -25,7 +25,12 @@ from tests.transports.live_servers import (
 )
 
 # The servers get a copy of the database of the tests.
-pytestmark = [pytest.mark.needs("redis", "channels_redis"), pytest.mark.django_db]
+pytestmark = [
+    pytest.mark.needs("redis", "channels_redis"),
+    pytest.mark.django_db,
+    pytest.mark.live,
+    pytest.mark.thorough,
+]
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
 REVISION = Revision.V2025_11_25

@@ -16,6 +16,9 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client, HTTPAnswer
 from tests.transports.live_servers import Reader, Servers
 
+pytestmark = [pytest.mark.live, pytest.mark.thorough]
+
+
 PATIENCE = 60
 
 

@@ -14,6 +14,9 @@ from django.db import connection
 
 from tests.upgrade.schema import schema
 
+pytestmark = pytest.mark.database
+
+
 #: Of the token in the dumps.
 SECRET = "mcp_w6yPLxCwTcRmdhb3PGgewUsXkstTo8QQ1SuTiaA6MaK1aPm2V"
 #: The migrations since there is one in place of four.

@@ -85,6 +85,7 @@ def test_rows_of_the_form_are_named_without_values(client, thing):
     assert changed(update(client, thing, {"parts": [{"name": "new"}]})) == {"parts": None}
 
 
+@pytest.mark.thorough
 def test_a_new_record_had_no_values_before(client):
     answer = client.call_tool(
         "create_record", model="workshop.thing", values={"title": "T", "count": 3}

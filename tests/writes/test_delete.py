@@ -201,6 +201,7 @@ def test_a_key_names_a_record_whatever_else_is_empty(client, tags):
     assert Tag.objects.count() == 2
 
 
+@pytest.mark.thorough
 def test_filters_that_match_too_many_are_refused(client, db):
     Tag.objects.bulk_create(Tag(name=str(at)) for at in range(1001))
 

@@ -35,6 +35,7 @@ def parts(thing):
     return list(thing.parts.order_by("pk"))
 
 
+@pytest.mark.thorough
 def test_the_person_is_told_which_rows_would_be_deleted(asker, thing, parts):
     client = asker()
     rows = [{"pk": parts[0].pk, "delete": True}, {"pk": parts[1].pk, "quantity": 7}]
@@ -70,6 +71,7 @@ def test_nothing_is_done_that_the_person_does_not_want(asker, thing, parts, no, 
     assert snapshot(thing) == before
 
 
+@pytest.mark.thorough
 def test_a_client_that_cannot_ask_comes_back_with_a_token(client, thing, parts):
     first = client.call_tool("update_record", **deletion(thing, *parts[:2]))
 
@@ -85,6 +87,7 @@ def test_a_client_that_cannot_ask_comes_back_with_a_token(client, thing, parts):
     assert list(thing.parts.all()) == parts[2:]
 
 
+@pytest.mark.thorough
 def test_a_token_is_for_one_call_with_the_same_rows(client, thing, parts):
     first = client.call_tool("update_record", **deletion(thing, parts[0]))
     token = TOKEN.search(first.text)[1]
@@ -99,6 +102,7 @@ def test_a_token_is_for_one_call_with_the_same_rows(client, thing, parts):
     assert list(thing.parts.order_by("pk")) == parts[1:]
 
 
+@pytest.mark.thorough
 def test_no_token_takes_the_place_of_a_question(asker, client, thing, parts):
     first = client.call_tool("update_record", **deletion(thing, parts[0]))
     token = TOKEN.search(first.text)[1]
@@ -155,6 +159,7 @@ def test_what_would_be_refused_is_not_asked(asker, thing, parts):
     assert not client.questions
 
 
+@pytest.mark.thorough
 def test_where_staff_want_it_confirmed_the_person_is_asked_once(asker, client, thing, parts):
     ExposedTool.objects.create(name="update_record", needs_confirmation=True)
 

@@ -68,6 +68,7 @@ def test_a_deletion_is_tried_without_a_confirmation(client, thing):
     assert thing.parts.count() == 3
 
 
+@pytest.mark.thorough
 def test_several_deletions_are_tried_together(client, tags):
     keys = [one.pk for one in tags]
 

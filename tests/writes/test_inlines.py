@@ -42,6 +42,7 @@ def rows_of(thing):
     return {row["id"]: row for row in thing.parts.values()}
 
 
+@pytest.mark.thorough
 def test_named_rows_change_and_the_rest_stays_bit_for_bit(client, thing, snapshot):
     first, second, third = thing.parts.order_by("pk")
     before, whole = rows_of(thing), snapshot(thing)
@@ -159,6 +160,7 @@ def test_rows_of_a_model_that_one_may_only_read_cannot_be_set(client, thing):
     assert "You can set: nothing." in answer.text
 
 
+@pytest.mark.thorough
 def test_rows_obey_the_rights_that_the_user_has_on_them(make_user, thing, snapshot):
     clerk = make_user(
         "clerk", "view_thing", "change_thing", "view_part", "add_part", is_staff=True
@@ -314,6 +316,7 @@ def hidden(request, monkeypatch, thing):
     return part
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("change", [{"quantity": 666}, {"delete": True}, {"delete": "x"}, {}])
 def test_a_hidden_row_is_answered_as_a_missing_one_and_stays(
@@ -334,6 +337,7 @@ def test_a_hidden_row_is_answered_as_a_missing_one_and_stays(
     assert rows_of(thing) == before
 
 
+@pytest.mark.thorough
 def test_visible_rows_change_beside_hidden_ones_that_stay(client, thing, hidden):
     first, _, third = thing.parts.order_by("pk")
     before = rows_of(thing)

@@ -215,6 +215,7 @@ def test_choices_that_the_form_refuses_later_are_told(client, thing, monkeypatch
     assert "state: Not now. Use one of: new, paid, done, void." in told
 
 
+@pytest.mark.thorough
 def test_many_unknown_names_are_told_shortly(client, thing):
     answer = update(client, thing, **{f"x{at}": 1 for at in range(10_000)})
 

@@ -20,7 +20,7 @@ from mcp_django.models import IdempotentAnswer, SpentConfirmation
 from tests.clients import TOKEN, CheckedClient, call_with_token
 from tests.workshop.models import Part, Tag, Thing
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.live, pytest.mark.thorough]
 
 CREATION = {
     "model": "workshop.thing",

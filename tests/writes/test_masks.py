@@ -77,6 +77,7 @@ def test_an_update_keeps_what_is_masked_and_shows_its_pseudonym(client, thing):
     assert (thing.title, thing.mail) == ("new", "a@example.com")
 
 
+@pytest.mark.thorough
 @masked
 def test_a_masked_value_that_a_save_changes_is_not_named(client, thing, monkeypatch):
     save = Thing.save
@@ -205,6 +206,7 @@ def silent(monkeypatch):
     monkeypatch.setattr(Tag, "__str__", lambda self: f"tag {self.pk}")
 
 
+@pytest.mark.thorough
 @masked
 def test_no_tool_that_writes_tells_masked_values_apart(client, thing, silent):
     first, second = (answers(client, thing, values) for values in VALUES)
@@ -213,6 +215,7 @@ def test_no_tool_that_writes_tells_masked_values_apart(client, thing, silent):
     assert not any(word in text for text in second for word in ("zzz", "qqq", "blue"))
 
 
+@pytest.mark.thorough
 @in_clear
 def test_the_same_calls_tell_them_apart_where_they_are_not_masked(client, thing, silent):
     first, second = (answers(client, thing, values) for values in VALUES)

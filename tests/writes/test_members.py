@@ -63,6 +63,7 @@ def blue(request, monkeypatch, tags):
     return tags[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("field", WIDGETS)
 def test_members_that_are_hidden_stay_when_others_are_set(field, client, thing, tags, blue):
     old = tags[2]

@@ -8,7 +8,7 @@ from tests.clients import CheckedClient
 from tests.exposure.races import together
 from tests.workshop.models import Tag, Thing
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 
 @pytest.fixture
@@ -18,6 +18,7 @@ def clients(boss):
     return [CheckedClient(token=token, inline=False) for _ in range(4)]
 
 
+@pytest.mark.thorough
 def test_writers_of_different_fields_lose_nothing_of_each_other(clients, thing, snapshot):
     before = snapshot(thing)
     wanted = [{"title": "new"}, {"count": 7}, {"tags": {"set": []}}, {"note": "other"}]

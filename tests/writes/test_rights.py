@@ -274,6 +274,7 @@ def test_write_fields_are_all_that_can_be_set(client, tags):
     assert not client.call_tool("update_record", **call, values={"name": "x"}).is_error
 
 
+@pytest.mark.thorough
 @pytest.mark.exposure(
     Thing={
         "fields": ["id", "title", "secret_code"],

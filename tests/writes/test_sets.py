@@ -28,6 +28,7 @@ def names(record, field="tags"):
     return sorted(getattr(record, field).values_list("name", flat=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("field", WIDGETS)
 def test_each_widget_takes_all_three_forms(field, client, thing, tags):
     red, blue, old = tags
@@ -127,6 +128,7 @@ def test_a_dry_run_shows_what_is_added_and_removed(client, thing):
     assert names(thing) == ["blue", "red"]
 
 
+@pytest.mark.thorough
 def test_a_member_that_is_no_choice_any_more_stays_until_it_is_removed(client, thing, tags):
     red, blue, _ = tags
 
@@ -383,6 +385,8 @@ def test_a_set_that_can_only_be_changed_is_described_with_the_forms(make_user, t
 # Two callers at once
 
 
+@pytest.mark.database
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_callers_who_add_and_remove_at_once_all_win(boss, thing, tags):
     token = CheckedClient(user=boss).token

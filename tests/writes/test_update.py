@@ -136,6 +136,7 @@ def test_a_uuid_is_a_text(client, thing):
     assert str(thing.reference) == value
 
 
+@pytest.mark.thorough
 def test_related_records_are_named_by_keys(client, thing, tags, snapshot, language):
     _, blue, _ = tags
     for name in ("tag", "tag_raw", "tag_searched", "tag_active"):
@@ -274,6 +275,7 @@ def test_what_cannot_be_set_is_refused_in_the_same_words_whatever_it_is(
     assert snapshot(thing) == before
 
 
+@pytest.mark.thorough
 def test_rules_over_fields_that_were_not_sent_hold_and_say_so(client, thing, snapshot):
     update(client, thing, note="")
     before = snapshot(thing)
@@ -305,6 +307,7 @@ def test_the_log_says_what_changed_and_who_did_it(client, thing, boss):
     )
 
 
+@pytest.mark.thorough
 def test_a_record_that_nobody_changed_can_be_changed_by_its_version(client, thing):
     first = update(client, thing, title="one")
 
@@ -324,6 +327,7 @@ def test_a_record_that_nobody_changed_can_be_changed_by_its_version(client, thin
     assert thing.title == "two"
 
 
+@pytest.mark.thorough
 def test_a_record_can_be_changed_if_nobody_did_since_a_time(client, thing):
     def since(when):
         return client.call_tool(
@@ -371,6 +375,7 @@ ODD_NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_name_that_no_file_can_have_is_a_fault_of_its_field(

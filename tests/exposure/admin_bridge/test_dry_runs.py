@@ -43,7 +43,7 @@ from tests.nasty.models import Order, PaidOrder, Person, Seat
 from tests.nasty.site import caller as nasty_caller
 from tests.workshop.models import Thing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
 MEMORY = "django.core.files.storage.InMemoryStorage"

@@ -566,6 +566,7 @@ def test_without_the_framework_the_site_is_told_what_to_install(monkeypatch, opt
         tool_of(place, **{option: OrderForm})
 
 
+@pytest.mark.thorough
 def test_nothing_of_the_framework_is_imported_before_it_is_asked_for():
     code = """
 import sys

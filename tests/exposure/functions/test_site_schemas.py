@@ -247,6 +247,7 @@ def expression(depth, leaf="zzz"):
     return {"args": [expression(depth - 1, leaf)], "op": leaf} if depth else {"op": leaf}
 
 
+@pytest.mark.thorough
 def test_a_schema_that_leads_back_to_itself_twice_takes_no_longer_than_its_budget():
     # The honest schema of an expression: either operator holds further expressions.
     alternatives = [

@@ -521,6 +521,7 @@ def test_an_object_that_was_left_out_is_nothing(client):
     assert texts(client, "about", order="") == ["none"]
 
 
+@pytest.mark.thorough
 def test_what_is_missing_and_what_may_not_be_seen_are_one_sentence(staff, make_user):
     order = Order.objects.create(number="A1")
     make_prompt("about", "{{ order }}", arguments=[ORDER])

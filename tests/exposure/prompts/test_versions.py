@@ -17,6 +17,8 @@ from mcp_django.models import PromptTemplate, PromptVersion
 from tests.exposure import stored
 from tests.exposure.stored import ORDER, TONE
 
+pytestmark = pytest.mark.database
+
 
 @pytest.mark.django_db
 def test_each_version_has_the_next_number_and_the_last_is_what_counts(staff):

@@ -17,6 +17,9 @@ from tests.exposure.query.test_find import BASES, judged
 from tests.nasty.models import Customer, Line, Order, PaidOrder, RushOrder, Seat, Tag
 from tests.nasty.site import ORDER, aggregate, caller, groups, registry
 
+pytestmark = pytest.mark.database
+
+
 SUMS = {"revenue": {"sum": "total"}, "n": {"count": "*"}}
 
 

@@ -136,6 +136,7 @@ def test_a_hostile_shape_is_refused_in_words(db, at):
     assert 10 < len(refusal(**WRONG[at]) or "") < 900
 
 
+@pytest.mark.thorough
 def test_a_hostile_value_in_having_is_refused_or_simply_compared(shop):
     metrics = {
         "n": {"count": "*"}, "s": {"sum": "total"}, "a": {"avg": "quantity"},
@@ -234,6 +235,7 @@ def answer(call, **rights):
         return str(error)
 
 
+@pytest.mark.thorough
 def test_what_is_hidden_changes_no_answer(db):
     fill()
     exposure = REGISTRY.exposures[Order]

@@ -23,7 +23,7 @@ from mcp_django.signing import seal
 from tests.nasty.models import Customer, Order, Person, RushOrder, Seat, Tenant
 from tests.nasty.site import ORDER, Narrowable, caller, objects, page, records, registry
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 TEXT = st.sampled_from(
     ["", " ", "a", "A", "á", "ä", "b", "Z", "_", "%", "ß", "ss", "a ", "\U0001f600", "'", "\\",

@@ -39,7 +39,7 @@ from tests.nasty.site import (
     registry,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 MEANINGS = [
     ({}, "A1 A2 A3 R1"),

@@ -9,7 +9,7 @@ from django.test.utils import modify_settings
 from tests.nasty.models import Order
 from tests.nasty.site import caller, numbers, registry
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 TABLES = registry({Order: {"fields": "number", "search_fields": "@remark number"}})
 

@@ -61,6 +61,7 @@ def refusal(who, **arguments):
     return None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("keys", [KEYS[at::4] for at in range(4)], ids=str)
 def test_a_hostile_value_is_refused_in_words_or_simply_finds_nothing(order, keys):
     who = caller()

@@ -170,6 +170,7 @@ def test_an_object_that_means_nothing_is_refused(shop, filters):
     assert 10 < len(refusal(filters=filters)) < 1500
 
 
+@pytest.mark.thorough
 def test_a_long_key_with_many_operators_costs_no_more_than_its_text(shop):
     many = {f"k{at}": 1 for at in range(20_000)}
     tracemalloc.start()

@@ -320,10 +320,12 @@ def both_answers(tables):
     return [(call, *pair) for call, *pair in zip(every, *found, strict=True) if pair[0] != pair[1]]
 
 
+@pytest.mark.thorough
 def test_no_argument_of_any_tool_tells_masked_values_apart(people):
     assert both_answers(TABLES) == []
 
 
+@pytest.mark.thorough
 def test_the_same_calls_tell_values_apart_that_are_not_masked(people):
     """Else the test above would find nothing."""
     kinds = {call[0] for call, *_ in both_answers(UNMASKED)}
@@ -331,6 +333,7 @@ def test_the_same_calls_tell_values_apart_that_are_not_masked(people):
     assert kinds == {"find", "aggregate", "complete", "labels"}
 
 
+@pytest.mark.thorough
 def test_no_answer_holds_a_masked_value(people):
     rename(NAMES[0])
 

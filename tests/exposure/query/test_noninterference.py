@@ -62,6 +62,7 @@ def answer(call, **rights):
     return found.encoded, found.next_cursor is None
 
 
+@pytest.mark.thorough
 def test_every_hidden_path_gives_the_same_answer_over_two_sets_of_secrets():
     fill()
     calls: list[Any] = [

@@ -24,6 +24,9 @@ from mcp_django.exposure.query.guard import is_mergeable, is_plain
 from tests.nasty.models import Customer, Order, Region, Seat
 from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, numbers, record, records, registry
 
+pytestmark = pytest.mark.database
+
+
 SLOW = {
     "sqlite": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1e9) "
     "SELECT count(*) FROM c",
@@ -38,6 +41,7 @@ def run(sql):
         return list(cursor.fetchall())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_atomic", [True, False])
 def test_a_slow_statement_is_an_answer_and_the_connection_lives(transactional_db, is_atomic):
     start = time.monotonic()

@@ -12,6 +12,9 @@ from django.utils import timezone
 from mcp_django.exceptions import QueryError
 from tests.nasty.site import caller, numbers
 
+pytestmark = pytest.mark.database
+
+
 PARTS = [
     "placed_at__month",
     "placed_at__hour",

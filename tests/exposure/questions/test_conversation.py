@@ -837,6 +837,7 @@ def test_an_async_tool_asks_as_well(offer, answering):
     assert Order.objects.count() == 1
 
 
+@pytest.mark.thorough
 def test_an_async_tool_confirms_with_a_tick_or_a_token(offer, clerk, answering, order):
     offer(aremove)
 

@@ -15,6 +15,8 @@ from mcp_django.principal import Principal
 from tests.exposure.races import elsewhere, together
 from tests.library.models import Author
 
+pytestmark = pytest.mark.database
+
 
 def caller(client="claude"):
     return Principal(user=AnonymousUser(), scopes=frozenset(), method="test", client=client)

@@ -633,6 +633,8 @@ SLOW = {
 }
 
 
+@pytest.mark.database
+@pytest.mark.thorough
 def test_a_search_that_takes_too_long_offers_nothing(shop, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STATEMENT_TIMEOUT": 0.2}
     slow = {models.Order: lambda rows: rows.extra(where=[SLOW[connection.vendor]])}

@@ -157,6 +157,7 @@ def test_clients_without_resources_reach_them_through_tools(client, order):
     assert text == client.read_resource("django://site")
 
 
+@pytest.mark.thorough
 @requirement("resources:access")
 def test_without_the_scope_to_read_no_resource_exists(staff):
     client = Client(user=staff, scopes=["mcp:action"])

@@ -187,6 +187,7 @@ def test_more_than_a_thousand_records_are_not_for_one_call(boss):
     assert "Narrow them" in answer.text
 
 
+@pytest.mark.thorough
 def test_a_thousand_are(boss):
     Parcel.objects.bulk_create(Parcel(number=f"n{n}") for n in range(1000))
 

@@ -112,6 +112,7 @@ def test_a_model_that_is_only_read_has_none(boss, monkeypatch):
     assert "depot_van_drive" in names(boss)
 
 
+@pytest.mark.thorough
 def test_each_costs_at_most_720_bytes_of_the_list(boss):
     sizes = {one["name"]: len(msgspec.json.encode(one)) + 1 for one in boss.list_tools()}
 

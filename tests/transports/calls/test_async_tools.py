@@ -74,6 +74,7 @@ async def test_an_async_tool_of_a_legacy_client_that_leaves_goes_on_to_its_end(c
     assert call.sent == []
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_an_async_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(
@@ -176,6 +177,7 @@ async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(
         raw[0].cursor()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_an_async_tool_that_is_stuck_in_a_thread_does_not_delay_its_answer(

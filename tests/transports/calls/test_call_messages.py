@@ -172,6 +172,7 @@ async def test_a_call_that_says_too_much_says_how_much_it_did_not_say(party, add
     assert len(lines) < 200
 
 
+@pytest.mark.thorough
 async def test_what_runs_on_behind_its_time_is_heard_by_nobody(party, add_tool, gate, configure):
     configure(TOOL_TIMEOUT=0.5)
     heard = []

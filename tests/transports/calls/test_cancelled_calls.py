@@ -22,7 +22,7 @@ from tests.transports.calls.test_statements import Connections
 from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import PATIENCE, Connection, finished, speaking
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 LATEST = Revision.V2025_11_25
 POSTGRESQL = pytest.mark.skipif(

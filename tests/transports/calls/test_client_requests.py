@@ -191,6 +191,7 @@ async def test_what_is_no_answer_is_asked_for_again(offer, party, result):
     await call.end()
 
 
+@pytest.mark.thorough
 async def test_the_time_that_answers_take_is_not_time_that_the_tool_runs(offer, party, configure):
     configure(TOOL_TIMEOUT=0.3)
     offer(create)
@@ -492,6 +493,7 @@ async def test_a_call_whose_store_is_gone_fails_for_a_client_that_comes_back_too
 # Many
 
 
+@pytest.mark.thorough
 async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
     offer, party, configure, fresh_lanes, client
 ):

@@ -26,6 +26,7 @@ from mcp_django.transports.exchanges import Call, Exchange
 from tests.transports.wire import PATIENCE
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio
 async def test_no_thread_starts_before_the_first_job():
     before = threading.active_count()
@@ -98,6 +99,7 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
 def test_a_forked_child_has_threads_of_its_own():
     ended = subprocess.run(

@@ -27,6 +27,9 @@ from mcp_django.transports.calls.lanes import (
 )
 from tests.transports.wire import PATIENCE, Gate
 
+pytestmark = pytest.mark.database
+
+
 ANYTHING = ContextVar("ANYTHING", default="nothing")
 
 
@@ -126,6 +129,7 @@ async def test_the_end_of_a_call_that_has_taken_effect_is_never_refused(make_lan
     assert await done(start(lane, int, is_owed=True)) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio
 async def test_waiting_for_a_thread_does_not_count_as_running(make_lane, gate):
     lane = make_lane()
@@ -219,6 +223,7 @@ async def test_a_job_cancelled_while_it_runs_is_told(make_lane, gate):
     assert cancelled.is_set()
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio
 async def test_a_cancelled_job_that_goes_on_for_too_long_counts_as_lost(make_lane, gate):
     lane, cancelled = make_lane(), Event()
@@ -542,6 +547,7 @@ async def test_a_function_that_was_slow_once_takes_no_turn_of_others(make_lane, 
     await done(slow)
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio
 async def test_a_quick_function_that_is_lost_takes_no_turn_with_it(make_lane, gate):
     lane = make_lane(size=4, takes_turns=True)

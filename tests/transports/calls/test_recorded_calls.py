@@ -57,6 +57,7 @@ async def test_an_async_tool_whose_client_leaves_has_a_record(client, sleep, gat
     assert ends(gathered) == [("sleep", "cancelled")]
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio
 async def test_an_async_tool_that_is_too_slow_has_a_record(client, sleep, gathered, configure):
     configure(TOOL_TIMEOUT=0.5)

@@ -243,6 +243,7 @@ async def test_a_full_queue_answers_503_with_the_id_and_when_to_come_back(
     assert "busy" in call.json["error"]["message"]
 
 
+@pytest.mark.thorough
 @requirement("limits:handlers")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
@@ -267,6 +268,7 @@ async def test_a_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(
     assert "0.5 seconds" in call.json["result"]["content"][0]["text"]
 
 
+@pytest.mark.database
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="Only PostgreSQL counts them.")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
@@ -299,6 +301,7 @@ def count_connections():
         connection.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_message(
@@ -331,6 +334,7 @@ async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_messag
     assert not began.is_set()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_a_call_leaves_nothing_to_the_garbage_collector(client):

@@ -602,6 +602,7 @@ async def test_an_async_tool_inside_middleware_is_cancelled_with_its_call(client
     assert call.sent == []
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_an_async_tool_inside_middleware_that_runs_for_too_long_frees_its_thread(

@@ -161,6 +161,7 @@ def test_long_headers_are_refused_before_anything_else(headers):
     assert f"{LONGEST_VALUE} bytes" in json.loads(refusal.body)["error"]["message"]
 
 
+@pytest.mark.thorough
 def test_what_strangers_say_in_headers_is_not_remembered():
     lines = 6
     tracemalloc.start()

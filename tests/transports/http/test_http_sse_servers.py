@@ -14,6 +14,9 @@ import pytest
 from tests.transports.live_servers import Servers
 from tests.transports.test_servers import PATIENCE, Live
 
+pytestmark = [pytest.mark.live, pytest.mark.thorough]
+
+
 HELLO = {
     "protocolVersion": "2024-11-05",
     "capabilities": {},

@@ -55,6 +55,7 @@ async def listening(client, uri, **headers):
     return stream
 
 
+@pytest.mark.thorough
 async def test_rights_are_looked_at_within_the_tenant_of_the_stream(client, uri, run):
     run("Tenant")
     stream = await listening(client, uri, **{"X-Tenant": "north"})
@@ -77,6 +78,7 @@ async def test_headers_of_middleware_are_those_of_the_stream(client, uri, run):
     await stream.left()
 
 
+@pytest.mark.thorough
 async def test_who_is_refused_by_middleware_today_is_told_nothing_today(client, uri, run):
     run("Gatekeeper")
     stream = await listening(client, uri)

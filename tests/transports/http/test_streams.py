@@ -219,6 +219,7 @@ async def test_of_many_reports_at_once_the_last_arrives(client):
     assert len(values) < 5000
 
 
+@pytest.mark.thorough
 @requirement("progress:token")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
@@ -366,6 +367,7 @@ async def test_a_slow_answer_becomes_a_stream_that_shows_signs_of_life(
     assert call.is_whole()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_before_the_grace_time_is_over_nothing_is_sent(client, add_tool, gate, monkeypatch):

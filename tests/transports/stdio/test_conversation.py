@@ -11,7 +11,6 @@ from django.contrib.auth import get_user_model
 
 import mcp_django as mcp
 from mcp_django.auth.authenticate import NamedUser
-from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.render import progress
@@ -195,6 +194,7 @@ async def test_both_eras_follow_each_other_message_by_message(caller):
     assert again["result"] == {}
 
 
+@pytest.mark.thorough
 async def test_a_second_handshake_begins_a_second_session(caller):
     async with talking(caller) as peer:
         uri = await make_order()
@@ -482,6 +482,7 @@ def listening(peer, *uris, **wishes):
     return peer.ask("subscriptions/listen", notifications=wishes)
 
 
+@pytest.mark.thorough
 @requirement("stdio:subscriptions")
 async def test_every_event_names_its_subscription(caller):
     uri = await make_order()
@@ -554,6 +555,7 @@ async def test_more_subscriptions_than_are_allowed_are_refused(caller, configure
     assert refused["error"]["code"] == -32603
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 async def test_a_session_hears_of_lists_and_of_what_it_subscribed_to(caller, revision):
     uri = await make_order()
@@ -659,9 +661,9 @@ async def test_a_right_that_another_process_takes_away_is_gone_within_a_second(
         # No signal of this process.
         users = get_user_model().objects.filter(pk=staff.pk)
         await sync_to_async(users.update)(is_active=False)
-        now = generations.clock
-        recognizer = caller.recognize.__self__
-        monkeypatch.setattr(recognizer._cache, "clock", lambda: now() + 1.0)
+        cache = caller.recognize.__self__._cache
+        now = cache.clock
+        monkeypatch.setattr(cache, "clock", lambda: now() + 1.0)
         refused = await peer.answer(peer.call("echo", text="x"))
 
     assert refused["error"]["code"] == -32600
@@ -727,6 +729,7 @@ async def test_a_session_outlives_any_idle_time(caller, configure):
 # The end
 
 
+@pytest.mark.thorough
 @requirement("stdio:end-of-input")
 async def test_the_end_of_input_cancels_what_runs(caller, add_tool, gate):
     cancelled = Event()
@@ -757,6 +760,7 @@ async def test_a_reader_that_went_away_ends_it(caller):
         await peer.ended()
 
 
+@pytest.mark.thorough
 async def test_a_client_that_never_reads_does_not_keep_it_from_ending(caller, add_tool):
     def flood() -> str:
         """Say a lot."""

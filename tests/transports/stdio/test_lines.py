@@ -61,6 +61,7 @@ async def test_input_that_cannot_be_read_is_at_its_end(pipe):
     assert await lines(reader) == []
 
 
+@pytest.mark.thorough
 async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
     reader = LineReader(pipe[0], limit=100_000, ended=bool)
     os.set_blocking(pipe[1], False)

@@ -123,6 +123,7 @@ async def test_a_list_that_changed_is_told_where_that_was_promised(client, name)
     await stream.left()
 
 
+@pytest.mark.thorough
 @requirement("subscriptions:rights")
 async def test_who_may_not_see_a_record_hears_nothing_of_it(client, eve, speaks, orders):
     eve = await sync_to_async(speaks)(eve)
@@ -200,6 +201,7 @@ async def test_the_number_of_streams_has_an_end(client, configure):
 # What sessions have of their own
 
 
+@pytest.mark.thorough
 @requirement("subscriptions:subscribe")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 async def test_a_resource_that_was_subscribed_to_twice_is_told_once(client, orders):
@@ -230,6 +232,7 @@ async def test_a_resource_that_was_unsubscribed_from_is_told_no_more(client, ord
     await stream.left()
 
 
+@pytest.mark.thorough
 @requirement("sessions:no-response-on-get", "http:one-stream")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
 async def test_the_stream_of_a_session_carries_no_answers(client):

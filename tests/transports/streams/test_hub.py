@@ -115,6 +115,7 @@ async def test_what_could_not_be_looked_into_is_told_at_the_next_look(
     await stream.left()
 
 
+@pytest.mark.thorough
 async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
     client, uri, trouble, configure, gate, caplog, monkeypatch, fresh_lanes
 ):
@@ -219,6 +220,7 @@ async def test_a_layer_that_was_gone_makes_every_stream_read_anew(client, uri, f
 # The hub itself
 
 
+@pytest.mark.thorough
 async def test_a_loop_does_not_live_for_its_hub():
     loop = asyncio.new_event_loop()
     hub, gone = Hub(loop), weakref.ref(loop)
@@ -232,6 +234,7 @@ async def test_a_loop_does_not_live_for_its_hub():
         _ = hub.loop
 
 
+@pytest.mark.thorough
 async def test_a_hub_that_is_gone_is_told_nothing():
     loop = asyncio.new_event_loop()
     hub = Hub(loop)

@@ -19,6 +19,9 @@ from tests.changed import list_changed
 from tests.spec import requirement
 from tests.transports.live_servers import Reader, Servers, free_port
 
+pytestmark = pytest.mark.thorough
+
+
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
 PATIENCE = 60

@@ -102,6 +102,7 @@ async def test_the_acknowledgment_comes_first_and_names_what_is_honoured(client,
     await stream.left()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("request_id", [7, "7"], ids=repr)
 async def test_every_message_names_the_subscription_with_the_type_of_its_id(client, request_id):
     message = client.message("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -290,6 +291,7 @@ class Slow(EventStream):
         await super().send(event)
 
 
+@pytest.mark.thorough
 async def test_a_change_before_the_acknowledgment_is_told_behind_it(client):
     params = {"notifications": {"toolsListChanged": True}}
     stream = Slow.asking(client, "subscriptions/listen", params)
@@ -485,6 +487,7 @@ async def test_a_reader_that_does_not_read_costs_no_more_than_what_it_asked_for(
     await other.left()
 
 
+@pytest.mark.thorough
 async def test_a_loop_that_is_over_takes_its_hub_along(client):
     async def listen_once():
         stream = await listening(client, toolsListChanged=True)
@@ -525,6 +528,7 @@ class Broken(EventStream):
         await super().send(event)
 
 
+@pytest.mark.thorough
 async def test_a_stream_that_cannot_be_written_ends_and_the_others_hear(client, caplog):
     wishes = {"notifications": {"toolsListChanged": True}}
     broken = await Broken.asking(client, "subscriptions/listen", wishes).opened()
@@ -542,6 +546,7 @@ async def test_a_stream_that_cannot_be_written_ends_and_the_others_hear(client, 
     await other.left()
 
 
+@pytest.mark.thorough
 async def test_idle_streams_take_no_thread_and_no_task_of_their_own_beyond_the_one(client):
     warm = await listening(client, toolsListChanged=True)
     threads, tasks = threading.active_count(), len(asyncio.all_tasks())

@@ -1,0 +1,155 @@
+"""What a stranger has: the wheel in an empty environment, the tutorial's site, `make demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.docs.pages import ROOT, blocks_of
+from tests.docs.test_tutorial import TUTORIAL, as_script
+from tests.transports.live_servers import free_port
+
+pytestmark = [pytest.mark.live]
+#: Seconds that a busy machine may take. No test is about them.
+PATIENCE = 240
+FLIGHTS = "django://objects/flights.flight"
+#: Nothing of this run: no settings, no options of Python or make.
+ENVIRON = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+
+
+def run(*command: str | Path, cwd: Path, **environ: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**ENVIRON, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> Path:
+    """The bin folder of an empty environment into which the wheel was installed."""
+    folder = tmp_path_factory.mktemp("stranger")
+    build = ["-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    run(sys.executable, *build, cwd=ROOT)
+    (wheel,) = folder.glob("*.whl")
+    run(sys.executable, "-m", "venv", "venv", cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    lock = ROOT / ".ci" / "lock.txt"
+    run(
+        *(python, "-m", "pip", "install", "--quiet", "--constraint", lock, f"{wheel}[daphne]"),
+        cwd=folder,
+    )
+    return python.parent
+
+
+def test_the_site_of_the_tutorial_passes_its_checks(environment, tmp_path):
+    blocks = list(blocks_of(TUTORIAL))
+    served = next(at for at, block in enumerate(blocks) if "runserver" in block.text)
+    script = "".join(
+        as_script(block, number, port=0) for number, block in enumerate(blocks[:served])
+    )
+
+    printed = run(
+        *("bash", "-euo", "pipefail", "-c", f"{script}\nexec >&2\npython manage.py check"),
+        cwd=tmp_path,
+        PATH=f"{environment}{os.pathsep}{os.environ['PATH']}",
+        DJANGO_SUPERUSER_PASSWORD="not-a-secret",
+    )
+
+    assert "no issues (0 silenced)" in printed
+    assert str(environment) in run(
+        *(environment / "python", "-c", "import mcp_django; print(mcp_django.__file__)"),
+        cwd=tmp_path,
+    ).replace("/lib/", "/bin/")
+
+
+@contextmanager
+def demo(state: Path):
+    """The address of `make demo`, and the tokens of its users."""
+    port = free_port()
+    with (state / "log").open("w+") as log:
+        process = subprocess.Popen(
+            ["make", "--no-print-directory", "demo", f"PORT={port}"],
+            cwd=ROOT,
+            env={**ENVIRON, "DEMO_STATE": str(state / "demo"), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            # So that the server that make has started ends with it.
+            start_new_session=True,
+        )
+        try:
+            for line in process.stdout:
+                if "Serving." in line:
+                    break
+            else:
+                log.seek(0)
+                pytest.fail(log.read())
+            tokens = json.loads((state / "demo" / "tokens.json").read_text())
+            yield (
+                f"http://127.0.0.1:{port}/mcp",
+                {user: entry["secret"] for user, entry in tokens.items()},
+            )
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(PATIENCE)
+            process.stdout.close()
+
+
+async def connected(address: str) -> None:
+    """Until somebody listens there."""
+    host, _, port = address.removeprefix("http://").removesuffix("/mcp").partition(":")
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(host, int(port))
+            except OSError:
+                await asyncio.sleep(0.1)
+            else:
+                writer.close()
+                return
+
+
+@pytest.mark.asyncio
+async def test_the_official_client_lists_calls_and_hears_of_a_change_in_the_demo(tmp_path):
+    with demo(tmp_path) as (address, tokens):
+        await connected(address)
+        headers = {"Authorization": f"Bearer {tokens['dispatcher']}"}
+        async with (
+            asyncio.timeout(PATIENCE),
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
+            Client(streamable_http_client(address, http_client=http)) as client,
+        ):
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            arguments = {"model": "flights.flight", "fields": ["number"], "limit": 1}
+            page = await client.call_tool("find_records", arguments)
+            ((number,),) = json.loads(page.content[0].text)["rows"]
+            async with client.listen(resource_subscriptions=[FLIGHTS]) as changes:
+                saved = await client.call_tool(
+                    "update_record",
+                    {"model": "flights.flight", "pk": 1, "values": {"gate": "Z9"}},
+                )
+                change = await anext(changes)
+
+    assert {"find_records", "update_record"} <= tools
+    assert number
+    assert not saved.is_error, saved.content
+    assert change.uri == FLIGHTS
