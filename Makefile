@@ -22,7 +22,7 @@ $(VENV)/demo.stamp: EXTRAS :=
 $(VENV)/%.stamp: pyproject.toml .ci/lock.txt | $(BIN)/python
 	@echo "Installing the packages of \"$*\" into $(VENV)"
 	@$(PIP) install $(LOCKED) pip
-	@$(PIP) install $(LOCKED) --build-constraint .ci/lock.txt --group $* --editable ".$(EXTRAS)"
+	@$(PIP) install $(LOCKED) --build-constraint .ci/lock.txt --no-compile --group $* --editable ".$(EXTRAS)"
 	@touch $@
 
 # The pages import nothing of the package.
@@ -70,7 +70,7 @@ PYTEST := PYTHONWARNINGS=error::ResourceWarning $(BIN)/python -m pytest
 
 .PHONY: test
 test: $(VENV)/gate.stamp
-	@$(PYTEST) --quiet --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	  -m "not thorough" --durations 10 --durations-min 1
 
 .PHONY: smoke

@@ -116,6 +116,7 @@ def test_more_than_forty_kib_get_a_warning(keeper, add_tools):
     assert "more than 40 KiB" in text_of(browser_of(keeper).get(url("cost")))
 
 
+@pytest.mark.thorough
 def test_five_hundred_tools_are_measured_page_by_page(
     keeper, add_tools, django_assert_max_num_queries
 ):

@@ -239,6 +239,7 @@ def test_a_form_that_decides_nothing_makes_no_row(browser):
     assert not ExposedModel.objects.exists()
 
 
+@pytest.mark.thorough
 def test_a_decision_that_is_taken_back_takes_its_row_along(browser):
     save(browser, "shop.order", level=2)
 

@@ -224,6 +224,7 @@ def test_what_is_on_another_server_is_not_of_this_page(browser, make_session, ma
     assert not LogEntry.objects.exists()
 
 
+@pytest.mark.thorough
 def test_more_streams_cost_no_more_queries(browser, make_stream, make_user, stopped_clock):
     make_stream("t0")
     few = queries_of(lambda: browser.get(LIVE))

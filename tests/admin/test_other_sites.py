@@ -26,6 +26,7 @@ def browser(make_user):
     return browser_of(make_user("boss", is_staff=True, is_superuser=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("office")
 def test_every_page_works_there_and_links_stay_there(browser):
     PromptTemplate.objects.create(name="greet")

@@ -380,6 +380,7 @@ def test_sizes_are_said_in_units_and_in_tokens(watcher, make_call):
     assert "Tokens, about 13500" in text_of(page)
 
 
+@pytest.mark.thorough
 def test_many_calls_take_no_more_queries_than_few(watcher, make_call, stopped_clock):
     def queries():
         browser = browser_of(watcher)

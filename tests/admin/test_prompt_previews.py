@@ -168,6 +168,7 @@ def test_looking_as_somebody_else_shows_what_they_get_and_is_in_the_log(looker, 
     assert "would not get" not in look(looker, about, "bob", order="A1").content.decode()
 
 
+@pytest.mark.thorough
 def test_rows_and_fields_are_those_of_the_person(looker, bob, about, monkeypatch):
     mine, other = (Order.objects.create(number=number) for number in ("A1", "Order-B2"))
 
@@ -219,6 +220,7 @@ def test_nobody_looks_as_somebody_with_more_permissions(looker, make_user, about
     assert texts(look(root, about, "root", order="A1"))
 
 
+@pytest.mark.thorough
 def test_only_people_of_the_lookers_user_admin_can_be_chosen(make_user, bob, about, monkeypatch):
     Order.objects.create(number="A1")
     no_users = [name for name in RIGHTS if name != VIEW_USER]
@@ -313,6 +315,7 @@ SOME = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("some", SOME, ids=["filter", "slice", "distinct"])
 def test_a_row_that_the_looker_may_not_see_is_in_no_part_of_a_preview(
     looker, bob, about, narrowed, some
@@ -348,6 +351,7 @@ def test_a_preview_has_no_more_rows_than_the_person_gets(make_user, bob, about, 
     assert "there is no" in look(root, about, "bob", order=str(hidden.pk)).context["error"]
 
 
+@pytest.mark.thorough
 def test_a_row_that_is_judged_by_itself_is_shown_if_both_may_see_it(
     looker, bob, about, monkeypatch
 ):

@@ -148,6 +148,7 @@ def test_a_page_that_is_sent_back_as_it_is_makes_no_version(browser):
     assert LogEntry.objects.get().get_change_message() == "No fields changed."
 
 
+@pytest.mark.thorough
 def test_rows_are_ordered_and_removed(browser):
     template = make_prompt("late", "one", "two", "three", arguments=[TONE, {"name": "a"}])
     sent = successful(browser.get(url(template)))

@@ -111,6 +111,7 @@ def test_a_tool_that_staff_switched_off_is_gone(call):
     assert "There is no tool echo." in text_of(call("echo", text="x"))
 
 
+@pytest.mark.thorough
 def test_five_hundred_tools_take_no_more_queries_than_few(trier, add_tool):
     with CaptureQueriesContext(connection) as few:
         browser_of(trier).get(url("try_it"))
@@ -363,6 +364,7 @@ def test_queries_are_for_superusers(call, admin_user):
     assert "SELECT" not in without.content.decode()
 
 
+@pytest.mark.thorough
 def test_many_and_long_queries_are_cut(call, admin_user, add_tool):
     def ask() -> str:
         """Ask a lot."""

@@ -374,6 +374,7 @@ def test_a_resource_that_asks_is_answered_as_well(post, answer, request):
     assert "Row 7" in text_of(answer(page, query="", row="7"))
 
 
+@pytest.mark.thorough
 def test_what_was_done_before_a_question_is_taken_back(call, answer, add_tool):
     order = Order.objects.create(number="A-1")
 

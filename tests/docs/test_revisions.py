@@ -25,7 +25,7 @@ from tests.shop.models import Order
 from tests.transports.http_sse_client import HTTPSSEClient
 from tests.transports.wire import Gate
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 
 PAGE = ROOT / "docs" / "reference" / "compatibility.md"
 HEADING = "## Revisions and transports"

@@ -177,6 +177,7 @@ def test_what_a_function_refuses_and_what_is_a_bug_are_told_apart(client, add_pr
     assert refusal(client, "broken") == (-32603, "Internal error")
 
 
+@pytest.mark.thorough
 def test_what_a_caller_may_not_get_does_not_exist(add_prompt, staff, make_user):
     add_prompt(remind, permission="shop.view_order")
     blind = make_user("blind", "view_memo", is_staff=True)

@@ -50,13 +50,11 @@ def environment(tmp_path_factory) -> Path:
     build = ["-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     run(sys.executable, *build, cwd=ROOT)
     (wheel,) = folder.glob("*.whl")
-    run(sys.executable, "-m", "venv", "venv", cwd=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=folder)
     python = folder / "venv" / "bin" / "python"
-    lock = ROOT / ".ci" / "lock.txt"
-    run(
-        *(python, "-m", "pip", "install", "--quiet", "--constraint", lock, f"{wheel}[daphne]"),
-        cwd=folder,
-    )
+    # The pip of this environment, which takes a few seconds less than one of its own.
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile"]
+    run(*pip, "--constraint", ROOT / ".ci" / "lock.txt", f"{wheel}[daphne]", cwd=folder)
     return python.parent
 
 

@@ -38,6 +38,7 @@ def at_once():
     return run
 
 
+@pytest.mark.thorough
 def test_events_of_many_have_each_number_once(store, add_session, open_log, at_once, read):
     add_session()
     open_log()
@@ -122,6 +123,7 @@ def test_one_of_many_ends_a_session(store, add_session, open_log, at_once):
     assert sum(at_once(lambda thread: store.end_session("s1"))) == 1
 
 
+@pytest.mark.thorough
 def test_many_do_not_ask_past_the_limit(store, add_session, at_once):
     add_session()
     for number in range(MOST_QUESTIONS - 3):
@@ -137,6 +139,7 @@ def test_many_do_not_ask_past_the_limit(store, add_session, at_once):
     assert sum(at_once(ask)) == 3
 
 
+@pytest.mark.thorough
 def test_many_do_not_open_logs_past_the_limit(store, add_session, open_log, at_once):
     add_session()
     for number in range(MOST_LOGS - 3):
@@ -152,6 +155,7 @@ def test_many_do_not_open_logs_past_the_limit(store, add_session, open_log, at_o
     assert sum(at_once(begin)) == 3
 
 
+@pytest.mark.thorough
 def test_a_session_may_end_while_all_kinds_of_things_are_added(
     store, add_session, open_log, at_once
 ):

@@ -153,6 +153,7 @@ def test_events_that_went_are_not_left_in_the_table(store, add_session, open_log
     assert LogEvent.objects.count() == 256
 
 
+@pytest.mark.thorough
 def test_more_idle_sessions_than_one_transaction_takes_are_pruned(store, clock, add_session):
     for number in range(201):
         add_session(f"s{number}")

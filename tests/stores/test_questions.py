@@ -118,6 +118,7 @@ def test_a_question_is_open_for_an_hour_at_most(store, clock, add_session, ask):
     assert store.answer("s1", "q2", ANSWER)
 
 
+@pytest.mark.thorough
 def test_a_session_has_so_many_open_questions(store, clock, add_session, ask):
     add_session("s1")
     add_session("s2")
@@ -134,6 +135,7 @@ def test_a_session_has_so_many_open_questions(store, clock, add_session, ask):
     assert store.answer("s1", "more", ANSWER)
 
 
+@pytest.mark.thorough
 def test_questions_of_a_dead_process_leave_room(store, clock, add_session, ask):
     add_session()
     for number in range(MOST_QUESTIONS):

@@ -17,7 +17,6 @@ from tests.workshop.models import Part, Tag, Thing
 @pytest.fixture(autouse=True)
 def _workshop(request, settings, tmp_path):
     """The admin of the workshop, and what it exposes; `exposure(Thing={...})` marks changes."""
-    settings.ROOT_URLCONF = "tests.workshop.urls"
     settings.MEDIA_ROOT = tmp_path
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
     marker = request.node.get_closest_marker("exposure")

@@ -19,7 +19,6 @@ from django.conf import settings
 def main(database: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     settings.DATABASES["default"]["NAME"] = database
-    settings.ROOT_URLCONF = "tests.workshop.urls"
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
     django.setup()
     import_module(settings.ROOT_URLCONF)

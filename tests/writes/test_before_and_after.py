@@ -50,6 +50,7 @@ def test_what_is_as_it_was_is_not_named(client, thing):
     assert changed(update(client, thing, title="T", state="paid")) == {}
 
 
+@pytest.mark.thorough
 def test_a_value_that_was_empty_and_one_that_is_emptied_are_null(client, thing, tags):
     Thing.objects.filter(pk=thing.pk).update(tag=None)
 
@@ -57,6 +58,7 @@ def test_a_value_that_was_empty_and_one_that_is_emptied_are_null(client, thing, 
     assert changed(update(client, thing, tag=None)) == {"tag": [member(tags[0]), None]}
 
 
+@pytest.mark.thorough
 def test_long_texts_are_cut_on_both_sides(client, thing):
     Thing.objects.filter(pk=thing.pk).update(note="a" * 300)
 
@@ -75,6 +77,7 @@ def test_a_field_that_can_be_set_and_not_read_is_named_without_values(client, th
     assert "12345" not in answer.text
 
 
+@pytest.mark.thorough
 @pytest.mark.exposure(Thing={"filter_fields": ["count"]})
 def test_a_field_that_can_be_filtered_by_and_not_read_has_no_values(client, thing):
     assert changed(update(client, thing, count=12345)) == {}

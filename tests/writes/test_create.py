@@ -250,6 +250,7 @@ def test_files_come_as_base64_and_are_named_by_the_last_part(client):
     assert made.paper.name == "papers/new.txt"
 
 
+@pytest.mark.thorough
 def test_a_file_is_replaced_and_taken_away(client, thing):
     def update(**values):
         return client.call_tool(
@@ -291,6 +292,7 @@ def test_what_is_no_file_is_refused(file, words, client):
     assert not Thing.objects.exists()
 
 
+@pytest.mark.thorough
 def test_a_file_beyond_the_cap_is_refused(client, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_FILE": 10}
 

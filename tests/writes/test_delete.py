@@ -151,6 +151,7 @@ def test_an_unknown_argument_is_no_confirmation(client, thing):
     assert Thing.objects.exists()
 
 
+@pytest.mark.thorough
 def test_a_confirmation_is_good_for_one_call_of_one_person(client, make_user, tags):
     red, blue, _ = tags
     other = CheckedClient(user=make_user("other", is_staff=True, is_superuser=True))
@@ -494,6 +495,7 @@ def test_a_difference_names_fifty_records_and_says_that_there_are_more(client, t
     assert len(answer.data["difference"]["deleted"]) == 50
 
 
+@pytest.mark.thorough
 @pytest.mark.exposure(Thing={"actions": ["remove"]})
 def test_the_page_of_an_action_that_deletes_counts_visible_rows_only(client, thing, monkeypatch):
     def remove(modeladmin, request, queryset):

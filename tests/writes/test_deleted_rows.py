@@ -58,6 +58,7 @@ def test_the_person_is_told_which_rows_would_be_deleted(asker, thing, parts):
     assert list(thing.parts.order_by("pk")) == parts[1:]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}], ids=str)
 def test_nothing_is_done_that_the_person_does_not_want(asker, thing, parts, no, snapshot):
     before = snapshot(thing)

@@ -106,6 +106,7 @@ def limited(settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "DRY_RUNS_PER_MINUTE": 2}
 
 
+@pytest.mark.thorough
 def test_dry_runs_have_a_limit_of_their_own_whichever_tool_and_however_they_end(
     client, make_user, tags, thing, limited
 ):

@@ -69,6 +69,7 @@ def test_a_new_row_of_nothing_but_defaults_is_refused_and_not_dropped(client, th
     assert "parts-3.name: This field is required." in answer.text
 
 
+@pytest.mark.thorough
 def test_faults_name_the_row_and_the_field(client, thing, snapshot):
     first, *_ = thing.parts.order_by("pk")
     before = snapshot(thing)
@@ -137,6 +138,7 @@ def test_what_is_no_list_of_rows_is_refused(inlines, client, thing):
     assert answer.is_error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("prefix", ["scraps", "nonsense"])
 def test_rows_of_a_hidden_model_do_not_exist(prefix, client, thing, snapshot):
     before = snapshot(thing)
@@ -190,6 +192,7 @@ def test_who_may_not_add_rows_adds_none(make_user, thing):
     assert thing.parts.count() == 3
 
 
+@pytest.mark.thorough
 def test_rules_over_all_rows_see_the_rows_that_were_not_named(client, thing, monkeypatch):
     from django.core.exceptions import ValidationError
     from django.forms import BaseInlineFormSet
@@ -249,6 +252,7 @@ def test_rows_of_a_new_record_have_them_as_well(client, prepopulate):
     assert Thing.objects.get().slug == "my-title"
 
 
+@pytest.mark.thorough
 def test_stored_rows_keep_theirs(client, thing, prepopulate):
     prepopulate(pin=["name"])
     first = thing.parts.earliest("pk")
@@ -260,6 +264,7 @@ def test_stored_rows_keep_theirs(client, thing, prepopulate):
     assert rows_of(thing) == {**before, first.pk: {**before[first.pk], "name": "other"}}
 
 
+@pytest.mark.thorough
 def test_what_is_sent_or_there_from_the_start_is_not_filled_in(client, thing, prepopulate):
     # The form of a new row shows a quantity of 1.
     prepopulate(name=["quantity"], quantity=["name"], pin=["at"])
@@ -367,6 +372,7 @@ def test_hidden_rows_stay_when_no_row_is_named(client, thing, hidden, snapshot):
     assert snapshot(thing) == before | {"title": "new"}
 
 
+@pytest.mark.thorough
 def test_faults_count_visible_rows_only(client, thing, hidden):
     last = thing.parts.order_by("pk").last()
 
@@ -380,6 +386,7 @@ def test_faults_count_visible_rows_only(client, thing, hidden):
     assert not enough.is_error, enough.text
 
 
+@pytest.mark.thorough
 def test_rules_about_the_number_and_order_of_rows_see_visible_rows_only(
     client, thing, hidden, monkeypatch
 ):
@@ -404,6 +411,7 @@ def test_rules_about_the_number_and_order_of_rows_see_visible_rows_only(
     assert (hidden.name, hidden.quantity) == (" p1", 1)
 
 
+@pytest.mark.thorough
 def test_hidden_rows_of_a_form_of_another_admin_stay_too(client, thing, hidden, monkeypatch):
     """As with packages that hand over to the ModelAdmin of a child."""
 
@@ -476,6 +484,7 @@ def test_generic_rows_obey_the_rules_of_their_model(client, thing, remarks):
 # Tokens
 
 
+@pytest.mark.thorough
 def test_a_token_without_the_scope_to_delete_deletes_no_rows_either(boss, thing):
     writer = CheckedClient(user=boss, scopes=[READ, WRITE])
     first, second, _ = thing.parts.order_by("pk")

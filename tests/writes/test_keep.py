@@ -27,6 +27,7 @@ def changed(before, after):
     return {name for name in before if before[name] != after[name]}
 
 
+@pytest.mark.thorough
 def test_what_the_site_does_to_the_fields_of_a_form_holds(client, thing, snapshot, monkeypatch):
     original = ThingAdmin.get_form
 
@@ -204,6 +205,7 @@ def test_what_a_field_of_some_records_may_be_is_told(client, tags, monkeypatch):
     assert "is_active: No." in update(client, tags[0], is_active=True).text
 
 
+@pytest.mark.thorough
 def test_choices_that_the_form_refuses_later_are_told(client, thing, monkeypatch):
     class Late(ThingAdmin.form):
         def clean_state(self):
@@ -307,6 +309,7 @@ def test_a_bug_of_the_site_changes_nothing(error, client, tags, monkeypatch):
     assert tags[0].name == "red"
 
 
+@pytest.mark.thorough
 def test_a_row_that_others_refer_to_is_not_named_by_its_str(client, thing, monkeypatch):
     class KeeperInline(admin.TabularInline):
         model = Keeper

@@ -56,6 +56,7 @@ def test_a_masked_column_is_refused_as_a_name_that_does_not_exist(client, thing,
     assert (thing.mail, thing.note) == ("a@example.com", "  kept spaces \n x ")
 
 
+@pytest.mark.thorough
 @pytest.mark.exposure(Thing={**THING, "write_fields": ["title", "mail"]})
 def test_not_even_write_fields_open_a_masked_column(client, thing):
     refused = call(client, "update_record", pk=thing.pk, values={"mail": "x@example.com"})
@@ -64,6 +65,7 @@ def test_not_even_write_fields_open_a_masked_column(client, thing):
     assert not call(client, "update_record", pk=thing.pk, values={"title": "new"}).is_error
 
 
+@pytest.mark.thorough
 @masked
 def test_an_update_keeps_what_is_masked_and_shows_its_pseudonym(client, thing):
     before = call(client, "get_record", pk=thing.pk).data

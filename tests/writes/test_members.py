@@ -231,6 +231,7 @@ def change_with(client, record, version):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
@@ -359,6 +360,7 @@ def test_a_dry_run_names_who_comes_and_who_goes(client, thing, tags):
     assert answer.data["difference"]["is_complete"] is True
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("keys", [[0], [0, 1], [2], []])
 @pytest.mark.exposure(Tag=None)
 def test_a_dry_run_of_a_hidden_relation_is_never_complete(keys, client, thing, tags):

@@ -36,6 +36,7 @@ def test_writers_of_different_fields_lose_nothing_of_each_other(clients, thing, 
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_of_two_writers_with_one_version_one_is_refused(clients, thing):
     record = clients[0].call_tool("get_record", model="workshop.thing", pk=thing.pk).data
 

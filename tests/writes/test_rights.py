@@ -223,6 +223,7 @@ def test_what_is_no_key_is_no_record(pk, client, tags):
     assert names() == before
 
 
+@pytest.mark.thorough
 def test_an_object_that_the_site_protects_is_read_only(client, monkeypatch):
     monkeypatch.setattr(
         JobAdmin,
@@ -293,6 +294,7 @@ def test_secrets_are_set_where_code_names_them_and_excluded_fields_are_not(clien
     assert "'tag' is not a field" in update(tag=None).text
 
 
+@pytest.mark.thorough
 def test_fields_that_staff_took_away_are_not_set(client, thing):
     ExposedModel.objects.create(label="workshop.thing", fields=["id", "title"], level=Level.WRITE)
 

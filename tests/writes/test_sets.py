@@ -144,6 +144,7 @@ def test_a_member_that_is_no_choice_any_more_stays_until_it_is_removed(client, t
     assert names(thing, "tags_active") == []
 
 
+@pytest.mark.thorough
 def test_what_is_no_choice_can_be_removed_in_vain_and_not_be_added(client, thing, tags):
     """Whether it is removed or was never there must not be told by an error."""
     thing.tags_active.set([tags[0]])
@@ -181,6 +182,7 @@ def test_members_in_an_order_keep_it_and_new_ones_come_last(client, thing, tags,
     assert cleaned == [["old", "red"]]
 
 
+@pytest.mark.thorough
 def test_the_last_member_of_a_set_that_needs_one_is_not_removed(client, thing, monkeypatch):
     class Form(ThingForm):
         tags = forms.ModelMultipleChoiceField(Tag.objects.all())
@@ -239,6 +241,7 @@ def test_a_hidden_member_is_named_in_vain_like_one_that_is_missing(
     assert names(thing) == ["blue", "red"]
 
 
+@pytest.mark.thorough
 @pytest.mark.exposure(Tag=None)
 @pytest.mark.parametrize("verb", ["add", "remove", "set"])
 def test_of_a_hidden_model_members_can_be_added_and_none_removed(verb, client, thing, tags):
@@ -249,6 +252,7 @@ def test_of_a_hidden_model_members_can_be_added_and_none_removed(verb, client, t
     assert names(thing) == (["blue", "red"] if verb == "remove" else ["blue", "old", "red"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", [{"add": ["old"]}, {"remove": ["red"]}], ids=str)
 def test_forms_of_another_admin_add_and_remove_too(change, client, thing, monkeypatch):
     """As with packages that hand over to the ModelAdmin of a child."""
@@ -294,6 +298,7 @@ def test_a_new_record_has_the_members_that_were_sent(value, client, tags):
     assert (names(thing), names(thing, "tags_raw")) == (["red"], ["red"])
 
 
+@pytest.mark.thorough
 def test_what_a_new_record_begins_with_is_added_to_and_a_list_is_all(client, tags, monkeypatch):
     red, blue, _ = tags
     monkeypatch.setattr(
@@ -311,6 +316,7 @@ def test_what_a_new_record_begins_with_is_added_to_and_a_list_is_all(client, tag
     assert found == [["blue", "red"], ["blue"], ["blue"]]
 
 
+@pytest.mark.thorough
 def test_rows_in_the_form_have_sets_as_records_do(client, thing, tags, monkeypatch):
     cleaned = []
 

@@ -54,6 +54,7 @@ def test_texts_before_and_after_are_cut_inside_their_fences(client, thing):
     assert len({mark for mark, _ in FENCE.findall(answer.text)}) == 1
 
 
+@pytest.mark.thorough
 def test_texts_of_several_lines_are_shown_whole_or_cut(client, thing):
     short = update(client, thing, note="a\nb").data["changed"]
     long = update(client, thing, note="a\n" + "b" * 300).data["changed"]

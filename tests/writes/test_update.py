@@ -33,6 +33,7 @@ def language(request, settings):
         yield request.param
 
 
+@pytest.mark.thorough
 def test_one_field_that_is_sent_changes_one_field(client, thing, snapshot, language):
     before = snapshot(thing)
 
@@ -44,6 +45,7 @@ def test_one_field_that_is_sent_changes_one_field(client, thing, snapshot, langu
     assert answer.data["record"]["title"] == "new"
 
 
+@pytest.mark.thorough
 def test_repeating_what_is_stored_changes_nothing(client, thing, snapshot, language):
     before = snapshot(thing)
 
@@ -151,6 +153,7 @@ def test_related_records_are_named_by_keys(client, thing, tags, snapshot, langua
         assert snapshot(thing)[name] == []
 
 
+@pytest.mark.thorough
 def test_related_records_are_found_by_text_and_several_are_told_apart(client, thing, tags):
     Tag.objects.create(name="blueish")
 

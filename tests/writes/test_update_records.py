@@ -138,6 +138,7 @@ def test_a_confirmation_is_for_these_records_and_these_values(client, tags):
     assert names() == ["black", "blue", "old", "red"]
 
 
+@pytest.mark.thorough
 def test_the_person_is_asked_again_when_others_match_by_then(boss, tags):
     client = Client(user=boss, capabilities=TALKATIVE)
     call = {"model": "workshop.tag", "filters": {"name__startswith": "b"}, "values": {"name": "x"}}
@@ -303,6 +304,7 @@ def test_a_confirmation_of_somebody_else_is_none(client, make_user, tags):
     assert "x" not in names()
 
 
+@pytest.mark.thorough
 def test_values_that_the_caller_sets_and_does_not_read_are_not_shown(client, thing):
     call = {"pks": [thing.pk], "values": {"count": 7, "title": "new"}}
 
@@ -353,6 +355,7 @@ def test_more_than_two_hundred_are_refused(client):
     assert "These are 201 records, and one call changes 200 at most." in answer.text
 
 
+@pytest.mark.thorough
 def test_what_changed_is_shown_of_twenty(client):
     Tag.objects.bulk_create(Tag(name=f"t{at}") for at in range(25))
 

@@ -27,6 +27,7 @@ def create(client, **values):
     )
 
 
+@pytest.mark.thorough
 def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, boss):
     # Longer than any argument: MAX_FILE is not about it.
     upload = put(boss, data=b"x" * 3_000_000)
@@ -69,6 +70,7 @@ def test_a_dry_run_writes_nothing_and_leaves_the_upload(client, boss):
     assert Upload.objects.get() == upload
 
 
+@pytest.mark.thorough
 def test_the_form_judges_what_an_upload_holds(client, boss):
     upload = put(boss, filename="a.png", data=b"this is no picture")
 

@@ -343,6 +343,7 @@ def test_rows_of_a_model_that_is_not_read_as_a_whole_are_not_hinted_at(
 # Whom it answers
 
 
+@pytest.mark.thorough
 def test_a_record_that_is_not_there_is_refused_as_by_get_record(client, order, log, monkeypatch):
     hidden = Order.objects.create(number="A2")
     log(fields("Number"), obj=hidden)

@@ -80,6 +80,7 @@ def test_an_answer_without_a_confirmation_only_shows_the_page(boss, parcel):
     assert status(parcel) == "waiting"
 
 
+@pytest.mark.thorough
 def test_a_confirmation_without_what_is_required_shows_the_page_again(boss, parcel):
     shown = confirmed(boss, "ship", parcel)
 
@@ -273,6 +274,7 @@ def test_a_page_without_a_form_is_read_and_its_messages_are_heard(boss, parcel):
     assert answer.is_error
 
 
+@pytest.mark.thorough
 @pytest.mark.needs("jazzmin")
 def test_pages_of_a_skin_are_answered_all_the_same(boss, parcel, settings):
     settings.TEMPLATES = SKIN.templates(settings.TEMPLATES)

@@ -224,6 +224,7 @@ def test_a_connection_lost_while_prompts_are_read_is_an_error_and_no_shorter_lis
     assert failure.value.code == -32603
 
 
+@pytest.mark.thorough
 def test_fifty_prompts_cost_as_many_queries_as_one_and_none_when_nothing_changed(
     staff, monkeypatch
 ):

@@ -65,6 +65,7 @@ def test_groups_of_fewer_than_five_records_vanish(orders):
     assert statuses(caller()) == ["new", "paid"]
 
 
+@pytest.mark.thorough
 def test_a_total_of_four_is_refused_like_one_of_none(orders):
     four = refusal(only(), filters={"status": "new"})
 
@@ -327,6 +328,7 @@ def test_the_tools_about_records_point_elsewhere_and_show_a_call_that_works(orde
     assert refused("get_record", pk=orders[0].pk) == ""
 
 
+@pytest.mark.thorough
 def test_a_refused_aggregate_shows_a_call_that_works(orders):
     tool = RECORD_TOOLS["aggregate_records"]
     wrong = [

@@ -55,6 +55,7 @@ def test_a_model_is_described_with_its_fields_filters_and_orders():
     msgspec.json.encode(found)
 
 
+@pytest.mark.thorough
 def test_every_operator_that_is_described_can_be_used():
     for model in EXPOSED:
         found = of(model)

@@ -435,6 +435,7 @@ def all_pages(who, model=Order, **arguments):
             return found
 
 
+@pytest.mark.thorough
 def test_rows_that_are_judged_one_by_one_come_exactly_once(db):
     many_orders()
     for who in (judged(), judged(narrow={Order: lambda rows: rows.order_by("number")[:40]})):

@@ -85,6 +85,7 @@ def test_a_hostile_shape_is_refused():
         assert len(str(caught.value)) < 1500, arguments
 
 
+@pytest.mark.thorough
 def test_a_hostile_search_finds_nothing_or_is_refused(order):
     refusals = [refusal(caller(), search=value, limit=1) for value in VALUES]
 

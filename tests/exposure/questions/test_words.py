@@ -135,7 +135,6 @@ def asker(boss_user):
 
 @pytest.fixture
 def _workshop(settings, tmp_path, request):
-    settings.ROOT_URLCONF = "tests.workshop.urls"
     settings.MEDIA_ROOT = tmp_path
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
     marker = request.node.get_closest_marker("exposure")
@@ -147,6 +146,7 @@ def asked(client):
     return client.questions["confirmation"]["params"]["message"]
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_workshop")
 @pytest.mark.exposure(Tag={"label_fields": ["name"]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
+import pytest
 from django.contrib import admin
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +82,7 @@ def test_an_action_that_only_a_request_brings_gets_a_name_of_its_own():
     assert re.fullmatch("a_b_c_d_[0-9a-f]{4}", found.of("a.b", "c_d"))
 
 
+@pytest.mark.thorough
 def test_ten_thousand_actions_have_ten_thousand_names():
     keys = [("shop.order", f"the_same_beginning_of_a_long_name_{n}") for n in range(10_000)]
 

@@ -61,6 +61,7 @@ def test_two_pages_with_hidden_controls_are_answered(boss, parcel):
     assert state(parcel) == ("shipped", "dhl express")
 
 
+@pytest.mark.thorough
 def test_three_pages_that_keep_their_answers_in_the_session_are_answered(boss, parcel):
     first = {"carrier": "ups"}
     second = {**first, "page_2": {"service": "saver", "note": "a"}}
@@ -78,6 +79,7 @@ def test_three_pages_that_keep_their_answers_in_the_session_are_answered(boss, p
     assert state(parcel) == ("shipped", "ups saver")
 
 
+@pytest.mark.thorough
 def test_values_that_are_given_ahead_are_checked_and_shown_with_their_page(boss, parcel):
     answer = {"carrier": "dhl", "page_2": {"service": "paket"}}
     wrong = {"carrier": "dhl", "page_2": {"service": "saver"}}
@@ -266,6 +268,7 @@ def test_records_that_are_confirmed_first_are_so_for_all_pages_that_were_seen(bo
     assert done.data["outcome"] == "done"
 
 
+@pytest.mark.thorough
 def test_a_declared_form_is_that_of_the_first_page_only(boss, parcel):
     answer = {"reason": "late"}
 
@@ -325,6 +328,7 @@ def test_a_person_is_asked_once_about_each_page(asker, parcel):
     assert state(parcel) == ("shipped", "dhl express")
 
 
+@pytest.mark.thorough
 def test_a_person_agrees_to_the_text_of_a_last_page_that_asks_nothing(asker, parcel):
     answer = {"reason": "late"}
 
@@ -367,6 +371,7 @@ def test_a_client_that_can_ask_cannot_use_a_confirmation_that_no_person_gave(ask
     assert state(parcel) == UNTOUCHED
 
 
+@pytest.mark.thorough
 def test_a_person_who_declines_the_second_page_learns_what_the_first_has_changed(asker, parcel):
     first = {"carrier": "dhl"}
     token = call(asker, "write_each", parcel, answer=first).data["confirmation"]
@@ -432,6 +437,7 @@ def test_a_refusal_says_it_as_well(boss, parcel, second, sentence):
     assert state(parcel) == ("waiting", "dhl")
 
 
+@pytest.mark.thorough
 def test_a_page_that_leads_away_says_it_as_well(boss, parcel):
     first = {"carrier": "dhl"}
     second = {**first, "page_2": {"service": "paket", "note": "aside"}}
@@ -460,6 +466,7 @@ def test_what_pages_of_an_atomic_action_write_is_taken_back_until_the_last_is_se
     assert state(parcel) == ("shipped", "dhl")
 
 
+@pytest.mark.thorough
 def test_an_atomic_action_does_not_say_that_it_changed_what_was_taken_back(boss, parcel):
     first = {"carrier": "dhl"}
 

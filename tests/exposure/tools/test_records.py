@@ -475,6 +475,7 @@ def test_a_record_that_is_gone_a_moment_later_has_no_address(staff, order, monke
     assert viewing_admin(rights, rights.exposure("shop.order"), order.pk + 1) is None
 
 
+@pytest.mark.thorough
 def test_who_is_not_staff_gets_no_address(make_user, order, monkeypatch):
     open_to_all(monkeypatch)
 

@@ -58,6 +58,7 @@ def bytes_of_list(monkeypatch, settings, admin_user):
     registry.forget_resolved()
 
 
+@pytest.mark.thorough
 def test_a_list_for_sixty_models_is_as_long_as_one_for_two(bytes_of_list):
     few, names_of_few = bytes_of_list(2)
     many, names_of_many = bytes_of_list(60)

@@ -284,6 +284,7 @@ async def test_an_answer_that_is_too_long_to_be_kept_for_the_next_ends_the_call(
     await call.end()
 
 
+@pytest.mark.thorough
 async def test_a_flood_of_answers_hurts_nobody_else(offer, party, configure):
     configure(CALLS_PER_MINUTE=60)
     offer(create)
@@ -516,6 +517,7 @@ async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
         await call.end()
 
 
+@pytest.mark.thorough
 async def test_more_questions_than_a_session_may_have_are_a_tool_error(offer, party):
     offer(create)
     person = await party(LATEST)
@@ -532,6 +534,7 @@ async def test_more_questions_than_a_session_may_have_are_a_tool_error(offer, pa
     assert text_of(call.json) == client_requests.TOO_MANY
 
 
+@pytest.mark.thorough
 async def test_of_questions_of_which_one_is_too_many_none_is_asked(offer, party):
     def both(ctx: mcp.Context) -> str:
         """Ask for two numbers."""

@@ -217,6 +217,7 @@ def test_a_credential_that_is_refused_shares_with_its_address_from_then_on(
     assert caller_of(sent_by(client), "192.0.2.7") == "address 192.0.2.7"
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_two_users_never_share_and_a_refused_credential_is_nobodys(client, make_user):
     other = CheckedClient(user=make_user("other", is_staff=True))

@@ -134,6 +134,7 @@ async def test_progress_questions_and_changes_come_as_well(store, divided, add_t
     await session.leave()
 
 
+@pytest.mark.thorough
 async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divided, elsewhere):
     session = await divided()
     stream = stream_of(session)

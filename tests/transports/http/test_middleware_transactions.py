@@ -83,6 +83,7 @@ def test_more_subscriptions_than_a_session_may_have_are_refused(connect, setting
     assert Subscription.objects.get().uri == URI
 
 
+@pytest.mark.thorough
 def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, settings):
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{HERE}.Closing"]
 

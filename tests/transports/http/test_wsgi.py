@@ -490,6 +490,7 @@ def test_pages_of_the_site_have_the_user_of_the_browser(client, staff, order):
     assert seen == [(True, "staff")] * 2
 
 
+@pytest.mark.thorough
 def test_under_asgi_ours_may_stay_and_does_nothing(client, configure, order, write):
     configure(RUN_MIDDLEWARE="project")
     order(CALLER, "UserTenant")

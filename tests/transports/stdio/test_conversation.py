@@ -633,6 +633,7 @@ def answered(found):
 # Whoever is at the other end
 
 
+@pytest.mark.thorough
 async def test_a_user_who_is_deactivated_is_served_no_more(caller, staff):
     async with talking(caller) as peer:
         key = listening(peer, toolsListChanged=True)
