@@ -192,6 +192,33 @@ def test_who_may_not_add_rows_adds_none(make_user, thing):
     assert thing.parts.count() == 3
 
 
+REFUSED_VALUE = [
+    ("update_record", {"pk": 1, "values": {"title": "x" * 51}}),
+    ("update_record", {"pk": 1, "values": {"title": "x" * 51}, "dry_run": True}),
+    ("update_records", {"pks": [1], "values": {"title": "x" * 51}, "dry_run": True}),
+    ("create_record", {"values": {"title": "x" * 51}}),
+]
+
+
+@pytest.mark.parametrize("rows", ["view", "view add", "view change", "view delete"])
+@pytest.mark.parametrize(("tool", "arguments"), REFUSED_VALUE)
+def test_a_refused_value_is_named_whatever_the_user_may_do_to_rows(
+    make_user, thing, snapshot, tool, arguments, rows
+):
+    on_rows = [f"{verb}_part" for verb in rows.split()]
+    names = "view_thing", "add_thing", "change_thing"
+    client = CheckedClient(user=make_user("clerk", *names, *on_rows, is_staff=True))
+    before = snapshot(thing)
+    named = {"pk": thing.pk, "pks": [thing.pk]}
+    arguments = {name: named.get(name, value) for name, value in arguments.items()}
+
+    answer = client.call_tool(tool, model="workshop.thing", **arguments)
+
+    assert answer.is_error
+    assert "title: Ensure this value has at most 50 characters (it has 51)." in answer.text
+    assert snapshot(thing) == before
+
+
 @pytest.mark.thorough
 def test_rules_over_all_rows_see_the_rows_that_were_not_named(client, thing, monkeypatch):
     from django.core.exceptions import ValidationError

@@ -592,6 +592,9 @@ def errors_of(
 
 
 def form_errors(form: Any, describer: Describer) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not form.errors:
+        # Of rows that may only be viewed the admin sets them to a plain dict.
+        return
     for name, errors in form.errors.get_json_data().items():
         for error in errors:
             if name == NON_FIELD_ERRORS:
