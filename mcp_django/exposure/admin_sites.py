@@ -32,6 +32,8 @@ FIELD_METHODS = (
     "get_readonly_fields",
     "get_list_display",
 )
+#: Records among which one is looked for that the caller may see.
+MOST_TRIED = 25
 #: What the admin asks before it shows a list or a record. `has_change_permission` alone takes
 #: nothing away: whoever may view sees the record, read-only.
 VIEW_METHODS = ("has_view_permission", "has_view_or_change_permission")
@@ -76,18 +78,27 @@ class AdminSource:
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         return self.admin.get_queryset(request)
 
-    def shown(self, request: HttpRequest) -> frozenset[str] | None:
+    def shown(self, request: HttpRequest, rows: QuerySet[Any]) -> frozenset[str] | None:
         if not any(overrides(self.admin, name) for name in FIELD_METHODS):
             return None
-        # What exists is shown by the change form; without an object the add form is meant.
-        some = self.admin.model()
-        names = {
-            *flatten_fieldsets(self.admin.get_fieldsets(request, some)),
-            *self.admin.get_readonly_fields(request, some),
-            *self.admin.get_list_display(request),
-        }
+        names = {*self.admin.get_list_display(request)}
+        # What exists is shown by the change form, and without a record the add form is all there
+        # is. A record is a stored one: Django gives these methods no other, and those of a site
+        # may follow its relations.
+        record = self._first(request, rows)
+        if record is not None or self.admin.has_add_permission(request):
+            names |= {
+                *flatten_fieldsets(self.admin.get_fieldsets(request, record)),
+                *self.admin.get_readonly_fields(request, record),
+            }
         key = self.admin.model._meta.pk
         return frozenset(str(name) for name in names if not callable(name)) | {key.name}
+
+    def _first(self, request: HttpRequest, rows: QuerySet[Any]) -> Model | None:
+        """A record that the caller may see, out of the first ones. Any order will do."""
+        most = MOST_TRIED if self.checks_rows_one_by_one(request) else 1
+        records = rows.order_by()[:most]
+        return next((one for one in records if self.may_view_object(request, one)), None)
 
     def checks_rows_one_by_one(self, request: HttpRequest) -> bool:
         return any(

@@ -138,7 +138,11 @@ class PermissionSource:
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         return self.model._default_manager.get_queryset()
 
-    def shown(self, request: HttpRequest) -> frozenset[str] | None:
+    def shown(self, request: HttpRequest, rows: QuerySet[Any]) -> frozenset[str] | None:
+        """The names of fields that exist for this caller, or None if no code of the site decides.
+
+        `rows` are those of the caller.
+        """
         return None
 
     def checks_rows_one_by_one(self, request: HttpRequest) -> bool:
@@ -301,14 +305,7 @@ class Rights:
 
     def shown(self, model: type[Model]) -> frozenset[str] | None:
         """The names of fields that exist for this caller. None: no rule but the declared paths."""
-        if model not in self._shown:
-            source = self._source(model)
-            names = None if source is None else source.shown(self.request)
-            exposure = self.exposed.exposures.get(model)
-            own = None if exposure is None else exposure.get_fields(self.request)
-            if own is not None:
-                names = frozenset(own) if names is None else names & frozenset(own)
-            self._shown[model] = names
+        self._source(model)
         return self._shown[model]
 
     def masks(self, model: type[Model]) -> Mapping[str, str]:
@@ -399,34 +396,47 @@ class Rights:
 
     def _source(self, model: type[Model]) -> PermissionSource | None:
         if model not in self._sources:
-            kept = principal_rows.of(self.principal).get(model)
-            if kept is None:
-                self._sources[model] = self._find_source(model)
-            else:
-                self._sources[model], self._rows[model] = kept
+            self._sources[model] = self._find_source(model)
         return self._sources[model]
 
     def _find_source(self, model: type[Model]) -> PermissionSource | None:
+        # Until code of the site has answered, no field exists: not of a child, either.
+        self._shown[model] = frozenset()
+        try:
+            source = self._ask(model)
+            names = None if source is None else source.shown(self.request, self._rows[model])
+            exposure = self.exposed.exposures.get(model)
+            own = None if exposure is None else exposure.get_fields(self.request)
+        except Exception as error:
+            raise_lost_database(error)
+            # This model is not there, and all the others are.
+            logger.exception("What may be seen of %s cannot be told.", model._meta.label)
+            return None
+        if own is not None:
+            names = frozenset(own) if names is None else names & frozenset(own)
+        self._shown[model] = names
+        return source
+
+    def _ask(self, model: type[Model]) -> PermissionSource | None:
+        """Return who decides about a model, or None if this caller may not see it."""
+        known = principal_rows.of(self.principal)
+        if model in known:
+            source, self._rows[model] = known[model]
+            return source
         if not self.principal.restriction.allows_model(model._meta.label_lower):
             return None
         exposed = self.exposed
         if model in exposed.closed or not self.is_member(exposed.groups.get(model)):
             return None
         exposure = exposed.exposures.get(model)
-        source: PermissionSource | None = PermissionSource(model, exposure)
+        asked: PermissionSource | None = PermissionSource(model, exposure)
         if exposure is not None and exposure.decides_itself:
-            source = ExposureSource(model, exposure)
+            asked = ExposureSource(model, exposure)
         elif apps.is_installed("django.contrib.admin"):
-            source = self._gates.source_of(model, otherwise=source)
-        try:
-            if source is None or not source.may_view(self.request):
-                return None
-            rows = self._rows[model] = source.rows(self.request)
-            if source.is_constant() and is_plain(self.request.user):
-                principal_rows.of(self.principal)[model] = source, rows
-        except Exception as error:
-            raise_lost_database(error)
-            # Code of the site: this model is not there, and all the others are.
-            logger.exception("What may be seen of %s cannot be told.", model._meta.label)
+            asked = self._gates.source_of(model, otherwise=asked)
+        if asked is None or not asked.may_view(self.request):
             return None
-        return source
+        rows = self._rows[model] = asked.rows(self.request)
+        if asked.is_constant() and is_plain(self.request.user):
+            known[model] = asked, rows
+        return asked

@@ -17,7 +17,7 @@ from mcp_django.principal import READ, Principal, Restriction
 from mcp_django.testing import Client, ProtocolFailure
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver
-from tests.shop.admin import OrderAdmin
+from tests.shop.admin import CustomerAdmin, OrderAdmin
 from tests.shop.models import Customer, Ledger, Memo, Order
 from tests.spec import requirement
 
@@ -554,6 +554,79 @@ def test_a_rule_is_asked_about_unknown_objects_once_in_a_call(client, replaced):
     client.call_tool("find_records", model="shop.order", search="A")
 
     assert [type(one) is Order for one in asked if one is not None] == [False, True]
+
+
+# What code of the site is given, and where it fails
+
+#: The methods of a ModelAdmin that Django asks with None (add) or with a stored record (change).
+ASKED_WITH_RECORDS = {
+    "get_fields": ["number"],
+    "get_exclude": ["status"],
+    "get_fieldsets": [(None, {"fields": ["number"]})],
+    "get_readonly_fields": ["number"],
+}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("method", ASKED_WITH_RECORDS)
+def test_a_model_admin_is_asked_about_a_stored_record_or_none(make_user, replaced, method, rows):
+    client = Client(user=make_user("ada", "view_order", "add_order", is_staff=True))
+    customer = Customer.objects.create(name="Anne", country="FR")
+    stored = [Order.objects.create(number=f"A{n}", customer=customer) for n in range(rows)]
+    asked = []
+
+    def answer(self, request, obj=None):
+        asked.append(obj)
+        return ASKED_WITH_RECORDS[method]
+
+    replaced(**{method: answer})
+
+    found = client.call_tool("find_records", model="shop.order").data
+
+    assert set(asked) == set(stored or [None])
+    assert "number" in found["columns"]
+
+
+def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(client, replaced):
+    customer = Customer.objects.create(name="Anne", country="FR")
+    hidden, seen = (Order.objects.create(number=n, customer=customer) for n in ("A1", "A2"))
+    asked = set()
+
+    def get_fieldsets(self, request, obj=None):
+        asked.add(obj)
+        return [(None, {"fields": ["number"]})]
+
+    def has_view_permission(self, request, obj=None):
+        return obj is None or obj.number != hidden.number
+
+    replaced(get_fieldsets=get_fieldsets, has_view_permission=has_view_permission)
+    client.call_tool("find_records", model="shop.order")
+
+    assert asked == {seen}
+
+
+def fail(self, request, obj=None):
+    raise ValueError("It needs a value for the field id.")
+
+
+@pytest.mark.parametrize("method", [*ASKED_WITH_RECORDS, "get_list_display", "get_queryset"])
+def test_a_model_admin_that_fails_takes_its_own_model_away_and_no_other(
+    client, monkeypatch, caplog, method
+):
+    customer = Customer.objects.create(name="Anne", country="FR")
+    Order.objects.create(number="A1", customer=customer)
+    kind = type("BrokenAdmin", (CustomerAdmin,), {method: fail})
+    monkeypatch.setitem(admin.site._registry, Customer, kind(Customer, admin.site))
+
+    labels = models_of(client)
+    site = client.read_resource("django://site")
+    orders = client.call_tool("find_records", model="shop.order").data
+
+    assert labels == ["shop.memo", "shop.order"]
+    assert [one["model"] for one in site["models"]] == labels
+    assert len(orders["rows"]) == 1
+    assert client.call_tool("describe_model", model="shop.customer").is_error
+    assert "What may be seen of shop.Customer cannot be told." in caplog.text
 
 
 # A database that cannot say

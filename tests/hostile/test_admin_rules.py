@@ -28,19 +28,36 @@ def superuser_request(rf):
     return request
 
 
-def test_fields_that_the_admin_hides_of_existing_objects_do_not_exist(superuser_request):
-    class PersonAdmin(ModelAdmin):
-        def get_fields(self, request, obj=None):
-            # People are made with a salary, and nobody sees it afterwards.
-            return ["username", "salary"] if obj is None else ["username"]
+class PersonAdmin(ModelAdmin):
+    def get_fields(self, request, obj=None):
+        # People are made with a salary, and nobody sees it afterwards.
+        return ["username", "salary"] if obj is None else ["username"]
 
+
+def test_fields_that_the_admin_hides_of_existing_objects_do_not_exist(superuser_request):
+    source = AdminSource(PersonAdmin(models.Person, AdminSite(name="x")))
+    models.Person.objects.create(username="ada")
+
+    shown = source.shown(superuser_request, models.Person.objects.all())
+
+    assert shown == {"id", "username", "__str__"}
+
+
+@pytest.mark.parametrize(("may_add", "fields"), [(True, {"username", "salary"}), (False, set())])
+def test_without_a_record_there_are_the_fields_of_the_add_form(rf, make_user, may_add, fields):
+    request = rf.get("/")
+    request.user = make_user(is_superuser=may_add)
     source = AdminSource(PersonAdmin(models.Person, AdminSite(name="x")))
 
-    assert "salary" not in source.shown(superuser_request)
+    shown = source.shown(request, models.Person.objects.all())
+
+    assert shown == {"id", "__str__", *fields}
 
 
-def test_fields_of_the_change_form_of_users_exist(superuser_request):
-    shown = AdminSource(UserAdmin(User, admin.site)).shown(superuser_request)
+def test_fields_of_the_change_form_of_users_exist(superuser_request, make_user):
+    make_user()
+
+    shown = AdminSource(UserAdmin(User, admin.site)).shown(superuser_request, User.objects.all())
 
     assert {"username", "email", "last_login", "date_joined"} <= shown
 

@@ -8,7 +8,7 @@ from django import forms
 from tests.clients import CheckedClient
 from tests.exposure.races import together
 from tests.workshop.admin import PartInline, TagAdmin, ThingAdmin, ThingForm
-from tests.workshop.models import Tag, Thing
+from tests.workshop.models import Tag, Team, Thing
 
 pytestmark = pytest.mark.django_db
 
@@ -376,6 +376,7 @@ def test_a_set_that_can_only_be_changed_is_described_with_the_forms(make_user, t
     client = CheckedClient(
         user=make_user("clerk", "view_team", "change_team", "view_tag", is_staff=True)
     )
+    Team.objects.create()
 
     values = writing_of(client, "workshop.team")["update_record"]["values"]
 

@@ -155,22 +155,15 @@ def creation(context: CallContext, rights: Rights, exposure: ModelExposure) -> d
 
 
 def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
-    """For no record in particular, so the form of one record may differ.
-
-    Some forms ask for what an unsaved record does not have, such as its place in a tree: these
-    are described for the first record that this caller may change.
-    """
+    """For the first record that this caller may change, so the form of another may differ."""
     model_admin = rights.model_admin(exposure.model)
     request, _ = admin_request(
         context, rights, model_admin, path=path_of(model_admin, "changelist")
     )
-    try:
-        form = change_form(model_admin, request, exposure.model())
-    except Exception:
-        some = first_record(rights, exposure)
-        if some is None:
-            raise ToolError("There is no record that you can change.") from None
-        form = change_form(model_admin, request, some)
+    record = first_record(rights, exposure)
+    if record is None:
+        raise ToolError("There is no record that you can change.")
+    form = change_form(model_admin, request, record)
     offered = settable(rights, exposure, shown_fields(form))
     needs_browser = browser_only(form)
     names = [name for name in offered if name not in needs_browser]
@@ -179,10 +172,10 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
 
 
-def change_form(model_admin: Any, request: HttpRequest, some: Any) -> Any:
+def change_form(model_admin: Any, request: HttpRequest, record: Model) -> Any:
     one_call = copy(model_admin)
-    fields = flatten_fieldsets(one_call.get_fieldsets(request, some))
-    return one_call.get_form(request, some, change=True, fields=fields)(instance=some)
+    fields = flatten_fieldsets(one_call.get_fieldsets(request, record))
+    return one_call.get_form(request, record, change=True, fields=fields)(instance=record)
 
 
 def first_record(rights: Rights, exposure: ModelExposure) -> Any:

@@ -107,7 +107,8 @@ def is_narrowed(rights: Rights, exposure: ModelExposure, model_admin: ModelAdmin
         # or translate hide some from everybody.
         from mcp_django.exposure.admin_sites import AdminSource
 
-        shown = AdminSource(model_admin).shown(rights.request)
+        rows = rights.rows(exposure.model)
+        shown = AdminSource(model_admin).shown(rights.request, rows)
         declared = tuple(path for path in declared if shown is None or path.names[0] in shown)
     return len(access.columns) < len(declared)
 
