@@ -19,7 +19,13 @@ from mcp_django import models
 from mcp_django.cached import Cached
 from mcp_django.connections import apart
 from mcp_django.exposure.fields import log_once
-from mcp_django.exposure.generation import cache_version, invalidate, known_cache_version, watch
+from mcp_django.exposure.generation import (
+    cache_version,
+    invalidate,
+    known_cache_version,
+    places,
+    watch,
+)
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
     FILTER,
@@ -156,7 +162,7 @@ def decisions(server: str = DEFAULT_SERVER) -> Decisions:
         return before if before == found else found
 
     now = known_cache_version(server) or cache_version(server)
-    return _decisions.get(now, make=make, key=server)
+    return _decisions.get(now, make=make, key=(server, now.places))
 
 
 #: What an event loop knew when it let a principal in, since it cannot ask for more.
@@ -165,7 +171,8 @@ decisions_of_loop: CachePerPrincipal[None, Decisions] = CachePerPrincipal()
 
 def known_decisions(server: str) -> Decisions | None:
     """The same if that needs no query, for event loops."""
-    return _decisions.known(known_cache_version(server), key=server)
+    now = known_cache_version(server)
+    return None if now is None else _decisions.known(now, key=(server, now.places))
 
 
 def read_decisions(server: str) -> Decisions:
@@ -417,7 +424,7 @@ def exposed_by(registry: Registry, server: str) -> Exposed:
         return Exposed(candidates, decided, before=before)
 
     in_force: Cached[Exposed] = registry.in_force
-    return in_force.get(candidates, decided, make=make, key=server)
+    return in_force.get(candidates, decided, make=make, key=(server, places()))
 
 
 # A digest of what decides the rights of a caller: permissions, scopes, staff, declarations.

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from django.contrib.auth import get_user_model
 from django.db import Error, router, transaction
@@ -20,13 +20,26 @@ from django.db.models import F, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
 from mcp_django import models
-from mcp_django.connections import apart
+from mcp_django.connections import Place, apart, place_of
 from mcp_django.principal import DEFAULT_SERVER
 
 logger = logging.getLogger("mcp_django.generation")
 
 #: Seconds that a number read from the row is believed.
 BELIEVED = 1.0
+
+Places: TypeAlias = tuple[Place, ...]
+
+
+def places() -> Places:
+    """Return where this thread reads what is kept in memory: users, credentials, decisions.
+
+    Part of the key of whatever outlives a call. No query.
+    """
+    # By the router of writes: one of reads may take turns.
+    kinds = get_user_model(), models.PersonalToken, models.ExposureGeneration
+    aliases = dict.fromkeys(router.db_for_write(kind) for kind in kinds)
+    return tuple(map(place_of, aliases))
 
 
 class CacheVersion(NamedTuple):
@@ -35,6 +48,8 @@ class CacheVersion(NamedTuple):
     number: int
     #: Changes that this process has made or announced.
     own: int
+    #: Where users, credentials and decisions were read: not those of another tenant.
+    places: Places
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,7 @@ class CacheVersions:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._own = 0
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[tuple[str, Places], Reading] = {}
         self._lock = threading.Lock()
         # Held during the query, apart from the other: the event loop never waits for a database.
         self._reading = threading.Lock()
@@ -58,7 +73,7 @@ class CacheVersions:
         """The version if it was read within the last second. Never a query."""
         # Without the lock: nothing is believed that was read before a change of this process, and
         # every call asks.
-        reading = self._readings.get(server)
+        reading = self._readings.get((server, places()))
         if reading is None or self.clock() - reading.at >= BELIEVED:
             return None
         return reading.cache_version
@@ -72,16 +87,17 @@ class CacheVersions:
             return self.known_cache_version(server) or self._read(server)
 
     def _read(self, server: str) -> CacheVersion:
+        key = server, places()
         with self._lock:
-            own, now, before = self._own, self.clock(), self._readings.get(server)
+            own, now, before = self._own, self.clock(), self._readings.get(key)
         number = read_number(
             server, otherwise=0 if before is None else before.cache_version.number
         )
-        found = CacheVersion(number, own)
+        found = CacheVersion(number, own, key[1])
         with self._lock:
             # A change of this process during the query: what was read may be older than it.
             if own == self._own:
-                self._readings[server] = Reading(found, now)
+                self._readings[key] = Reading(found, now)
         return found
 
     def own_changes(self) -> int:
@@ -92,8 +108,8 @@ class CacheVersions:
         """Whatever this process keeps under an earlier version is void."""
         with self._lock:
             self._own += 1
-            for server, reading in self._readings.items():
-                self._readings[server] = Reading(reading.cache_version, float("-inf"))
+            for key, reading in self._readings.items():
+                self._readings[key] = Reading(reading.cache_version, float("-inf"))
 
 
 generations = CacheVersions()

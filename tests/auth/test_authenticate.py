@@ -286,7 +286,7 @@ def test_nor_is_a_token_behind_such_an_authenticator(settings, present, secret):
 
 
 def test_the_memory_is_bounded_and_drops_the_oldest():
-    small, mark = PrincipalCache(size=2), CacheVersion(0, 0)
+    small, mark = PrincipalCache(size=2), CacheVersion(0, 0, ())
     principals = [Principal(user=None, scopes=frozenset(), method=key) for key in "abc"]
 
     for principal in principals:

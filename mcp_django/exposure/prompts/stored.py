@@ -422,12 +422,13 @@ class StoredPrompts:
         """Without a query while nothing has changed."""
         now = cache_version(server)
         try:
-            return self._kept.get(now, make=partial(load_prompts, server), key=server).prompts
+            key = server, now.places
+            return self._kept.get(now, make=partial(load_prompts, server), key=key).prompts
         except Error as error:
             raise_lost_database(error)
             # Not migrated: use what is known, and cache nothing.
             logger.warning("Stored prompts cannot be read.", exc_info=True)
-            kept = self._kept.latest(server)
+            kept = self._kept.latest((server, now.places))
             return kept.prompts if kept else {}
 
 
