@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 import mcp_django as mcp
-from mcp_django.auth import authenticate
+from mcp_django.auth import authenticate, throttles
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
@@ -23,6 +22,7 @@ from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.calls.lanes import lanes
 from tests import workers
 from tests.clients import CheckedClient
+from tests.clock import Clock
 from tests.demo.state import Demo
 from tests.emptying import empty_databases
 from tests.services import Services, needs_a_service
@@ -84,13 +84,17 @@ def pytest_runtest_call(item):
 
 
 @pytest.fixture(autouse=True)
-def still_clocks(monkeypatch):
-    """Principals and decisions are kept for a second, which does not pass during a test."""
-    # What the test before has rolled back is under no later version.
+def clock(monkeypatch):
+    """One for all that this process remembers for seconds or counts by the minute.
+
+    What tests before have left there is forgotten, also what they have rolled back.
+    """
+    clock = Clock()
+    for memory in (authenticate.cache, generations, *throttles.ALL):
+        monkeypatch.setattr(memory, "clock", clock)
+    throttles.clear()
     generations.forget()
-    now = time.monotonic()
-    monkeypatch.setattr(authenticate.cache, "clock", lambda: now)
-    monkeypatch.setattr(generations, "clock", lambda: now)
+    return clock
 
 
 @pytest.fixture(scope="session")
@@ -111,15 +115,13 @@ def fresh_demo(tmp_path_factory):
 
 
 @pytest.fixture
-def stopped_clock(db, monkeypatch):
-    """What staff decided is known, and stays known: a query for it is not counted now and then."""
+def decisions_are_known(db, clock):
+    """The query for what staff decided is not among those that a test counts."""
     decisions()
-    now = time.monotonic()
-    monkeypatch.setattr(generations, "clock", lambda: now)
 
 
 @pytest.fixture
-def django_assert_num_queries(stopped_clock, django_assert_num_queries):
+def django_assert_num_queries(decisions_are_known, django_assert_num_queries):
     return django_assert_num_queries
 
 

@@ -104,17 +104,12 @@ refusals = Windows(limit=lambda: 1)
 failures = Windows(limit=lambda: MOST_FAILURES)
 
 
+ALL = (calls, tool_calls, dry_runs, completions, failed_calls, refusals, failures)
+
+
 def clear() -> None:
     """Forget what was counted, for tests."""
-    for windows in (
-        calls,
-        tool_calls,
-        dry_runs,
-        completions,
-        failed_calls,
-        refusals,
-        failures,
-    ):
+    for windows in ALL:
         windows.clear()
 
 

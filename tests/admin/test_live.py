@@ -225,7 +225,7 @@ def test_what_is_on_another_server_is_not_of_this_page(browser, make_session, ma
 
 
 @pytest.mark.thorough
-def test_more_streams_cost_no_more_queries(browser, make_stream, make_user, stopped_clock):
+def test_more_streams_cost_no_more_queries(browser, make_stream, make_user, decisions_are_known):
     make_stream("t0")
     few = queries_of(lambda: browser.get(LIVE))
     for number in range(1, 40):

@@ -381,7 +381,7 @@ def test_sizes_are_said_in_units_and_in_tokens(watcher, make_call):
 
 
 @pytest.mark.thorough
-def test_many_calls_take_no_more_queries_than_few(watcher, make_call, stopped_clock):
+def test_many_calls_take_no_more_queries_than_few(watcher, make_call, decisions_are_known):
     def queries():
         browser = browser_of(watcher)
         with CaptureQueriesContext(connection) as captured:

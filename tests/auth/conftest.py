@@ -4,36 +4,15 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import RequestFactory
 
-from mcp_django.auth import throttles
 from mcp_django.auth.authenticate import cache
 from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def nothing_remembered():
     cache.clear()
-    throttles.clear()
-    generations.forget()
     generations._readings.clear()
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """One clock for everything that this process remembers."""
-    found = Clock()
-    windows = (throttles.calls, throttles.tool_calls, throttles.refusals, throttles.failures)
-    for memory in (cache, generations, *windows):
-        monkeypatch.setattr(memory, "clock", found)
-    return found
 
 
 @pytest.fixture

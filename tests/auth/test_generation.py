@@ -31,8 +31,8 @@ def current(server="default"):
 
 
 @pytest.fixture
-def stopped_clock():
-    """These tests have a clock of their own."""
+def decisions_are_known():
+    """These tests are about how they come to be known."""
 
 
 @pytest.fixture

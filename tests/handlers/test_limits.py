@@ -3,34 +3,11 @@ from __future__ import annotations
 import pytest
 
 from mcp_django import signals
-from mcp_django.auth import throttles
 from mcp_django.models import CallRecord, ExposedTool
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, WSGIClient
 
 pytestmark = pytest.mark.django_db
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch):
-    clock = Clock()
-    for windows in (
-        throttles.calls,
-        throttles.tool_calls,
-        throttles.completions,
-        throttles.failed_calls,
-        throttles.refusals,
-    ):
-        monkeypatch.setattr(windows, "clock", clock)
-    return clock
 
 
 @pytest.fixture

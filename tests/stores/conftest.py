@@ -41,6 +41,11 @@ def clock():
 
 
 @pytest.fixture
+def decisions_are_known():
+    """Stores ask for none, and these tests have only the tables of this package."""
+
+
+@pytest.fixture
 def dice():
     return Dice()
 

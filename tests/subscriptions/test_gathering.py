@@ -18,21 +18,8 @@ from tests.changed import list_changed
 ORDERS = "django://objects/shop.order"
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 def order(number, **options):
     return Change(topic=f"{ORDERS}/{number}", **options)
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_a_name_of_a_metric_is_a_plain_word(db, name):
     assert "no name for a metric" in refusal(metrics={name: {"count": "*"}})
 
 
-def test_names_of_callers_are_no_part_of_any_sql(shop, stopped_clock):
+def test_names_of_callers_are_no_part_of_any_sql(shop, decisions_are_known):
     metrics = {"canary_of_a_metric": {"sum": "total"}}
     with CaptureQueriesContext(
         connection,

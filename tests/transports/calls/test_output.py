@@ -9,19 +9,6 @@ from mcp_django.transports.calls.output import PACE, Output
 from tests.spec import requirement
 
 
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def later():
     """When the output asked to be looked at again."""

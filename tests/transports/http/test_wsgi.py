@@ -449,7 +449,7 @@ def test_a_wrong_credential_is_counted_once_and_leaves_middleware_with_nobody(or
     assert counted == ["127.0.0.1"]
 
 
-def test_a_caller_costs_no_more_queries_behind_ours(client, order, stopped_clock):
+def test_a_caller_costs_no_more_queries_behind_ours(client, order, decisions_are_known):
     client.call_tool("echo", text="x")
     authentication.cache.clear()
     with CaptureQueriesContext(connection) as alone:

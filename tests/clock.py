@@ -1,0 +1,16 @@
+"""A clock that a test turns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Clock:
+    """In place of `time.monotonic`. It stands still until a test adds seconds to `now`."""
+
+    now: float = field(default_factory=time.monotonic)
+
+    def __call__(self) -> float:
+        return self.now
