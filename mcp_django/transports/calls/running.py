@@ -431,6 +431,8 @@ class CallStream:
         self.response = response
         self._log: CallLog | None = None
         self._is_quiet = False
+        #: The answer is on its way to the client, and to the log if there is one.
+        self._is_answered = False
 
     async def follow(self, receive: Receive) -> Reply | None:
         """Send messages until the answer is sent or the client is gone.
@@ -510,6 +512,7 @@ class CallStream:
 
     async def _end(self) -> Reply | None:
         """The answer, or the end without one of a call that the client took back."""
+        self._is_answered = True
         if self.call.is_cancelled:
             await self.response.open()
             if self._log is not None:
@@ -534,7 +537,9 @@ class CallStream:
     # Without a client
 
     def _leave(self) -> None:
-        if self._log is None or self.call.is_done:
+        # A call may end while its client leaves, or is told to come back: then nobody has had the
+        # answer, although it is there.
+        if self._log is None or self._is_answered:
             self.call.leave()
         else:
             self.call.hub.keep(self._go_on(self._log))

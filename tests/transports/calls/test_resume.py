@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 import mcp_django as mcp
+from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.stores import bounds
 from mcp_django.stores.interface import chosen
@@ -24,7 +25,7 @@ from mcp_django.transports.streams.hub import get_hub
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.transports.session_client import SessionClient, text_of
-from tests.transports.wire import PATIENCE, speaking
+from tests.transports.wire import PATIENCE, finished, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LEGACY = [one for one in Revision if one.era is Era.LEGACY][1:]
@@ -149,6 +150,37 @@ async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_b
 
     assert primed.data == ""
     assert asked.retry == "250"
+    assert text_of((await again.rest())[-1]) == "late"
+
+
+async def test_a_tool_that_ends_while_its_stream_is_closed_is_answered_when_the_client_comes_back(
+    newest, add_tool, gate, monkeypatch
+):
+    class SlowStore(MemoryStore):
+        def open_log(self, log):
+            gate.wait()
+            super().open_log(log)
+
+    def hasty(ctx: mcp.Context) -> str:
+        """Let the connection go, and end while the server still sees to that."""
+        ctx.close_stream(retry=250)
+        assert gate.reached.wait(PATIENCE)
+        return "late"
+
+    monkeypatch.setattr(chosen, "_store", SlowStore())
+    add_tool(hasty)
+    session = await SessionClient.begin(newest)
+    call = session.call("hasty", token="t")
+    call.start()
+    await gate.until_reached()
+    await finished(Lane.WORK)
+    gate.open()
+    await call.next()
+    primed = await call.event()
+    await call.end()
+
+    again = await session.get(primed.id)
+
     assert text_of((await again.rest())[-1]) == "late"
 
 
