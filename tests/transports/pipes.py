@@ -81,16 +81,18 @@ class Peer:
     def take_back(self, key: Any) -> None:
         self.notify("notifications/cancelled", requestId=key)
 
-    async def initialize(self, revision: Revision, *, is_complete: bool = True) -> Any:
+    def handshake(self, revision: Revision) -> int:
         self.revision = revision
-        hello = {"name": "pipes", "version": "1"}
-        self.ask(
+        return self.ask(
             "initialize",
             revision,
             protocolVersion=revision.value,
             capabilities=self.capabilities,
-            clientInfo=hello,
+            clientInfo={"name": "pipes", "version": "1"},
         )
+
+    async def initialize(self, revision: Revision, *, is_complete: bool = True) -> Any:
+        self.handshake(revision)
         answer = await self.message()
         if is_complete:
             self.notify("notifications/initialized")

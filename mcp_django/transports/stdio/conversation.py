@@ -339,6 +339,10 @@ class Conversation:
         self.agreed = Agreed(session_id=session_id, revision=negotiate(dict(params)))
         if before is not None:
             end_session(key_of(before.session_id))
+        standing, self._standing = self._standing, None
+        if standing is not None:
+            # Its end takes a moment, in which it would still speak of the session before.
+            standing.leave()
 
     async def _listen(self) -> None:
         """Return when the session is notified of changes. A second stream is refused silently."""
