@@ -142,7 +142,13 @@ def make_user(django_user_model):
     def make(name="ada", *codenames, **attributes):
         user = django_user_model.objects.create_user(name, **attributes)
         names = [named(one) for one in codenames]
-        user.user_permissions.set(Permission.objects.filter(codename__in=names))
+        # A new user changes what is cached of rights. To send that signal again takes long.
+        field = django_user_model._meta.get_field("user_permissions")
+        through, key = field.remote_field.through, field.m2m_field_name()
+        through.objects.bulk_create(
+            through(permission=permission, **{key: user})
+            for permission in Permission.objects.filter(codename__in=names)
+        )
         return user
 
     return make

@@ -403,8 +403,9 @@ class Rights:
         # Until code of the site has answered, no field exists: not of a child, either.
         self._shown[model] = frozenset()
         try:
-            source = self._ask(model)
-            names = None if source is None else source.shown(self.request, self._rows[model])
+            source, names = self._ask(model), None
+            if source is not None and model not in principal_rows.of(self.principal):
+                names = source.shown(self.request, self._rows[model])
             exposure = self.exposed.exposures.get(model)
             own = None if exposure is None else exposure.get_fields(self.request)
         except Exception as error:

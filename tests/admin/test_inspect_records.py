@@ -82,6 +82,7 @@ def test_paths_through_judged_records_say_so(look, bob, monkeypatch):
 
 
 def test_fields_that_the_admin_hides_from_the_user_say_so(look, bob, monkeypatch):
+    Order.objects.create(number="A1")
     order_admin = admin.site.get_model_admin(Order)
 
     def get_fields(self, request, obj=None):

@@ -501,7 +501,7 @@ def form_for(name):
 
 
 @pytest.mark.parametrize("name", CLEANED)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS)
 def test_what_the_form_of_a_model_has_accepted_fits_its_schema(name, text):
     form = form_for(name)({name: text})

@@ -71,7 +71,7 @@ def pages(who, model, between=lambda: None, **arguments):
     raise AssertionError("paging does not end")
 
 
-@settings(max_examples=50, **SLOW)
+@settings(**SLOW)
 @given(
     rows=st.lists(ROW, max_size=12),
     later=st.lists(ROW, max_size=4),
@@ -109,7 +109,7 @@ def test_pages_are_the_list_under_inserts(rows, later, terms, size):
         transaction.set_rollback(True)
 
 
-@settings(max_examples=20, **SLOW)
+@settings(**SLOW)
 @given(
     seats=st.dictionaries(
         st.tuples(st.integers(0, 3), st.integers(0, 3)),

@@ -128,7 +128,7 @@ CALL = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(CALL)
 def test_what_is_hidden_changes_no_answer(call):
     with transaction.atomic():

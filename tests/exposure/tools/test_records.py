@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.test import override_settings
 from django.urls import get_script_prefix, path, set_script_prefix
 from django.utils import translation
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.exposure.admin_bridge.compat import Place
@@ -223,7 +223,6 @@ READERS = {
 
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
 def test_what_the_schema_of_a_tool_of_ours_allows_is_read(name, data):
     reader = READERS[name]
     arguments = data.draw(valid(reader.schema))
