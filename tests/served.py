@@ -15,9 +15,7 @@ from django.db import connection
 from mcp_django.testing import HTTPAnswer
 from tests.clients import CheckedClient
 from tests.transports.live_servers import live_server
-
-#: Seconds for one answer: less than any database waits for a lock here.
-PATIENCE = 10
+from tests.waiting import PATIENCE
 
 
 class SocketClient(CheckedClient):

@@ -16,6 +16,7 @@ import pytest
 import mcp_django
 import mcp_django.protocol
 from mcp_django import stores
+from tests.waiting import LONG_PATIENCE
 
 PACKAGE = Path(mcp_django.__file__).parent
 PROTOCOL = sorted(
@@ -39,7 +40,7 @@ def imported_by(*modules):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=LONG_PATIENCE,
     )
     return done.stdout.split()
 

@@ -12,7 +12,8 @@ from mcp_django.routing import http_urlpatterns
 from mcp_django.transports.http.streamable_http import MCPApplication
 from mcp_django.transports.http.wsgi import mcp_view
 from tests.clients import CheckedClient
-from tests.transports.wire import PATIENCE, Connection
+from tests.transports.wire import Connection
+from tests.waiting import PATIENCE
 
 PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
 

@@ -5,6 +5,7 @@ from threading import Thread
 import pytest
 
 from mcp_django.cached import Cached
+from tests.waiting import PATIENCE
 
 
 def test_a_value_is_made_once_for_the_same_sources():
@@ -52,7 +53,7 @@ def test_a_thread_never_waits_for_another_that_makes_the_same_value():
     def make(before):
         other = Thread(target=cached.get, args=(1,), kwargs={"make": lambda before: "other"})
         other.start()
-        other.join(timeout=5)
+        other.join(timeout=PATIENCE)
         assert cached.known(1) == "other"
         return "last"
 

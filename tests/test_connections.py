@@ -10,7 +10,7 @@ from django.db import connections
 from mcp_django.audit.records import Writer
 from mcp_django.connections import refresh_connections, release_connections
 from mcp_django.stores.last_used import Uses
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LONG_PATIENCE
+
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
 
@@ -59,7 +61,7 @@ def run(*arguments, settings="tests.settings", folder=ROOT):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LONG_PATIENCE,
     )
 
 

@@ -19,6 +19,7 @@ from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import control_topic
 from tests.admin.looking import allow, queries_of, text_of, url
 from tests.clients import browser_of
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 LIVE = url("live")
@@ -97,11 +98,11 @@ def make_stream(ada):
 def heard():
     """Topics that were published."""
     batches = []
-    outbox.flush(5)
+    outbox.flush(PATIENCE)
     outbox.add_sink(batches.append)
 
     def topics():
-        assert outbox.flush(5)
+        assert outbox.flush(PATIENCE)
         return {change.topic for batch in batches for change in batch}
 
     yield topics

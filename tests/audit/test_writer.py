@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from shutil import copyfile
@@ -35,7 +34,7 @@ from mcp_django.audit.records import (
 )
 from mcp_django.models import CallRecord
 from tests.tables import without_table
-from tests.transports.wire import PATIENCE
+from tests.waiting import LONG_PATIENCE, PATIENCE, wait_until
 
 pytestmark = pytest.mark.database
 
@@ -75,14 +74,6 @@ class Stuck(Table):
 
 
 LOCKED = OperationalError("database is locked")
-
-
-def until(condition):
-    """Wait until another thread has come so far."""
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends
-        Event().wait(0.001)
 
 
 def fill(writer, end, count):
@@ -167,7 +158,7 @@ def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_en
     writer = make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10)
     writer.put(make_end("first"))
     assert table.tried.wait(PATIENCE)
-    until(lambda: writer._is_troubled)
+    wait_until(lambda: writer._is_troubled)
 
     writer.put(make_end("second"), wait=True)
 
@@ -195,7 +186,7 @@ def test_trouble_that_is_over_is_forgotten(make_writer, make_end):
     writer.put(make_end("first"))
     assert table.written.wait(PATIENCE)
 
-    until(lambda: not writer._is_troubled)
+    wait_until(lambda: not writer._is_troubled)
     writer.put(make_end("second"), wait=True)
 
     assert table.targets == ["first", "second"]
@@ -412,7 +403,7 @@ def test_a_thread_that_sleeps_is_awake_at_the_first_and_asked_no_more(make_write
     table = Table()
     writer = make_writer(write=table, gather=PATIENCE * 10)
     writer.put(make_end("first"))
-    until(lambda: writer._enough == BATCH)
+    wait_until(lambda: writer._enough == BATCH)
 
     fill(writer, make_end, BATCH - 1)
 
@@ -599,7 +590,7 @@ def run(code, database, *, check=True):
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG_PATIENCE,
         check=False,
     )
     if check:

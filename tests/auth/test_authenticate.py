@@ -285,8 +285,8 @@ def test_nor_is_a_token_behind_such_an_authenticator(settings, present, secret):
     assert len(cache) == 0
 
 
-def test_the_memory_is_bounded_and_drops_the_oldest():
-    small, mark = PrincipalCache(size=2), CacheVersion(0, 0, ())
+def test_the_memory_is_bounded_and_drops_the_oldest(clock):
+    small, mark = PrincipalCache(size=2, clock=clock), CacheVersion(0, 0, ())
     principals = [Principal(user=None, scopes=frozenset(), method=key) for key in "abc"]
 
     for principal in principals:

@@ -18,6 +18,7 @@ from mcp_django.exposure.generation import (
 )
 from mcp_django.models import ExposureGeneration, PersonalToken
 from tests.tables import without_table
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -110,7 +111,7 @@ def test_threads_that_ask_together_read_once(clock):
 
         try:
             with connection.execute_wrapper(count):
-                together.wait(5)
+                together.wait(PATIENCE)
                 return found.cache_version()
         finally:
             connection.close()

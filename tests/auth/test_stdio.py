@@ -40,16 +40,16 @@ def test_a_user_who_is_not_there_or_not_active_is_refused(staff):
 
 
 def test_the_user_is_read_once_a_second_and_not_for_each_call(
-    staff, django_assert_num_queries, monkeypatch
+    staff, django_assert_num_queries, clock
 ):
     named = NamedUser("staff")
+    named._cache.clock = clock
     named.authenticate(REQUEST)
 
     with django_assert_num_queries(0):
         named.authenticate(REQUEST)
     get_user_model().objects.filter(pk=staff.pk).update(is_active=False)
-    now = named._cache.clock
-    monkeypatch.setattr(named._cache, "clock", lambda: now() + 1)
+    clock.now += 1
 
     with pytest.raises(AuthenticationFailed):
         named.authenticate(REQUEST)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import LONG_PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -46,7 +48,7 @@ class Demo:
             check=check,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=LONG_PATIENCE,
         )
 
     def start(self, errors):

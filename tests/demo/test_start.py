@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.demo.state import ROOT
+from tests.waiting import LONG_PATIENCE
 
 FAKE_PYTHON = """#!/bin/sh
 case "$*" in
@@ -108,7 +109,11 @@ def make(folder, *, old=0, without_venv=0):
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
     return subprocess.run(
-        ["make", "demo", f"PYTHON={fake}"], cwd=folder, capture_output=True, text=True, timeout=30
+        ["make", "demo", f"PYTHON={fake}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LONG_PATIENCE,
     )
 
 

@@ -13,8 +13,7 @@ import pytest
 from tests.demo.state import ROOT
 from tests.services import path_of
 from tests.transports.live_servers import free_port, wait_for
-
-PATIENCE = 60
+from tests.waiting import PATIENCE
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.docs.pages import EXAMPLES, ROOT
+from tests.waiting import LONG_PATIENCE
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
@@ -24,7 +25,7 @@ def django(*arguments: str, settings: str = "mysite.settings") -> subprocess.Com
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG_PATIENCE,
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.docs.pages import EXAMPLES, ROOT, blocks_of
 from tests.docs.test_tutorial import free_port
+from tests.waiting import PATIENCE
 
 PAGE = list(blocks_of(ROOT / "docs" / "topics" / "transports.md"))
 SHOWN = [
@@ -49,7 +50,6 @@ call_command("createsuperuser", interactive=False, username="ada", email="ada@ex
 call_command("mcp_token", "create", "ada", "--name", "x")
 """
 PING = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
-PATIENCE = 60
 
 pytestmark = [pytest.mark.needs("curl", "daphne"), pytest.mark.live, pytest.mark.thorough]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks_of
+from tests.waiting import LONG_PATIENCE
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 #: The package is installed already, in the environment that runs the tests.
@@ -83,7 +84,7 @@ def run(script: str, folder: Path) -> None:
         start_new_session=True,
     )
     try:
-        printed, _ = shell.communicate(timeout=120)
+        printed, _ = shell.communicate(timeout=LONG_PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(shell.pid, signal.SIGKILL)
         raise

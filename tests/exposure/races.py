@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import connection, connections
 
 from tests.databases import VENDOR
+from tests.waiting import PATIENCE
 
 #: Without it a database waits for a lock as long as tests would have to.
 IMPATIENT = {
@@ -23,7 +24,7 @@ def together(work, *, count=2):
 
     def run(number):
         try:
-            barrier.wait(10)
+            barrier.wait(PATIENCE)
             return work(number)
         except Exception as error:
             return error
@@ -46,4 +47,4 @@ def elsewhere(work):
             connections.close_all()
 
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(run).result(30)
+        return threads.submit(run).result(PATIENCE)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
-#: Seconds in which everything has an answer, on the slowest machine.
-PATIENCE = 60.0
+from tests.waiting import PATIENCE
+
 #: Seconds without news after which a client leaves a stream that could go on.
 QUIET = 0.25
 

@@ -39,9 +39,10 @@ django.setup()
 from mcp_django.protocol.revisions import ASSUMED, Revision  # noqa: E402  after Django is set up
 from tests.fuzz import rows  # noqa: E402
 from tests.fuzz.cases import ACCEPT, META, MODERN, SESSION, Case, Cases, Knowledge  # noqa: E402
-from tests.fuzz.doors import PATIENCE, Answer, Door, InProcess, Live, Sent  # noqa: E402
+from tests.fuzz.doors import Answer, Door, InProcess, Live, Sent  # noqa: E402
 from tests.fuzz.values import dump  # noqa: E402
 from tests.oracle import assert_valid_message  # noqa: E402
+from tests.waiting import PATIENCE  # noqa: E402
 
 INTERNAL_ERROR = -32603
 REVISION = b"mcp-protocol-version"

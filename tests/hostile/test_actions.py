@@ -18,6 +18,7 @@ from tests.clients import CheckedClient
 from tests.depot.admin import ParcelAdmin
 from tests.depot.admin import site as depot_site
 from tests.depot.models import Parcel, Van
+from tests.waiting import PATIENCE
 
 # Of packages that were written for Django 6.0.
 pytestmark = [
@@ -363,7 +364,7 @@ def test_twenty_users_at_once_leave_no_mark_on_the_admin_that_they_share(depot, 
     barrier = threading.Barrier(20)
 
     def act(client):
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         return client.call_tool("depot_parcel_leave_a_mark", pks=[parcel.pk]).data
 
     with ThreadPoolExecutor(20) as pool:

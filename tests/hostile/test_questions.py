@@ -19,7 +19,7 @@ from tests.asking import TALKATIVE, Talk, accepted
 from tests.clients import CheckedClient
 from tests.shop.models import Memo, Order
 from tests.spec import requirement
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 STALE = (
     "This requestState is not valid for this request, or too old. "

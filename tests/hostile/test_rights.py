@@ -17,6 +17,7 @@ from mcp_django.testing import Client
 from tests.nasty import models
 from tests.nasty.site import Narrowable, caller, numbers, page, record, registry
 from tests.shop.models import Order
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -104,7 +105,7 @@ def test_callers_of_different_rights_share_no_answers_in_threads(orders):
     together = threading.Barrier(4)
 
     def ask(start):
-        together.wait(timeout=60)
+        together.wait(timeout=PATIENCE)
         jobs = list(expected) * 3
         jobs = jobs[start:] + jobs[:start]
         try:

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 from django.db import connection
 
+from tests.waiting import LONG_PATIENCE
+
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 60
 META = "io.modelcontextprotocol/"
 MODERN = {
     META + "protocolVersion": "2026-07-28",
@@ -33,7 +34,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class Process:
-    """Use it as a context manager: it is killed at the end, and after PATIENCE in any case."""
+    """A context manager: it is killed at the end, and after LONG_PATIENCE in any case."""
 
     def __init__(self, *arguments: str, **variables: str) -> None:
         self.popen = subprocess.Popen(
@@ -47,7 +48,7 @@ class Process:
         self.count = 0
 
     def __enter__(self) -> Process:
-        self.timer = Timer(PATIENCE, self.popen.kill)
+        self.timer = Timer(LONG_PATIENCE, self.popen.kill)
         self.timer.start()
         return self
 
@@ -80,5 +81,5 @@ class Process:
 
     def finish(self) -> tuple[bytes, str]:
         """End its input. What it still wrote, and what it told people."""
-        out, errors = self.popen.communicate(timeout=PATIENCE)
+        out, errors = self.popen.communicate(timeout=LONG_PATIENCE)
         return out, errors.decode()

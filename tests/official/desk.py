@@ -19,13 +19,12 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_django.testing.client import rows_as_objects
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: How the client is told which era to speak, and what it then speaks.
 MODES = {"modern": "auto", "pinned": "2026-07-28", "legacy": "legacy"}
 NEWEST = {"modern": "2026-07-28", "legacy": "2025-11-25"}
-#: Seconds that one test may wait for the server in all.
-PATIENCE = 60
 
 SERVERS = {
     "daphne": ["-m", "daphne", "--fd", "{fd}", "demo_project.asgi:application"],

@@ -17,7 +17,6 @@ from tests.clients import CheckedClient, WSGIClient
 from tests.served import SocketClient, served
 from tests.sites.parcels.models import Versioned
 
-PATIENCE = 30
 MODEL = "parcels.versioned"
 
 

@@ -21,6 +21,7 @@ from mcp_django.protocol.methods import METHODS
 from mcp_django.protocol.revisions import Era, Features, Revision
 from tests.spec.model import V2511, Missing, Requirement
 from tests.spec.requirements import BY_ID, REQUIREMENTS
+from tests.waiting import LONG_PATIENCE
 
 TESTS = Path(__file__).parent.parent
 #: Nothing is run, so no assertion needs to be rewritten.
@@ -80,7 +81,7 @@ def shown(tmp_path_factory):
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG_PATIENCE,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return json.loads(story.read_text())["shown"]

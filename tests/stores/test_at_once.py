@@ -11,6 +11,7 @@ from django.db import connections
 
 from mcp_django.stores.bounds import MOST_LOGS, MOST_QUESTIONS
 from mcp_django.stores.interface import Log, Question, StoreFull
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.database
 
@@ -27,7 +28,7 @@ def at_once():
 
         def one(number):
             try:
-                barrier.wait(10)
+                barrier.wait(PATIENCE)
                 return work(number)
             finally:
                 connections.close_all()

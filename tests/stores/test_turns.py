@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, connections
 
 from mcp_django.stores.transactions import Turns
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 pytestmark = [
     pytest.mark.django_db,

@@ -10,7 +10,7 @@ from django.core import mail
 from django.db import connection, connections
 
 from mcp_django.stores.last_used import Uses, note_use
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture

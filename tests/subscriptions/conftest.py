@@ -8,6 +8,7 @@ from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import LISTS
+from tests.waiting import PATIENCE
 
 
 class Heard:
@@ -22,7 +23,7 @@ class Heard:
     @property
     def everything(self):
         """What came since this was last asked."""
-        assert outbox.flush(5)
+        assert outbox.flush(PATIENCE)
         batches, self.batches = self.batches, []
         return {change for batch in batches for change in batch}
 
@@ -54,7 +55,7 @@ def heard():
     found = Heard()
     outbox.add_sink(found)
     yield found
-    outbox.flush(5)
+    outbox.flush(PATIENCE)
     outbox.remove_sink(found)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from mcp_django.subscriptions.outbox import Gathering, Outbox
 from mcp_django.subscriptions.topics import Change
+from tests.waiting import LONG_PATIENCE, PATIENCE
 
 ONE, TWO = Change(topic="one"), Change(topic="two")
 
@@ -41,8 +42,8 @@ def test_each_sink_gets_what_is_published_in_another_thread(outbox, batches):
 
     outbox.publish([ONE, TWO])
 
-    assert batches.get(timeout=60) == {ONE, TWO}
-    thread = threads.get(timeout=60)
+    assert batches.get(timeout=PATIENCE) == {ONE, TWO}
+    thread = threads.get(timeout=PATIENCE)
     assert thread is not threading.current_thread()
     assert thread.daemon
 
@@ -75,7 +76,7 @@ def test_a_sink_that_fails_takes_nothing_from_the_others(outbox, caplog):
     outbox.publish([ONE])
     outbox.publish([TWO])
 
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
     assert found.get_nowait() | (found.get_nowait() if not found.empty() else set()) == {ONE, TWO}
     assert "could not be handed over" in caplog.text
 
@@ -86,17 +87,17 @@ def test_a_sink_that_was_removed_gets_nothing(outbox, batches):
 
     outbox.publish([ONE])
 
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
     assert batches.empty()
 
 
 def test_flush_does_not_wait_for_repeats(outbox, batches):
     outbox.publish([ONE])
-    assert batches.get(timeout=60) == {ONE}
+    assert batches.get(timeout=PATIENCE) == {ONE}
     outbox.publish([ONE])
     assert batches.empty()
 
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
     assert batches.get_nowait() == {ONE}
 
@@ -106,15 +107,15 @@ def test_flush_gives_up_on_a_sink_that_hangs(outbox):
 
     def hang(batch):
         entered.set()
-        left.wait(5)
+        left.wait(PATIENCE)
 
     outbox.add_sink(hang)
     outbox.publish([ONE])
-    assert entered.wait(5)
+    assert entered.wait(PATIENCE)
 
     assert not outbox.flush(0.01)
     left.set()
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
 
 def test_a_publisher_never_waits_for_a_sink(outbox):
@@ -122,11 +123,11 @@ def test_a_publisher_never_waits_for_a_sink(outbox):
 
     def hang(batch):
         entered.set()
-        left.wait(5)
+        left.wait(PATIENCE)
 
     outbox.add_sink(hang)
     outbox.publish([ONE])
-    assert entered.wait(5)
+    assert entered.wait(PATIENCE)
 
     outbox.publish(Change(topic=str(number)) for number in range(5000))
 
@@ -136,11 +137,11 @@ def test_a_publisher_never_waits_for_a_sink(outbox):
 
 def test_a_sink_that_flushes_does_not_wait_for_itself(outbox):
     found = queue.Queue()
-    outbox.add_sink(lambda batch: found.put(outbox.flush(5)))
+    outbox.add_sink(lambda batch: found.put(outbox.flush(PATIENCE)))
 
     outbox.publish([ONE])
 
-    assert found.get(timeout=60) is False
+    assert found.get(timeout=PATIENCE) is False
 
 
 def test_the_default_sink_is_made_once_in_the_thread_of_the_outbox(outbox, batches):
@@ -154,9 +155,9 @@ def test_the_default_sink_is_made_once_in_the_thread_of_the_outbox(outbox, batch
     assert not made
 
     outbox.publish([ONE])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
     outbox.publish([TWO])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
     assert made == ["mcp-outbox"]
     assert found.get_nowait() == {ONE}
@@ -168,7 +169,7 @@ def test_a_process_with_nobody_to_tell_stops_asking(outbox):
     assert outbox.is_wanted
 
     outbox.publish([ONE])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
     assert not outbox.is_wanted
 
@@ -185,9 +186,9 @@ def test_a_factory_that_fails_is_asked_again(outbox, caplog):
 
     outbox.register_default_sink(factory)
     outbox.publish([ONE])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
     outbox.publish([TWO])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
     assert found.get_nowait() == {TWO}
     assert "cannot be told" in caplog.text
@@ -206,11 +207,11 @@ def test_a_thread_that_died_is_replaced(outbox, monkeypatch):
 
     outbox.add_sink(sink)
     outbox.publish([ONE])
-    outbox._thread.join(5)
+    outbox._thread.join(PATIENCE)
 
     outbox.publish([TWO])
 
-    assert found.get(timeout=60) == {TWO}
+    assert found.get(timeout=PATIENCE) == {TWO}
 
 
 def test_where_no_thread_can_start_the_publisher_hands_over_itself(outbox, batches, monkeypatch):
@@ -234,7 +235,7 @@ def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
         thread.start()
     for thread in threads:
         thread.join()
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
     found = set()
     while not batches.empty():
@@ -245,7 +246,7 @@ def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
 def test_a_child_begins_without_what_its_parent_had(outbox, batches, monkeypatch):
     outbox.register_default_sink(lambda: None)
     outbox.publish([ONE])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
     monkeypatch.setattr(os, "getpid", lambda: -1)
 
     assert outbox.is_wanted
@@ -273,11 +274,11 @@ def test_a_forked_child_has_a_thread_and_sinks_of_its_own():
         register_default_sink(lambda: tell("default"))
         add_sink(tell("own"))
         publish([Change(topic="before")])
-        flush(5)
+        flush(60)
         child = os.fork()
         if not child:
             publish([Change(topic="after")])
-            flush(5)
+            flush(60)
             os._exit(0)
         os.waitpid(child, 0)
         publish([Change(topic="later")])
@@ -315,7 +316,7 @@ def run(code):
         [sys.executable, "-c", "\n".join(lines)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG_PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,8 @@ from textwrap import dedent
 
 import pytest
 
+from tests.waiting import LONG_PATIENCE
+
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
 
@@ -49,7 +51,7 @@ def run(tmp_path_factory):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONG_PATIENCE,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import Change
 from tests.nasty import models as nasty
 from tests.shop.models import Customer, Ledger, Memo, Order
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -468,7 +469,7 @@ def test_fifty_saves_of_one_record_are_one_change(heard):
     with transaction.atomic():
         for _ in range(50):
             memo.save()
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
 
     assert sum(f"{MEMOS}/{memo.pk}" in map(str, topics(batch)) for batch in heard.batches) == 1
 
@@ -586,7 +587,7 @@ def test_without_anybody_to_tell_a_save_asks_nothing(django_assert_num_queries):
     gc.collect()
     # Whether there is anybody in other processes is known after the first change.
     outbox.publish([Change(topic="x")])
-    assert outbox.flush(5)
+    assert outbox.flush(PATIENCE)
     assert not outbox.is_wanted
 
     with django_assert_num_queries(1):

@@ -12,6 +12,7 @@ from mcp_django.subscriptions.topics import Change
 from tests.nasty.models import Order as NastyOrder
 from tests.nasty.models import Person, RushOrder, Seat
 from tests.shop.models import Ledger, Memo, Order
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +39,7 @@ def test_flush_returns_when_what_was_announced_is_handed_over(committed, request
     with committed():
         mcp.touch("django://objects/shop.memo")
 
-    is_done = mcp.flush(timeout=5)
+    is_done = mcp.flush(timeout=PATIENCE)
 
     assert is_done
     assert Change(topic=MEMOS) in frozenset().union(*batches)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp_django.transports.streams.hub import Hub, get_hub
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 
 class Elsewhere:

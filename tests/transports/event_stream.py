@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from mcp_django.testing import Client
-from tests.transports.wire import PATIENCE, Connection
+from tests.transports.wire import Connection
+from tests.waiting import PATIENCE
 
 
 class Event:

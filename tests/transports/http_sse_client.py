@@ -14,7 +14,8 @@ from mcp_django.testing import Client
 from mcp_django.transports.http.http_sse import HTTPSSEApplication
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import EventStream
-from tests.transports.wire import PATIENCE, Connection
+from tests.transports.wire import Connection
+from tests.waiting import PATIENCE
 
 NEWEST = "2025-11-25"
 

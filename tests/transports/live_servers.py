@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -21,8 +20,7 @@ from django.db import connection
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from tests.transports.event_stream import Event
-
-PATIENCE = 60
+from tests.waiting import PATIENCE, wait_until
 
 
 def free_port() -> int:
@@ -33,13 +31,12 @@ def free_port() -> int:
 
 def wait_for(port: int) -> None:
     """Until somebody listens there."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+
+    def is_open() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise TimeoutError
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(is_open)
 
 
 def make_database(file: Path) -> None:

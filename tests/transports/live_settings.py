@@ -26,7 +26,7 @@ if os.environ.get("LIVE_LAYER"):
 MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "MAX_BODY": 20_000,
-    "TOOL_TIMEOUT": 1.5,
+    "TOOL_TIMEOUT": float(os.environ.get("LIVE_TOOL_TIMEOUT", "60")),
     # The database has no tables.
     "STORE": "memory",
 }
@@ -42,4 +42,4 @@ if os.environ.get("LIVE_DB"):
             "init_command": "PRAGMA journal_mode=WAL;",
         },
     }
-    MCP_DJANGO |= {"TOOL_TIMEOUT": 30, "STORE": "database"}
+    MCP_DJANGO["STORE"] = "database"

@@ -13,8 +13,8 @@ import msgspec
 from mcp_django.protocol.revisions import Era, Revision
 from mcp_django.transports.stdio.conversation import Pipes, serve
 from tests.oracle import assert_valid_message
+from tests.waiting import PATIENCE
 
-PATIENCE = 60
 META = "io.modelcontextprotocol/"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -12,7 +11,8 @@ from django.utils import timezone
 
 from mcp_django.models import PersonalToken, Session
 from mcp_django.protocol.revisions import Revision
-from tests.served import PATIENCE, SocketClient, served
+from tests.served import SocketClient, served
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.live, pytest.mark.thorough]
 LEGACY = Revision.V2025_06_18
@@ -76,7 +76,7 @@ def test_reads_of_everybody_are_answered_while_others_hold_the_locks(connect):
         tokens = PersonalToken.objects.filter(last_used_at__lte=long_ago)
         return not (tokens.exists() or Session.objects.filter(seen__lte=long_ago).exists())
 
-    until(all_noted)
+    wait_until(all_noted)
 
 
 def test_who_begins_a_session_meanwhile_holds_up_nobody_who_reads(connect, elsewhere):
@@ -93,11 +93,3 @@ def test_who_begins_a_session_meanwhile_holds_up_nobody_who_reads(connect, elsew
     for one in begun:
         one.result(timeout=PATIENCE)
     assert Session.objects.count() == 4
-
-
-def until(is_so):
-    """Waits for a thread of the server, for as long as a busy machine may take."""
-    end = time.monotonic() + 3 * PATIENCE
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -23,6 +23,7 @@ from tests.transports.live_servers import (
     make_database,
     wait_for,
 )
+from tests.waiting import PATIENCE
 
 # The servers get a copy of the database of the tests.
 pytestmark = [
@@ -34,7 +35,6 @@ pytestmark = [
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
 REVISION = Revision.V2025_11_25
-PATIENCE = 60
 
 
 class Answer:

@@ -12,7 +12,8 @@ from mcp_django.transports.shutdown import Shutdown, prepare
 from mcp_django.transports.streams import hub
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import EventStream
-from tests.transports.wire import PATIENCE, Connection, speaking
+from tests.transports.wire import Connection, speaking
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture

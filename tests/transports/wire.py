@@ -14,8 +14,8 @@ from mcp_django.testing import Client
 from mcp_django.transports.calls.lanes import lanes
 from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
+from tests.waiting import PATIENCE
 
-PATIENCE = 60
 #: A call of the tool of the fixture `patient`.
 PATIENT = {"name": "patient", "arguments": {}}
 

@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 
 from tests.upgrade.schema import schema
+from tests.waiting import LONG_PATIENCE
 
 pytestmark = pytest.mark.database
 
@@ -60,7 +61,7 @@ def runner(database):
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONG_PATIENCE,
             check=False,
         )
         assert finished.returncode == 0, finished.stderr

@@ -31,6 +31,7 @@ from tests.exposure.function_tools import (
     tool_of,
 )
 from tests.shop.models import Customer, Order
+from tests.waiting import LONG_PATIENCE
 
 
 class Colour(enum.Enum):
@@ -586,7 +587,11 @@ except ZeroDivisionError:
 """
 
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=LONG_PATIENCE,
+        check=True,
     )
 
     assert done.stdout == "\n"

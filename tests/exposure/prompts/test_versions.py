@@ -16,6 +16,7 @@ from mcp_django.exposure.prompts.stored import (
 from mcp_django.models import PromptTemplate, PromptVersion
 from tests.exposure import stored
 from tests.exposure.stored import ORDER, TONE
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.database
 
@@ -48,7 +49,7 @@ def test_of_saves_at_once_each_becomes_a_version_with_a_number_of_its_own():
 
     def save(number):
         try:
-            barrier.wait(10)
+            barrier.wait(PATIENCE)
             add_version(template, stored.contents_of(f"by {number}"))
         except Exception as error:
             failures.append(error)
@@ -59,7 +60,7 @@ def test_of_saves_at_once_each_becomes_a_version_with_a_number_of_its_own():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
 
     assert failures == []
     versions = list(template.versions.order_by("number"))

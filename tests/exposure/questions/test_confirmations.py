@@ -16,7 +16,7 @@ from mcp_django.exposure.questions.confirmations import issue, redeem
 from mcp_django.models import SpentConfirmation
 from mcp_django.principal import SCOPES, Principal
 from tests.shop.models import Memo
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 ARGUMENTS = {"model": "shop.order", "pks": [1, 2]}
 CALL = {"tool": "delete_record", "arguments": ARGUMENTS, "digest": "two orders"}

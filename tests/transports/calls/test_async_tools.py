@@ -13,7 +13,8 @@ from mcp_django.transports.calls import running
 from mcp_django.transports.calls.running import RunningCall
 from mcp_django.transports.exchanges import Exchange
 from tests.shop.models import Order
-from tests.transports.wire import PATIENCE, Connection, speaking
+from tests.transports.wire import Connection, speaking
+from tests.waiting import PATIENCE
 
 LATEST = Revision.V2025_11_25
 

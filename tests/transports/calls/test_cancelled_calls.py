@@ -20,7 +20,8 @@ from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.calls.test_statements import Connections
 from tests.transports.session_client import SessionClient, id_of, text_of
-from tests.transports.wire import PATIENCE, Connection, finished, speaking
+from tests.transports.wire import Connection, finished, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
 

@@ -25,7 +25,8 @@ from tests.clients import CheckedClient
 from tests.shop.models import Customer, Order
 from tests.spec import requirement
 from tests.transports.session_client import SessionClient, id_of, text_of
-from tests.transports.wire import PATIENCE, Connection, Gate, speaking
+from tests.transports.wire import Connection, Gate, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 

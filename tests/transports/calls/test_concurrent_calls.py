@@ -18,7 +18,8 @@ from mcp_django.transports import serving
 from mcp_django.transports.http.endpoint import LONGEST_AT_ONCE
 from tests.clients import CheckedClient
 from tests.spec import requirement
-from tests.transports.wire import PATIENCE, Connection, speaking
+from tests.transports.wire import Connection, speaking
+from tests.waiting import PATIENCE
 
 
 @requirement("http:one-stream", "http:related-messages", "http:concurrent-requests")

@@ -23,7 +23,7 @@ from mcp_django.transports.calls.lanes import (
 )
 from mcp_django.transports.calls.running import function_of
 from mcp_django.transports.exchanges import Call, Exchange
-from tests.transports.wire import PATIENCE
+from tests.waiting import LONG_PATIENCE, PATIENCE
 
 
 @pytest.mark.thorough
@@ -107,7 +107,7 @@ def test_a_forked_child_has_threads_of_its_own():
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LONG_PATIENCE,
         check=False,
     )
 

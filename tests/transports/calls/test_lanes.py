@@ -25,7 +25,8 @@ from mcp_django.transports.calls.lanes import (
     ThreadLane,
     as_exception,
 )
-from tests.transports.wire import PATIENCE, Gate
+from tests.transports.wire import Gate
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.database
 

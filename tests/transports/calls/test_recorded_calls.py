@@ -11,7 +11,8 @@ from mcp_django.audit.records import Gathered, records
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports.calls.running import async_calls
-from tests.transports.wire import PATIENCE, Connection, finished, speaking
+from tests.transports.wire import Connection, finished, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -25,7 +25,8 @@ from mcp_django.transports.streams.hub import get_hub
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.transports.session_client import SessionClient, text_of
-from tests.transports.wire import PATIENCE, finished, speaking
+from tests.transports.wire import finished, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LEGACY = [one for one in Revision if one.era is Era.LEGACY][1:]

@@ -17,7 +17,8 @@ from mcp_django.transports.calls.running import RunningCall
 from mcp_django.transports.http.middleware import loaded
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.wire import PATIENCE, Connection, finished, speaking
+from tests.transports.wire import Connection, finished, speaking
+from tests.waiting import PATIENCE
 
 LATEST = Revision.V2025_11_25
 

@@ -8,6 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.transports.calls.running import Statements
+from tests.waiting import PATIENCE
 
 
 class Safe:
@@ -108,7 +109,7 @@ def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(found, stopped)
     class Slow:
         def cancel(self):
             begun.set()
-            assert go_on.wait(5)
+            assert go_on.wait(PATIENCE)
             stopped.append("in time")
 
     found.add(Slow())
@@ -117,10 +118,10 @@ def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(found, stopped)
 
     def work():
         stopping.start()
-        assert begun.wait(5)
+        assert begun.wait(PATIENCE)
         threading.Timer(0.05, go_on.set).start()
 
     job.run(work)
 
     assert stopped == ["in time"]
-    stopping.join(5)
+    stopping.join(PATIENCE)

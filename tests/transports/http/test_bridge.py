@@ -19,7 +19,8 @@ from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.middlewares import owner, seen
-from tests.transports.wire import PATIENCE, Connection
+from tests.transports.wire import Connection
+from tests.waiting import PATIENCE
 
 HERE = "tests.transports.middlewares"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import time
 from contextlib import contextmanager
 from http.client import HTTPConnection
 
@@ -12,7 +11,8 @@ import msgspec
 import pytest
 
 from tests.transports.live_servers import Servers
-from tests.transports.test_servers import PATIENCE, Live
+from tests.transports.test_servers import Live
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
@@ -125,11 +125,7 @@ def test_who_hangs_up_ends_the_session(live):
 
     # The id of a call that still runs is refused with another status.
     ids = itertools.count(1)
-    until = time.monotonic() + PATIENCE
-    while (status := session.post("ping", next(ids))) == 202:
-        assert time.monotonic() < until
-
-    assert status == 404
+    wait_until(lambda: session.post("ping", next(ids)) == 404)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.cases import IN_SESSIONS, PING, REFUSED, STRANGERS, Case
-from tests.transports.wire import PATIENCE, Connection, finished, speaking
+from tests.transports.wire import Connection, finished, speaking
+from tests.waiting import PATIENCE
 
 LATEST = Revision.V2025_11_25
 MODERN = Revision.V2026_07_28

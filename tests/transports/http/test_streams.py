@@ -15,7 +15,8 @@ from mcp_django.transports.http.responses import ResponseStream
 from tests.clients import CheckedClient
 from tests.spec import requirement
 from tests.transports.event_stream import Event
-from tests.transports.wire import PATIENCE, Connection, Gate, finished
+from tests.transports.wire import Connection, Gate, finished
+from tests.waiting import PATIENCE
 
 MODERN = Revision.V2026_07_28
 CLIENT = {"name": "x", "version": "1"}

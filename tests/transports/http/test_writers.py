@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mcp_django.transports.http.responses import GULP, Writers
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio
 

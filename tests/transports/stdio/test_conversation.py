@@ -20,7 +20,8 @@ from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.stdio.conversation import Caller
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.pipes import PATIENCE, talking
+from tests.transports.pipes import talking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -655,16 +656,15 @@ async def test_a_user_who_is_deactivated_is_served_no_more(caller, staff):
 
 
 async def test_a_right_that_another_process_takes_away_is_gone_within_a_second(
-    caller, staff, monkeypatch
+    caller, staff, clock
 ):
+    caller.recognize.__self__._cache.clock = clock
     async with talking(caller) as peer:
         await peer.answer(peer.call("echo", text="x"))
         # No signal of this process.
         users = get_user_model().objects.filter(pk=staff.pk)
         await sync_to_async(users.update)(is_active=False)
-        cache = caller.recognize.__self__._cache
-        now = cache.clock
-        monkeypatch.setattr(cache, "clock", lambda: now() + 1.0)
+        clock.now += 1
         refused = await peer.answer(peer.call("echo", text="x"))
 
     assert refused["error"]["code"] == -32600

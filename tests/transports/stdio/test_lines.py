@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from mcp_django.transports.stdio.lines import LineReader, LineWriter, lines_of
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio
-PATIENCE = 60
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mcp_django.transports.http.responses import Brake, brake_of
 from mcp_django.transports.sessions import key_of
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.http_sse_client import HTTPSSEClient
-from tests.transports.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 

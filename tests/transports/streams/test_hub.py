@@ -26,7 +26,8 @@ from tests.shop.models import Order
 from tests.transports.event_stream import EventStream
 from tests.transports.session_client import SessionClient
 from tests.transports.streams.test_layer import CORE, Layer, from_another
-from tests.transports.wire import PATIENCE, Connection, speaking
+from tests.transports.wire import Connection, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 

@@ -18,13 +18,13 @@ from mcp_django.transports.streams.layer import Link, Publisher, decode, encode,
 from tests.changed import list_changed
 from tests.spec import requirement
 from tests.transports.live_servers import Reader, Servers, free_port
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.thorough
 
 
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
-PATIENCE = 60
 CHANGES = frozenset(
     {
         Change(topic="django://objects/shop.order/5", is_hidden=True),

@@ -24,7 +24,8 @@ from tests.changed import list_changed
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.transports.event_stream import EventStream
-from tests.transports.wire import PATIENCE, Connection, speaking
+from tests.transports.wire import Connection, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
