@@ -496,10 +496,20 @@ def test_every_column_arrives_as_it_was(make_end, staff):
     assert CallRecord.objects.filter(arguments__isnull=True).count() == 1
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("zone", [UTC, ZoneInfo("Europe/Paris")])
-def test_a_time_arrives_as_that_moment_whatever_zone_the_database_has(make_end, zone, monkeypatch):
-    monkeypatch.setattr(connection, "timezone", zone)
+@pytest.fixture(params=[UTC, ZoneInfo("Europe/Paris")], ids=str)
+def zone_of_connection(request, db, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(connection, "timezone", request.param)
+        patched.setattr(connection, "timezone_name", str(request.param))
+        # Of the session as well, where the database has one.
+        connection.ensure_timezone()
+        yield
+    connection.ensure_timezone()
+
+
+def test_a_time_arrives_as_that_moment_whatever_zone_the_database_has(
+    make_end, zone_of_connection
+):
     end = make_end()
 
     write_rows([end])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from io import StringIO
 
 import pytest
@@ -18,7 +19,7 @@ VERBS = [f"{verb}_personaltoken" for verb in ("add", "view", "change", "delete")
 FORM = {
     "name": "x",
     "scopes": ["mcp:read"],
-    "expires_at_0": "2026-12-31",
+    "expires_at_0": str(date.today() + timedelta(days=5)),
     "expires_at_1": "00:00:00",
 }
 SURPLUS = {
