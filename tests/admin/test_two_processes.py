@@ -11,6 +11,7 @@ from django.test import Client as Browser
 from django.urls import reverse
 
 from mcp_django.levels import Level
+from tests.children import start
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
@@ -20,7 +21,7 @@ PAGE = reverse("admin:mcp_django_exposedmodel_change", args=["shop.order"])
 
 @pytest.fixture
 def other(transactional_db):
-    with subprocess.Popen(
+    with start(
         [sys.executable, "-m", "tests.admin.two_processes", connection.settings_dict["NAME"]],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

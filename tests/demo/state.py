@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.children import start
 from tests.waiting import LONG_PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -53,7 +54,7 @@ class Demo:
 
     def start(self, errors):
         """A process that answers what `inside` can find out."""
-        return subprocess.Popen(
+        return start(
             [sys.executable, "-m", "tests.demo"],
             cwd=ROOT,
             env=self.environment(),

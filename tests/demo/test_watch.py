@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.children import start
 from tests.demo.state import ROOT
 from tests.services import path_of
 from tests.transports.live_servers import free_port, wait_for
@@ -18,7 +19,7 @@ from tests.waiting import PATIENCE
 
 @contextmanager
 def running(*command, **options):
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    process = start(command, stdout=subprocess.PIPE, text=True, **options)
     try:
         yield process
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import start
 from tests.docs.pages import EXAMPLES, ROOT, blocks_of
 from tests.docs.test_tutorial import free_port
 from tests.waiting import PATIENCE
@@ -71,7 +72,7 @@ class Site:
         }
 
     def start(self, *command, cwd=None, **options):
-        return subprocess.Popen(
+        return start(
             command,
             cwd=cwd or self.folder,
             env=self.environment,

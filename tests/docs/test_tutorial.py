@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import start
 from tests.docs.pages import ROOT, Block, blocks_of
 from tests.waiting import LONG_PATIENCE
 
@@ -70,7 +71,7 @@ def as_script(block: Block, number: int, *, port: int) -> str:
 
 def run(script: str, folder: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key[:6] != "DJANGO"}
-    shell = subprocess.Popen(
+    shell = start(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=folder,
         env={

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from django.db import connection
 
+from tests.children import start
 from tests.waiting import LONG_PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -37,7 +38,7 @@ class Process:
     """A context manager: it is killed at the end, and after LONG_PATIENCE in any case."""
 
     def __init__(self, *arguments: str, **variables: str) -> None:
-        self.popen = subprocess.Popen(
+        self.popen = start(
             [sys.executable, "manage.py", "mcp_stdio", *arguments],
             cwd=ROOT,
             env=environment(**variables),

@@ -19,6 +19,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_django.testing.client import rows_as_objects
+from tests.children import start
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -65,8 +66,11 @@ class Desk:
         # Bound and listening before the server runs: a client may connect at once, and waits.
         with socket.create_server(("127.0.0.1", 0), backlog=64) as listener, log.open("w") as out:
             address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            process = subprocess.Popen(
-                [sys.executable, *(part.format(fd=listener.fileno()) for part in SERVERS[server])],
+            process = start(
+                [
+                    sys.executable,
+                    *(part.format(fd=listener.fileno()) for part in SERVERS[server]),
+                ],
                 cwd=ROOT,
                 env=self.environment(DEMO_PUBLIC_URL=address),
                 pass_fds=[listener.fileno()],
@@ -85,7 +89,7 @@ class Desk:
     def inside(self) -> Iterator[Inside]:
         with (
             (self.state / "inside.log").open("a") as errors,
-            subprocess.Popen(
+            start(
                 [sys.executable, "-m", "tests.official"],
                 cwd=ROOT,
                 env=self.environment(),

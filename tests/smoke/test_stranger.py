@@ -16,6 +16,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.children import start
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.test_tutorial import TUTORIAL, as_script
 from tests.transports.live_servers import free_port
@@ -84,7 +85,7 @@ def demo(state: Path):
     """The address of `make demo`, and the tokens of its users."""
     port = free_port()
     with (state / "log").open("w+") as log:
-        process = subprocess.Popen(
+        process = start(
             ["make", "--no-print-directory", "demo", f"PORT={port}"],
             cwd=ROOT,
             env={**ENVIRON, "DEMO_STATE": str(state / "demo"), "PYTHONUNBUFFERED": "1"},

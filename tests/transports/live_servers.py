@@ -19,6 +19,7 @@ from django.db import connection
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
+from tests.children import start
 from tests.transports.event_stream import Event
 from tests.waiting import PATIENCE, wait_until
 
@@ -60,7 +61,7 @@ def live_server(
     port = free_port()
     # A pipe that nobody reads would stop the server when its log has filled it.
     with TemporaryFile("w+") as log:
-        process = subprocess.Popen(
+        process = start(
             [sys.executable, "-W", "ignore", "-m", module, server, str(port)],
             stdout=subprocess.PIPE,
             stderr=log,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import subprocess
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from tempfile import TemporaryFile
@@ -15,6 +14,7 @@ import pytest
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
+from tests.children import start
 from tests.services import path_of
 from tests.transports.event_stream import Event
 from tests.transports.live_servers import (
@@ -210,7 +210,7 @@ def nginx(folder, upstream):
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, upstream=upstream))
     command = [path_of("nginx"), "-c", str(folder / "nginx.conf")]
     with TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = start(command, stdout=log, stderr=log)
         try:
             yield port
         finally:

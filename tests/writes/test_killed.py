@@ -17,6 +17,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 
 from mcp_django.models import IdempotentAnswer, SpentConfirmation
+from tests.children import start
 from tests.clients import TOKEN, CheckedClient, call_with_token
 from tests.workshop.models import Part, Tag, Thing
 
@@ -39,7 +40,7 @@ def client(boss):
 @pytest.fixture(scope="module")
 def other(django_db_setup):
     """A process that makes each call in a fork of its own."""
-    with subprocess.Popen(
+    with start(
         [
             sys.executable,
             "-m",

@@ -16,6 +16,7 @@ from mcp_django.subscriptions.topics import EVERYTHING, Change, control_topic
 from mcp_django.transports.streams import layer
 from mcp_django.transports.streams.layer import Link, Publisher, decode, encode, links_processes
 from tests.changed import list_changed
+from tests.children import start
 from tests.spec import requirement
 from tests.transports.live_servers import Reader, Servers, free_port
 from tests.waiting import PATIENCE
@@ -363,7 +364,7 @@ class Redis:
     def start(self):
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         command = ["redis-server", *options, "--dir", str(self.folder)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = start(command, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if "eady to accept connections" in line:
                 return
