@@ -204,11 +204,20 @@ def check_throttles(**kwargs: Any) -> Iterator[CheckMessage]:
 def check_public_url(**kwargs: Any) -> Iterator[CheckMessage]:
     """E004: addresses that clients get are never taken from a request."""
     url = get_config().public_url
-    if settings.DEBUG or is_origin(url):
-        return
-    what = f"{url!r}: not an origin such as https://shop.example.com" if url else "missing"
-    yield Error(
-        f"MCP_DJANGO['PUBLIC_URL'] is {what}.",
+    if url and not is_origin(url):
+        yield no_public_url(f"{url!r}: not an origin such as https://shop.example.com")
+
+
+@a_check(deploy=True)
+def check_deployed_url(**kwargs: Any) -> Iterator[CheckMessage]:
+    """E004, when a site is checked for deployment: tests and `runserver` do without one."""
+    if not get_config().public_url:
+        yield no_public_url("missing")
+
+
+def no_public_url(reason: str) -> Error:
+    return Error(
+        f"MCP_DJANGO['PUBLIC_URL'] is {reason}.",
         hint='"PUBLIC_URL": "https://shop.example.com"',
         id="mcp_django.E004",
     )

@@ -34,7 +34,7 @@ class Place(NamedTuple):
     schema: str
 
 
-def place_of(using: str) -> Place:
+def current_place(using: str) -> Place:
     """Return where this thread reads from now. No query."""
     connection: Any = connections[using]
     name = connection.settings_dict["NAME"]

@@ -185,10 +185,10 @@ def test_settings_that_cannot_be_read_are_one_error_and_no_crash(settings, given
     assert ids() == ["E003"]
 
 
-def test_a_site_without_the_setting_is_not_told_that_it_is_wrong(settings):
+def test_a_site_without_the_setting_has_defaults(settings):
     del settings.MCP_DJANGO
 
-    assert ids() == ["E004"]
+    assert ids() == []
 
 
 # The public address
@@ -197,7 +197,6 @@ def test_a_site_without_the_setting_is_not_told_that_it_is_wrong(settings):
 @pytest.mark.parametrize(
     "url",
     [
-        "",
         "shop.example.com",
         "https://",
         "https://shop.example.com/",
@@ -209,13 +208,21 @@ def test_a_site_without_the_setting_is_not_told_that_it_is_wrong(settings):
         "ftp://shop.example.com",
     ],
 )
-def test_what_is_no_origin_is_an_error_in_production_only(configure, settings, url):
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_is_no_origin_is_an_error(configure, settings, url, debug):
+    settings.DEBUG = debug
     configure(PUBLIC_URL=url)
+
     assert ids() == ["E004"]
 
-    settings.DEBUG = True
 
-    assert ids() == []
+@pytest.mark.parametrize(("deploy", "expected"), [(False, []), (True, ["mcp_django.E004"])])
+def test_an_address_is_required_for_deployment_only(configure, deploy, expected):
+    configure(PUBLIC_URL="")
+
+    found = run_checks(tags=["mcp_django"], include_deployment_checks=deploy, databases=[])
+
+    assert [one.id for one in found if one.id == "mcp_django.E004"] == expected
 
 
 @pytest.mark.parametrize(

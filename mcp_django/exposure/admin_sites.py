@@ -33,7 +33,7 @@ FIELD_METHODS = (
     "get_list_display",
 )
 #: Records among which one is looked for that the caller may see.
-MOST_TRIED = 25
+FIRST_ROWS = 25
 #: What the admin asks before it shows a list or a record. `has_change_permission` alone takes
 #: nothing away: whoever may view sees the record, read-only.
 VIEW_METHODS = ("has_view_permission", "has_view_or_change_permission")
@@ -96,7 +96,7 @@ class AdminSource:
 
     def _first(self, request: HttpRequest, rows: QuerySet[Any]) -> Model | None:
         """A record that the caller may see, out of the first ones. Any order will do."""
-        most = MOST_TRIED if self.checks_rows_one_by_one(request) else 1
+        most = FIRST_ROWS if self.checks_rows_one_by_one(request) else 1
         records = rows.order_by()[:most]
         return next((one for one in records if self.may_view_object(request, one)), None)
 

@@ -20,7 +20,7 @@ from django.db.models import F, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
 from mcp_django import models
-from mcp_django.connections import Place, apart, place_of
+from mcp_django.connections import Place, apart, current_place
 from mcp_django.principal import DEFAULT_SERVER
 
 logger = logging.getLogger("mcp_django.generation")
@@ -39,7 +39,7 @@ def places() -> Places:
     # By the router of writes: one of reads may take turns.
     kinds = get_user_model(), models.PersonalToken, models.ExposureGeneration
     aliases = dict.fromkeys(router.db_for_write(kind) for kind in kinds)
-    return tuple(map(place_of, aliases))
+    return tuple(map(current_place, aliases))
 
 
 class CacheVersion(NamedTuple):

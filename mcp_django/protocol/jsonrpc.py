@@ -200,15 +200,6 @@ def encode_result(request_id: RequestId, result: dict[str, Any]) -> bytes:
     return encoder.encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
-#: What follows the id in an answer that is no error.
-RESULT = b',"result":'
-
-
-def start_of_answer(request_id: RequestId) -> bytes:
-    """What `encode_result` begins with."""
-    return b'{"jsonrpc":"2.0","id":' + encoder.encode(request_id)
-
-
 def encode_error(error: ProtocolError, *, id_optional: bool) -> bytes:
     """An error response. An id that could not be read is null or, in newer revisions, absent."""
     wire: dict[str, Any] = {"jsonrpc": "2.0"}

@@ -29,6 +29,26 @@ FLIGHTS = "django://objects/flights.flight"
 ENVIRON = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
 
 
+#: What a site may have had before, and what it writes about its assistants.
+TESTS = """
+from django.contrib.auth.models import User
+from django.test import TestCase
+
+from mcp_django.testing import Client
+
+
+class AssistantTests(TestCase):
+    fixtures = ["orders"]
+
+    def test_they_find_orders(self):
+        client = Client(user=User.objects.create_superuser("ada"))
+
+        answer = client.call_tool("find_records", model="shop.order")
+
+        self.assertEqual(len(answer.data["rows"]), 3)
+"""
+
+
 def run(*command: str | Path, cwd: Path, **environ: str) -> str:
     done = subprocess.run(
         command,
@@ -59,21 +79,28 @@ def environment(tmp_path_factory) -> Path:
     return python.parent
 
 
-def test_the_site_of_the_tutorial_passes_its_checks(environment, tmp_path):
+def test_the_site_of_the_tutorial_passes_its_checks_and_its_tests(environment, tmp_path):
     blocks = list(blocks_of(TUTORIAL))
     served = next(at for at, block in enumerate(blocks) if "runserver" in block.text)
     script = "".join(
         as_script(block, number, port=0) for number, block in enumerate(blocks[:served])
     )
 
+    script += f"""
+cat > shop/tests.py <<'END OF TESTS'{TESTS}END OF TESTS
+exec >&2
+python manage.py check
+python manage.py test
+"""
     printed = run(
-        *("bash", "-euo", "pipefail", "-c", f"{script}\nexec >&2\npython manage.py check"),
+        *("bash", "-euo", "pipefail", "-c", script),
         cwd=tmp_path,
         PATH=f"{environment}{os.pathsep}{os.environ['PATH']}",
         DJANGO_SUPERUSER_PASSWORD="not-a-secret",
     )
 
-    assert "no issues (0 silenced)" in printed
+    assert printed.count("no issues (0 silenced)") == 2
+    assert "Ran 1 test" in printed
     assert str(environment) in run(
         *(environment / "python", "-c", "import mcp_django; print(mcp_django.__file__)"),
         cwd=tmp_path,

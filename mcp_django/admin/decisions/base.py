@@ -429,13 +429,7 @@ class DecisionAdmin(AnyModelAdmin):
         if form.instance.pk is not None:
             super().save_related(request, form, formsets, change)
 
-    def construct_change_message(
-        self,
-        request: HttpRequest,
-        form: Any,
-        formsets: Any,
-        add: bool = False,  # noqa: FBT001, FBT002  Django's signature
-    ) -> Any:
+    def construct_change_message(self, request: Any, form: Any, *args: Any, **kwargs: Any) -> Any:
         return logged_changes(form.logged_before, form.logged_after()) or "Nothing changed."
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> LogEntry:

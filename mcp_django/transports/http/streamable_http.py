@@ -11,7 +11,6 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from django.http import HttpRequest
-from django.utils.translation import get_language
 
 from mcp_django.auth.authenticate import (
     authenticate,
@@ -20,19 +19,18 @@ from mcp_django.auth.authenticate import (
     lacks_credential,
     lets_in,
 )
-from mcp_django.auth.throttles import is_first_refusal, retry_after
+from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
-from mcp_django.exposure.decisions import Decisions, decisions_of_loop, known_decisions
+from mcp_django.exposure.decisions import decisions_of_loop, known_decisions
 from mcp_django.handlers.tools import kept_list
-from mcp_django.principal import CachePerPrincipal, Principal
+from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
-from mcp_django.protocol.jsonrpc import RESULT, Request, start_of_answer
+from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports.calls.running import CallStream, RunningCall
 from mcp_django.transports.exchanges import (
-    NO_STORE,
     Call,
     Exchange,
     Reply,
@@ -220,43 +218,11 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
     if get_config().throttles or is_first_refusal(principal):
         return None
     if exchange.is_constant:
-        return answer_constant(exchange, principal, known)
+        reply = constant_service(exchange).reply_to(principal)
+        assert isinstance(reply, Reply)  # noqa: S101  constant methods are never pending
+        return reply
     result = kept_list(principal, exchange.requests[0].request.params)
     return None if result is None else constant_service(exchange).reply_with(principal, result)
-
-
-#: By method, revision and language: the decisions that an answer was made under, and its bytes
-#: behind the id.
-constant_answers: CachePerPrincipal[Any, tuple[Decisions, bytes]] = CachePerPrincipal()
-
-
-def answer_constant(exchange: Exchange, principal: Principal, known: Decisions) -> Reply:
-    """The answer of a constant method: by the bytes that this caller got a moment ago, if any."""
-    again = is_same_for_all_ids(exchange)
-    if again is not None:
-        kept = constant_answers.of(principal).get(again)
-        # Who has asked too often is refused further down, and counted there.
-        if kept is not None and kept[0] is known and retry_after(principal) is None:
-            body = start_of_answer(exchange.requests[0].request.id) + kept[1]
-            return Reply(parts=(body,), headers=NO_STORE)
-    reply = constant_service(exchange).reply_to(principal)
-    assert isinstance(reply, Reply)  # noqa: S101  constant methods are never pending
-    if again is not None:
-        rest = reply.body.removeprefix(start_of_answer(exchange.requests[0].request.id))
-        # An error has a number of its own.
-        if rest.startswith(RESULT):
-            constant_answers.of(principal)[again] = known, rest
-    return reply
-
-
-def is_same_for_all_ids(exchange: Exchange) -> tuple[str, Revision, str | None] | None:
-    """What the answer depends on, apart from id, caller and staff. None: on more than this."""
-    if exchange.is_batch or exchange.refusal is not None or len(exchange.requests) != 1:
-        return None
-    [call] = exchange.requests
-    if call.request.params.keys() - {"_meta"}:
-        return None
-    return call.request.method, call.envelope.revision, get_language()
 
 
 def constant_service(exchange: Exchange) -> Service:
