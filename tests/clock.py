@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Clock:
     """In place of `time.monotonic`. It stands still until a test adds seconds to `now`."""
 
-    now: float = field(default_factory=time.monotonic)
+    #: Without a fraction, so that sums and differences are exact.
+    now: float = field(default_factory=lambda: float(int(time.monotonic())))
 
     def __call__(self) -> float:
         return self.now

@@ -54,6 +54,11 @@ def pytest_configure(config):
         # This process is measured and strict. What its tests start is neither.
         for name in ("COVERAGE_PROCESS_CONFIG", "PYTHONWARNINGS"):
             os.environ.pop(name, None)
+    if "MCP_TEST_NOW" in os.environ:
+        # See tests/thorough.py. Time goes on from there. Processes of tests have their own.
+        from time_machine import travel
+
+        travel(os.environ["MCP_TEST_NOW"]).start()
     TransactionTestCase._fixture_teardown = empty_databases
     config.pluginmanager.register(Services(), "mcp-services")
     config.pluginmanager.register(workers, "mcp-workers")

@@ -13,7 +13,7 @@ import mcp_django as mcp
 from mcp_django.exposure.permissions import is_plain
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from mcp_django.transports.http import streamable_http
 from tests.clients import CheckedClient
@@ -334,56 +334,31 @@ def test_lists_of_resources_take_no_query_for_a_known_caller(
         client.request(method)
 
 
-# Discovery, whose bytes are kept
-
-
-@pytest.fixture
-def in_full(monkeypatch):
-    """The answers that were made anew without a thread."""
-    made = []
-    constant_service = streamable_http.constant_service
-
-    def watched(exchange):
-        made.append(exchange.requests[0].request.method)
-        return constant_service(exchange)
-
-    monkeypatch.setattr(streamable_http, "constant_service", watched)
-    return made
+# What is answered without a thread, for a caller known a moment ago
 
 
 def instructions(client):
     return client.discover().get("instructions")
 
 
-def test_discovery_is_made_once_for_a_known_caller(client, in_full):
-    answers = [client.discover() for _ in range(4)]
-
-    # The first needs a thread: nobody knows yet who calls.
-    assert in_full == ["server/discover"]
-    assert all(answer == answers[0] for answer in answers)
-
-
 @pytest.mark.parametrize("request_id", [7, -(2**63), 0, "", "seven", 'a"b\\c', "\N{SNOWMAN}"])
-def test_kept_discovery_has_the_id_of_its_own_request(client, in_full, request_id):
-    for _ in range(3):
-        client.discover()
+def test_a_discovery_of_a_known_caller_has_the_id_of_its_own_request(client, request_id):
+    before = client.discover()
     message = {**client.message("server/discover"), "id": request_id}
 
     answer = client.post(message, headers=client.routing_headers(message)).messages[0]
 
     assert answer["id"] == request_id
-    assert answer["result"] == client.discover()
-    assert len(in_full) == 1
+    assert answer["result"] == before
 
 
-def test_what_staff_write_is_discovered_at_once(client, in_full):
-    before = [instructions(client) for _ in range(3)]
+def test_what_staff_write_is_discovered_at_once(client):
+    before = [instructions(client) for _ in range(2)]
 
     ServerSettings.objects.update_or_create(defaults={"instructions": "Ask the office."})
 
     assert "Ask the office." not in before
-    assert [instructions(client) for _ in range(3)] == ["Ask the office."] * 3
-    assert in_full == ["server/discover"] * 2
+    assert [instructions(client) for _ in range(2)] == ["Ask the office."] * 2
 
 
 def test_a_server_that_staff_close_discovers_nothing(client):
@@ -407,16 +382,7 @@ def test_a_blocked_user_and_a_revoked_token_discover_nothing(make_user):
     assert [one.post_request("server/discover").status for one in clients] == [401, 401, 200]
 
 
-def test_each_caller_has_a_discovery_of_its_own(make_user, in_full):
-    clients = [Client(user=make_user(name, is_staff=True)) for name in ("ada", "ben")]
-
-    for client in clients * 3:
-        client.discover()
-
-    assert len(in_full) == 2
-
-
-def test_kept_discovery_is_counted_and_throttled_as_all_calls(client, settings):
+def test_a_discovery_is_counted_and_throttled_as_all_calls(client, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 4}
 
     statuses = [client.post_request("server/discover").status for _ in range(6)]
@@ -424,28 +390,13 @@ def test_kept_discovery_is_counted_and_throttled_as_all_calls(client, settings):
     assert statuses == [200, 200, 200, 200, 429, 429]
 
 
-def test_what_else_stands_in_a_discovery_is_looked_at(client, in_full):
-    for _ in range(3):
-        client.discover()
+def test_what_else_stands_in_a_discovery_is_looked_at(client):
+    client.discover()
 
     answer = client.post_request("server/discover", {"inputResponses": 5}).messages[0]
 
     assert answer["error"]["code"] == -32602
-    assert len(in_full) == 2
     assert "supportedVersions" in client.discover()
-
-
-def test_pings_of_legacy_clients_are_kept_by_their_revision(client, in_full):
-    clients = [
-        CheckedClient(token=client.token, revision=one)
-        for one in Revision
-        if one.era is Era.LEGACY
-    ]
-
-    answers = [one.request("ping") for one in clients * 3]
-
-    assert answers == [{}] * len(answers)
-    assert len(in_full) <= len(clients)
 
 
 def test_a_batch_of_pings_is_answered_whole(client):
