@@ -52,6 +52,8 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        # Tests leave much behind that goes by itself, and little that is for the collector.
+        gc.set_threshold(100_000, 20, 50)
         gc.enable()
 
 

@@ -106,8 +106,9 @@ def make(folder, *, old=0, without_venv=0):
     fake = folder / "fake-python"
     fake.write_text(FAKE_PYTHON.format(old=old, without_venv=without_venv))
     fake.chmod(0o755)
-    for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder)
+    (folder / ".ci").mkdir()
+    for name in ("Makefile", "pyproject.toml", ".ci/lock.txt"):
+        shutil.copy(ROOT / name, folder / name)
     return subprocess.run(
         ["make", "demo", f"PYTHON={fake}"],
         cwd=folder,

@@ -10,7 +10,6 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 
 from mcp_django.levels import Level
@@ -23,7 +22,6 @@ pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(connection.vendor != "sqlite", reason="Others have schemas of their own."),
 ]
-TABLES = re.compile(r'"((?:mcp_django|shop|auth)_\w+)"')
 NORTH, SOUTH = "north", "south"
 
 
@@ -33,15 +31,21 @@ def schema():
 
     SQLite has no search path, so the tables of the south have names of their own.
     """
+    names = connection.introspection.django_table_names(only_existing=True)
+    tables = re.compile(f'"({"|".join(names)})"')
+
+    def southern(sql):
+        return tables.sub(rf'"{SOUTH}_\1"', sql)
+
     with connection.cursor() as cursor:
         cursor.execute("SELECT sql FROM sqlite_master WHERE type = 'table'")
         for (sql,) in cursor.fetchall():
-            if TABLES.match(sql.removeprefix("CREATE TABLE ")):
-                cursor.execute(TABLES.sub(rf'"{SOUTH}_\1"', sql))
+            if southern(sql) != sql:
+                cursor.execute(southern(sql))
 
     def execute(execute, sql, params, many, context):
         if getattr(connection, "schema_name", NORTH) == SOUTH:
-            sql = TABLES.sub(rf'"{SOUTH}_\1"', sql)
+            sql = southern(sql)
         return execute(sql, params, many, context)
 
     @contextmanager
@@ -57,14 +61,12 @@ def schema():
 
 
 @pytest.fixture
-def tokens(schema):
+def tokens(schema, make_user):
     """By tenant, a token of its superuser, who is the only user there and has the key 1."""
     secrets = {}
     for name in (NORTH, SOUTH):
         with schema(name):
-            user = User.objects.create(
-                pk=1, username=name, is_active=True, is_staff=True, is_superuser=True
-            )
+            user = make_user(name, pk=1, is_staff=True, is_superuser=True)
             Customer.objects.create(pk=1, name=f"of the {name}")
             _, secrets[name] = PersonalToken.create(user=user, name="t", scopes=SCOPES)
     return secrets

@@ -15,13 +15,14 @@ from subprocess import PIPE, STDOUT
 CALLS = ["tests/handlers", "tests/transports/calls/test_running.py"]
 #: Tests that speak of `auth.User` by name.
 OF_DJANGOS_USER = [
-    f"tests/admin/{name}"
+    f"tests/{name}"
     for name in (
-        "test_inspect_records.py::test_what_looks_secret_and_what_code_excludes_say_so",
-        "test_inspect_records.py::test_a_model_of_the_admin_that_staff_opened_has_what_the_admin_shows",
-        "test_inspect.py::test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights",
-        "test_looking.py::test_the_pages_of_a_second_admin_link_to_each_other",
-        "test_looking.py::test_a_second_admin_looks_at_the_users_that_it_shows_itself",
+        "hostile/test_admin_rules.py::test_fields_of_the_change_form_of_users_exist",
+        "admin/test_inspect_records.py::test_what_looks_secret_and_what_code_excludes_say_so",
+        "admin/test_inspect_records.py::test_a_model_of_the_admin_that_staff_opened_has_what_the_admin_shows",
+        "admin/test_inspect.py::test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights",
+        "admin/test_looking.py::test_the_pages_of_a_second_admin_link_to_each_other",
+        "admin/test_looking.py::test_a_second_admin_looks_at_the_users_that_it_shows_itself",
     )
 ]
 #: Site -> what else it is tested with.
