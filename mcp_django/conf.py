@@ -54,9 +54,6 @@ class Config:
     #: Largest file that a person may put into the admin for assistants, in bytes. It stands in the
     #: database for a day.
     max_upload: int = 5 * 1024 * 1024
-    #: Answer once, as text, with pages as tables and choices without labels. False: records as
-    #: objects, and as structured content besides.
-    compact_answers: bool = True
     #: Rows in a page when the caller names no limit.
     page_size: int = 25
     #: Most rows that a caller may ask for at once.

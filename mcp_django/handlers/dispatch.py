@@ -149,13 +149,10 @@ def default_instructions(config: Config) -> str:
         f"{config.name[:LONGEST_NAME]}: records of this site, with the rights of the user behind "
         "the credential.",
         "Start with list_models, then describe_model, then find_records or aggregate_records.",
+        "A page is a table: columns, then rows with their values in that order. labels gives the "
+        "names of related records, by model and key.",
+        "Errors say what to do next.",
     ]
-    if config.compact_answers:
-        sentences.append(
-            "A page is a table: columns, then rows with their values in that order. labels gives "
-            "the names of related records, by model and key."
-        )
-    sentences.append("Errors say what to do next.")
     return " ".join(sentences)
 
 

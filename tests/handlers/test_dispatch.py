@@ -242,9 +242,3 @@ def test_a_site_that_writes_no_instructions_has_some_that_say_how_to_start(setti
     assert "A page is a table" in said
     assert said.endswith("Errors say what to do next.")
     assert len(said) <= 600
-
-
-def test_instructions_do_not_promise_tables_where_pages_hold_objects(settings):
-    settings.MCP_DJANGO = {"NAME": "Shop", "COMPACT_ANSWERS": False}
-
-    assert "table" not in server_info(streams=True).instructions

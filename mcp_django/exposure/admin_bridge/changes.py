@@ -15,7 +15,6 @@ from mcp_django.exposure.admin_bridge.dry_runs import (
     record_of,
     shows_relation,
 )
-from mcp_django.exposure.fields import choices_of
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import fenced_labels_of, visible_labels
 from mcp_django.templating.fences import fenced, inside_fence
@@ -76,7 +75,7 @@ def before_and_after(
         elif name in after.record and (before is None or name in before.record):
             old = None if before is None else before.record[name]
             pair = (old, after.record[name])
-            found[name] = [brief(model, name, value, mark=rights.mark) for value in pair]
+            found[name] = [brief(value, mark=rights.mark) for value in pair]
         else:
             found[name] = None
     return found
@@ -101,16 +100,11 @@ def members_moved(
     }
 
 
-def brief(model: type[Model], name: str, value: Any, *, mark: str) -> Any:
-    """A value of a record: of a choice without its label, and of a long one its beginning. `mark`
-    is that of the fences in the record.
-    """
+def brief(value: Any, *, mark: str) -> Any:
+    """A value of a record: of a long one its beginning. `mark` is that of the fences in it."""
     inner = inside_fence(value, mark) if isinstance(value, str) else None
     if inner is not None:
-        return fenced(brief(model, name, inner, mark=mark), mark)
-    known = next((one for one in model._meta.fields if one.name == name), None)
-    if known is not None and choices_of(known) and isinstance(value, dict):
-        value = value["value"]
+        return fenced(brief(inner, mark=mark), mark)
     if isinstance(value, (dict, list)):
         text = msgspec.json.encode(value).decode()
         return value if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -49,7 +49,7 @@ from mcp_django.exposure.query import completion as completion_queries
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.find import check_shows_records, row_of
 from mcp_django.exposure.query.serializers import Columns, as_text
-from mcp_django.exposure.query.tables import RecordLayout, choice_labels, layout_of
+from mcp_django.exposure.query.tables import RecordLayout, layout_of
 from mcp_django.exposure.resources import completion
 from mcp_django.exposure.resources.models import key_of
 from mcp_django.models import PromptTemplate, PromptVersion
@@ -223,8 +223,11 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
     for path in access.paths[RETURN]:
         set_value(record, path.names, value_of(path, layout, columns))
         if choices_of(path.field):
-            choice = choice_labels(path.field).beside(first(layout, path, columns))
-            label = choice["label"] if isinstance(choice, dict) else choice
+            # A list of choices has no label, and a value that is no choice stands for itself.
+            label = first(layout, path, columns)
+            if label is not None and not isinstance(label, list | dict):
+                texts = {str(value): as_text(text) for value, text in choices_of(path.field)}
+                label = texts.get(str(label), str(label))
             label = label_as_code(path.field, label)
             set_value(record, (*path.names[:-1], f"get_{path.names[-1]}_display"), label)
     shown = access.tables[RETURN]

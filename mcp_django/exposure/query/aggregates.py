@@ -30,7 +30,6 @@ from django.db.models import (
 from django.db.models.constants import LOOKUP_SEP
 from django.db.models.functions import datetime as dates
 
-from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure import fields as values
 from mcp_django.exposure.fields import choices_of, kind_of, measures_of, quoted
@@ -56,7 +55,6 @@ from mcp_django.exposure.query.serializers import Values, converter_of
 from mcp_django.exposure.query.tables import (
     Labels,
     Table,
-    choice_labels,
     encode_fitting,
     fence_column,
     fenced_labels,
@@ -599,22 +597,17 @@ def rendered(
         shown[metric.name] = (
             fence_column(values, rights) if is_untrusted else metric.rendered(values)
         )
-    if not get_config().compact_answers:
-        columns = [(one.name, one.path.field) for one in question.groups if not one.part]
-        columns += [(one.name, one.field) for one in question.metrics]
-        labels |= {name: choice_labels(field) for name, field in columns if choices_of(field)}
     table = list(zip(*shown.values(), strict=True))
     return Table(columns=tuple(shown), rows=table, labels=labels)
 
 
 def encode(groups: Table, *, is_truncated: bool, note: str) -> Aggregates:
     """An answer that is too long in bytes ends early, and says so."""
-    encoded, fitting = encode_fitting(groups, "groups")
+    encoded, fitting = encode_fitting(groups)
     is_truncated = is_truncated or len(fitting.rows) < len(groups.rows)
     more: dict[str, Any] = {"note": note} if note else {}
-    # Whoever reads objects by program finds each member each time.
-    if is_truncated or not get_config().compact_answers:
-        more = {"truncated": is_truncated, **more}
+    if is_truncated:
+        more = {"truncated": True, **more}
     return Aggregates(encoded=with_members(encoded, more), table=fitting)
 
 

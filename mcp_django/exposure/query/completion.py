@@ -239,6 +239,6 @@ def numbers_from(text: str, *, low: int, high: int) -> Iterator[tuple[int, int]]
 
 def text_of(value: Any) -> str:
     """A value of a record as it stands in a URI."""
-    if isinstance(value, dict):  # a choice, or a foreign key with a label
-        value = value.get("value", value.get("pk"))
+    if isinstance(value, dict):  # a foreign key with a label
+        value = value.get("pk")
     return "" if value is None else str(value)

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db.models import FileField
 
-from mcp_django.conf import get_config
 from mcp_django.exposure.fields import MEASURES, choices_of, kind_of, operators_of, target_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import (
@@ -241,11 +240,6 @@ def example_lookup(path: Path) -> tuple[int, dict[str, Any]]:
 USES = {"filter": "filtered", "order": "ordered", "group": "grouped"}
 #: What values can be measured by unless a field says otherwise. Texts: by nothing.
 MEASURED = {kind: list(names) for kind, names in MEASURES.items() if kind != "text"}
-
-
-def shown_description(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As the site wants it."""
-    return compacted(described) if get_config().compact_answers else described
 
 
 def compacted(described: Mapping[str, Any]) -> dict[str, Any]:

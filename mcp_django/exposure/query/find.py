@@ -341,12 +341,8 @@ class Page:
 
     @property
     def answer(self) -> bytes:
-        """The page with what leads on: `next`, as long as there is more, and `next_cursor` beside
-        objects, which is null at the end."""
-        if not get_config().compact_answers:
-            more: dict[str, Any] = {"next_cursor": self.next_cursor}
-        else:
-            more = {} if self.next_cursor is None else {"next": self.next_cursor}
+        """The page with what leads on: `next`, as long as there is more."""
+        more = {} if self.next_cursor is None else {"next": self.next_cursor}
         return with_members(self.encoded, more | ({"note": self.note} if self.note else {}))
 
 
@@ -508,7 +504,7 @@ def objects_of(
 
 def page(found: PageRows, bound: Callable[[], str], *, note: str) -> Page:
     """Encode. A page that is too long in bytes ends early, with a cursor."""
-    encoded, table = encode_fitting(found.table, "records")
+    encoded, table = encode_fitting(found.table)
     count = len(table.rows)
     end = found.end if count == len(found.table.rows) else found.place(count - 1)
     cursor = None if end is None else pagination.encode(bound(), end)

@@ -14,7 +14,6 @@ from msgspec import Struct, defstruct
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError, unknown
-from mcp_django.exposure.fields import choices_of
 from mcp_django.exposure.masks import mask_column
 from mcp_django.exposure.paths import RETURN, Path
 from mcp_django.exposure.permissions import Rights
@@ -46,21 +45,16 @@ def record_class(names: tuple[str, ...]) -> type[Record]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Labels:
-    """What stands for the values of one column: for keys of other rows, or for choices."""
+    """What stands for the values of one column, which are keys of other rows."""
 
     #: By the value as a text. A row that the caller may not see has none.
     texts: Mapping[str, str]
-    #: The model of the other rows, and the field if that is not their primary key. Empty for
-    #: choices: only answers that are not compact have labels of these.
-    of: str = ""
+    #: The model of the other rows, and the field if that is not their primary key.
+    of: str
 
     def beside(self, value: Any) -> Any:
-        """The value and its label as an object. A list of choices has none."""
-        if value is None or isinstance(value, list | dict):
-            return value
-        if self.of:
-            return {"pk": value, "label": self.texts.get(str(value))}
-        return {"value": value, "label": self.texts.get(str(value), str(value))}
+        """The value and its label as an object."""
+        return None if value is None else {"pk": value, "label": self.texts.get(str(value))}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,11 +108,9 @@ class Table:
             ]
         return [make(*row) for row in rows]
 
-    def encoded(self, name: str) -> bytes:
-        """A JSON object: the members of the table or, if the site wants objects, all as `name`."""
-        if get_config().compact_answers:
-            return encoder.encode(self.members())
-        return encoder.encode({name: self.objects()})
+    def encoded(self) -> bytes:
+        """The members of the table as a JSON object."""
+        return encoder.encode(self.members())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,9 +136,7 @@ def in_row(cell: Any) -> Any:
 def in_object(cell: Any) -> Any:
     if not isinstance(cell, RelatedTable):
         return cell
-    is_compact = get_config().compact_answers
-    shown = cell.table.members() if is_compact else {"records": cell.table.objects()}
-    return {"count": cell.count, **shown, **cell.more()}
+    return {"count": cell.count, **cell.table.members(), **cell.more()}
 
 
 def concatenated(tables: Sequence[Table]) -> Table:
@@ -162,15 +152,15 @@ def merged(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {key: text for one in texts for key, text in one.items()}
 
 
-def encode_fitting(table: Table, name: str) -> tuple[bytes, Table]:
+def encode_fitting(table: Table) -> tuple[bytes, Table]:
     """A JSON object with as many rows as an answer holds, one at least, and those rows."""
-    encoded, most = table.encoded(name), longest_answer()
+    encoded, most = table.encoded(), longest_answer()
     if len(encoded) <= most:
         return encoded, table
-    sizes = [len(replace(table, rows=[row]).encoded(name)) for row in table.rows]
+    sizes = [len(replace(table, rows=[row]).encoded()) for row in table.rows]
     count = max(1, sum(total < most for total in accumulate(sizes)))
     fitting = replace(table, rows=table.rows[:count])
-    return fitting.encoded(name), fitting
+    return fitting.encoded(), fitting
 
 
 def longest_answer() -> int:
@@ -202,8 +192,6 @@ class RecordLayout:
     renders: dict[str, Render] = field(default_factory=dict)
     #: What stands for the rows that foreign keys point to, by name of the key.
     labels: dict[str, Callable[[Columns], Labels]] = field(default_factory=dict)
-    #: Fields with choices, by name.
-    choices: dict[str, Any] = field(default_factory=dict)
     #: Foreign keys whose label may be of a row that the caller cannot see, by name of a column.
     checks: dict[str, Path] = field(default_factory=dict)
     #: The kind of mask of a column, by name. What it makes of a value depends on the caller.
@@ -228,8 +216,6 @@ class RecordLayout:
                 labels[name] = fenced_labels(labels[name], rights)
             else:
                 rendered[name] = fence_column(rendered[name], rights)
-        if not get_config().compact_answers:
-            labels |= {name: choice_labels(field) for name, field in self.choices.items()}
         rows = list(zip(*rendered.values(), strict=True))
         return Table(columns=tuple(self.renders), rows=rows, labels=labels)
 
@@ -289,8 +275,6 @@ def make_layout(access: AccessiblePaths, paths: Sequence[Path], *, whole: bool) 
         # What stands in a fence is cut there.
         convert = converter_of(path.field, whole=whole or is_untrusted)
         layout.renders[path.text] = plain(path.lookup, convert)
-        if choices_of(path.field):
-            layout.choices[path.text] = path.field
         labels = access.labels.get(path, ())
         if not labels:
             continue
@@ -348,12 +332,6 @@ def target_name(field: Any) -> str:
     target = field.target_field
     label: str = target.model._meta.label_lower
     return label if target.primary_key else f"{label}.{target.name}"
-
-
-def choice_labels(field: Any) -> Labels:
-    """In the language of this moment."""
-    texts = {str(value): as_text(text) for value, text in choices_of(field)}
-    return Labels(texts=texts)
 
 
 def label(parts: Sequence[Any]) -> str:

@@ -24,7 +24,7 @@ from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
-from mcp_django.exposure.query.describe import describe, shown_description
+from mcp_django.exposure.query.describe import compacted, describe
 from mcp_django.exposure.query.filters import split
 from mcp_django.exposure.query.find import (
     Page,
@@ -227,7 +227,7 @@ def read_resource(rights: Rights, uri: str) -> ReadResult:
         case "models", (label,):
             return json_result(
                 uri,
-                msgspec.json.encode(shown_description(describe(rights, rights.exposure(label)))),
+                msgspec.json.encode(compacted(describe(rights, rights.exposure(label)))),
             )
         case "objects", (label,):
             page = read_collection(rights, rights.exposure(label), address)

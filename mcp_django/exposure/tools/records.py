@@ -35,7 +35,7 @@ from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.computed import record_with_computed, understand_computed
-from mcp_django.exposure.query.describe import describe, example, shown_description
+from mcp_django.exposure.query.describe import compacted, describe, example
 from mcp_django.exposure.query.included import MOST_IN_PAGE, MOST_IN_RECORD, with_included
 from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
@@ -175,11 +175,8 @@ def is_word(text: str) -> bool:
 def result_of(
     encoded: bytes, *, content: Sequence[Content] = (), records: int | None = None
 ) -> ToolResult:
-    """Encoded once, as text, and for sites that want it as structured content besides."""
-    found = ToolResult(content=content or [TextContent(encoded.decode())], records=records)
-    if get_config().compact_answers:
-        return found
-    return replace(found, structured=msgspec.Raw(encoded), has_structured=True)
+    """Encoded once, as text."""
+    return ToolResult(content=content or [TextContent(encoded.decode())], records=records)
 
 
 def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
@@ -396,7 +393,7 @@ def list_models(context: CallContext, rights: Rights, given: asked.ListModels) -
 def describe_model(context: CallContext, rights: Rights, given: asked.DescribeModel) -> ToolResult:
     exposure = rights.exposure(given.model)
     described = describe(rights, exposure) | writing_of(context, rights, exposure)
-    return result_of(msgspec.json.encode(shown_description(described)))
+    return result_of(msgspec.json.encode(compacted(described)))
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:

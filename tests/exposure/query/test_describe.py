@@ -4,10 +4,9 @@ import json
 
 import msgspec
 import pytest
-from django.test import override_settings
 
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure.query.describe import compacted, describe, shown_description
+from mcp_django.exposure.query.describe import compacted, describe
 from tests.nasty.models import Customer, Odd, Order, Person, Seat, Tag
 from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, records, registry
 
@@ -228,11 +227,3 @@ def test_what_is_hidden_stays_out_of_few_words_as_well():
 
     assert "margin" not in str(short)
     assert "api_token" not in str(short)
-
-
-def test_a_site_may_want_many_words():
-    long, short = both(Order)
-
-    assert shown_description(long) == short
-    with override_settings(MCP_DJANGO={"COMPACT_ANSWERS": False}):
-        assert shown_description(long) is long

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from mcp_django.exposure import fields
 from mcp_django.exposure.fields import choices_of
 from mcp_django.exposure.query.serializers import Trimming, as_text, converter_of, encoder
-from mcp_django.exposure.query.tables import choice_labels
 from tests.nasty.models import Money, Order, Person
 from tests.nasty.site import ORDER, caller, record, records, registry
 
@@ -212,20 +211,6 @@ def test_what_a_field_stores_as_a_list_is_read_as_that_list():
 def test_a_class_of_text_that_no_encoder_takes_is_read_as_its_text():
     assert converter(PageField())([Blocks()]) == ["<h1>Bread</h1>"]
     assert encoder.encode([as_text(Blocks()), mark_safe("<b>")]) == b'["<h1>Bread</h1>","<b>"]'
-
-
-def test_labels_of_choices_are_in_the_language_of_the_call():
-    field = CharField(choices=[("y", gettext_lazy("Yes")), ("n", "n")])
-    with override_settings(LANGUAGE_CODE="de"):
-        labels = choice_labels(field)
-
-    assert converter(field)(["y", None, "n", "?"]) == ["y", None, "n", "?"]
-    assert [labels.beside(value) for value in ["y", None, "n", "?"]] == [
-        {"value": "y", "label": "Ja"},
-        None,
-        {"value": "n", "label": "n"},
-        {"value": "?", "label": "?"},
-    ]
 
 
 @override_settings(USE_TZ=False)

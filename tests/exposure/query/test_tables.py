@@ -18,7 +18,6 @@ from tests.nasty.models import Customer, Order, Tenant
 from tests.nasty.site import caller, page
 
 pytestmark = pytest.mark.django_db
-FULL = override_settings(MCP_DJANGO={"COMPACT_ANSWERS": False})
 
 
 def table(rights=None, **arguments):
@@ -109,14 +108,6 @@ def test_the_columns_of_related_records_are_said_with_their_name(shop):
     [[_, cell]] = found["rows"]
     assert cell.keys() == {"count", "rows"}
     assert len(cell["rows"][0]) == len(orders["orders"])
-
-
-@FULL
-def test_objects_have_their_related_records_as_objects(shop):
-    [record] = included()["records"]
-
-    assert record["name"] == "Anne"
-    assert [one["number"] for one in record["orders"]["records"]] == ["A1"]
 
 
 def test_a_cursor_over_keys_is_short(shop):

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from django.conf.urls.i18n import i18n_patterns
 from django.contrib import admin
-from django.test import override_settings
 from django.urls import get_script_prefix, path, set_script_prefix
 from django.utils import translation
 from hypothesis import given
@@ -52,9 +51,6 @@ def test_the_whole_set_costs_a_model_less_than_1700_tokens(client):
     assert len(msgspec.json.encode(definitions)) < 1700 * 4
 
 
-FULL = override_settings(MCP_DJANGO={"COMPACT_ANSWERS": False})
-
-
 def test_a_page_is_one_table_in_which_each_name_is_said_once(client):
     ada = Customer.objects.create(name="Ada")
     for number in ("A1", "A2"):
@@ -70,45 +66,6 @@ def test_a_page_is_one_table_in_which_each_name_is_said_once(client):
         "labels": {"shop.customer": {str(ada.pk): "Ada"}},
     }
     assert [one["number"] for one in answer.records] == ["A1", "A2"]
-
-
-@FULL
-def test_a_site_may_have_its_pages_as_objects(client):
-    ada = Customer.objects.create(name="Ada")
-    Order.objects.create(number="A1", customer=ada)
-
-    arguments = {"model": "shop.order", "fields": ["number", "status", "customer"]}
-    page = client.call_tool("find_records", **arguments).structured
-    groups = client.call_tool(
-        "aggregate_records", model="shop.order", group_by=["status"]
-    ).structured
-
-    record = {
-        "number": "A1",
-        "status": {"value": "new", "label": "New"},
-        "customer": {"pk": ada.pk, "label": "Ada"},
-    }
-    assert page == {"records": [record], "next_cursor": None}
-    status = {"value": "new", "label": "New"}
-    assert groups == {"groups": [{"status": status, "count": 1}], "truncated": False}
-
-
-@FULL
-@requirement("tools:structured-text")
-def test_text_and_structured_content_are_the_same_json(client):
-    Order.objects.create(number='A "1"')
-
-    answer = client.call_tool("find_records", model="shop.order")
-
-    assert msgspec.json.decode(answer.text) == answer.structured
-
-
-@FULL
-def test_structured_content_is_left_out_where_a_revision_has_none(staff, revision):
-    answer = Client(user=staff, revision=revision).call_tool("list_models")
-
-    assert (answer.structured is not None) is revision.features.structured_content
-    assert "shop.order" in answer.text
 
 
 def test_find_takes_filters_search_order_fields_and_limit(client):
