@@ -6,26 +6,30 @@ import asyncio
 from typing import Any
 
 import django
+from django.apps import apps
 from django.conf import settings
 
 
 def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = "mcp") -> Any:
     """The site's ASGI application, with the MCP endpoint at `path`, with and without a slash.
 
-    `http` serves everything else (None: Django), `websocket` WebSockets. Sets Django up first, so
-    it may stand before any other import of the site. A root path that the server or
-    FORCE_SCRIPT_NAME puts in front counts.
+    `http` serves everything else (None: Django), `websocket` WebSockets (None: refused). Sets
+    Django up where nobody did, so it may stand before any other import of the site. A root path
+    that the server or FORCE_SCRIPT_NAME puts in front counts.
     """
-    django.setup(set_prefix=False)
+    # A second time would set up logging again, and silence every logger that LOGGING does not
+    # name. So would `get_asgi_application`.
+    if not apps.ready:
+        django.setup(set_prefix=False)
 
     from channels.routing import ProtocolTypeRouter
-    from django.core.asgi import get_asgi_application
+    from django.core.handlers.asgi import ASGIHandler
 
     from mcp_django.auth import resource
     from mcp_django.transports.http.http_sse import MESSAGES, STREAM, HTTPSSEApplication
     from mcp_django.transports.http.streamable_http import MCPApplication
 
-    site = http or get_asgi_application()
+    site = http or ASGIHandler()
     own = f"/{path.strip('/')}".rstrip("/")
     resource.routed_to(own)
     http_sse = HTTPSSEApplication.as_asgi()
@@ -36,10 +40,9 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
         application = routes.get(path_of(scope).removesuffix("/"), site)
         await application(scope, receive, send)
 
-    applications = {"http": route, "lifespan": lifespan}
-    if websocket is not None:
-        applications["websocket"] = websocket
-    return ProtocolTypeRouter(applications)
+    return ProtocolTypeRouter(
+        {"http": route, "lifespan": lifespan, "websocket": websocket or refuse_websocket}
+    )
 
 
 def path_of(scope: Any) -> str:
@@ -47,6 +50,12 @@ def path_of(scope: Any) -> str:
     script_name = settings.FORCE_SCRIPT_NAME or scope.get("root_path") or ""
     path: str = scope["path"]
     return path.removeprefix(script_name.rstrip("/"))
+
+
+async def refuse_websocket(scope: Any, receive: Any, send: Any) -> None:
+    """Where the site has none. Anybody may ask for one, and an exception would fill its log."""
+    await receive()
+    await send({"type": "websocket.close"})
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 DEFAULT_SERVER = "default"
+#: Characters of the key of a principal, which tables hold.
+LONGEST_PRINCIPAL = 200
 
 READ = "mcp:read"
 WRITE = "mcp:write"
@@ -77,7 +80,13 @@ class Principal:
         user = "anonymous" if self.user.pk is None else f"user:{self.user.pk}"
         # Users and tokens of a site have any names, so the slash that joins parts is escaped.
         parts = (self.server, user, self.client)
-        return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
+        key = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
+        # Authorization servers choose the names of their clients, and some are addresses.
+        if len(key) <= LONGEST_PRINCIPAL:
+            return key
+        digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        # What is escaped has no "%:", so no shorter key reads like this one.
+        return f"{key[: LONGEST_PRINCIPAL - 66]}%:{digest}"
 
     def has_scopes(self, needed: frozenset[str]) -> bool:
         return satisfies(self.scopes, needed)

@@ -143,17 +143,17 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: Lines of each room with its blank lines, without migrations. A number may go down, and goes up
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
-    ("protocol",): 2_020,
-    ("exposure",): 4_610,
-    ("exposure/query",): 5_938,
-    ("exposure/admin_bridge", "exposure/forms"): 6_331,
+    ("protocol",): 2_022,
+    ("exposure",): 4_608,
+    ("exposure/query",): 5_899,
+    ("exposure/admin_bridge", "exposure/forms"): 6_325,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 8_601,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_361,
-    ("stores", "transports"): 9_212,
-    ("admin",): 5_182,
-    ("", "templating", "testing", "management", "templatetags"): 3_700,
+    ): 8_608,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_350,
+    ("stores", "transports"): 9_216,
+    ("admin",): 5_180,
+    ("", "templating", "testing", "management", "templatetags"): 3_713,
 }
 
 
@@ -171,8 +171,8 @@ def test_each_room_of_the_package_keeps_its_budget():
         lines[room_of(path)] += len(source.splitlines())
 
     assert {room: count for room, count in lines.items() if count > BUDGET[room]} == {}
-    # What went is not for somebody else to fill.
-    assert sum(BUDGET.values()) - sum(lines.values()) < 50
+    # What went is not for the next to fill.
+    assert sum(BUDGET.values()) - sum(lines.values()) < 30
 
 
 def body_length(function):

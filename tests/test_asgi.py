@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.urls import path, re_path
 
@@ -125,9 +126,21 @@ def test_websockets_go_where_the_site_sends_them():
     assert connected == ["/chat"]
 
 
-def test_without_websockets_there_are_none():
-    with pytest.raises(ValueError, match="websocket"):
-        asyncio.run(get_mcp_application()({"type": "websocket", "path": "/"}, None, None))
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/", "/mcp"])
+async def test_a_site_without_websockets_refuses_them_and_nothing_fails(path):
+    application = get_mcp_application()
+    client = ApplicationCommunicator(application, {"type": "websocket", "path": path})
+
+    await client.send_input({"type": "websocket.connect"})
+
+    assert await client.receive_output() == {"type": "websocket.close"}
+    await client.wait()
+
+
+def test_another_protocol_has_no_application():
+    with pytest.raises(ValueError, match="smtp"):
+        asyncio.run(get_mcp_application()({"type": "smtp"}, None, None))
 
 
 @pytest.mark.asyncio

@@ -5,6 +5,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_django.models import CallRecord
 from mcp_django.principal import ACTION, DELETE, READ, WRITE, Principal, Restriction, satisfies
 from tests.spec import requirement
 
@@ -70,3 +71,14 @@ def test_a_restriction_without_models_allows_all_and_an_empty_one_none():
     assert Restriction().allows_model("shop.order")
     assert not Restriction(models=frozenset()).allows_model("shop.order")
     assert Restriction(models=frozenset({"shop.order"})).allows_model("shop.order")
+
+
+@pytest.mark.parametrize("client", ["a" * 5000, "/" * 100, "ä" * 300, "\ud800" * 300])
+def test_a_key_fits_into_its_column_and_long_names_stay_apart(client):
+    def key(name):
+        return Principal(user=User(pk=1), client=name, scopes=frozenset(), method="test").key
+
+    column = CallRecord._meta.get_field("principal")
+    assert len(key(client)) <= column.max_length
+    assert key(client) != key(client[:-1])
+    assert key(client) == key(client)

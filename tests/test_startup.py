@@ -65,6 +65,33 @@ def run(*arguments, settings="tests.settings", folder=ROOT):
     )
 
 
+#: Prints which loggers say nothing.
+SILENT = """
+import logging
+{beginning}
+from mcp_django.asgi import get_mcp_application
+get_mcp_application()
+for name, logger in sorted(logging.root.manager.loggerDict.items()):
+    if name.startswith("mcp_django") and getattr(logger, "disabled", False):
+        print(name)
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "beginning", ["", "import django; django.setup()"], ids=["server", "command"]
+)
+def test_logging_that_disables_existing_loggers_leaves_ours_alone(tmp_path, beginning):
+    """Which is the default of LOGGING."""
+    settings = "from tests.settings import *\n\nLOGGING = {'version': 1}\n"
+    (tmp_path / "logging_settings.py").write_text(settings)
+
+    code = SILENT.format(beginning=beginning)
+    done = run("-c", code, settings="logging_settings", folder=tmp_path)
+
+    assert done.stdout.split() == ["done"], done.stderr
+
+
 def test_no_module_reads_the_settings_while_it_is_imported():
     done = run("-c", READERS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -17,8 +16,8 @@ from mcp_django.auth.redaction import REDACTED, names_credential, redact
 from mcp_django.exposure.options import SECRET_WORDS
 from mcp_django.exposure.questions.confirmations import ARGUMENT
 from mcp_django.models import CallRecord
+from mcp_django.principal import LONGEST_PRINCIPAL
 
-LONGEST_PRINCIPAL = 200
 LONGEST_CLIENT = 100
 #: Characters of the name of a client, without its version.
 LONGEST_NAME = 80
@@ -67,7 +66,7 @@ class CallEnd(NamedTuple):
             "server": self.server,
             "at": datetime.fromtimestamp(self.at, UTC if settings.USE_TZ else None),
             "kind": KINDS.get(self.method, OTHER),
-            "principal": known_principal(self.key),
+            "principal": line(self.key, LONGEST_PRINCIPAL),
             "user_id": self.user_id,
             "client": client_line(self.name, self.version),
             "method": self.method,
@@ -94,18 +93,6 @@ def line(text: str, most: int) -> str:
 
 def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def principal_line(key: str) -> str:
-    """Two principals stay two, however long their names are."""
-    if len(key) <= LONGEST_PRINCIPAL:
-        return line(key, LONGEST_PRINCIPAL)
-    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return line(key, LONGEST_PRINCIPAL - 17) + f" {digest}"
-
-
-# Few principals and clients make many calls, so what peers choose is looked through once.
-known_principal = lru_cache(maxsize=256)(principal_line)
 
 
 @lru_cache(maxsize=256)

@@ -53,6 +53,8 @@ NO_REFUSAL = "The tool answered with an error"
 
 #: What our sentences begin with, before the colon.
 NAMED_FIRST = re.compile(r"(?:Argument )?([A-Za-z_][A-Za-z0-9_]{0,59}): ")
+#: Characters of a sentence that are looked at: it may quote whatever a call held.
+LONGEST_SENTENCE = 10_000
 #: Names of one reason, and containers of a call within containers that names are looked for in.
 MOST_PLACES, DEEPEST_PLACE = 4, 4
 
@@ -89,7 +91,7 @@ def with_places(kind: str, sentence: str, params: Mapping[str, Any]) -> str:
         return ""
     keys = set(keys_in(params.get("arguments"), DEEPEST_PLACE))
     places: list[str] = []
-    for text in sentence.splitlines():
+    for text in sentence[:LONGEST_SENTENCE].splitlines():
         path: list[str] = []
         while (found := NAMED_FIRST.match(text)) is not None and found[1] in keys:
             path.append(found[1])

@@ -228,7 +228,10 @@ def end_of(claims: dict[str, Any]) -> datetime:
 
 def is_safe(url: str) -> bool:
     """Whether nobody on the way can change what is read: TLS, or no way at all."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
     host = parts.hostname or ""
     return parts.scheme == "https" or (
         parts.scheme == "http" and (host == "localhost" or is_loopback(host))

@@ -100,7 +100,9 @@ class ToolResult:
 
     @classmethod
     def of_error(cls, error: Exception) -> ToolResult:
-        return cls(content=[TextContent(str(error))], is_error=True, refusal=error)
+        # A site's own sentence may have half a character, which UTF-8 has no place for.
+        said = str(error).encode("utf-8", "replace").decode()
+        return cls(content=[TextContent(said)], is_error=True, refusal=error)
 
 
 @dataclass(frozen=True, kw_only=True)

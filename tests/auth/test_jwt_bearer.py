@@ -299,6 +299,7 @@ def test_keys_that_nobody_can_read_let_nobody_in(use, issuer, alice, present, sa
         ({"algorithms": []}, "cannot use no algorithm"),
         ({"jwks_url": "http://login.example.com/keys"}, "Use an https address"),
         ({"jwks_url": "file:///etc/keys"}, "Use an https address"),
+        ({"jwks_url": "https://[login"}, "Use an https address"),
         ({"scopes": ["mcp:everything"]}, "unknown scope 'mcp:everything'"),
         ({"user": "tests.auth.issuer.nobody"}, "cannot be imported"),
         ({"user": 5}, "so it is a function"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import mcp_django as mcp
-from mcp_django.protocol.headers import Headers
+from mcp_django.protocol.headers import LONGEST_VALUE, Headers
 from mcp_django.testing import Client
 from mcp_django.transports.http.endpoint import understand
 from mcp_django.transports.requests import build_request
@@ -152,3 +152,18 @@ def test_a_batch_begins_nothing_more_when_nobody_waits(staff, add_tool):
         service.respond()
 
     assert ran == [1]
+
+
+LONG = "session_id=".ljust(LONGEST_VALUE + 1, "x")
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST", "DELETE", "OPTIONS"])
+def test_a_query_string_without_an_end_is_refused_by_the_view(staff, verb):
+    assert WSGIClient(path=f"/mcp?{LONG}", user=staff).http(verb, b"{}").status == 414
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/sse", "/mcp/messages"])
+def test_a_query_string_without_an_end_is_refused_by_each_transport(staff, path):
+    found = sent_with(Client(user=staff), path=path, query_string=LONG.encode())
+
+    assert found.status == 414

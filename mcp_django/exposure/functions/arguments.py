@@ -21,6 +21,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import InvalidArguments
 from mcp_django.exposure.functions.json_schemas import PREFIX, TEXTS, Examples, input_schema
 from mcp_django.exposure.functions.signatures import Signature, unresolved
+from mcp_django.protocol.jsonrpc import has_too_many_values
 
 LONGEST_SHOWN = 60
 LONGEST_EXAMPLE = 400
@@ -345,7 +346,11 @@ def unpacked(
     """What a text stands for where no text is allowed, or the text itself."""
     if text.lstrip()[:1] in ("[", "{"):
         try:
-            value = msgspec.json.decode(text)
+            body = text.encode()
+            # As many as a body may have: nobody has counted those in a text.
+            if has_too_many_values(body):
+                return text
+            value = msgspec.json.decode(body)
         except (ValueError, RecursionError):
             return text
         return value if type_of(value) in allowed else text

@@ -161,6 +161,9 @@ class SchemaOf:
                 schema = {"type": "integer"}
         if isinstance(field, FORMATTED) and not self.is_iso(field):
             del schema["format"]
+        if isinstance(field, fields.CharField) and not self.reads:
+            # What is stored may be empty, or no address any more.
+            schema.pop("format", None)
         if self.reads and "type" in schema:
             schema |= limits(field, TEXTS if schema["type"] == "string" else NUMBERS)
             if isinstance(field, fields.CharField) and not field.allow_blank:

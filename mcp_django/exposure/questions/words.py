@@ -4,7 +4,6 @@ values by the labels of fields and choices.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ LONGEST_LABEL = 80
 LONGEST_SAID, LONGEST_LINES = 500, 3000
 CUT_HERE = "… (cut here)"
 #: What titles of actions end with.
-ENDING = re.compile(r"[\s.:?!…]+$")
+ENDING = " .:?!…"
 
 
 def question(
@@ -38,7 +37,7 @@ def question(
     """The text of a question: what is to be done, to which records, and what else there is to
     know, each part a paragraph. `labels` are those of the first of `count` records.
     """
-    asked = f"{ENDING.sub('', folded(title))}?"
+    asked = f"{folded(title).rstrip(ENDING)}?"
     if count:
         asked = f"{asked} {named_records(labels, count)}."
     return "\n\n".join(part for part in (asked, *parts) if part)

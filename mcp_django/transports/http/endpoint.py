@@ -216,6 +216,10 @@ def check_host_and_origin(headers: Headers, query: bytes = b"") -> Reply | None:
         )
         error = ProtocolError(INVALID_REQUEST, sentence, status=431)
         return refuse(error, id_optional=True)
+    # Before anybody looks for a credential in it, which takes time.
+    if len(query) > LONGEST_VALUE:
+        sentence = f"A query string has at most {LONGEST_VALUE} bytes."
+        return refuse(ProtocolError(INVALID_REQUEST, sentence, status=414), id_optional=True)
     host = headers.get("host") or ""
     if settings.USE_X_FORWARDED_HOST and headers.get("x-forwarded-host"):
         host = headers.get("x-forwarded-host") or ""

@@ -615,3 +615,22 @@ def test_clients_of_every_revision_are_told_and_answered(staff, add_tool, revisi
     assert json.loads(answer.text)["number"] == "B-2"
     assert refused.is_error
     assert refused.text.startswith("Argument sku: Ensure this field has no more than 3")
+
+
+class AddressesSerializer(serializers.Serializer):
+    mail = serializers.EmailField(allow_blank=True)
+    page = serializers.URLField(allow_blank=True)
+
+
+@pytest.mark.django_db
+def test_an_answer_with_an_empty_address_is_an_answer(staff, add_tool):
+    def addresses() -> Any:
+        """What is stored may be empty, or no address any more."""
+        return {"mail": "", "page": "example"}
+
+    add_tool(addresses, output_serializer=AddressesSerializer)
+
+    answer = CheckedClient(user=staff).call_tool("addresses")
+
+    assert not answer.is_error, answer.text
+    assert answer.structured == {"mail": "", "page": "example"}

@@ -176,3 +176,21 @@ def test_what_strangers_say_in_headers_is_not_remembered():
         tracemalloc.stop()
 
     assert remembered < 300 * LONGEST_VALUE / 4
+
+
+@pytest.mark.parametrize(("length", "status"), [(LONGEST_VALUE, None), (LONGEST_VALUE + 1, 414)])
+def test_a_long_query_string_is_refused_before_it_is_looked_at(length, status):
+    # What nobody takes apart holds no credential for anybody.
+    query = b"access_tokens=".ljust(length, b"x")
+
+    refusal = check_host_and_origin(sent({"host": "testserver"}), query)
+
+    assert (refusal and refusal.status) == status
+
+
+def test_a_long_query_string_is_refused_whoever_sends_it():
+    refusal = check_host_and_origin(sent({"host": "evil.example"}), b"%" * (4 * 1024 * 1024))
+
+    assert refusal is not None
+    assert refusal.status == 414
+    assert f"{LONGEST_VALUE} bytes" in json.loads(refusal.body)["error"]["message"]
