@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import socket
 import sys
+from functools import partial
 from wsgiref.simple_server import WSGIRequestHandler
 
-interface, port = sys.argv[1:]
+[interface] = sys.argv[1:]
 # Before Django reads them.
 site = importlib.import_module(os.environ["DJANGO_SETTINGS_MODULE"])
 site.DATABASES["default"]["NAME"] = os.environ["SERVED_DATABASE"]
@@ -22,15 +24,18 @@ from mcp_django.asgi import get_mcp_application  # noqa: E402  as in anybody's a
 application = get_mcp_application()
 
 
-def ready() -> None:
-    print("ready", flush=True)
+def ready(port: int) -> None:
+    print("ready", port, flush=True)
 
 
 def serve_asgi() -> None:
     from daphne.server import Server
 
-    endpoint = f"tcp:{port}:interface=127.0.0.1"
-    Server(application, endpoints=[endpoint], ready_callable=ready).run()
+    listener = socket.create_server(("127.0.0.1", 0))
+    # Daphne closes the socket once it has its own copy of it.
+    on_ready = partial(ready, listener.getsockname()[1])
+    endpoint = f"fd:fileno={listener.fileno()}"
+    Server(application, endpoints=[endpoint], ready_callable=on_ready).run()
 
 
 def serve_wsgi() -> None:
@@ -41,11 +46,11 @@ def serve_wsgi() -> None:
         def log_message(self, *args):
             pass
 
-    server = ThreadedWSGIServer(("127.0.0.1", int(port)), Quiet)
+    server = ThreadedWSGIServer(("127.0.0.1", 0), Quiet)
     server.set_app(get_wsgi_application())
     # The end of a process in good order writes what waits.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    ready()
+    ready(server.server_port)
     server.serve_forever()
 
 

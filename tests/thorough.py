@@ -43,7 +43,24 @@ class Part:
 
 
 def tox(environment: str) -> list[str]:
-    return [*PYTHON, "tox", "run", "-e", environment, "--", *CORNER]
+    return [*PYTHON, "tox", "run", *discovered(), "-e", environment, "--", *CORNER]
+
+
+def discovered() -> list[str]:
+    """Name the newest Python to tox, since pyenv shows it only where it is named."""
+    for version in ("3.13", "3.12"):
+        if shutil.which(f"python{version}") is None:
+            continue
+        result = subprocess.run(
+            [f"python{version}", "-c", "import sys; print(sys.executable)"],
+            env={**os.environ, "PYENV_VERSION": version},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if result.returncode == 0:
+            return ["--discover", result.stdout.strip()]
+    return []
 
 
 PARTS = [

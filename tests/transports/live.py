@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import socket
 import sys
 import time
 
@@ -142,17 +143,23 @@ def requests_alive() -> int:
     return sum(type(held) is WebRequest for held in gc.get_objects())
 
 
+#: On a port of the system's choice, which nobody else can take any more.
+listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+port = listener.getsockname()[1]
+
+
 def ready() -> None:
-    print("ready", flush=True)
+    print("ready", port, flush=True)
 
 
-def serve_by_daphne(port: int) -> None:
+def serve_by_daphne() -> None:
     from daphne.server import Server
 
-    Server(application, endpoints=[f"tcp:{port}:interface=127.0.0.1"], ready_callable=ready).run()
+    endpoint = f"fd:fileno={listener.fileno()}"
+    Server(application, endpoints=[endpoint], ready_callable=ready).run()
 
 
-def serve_by_uvicorn(port: int) -> None:
+def serve_by_uvicorn() -> None:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -161,8 +168,9 @@ def serve_by_uvicorn(port: int) -> None:
             ready()
 
     # With lifespan "on" a server does not start where nobody answers it.
-    Server(uvicorn.Config(application, port=port, lifespan="on", log_level="warning")).run()
+    config = uvicorn.Config(application, lifespan="on", log_level="warning")
+    Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    {"daphne": serve_by_daphne, "uvicorn": serve_by_uvicorn}[sys.argv[1]](int(sys.argv[2]))
+    {"daphne": serve_by_daphne, "uvicorn": serve_by_uvicorn}[sys.argv[1]]()

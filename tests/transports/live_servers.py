@@ -58,21 +58,21 @@ def live_server(
     server: str, *, module: str = "tests.transports.live", **environ: str
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The process and its port. It answers, and is told to stop behind the block."""
-    port = free_port()
     # A pipe that nobody reads would stop the server when its log has filled it.
     with TemporaryFile("w+") as log:
         process = start(
-            [sys.executable, "-W", "ignore", "-m", module, server, str(port)],
+            [sys.executable, "-W", "ignore", "-m", module, server],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
             env={**os.environ, **environ},
         )
         try:
-            if process.stdout.readline() != "ready\n":
+            words = process.stdout.readline().split()
+            if words[:1] != ["ready"]:
                 log.seek(0)
                 pytest.fail(log.read())
-            yield process, port
+            yield process, int(words[1])
         finally:
             process.terminate()
             try:
