@@ -14,12 +14,13 @@ from hypothesis import settings as hypothesis_settings
 
 import mcp_django as mcp
 from mcp_django.auth import authenticate, throttles
+from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import Revision
 from mcp_django.subscriptions.outbox import outbox
-from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.calls.lanes import lanes, make_lane
 from tests import workers
 from tests.clients import CheckedClient
 from tests.clock import Clock
@@ -100,6 +101,20 @@ def clock(monkeypatch):
     throttles.clear()
     generations.forget()
     return clock
+
+
+@pytest.fixture(autouse=True)
+def lanes_of_the_settings():
+    """The next test finds no lane of another size and no thread that a tool still holds."""
+    yield
+    config = get_config()
+    if any(
+        lane.max_waiting != config.max_waiting
+        or lane.lost_threads
+        or lane.size != make_lane(name).size
+        for name, lane in lanes._lanes.items()
+    ):
+        lanes.close()
 
 
 @pytest.fixture(scope="session")
