@@ -256,6 +256,7 @@ FIELDS = [
 SITES = ["demo_project.settings", "tests.conformance_site.settings"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("settings", SITES)
 def test_every_definition_of_a_site_keeps_a_published_rule(settings, rule):

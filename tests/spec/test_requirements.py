@@ -94,6 +94,7 @@ def names(requirements):
 # The manifest and the tests
 
 
+@pytest.mark.thorough
 def test_every_requirement_that_is_implemented_has_a_test(shown):
     found = {name for ids in shown.values() for name in ids}
 
@@ -102,12 +103,14 @@ def test_every_requirement_that_is_implemented_has_a_test(shown):
     )
 
 
+@pytest.mark.thorough
 def test_every_mark_names_requirements_of_the_manifest(shown):
     strangers = {test: set(ids) - BY_ID.keys() for test, ids in shown.items()}
 
     assert {test: ids for test, ids in strangers.items() if ids} == {}
 
 
+@pytest.mark.thorough
 def test_no_test_claims_what_is_not_implemented_yet(shown):
     missing = {one.id for one in REQUIREMENTS if not one.is_implemented}
     claims = {test: missing.intersection(ids) for test, ids in shown.items()}

@@ -144,6 +144,7 @@ def test_a_stream_carries_progress_and_then_the_answer_in_both_eras(live):
         ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [8192, 16384])
 def test_bodies_that_fill_the_servers_buffers_are_read_whole(live, length):
     assert live.exchange(raw(PING.ljust(length))).messages[0]["result"] == {}
@@ -182,6 +183,7 @@ def test_bodies_that_stop_give_their_connections_back(hasty):
                 assert stream.read() == b""
 
 
+@pytest.mark.thorough
 def test_clients_that_leave_anywhere_do_no_harm(live):
     with live.connect() as connection:
         connection.sendall(raw(PING)[:-10])

@@ -78,6 +78,7 @@ def test_what_is_none_of_the_forms_is_refused_with_all_of_them(value, client, th
     assert names(thing) == ["blue", "red"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["add", "remove", "set"])
 @pytest.mark.parametrize(
     ("members", "words"),
@@ -206,6 +207,7 @@ def hide_blue(monkeypatch):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("field", WIDGETS)
 @pytest.mark.parametrize(
     ("change", "left"),

@@ -116,6 +116,7 @@ def rounds():
         yield {name: values[at] for name, values in by_name.items() if len(values) > at}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("values", list(rounds()))
 def test_every_widget_takes_a_json_value(values, client, thing, snapshot, language):
     before = snapshot(thing)
@@ -224,6 +225,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("values", REFUSED, ids=lambda one: str(one)[:40])
 def test_what_a_field_cannot_take_is_refused_by_its_name(
     values, client, thing, snapshot, settings

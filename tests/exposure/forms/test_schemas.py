@@ -500,6 +500,7 @@ def form_for(name):
     return forms.modelform_factory(Book, fields=[name])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLEANED)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS)

@@ -210,6 +210,7 @@ def test_a_cursor_lives_for_an_hour(shop, monkeypatch):
         page(caller(), Order, cursor=cursor)
 
 
+@pytest.mark.thorough
 @given(st.text() | st.binary() | st.integers() | st.none())
 def test_decoding_anything_gives_a_position_or_a_query_error(value):
     with pytest.raises(QueryError):

@@ -178,6 +178,7 @@ READERS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
 def test_what_the_schema_of_a_tool_of_ours_allows_is_read(name, data):
