@@ -342,24 +342,6 @@ def swallow(modeladmin, request, queryset):
 
 
 @admin.action(permissions=["change"])
-def ship_maybe(modeladmin, request, queryset):
-    return ship(modeladmin, request, queryset)
-
-
-@admin.action(permissions=["change"])
-def lose_maybe(modeladmin, request, queryset):
-    for parcel in queryset:
-        parcel.status = "lost"
-        parcel.save()
-    if "n13" in [parcel.number for parcel in queryset]:
-        raise RuntimeError("broken")
-    modeladmin.message_user(request, "Lost.")
-
-
-ship_maybe.mcp_dry_run = lose_maybe.mcp_dry_run = True
-
-
-@admin.action(permissions=["change"])
 def ask_always(modeladmin, request, queryset):
     queryset.update(status="lost")
 

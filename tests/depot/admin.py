@@ -53,8 +53,6 @@ OFFERED = [
     actions.count_slowly,
     actions.leave_a_mark,
     actions.ask_always,
-    actions.ship_maybe,
-    actions.lose_maybe,
     *WIZARDS,
 ]
 

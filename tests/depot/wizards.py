@@ -202,14 +202,6 @@ def send_session(modeladmin, request, queryset):
 
 
 @admin.action(permissions=["change"])
-def send_maybe(modeladmin, request, queryset):
-    return send_hidden(modeladmin, request, queryset)
-
-
-send_maybe.mcp_dry_run = True
-
-
-@admin.action(permissions=["change"])
 def send_freely(modeladmin, request, queryset):
     return refund(modeladmin, request, queryset)
 
@@ -305,7 +297,6 @@ def go_on(modeladmin, request, queryset):
 
 
 go_on.mcp_confirm = False
-go_on.mcp_dry_run = True
 
 
 @admin.action(permissions=["change"])
@@ -365,7 +356,6 @@ WIZARDS = [
     register_van,
     send_hidden,
     send_session,
-    send_maybe,
     send_freely,
     refund,
     refund_first,

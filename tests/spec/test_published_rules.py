@@ -226,7 +226,7 @@ def of_fixtures():
     yield wire(tool_of(ship, input_schema=SHIP, output_schema=SHIP).definition)
     yield wire(tool_of(place, serializer=OrderForm).definition)
     for number, spot in enumerate(Place):
-        yield wire(action_definition(f"action_{number}", action(place=spot, dry_run=True)))
+        yield wire(action_definition(f"action_{number}", action(place=spot)))
     for number, field in enumerate(FIELDS):
         answer = Describer().form(type("AnswerForm", (forms.Form,), {"it": field})())
         yield wire(action_definition(f"asks_{number}", action(), answer=answer))

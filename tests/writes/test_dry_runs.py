@@ -10,7 +10,6 @@ from django.contrib.admin.models import LogEntry
 from mcp_django.models import CallRecord
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
-from tests.workshop.admin import TagAdmin
 from tests.workshop.models import Job, Keeper, Tag, Thing
 
 pytestmark = pytest.mark.django_db
@@ -127,29 +126,18 @@ def test_dry_runs_have_a_limit_of_their_own_whichever_tool_and_however_they_end(
     assert not of_another.is_error
 
 
-@pytest.mark.exposure(Tag={"actions": ["leave"]})
-def test_dry_runs_of_actions_count_too_and_those_of_functions_do_not(
-    client, tags, limited, monkeypatch, add_tool
+def test_a_function_may_mean_something_else_by_the_name_and_is_no_dry_run(
+    client, limited, add_tool
 ):
-    def leave(modeladmin, request, queryset):
-        pass
-
-    leave.mcp_dry_run = True
-    monkeypatch.setattr(TagAdmin, "actions", [leave])
-
     def rehearse(*, dry_run: bool) -> str:
         """Mean something else by it."""
         return "rehearsed"
 
     add_tool(rehearse)
 
-    answers = [
-        client.call_tool("workshop_tag_leave", pks=[tags[0].pk], dry_run=True) for _ in range(3)
-    ]
-    rehearsed = client.call_tool("rehearse", dry_run=True)
+    answers = [client.call_tool("rehearse", dry_run=True) for _ in range(3)]
 
-    assert [one.is_error for one in answers] == [False, False, True]
-    assert not rehearsed.is_error
+    assert not any(answer.is_error for answer in answers)
 
 
 def test_each_dry_run_is_recorded_also_one_that_is_refused(boss, tags, limited):

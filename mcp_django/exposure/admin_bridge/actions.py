@@ -221,8 +221,6 @@ class ActionRun:
     model_admin: ModelAdmin[Any]
     action: AdminAction
     given: Sequence[Any]
-    #: Whether all of it will be rolled back.
-    is_tried: bool = False
     missing: Sequence[str] = ()
     ran: bool = False
     _session: Any = None
@@ -409,8 +407,7 @@ class ActionRun:
         )
         # The view of the change form has a transaction of its own.
         is_undone = (
-            self.is_tried
-            or self.action.place is Place.CHANGE_FORM
+            self.action.place is Place.CHANGE_FORM
             or router.db_for_write(self.model_admin.model) in self.transactions()
         )
         return ToolError(

@@ -41,9 +41,6 @@ class DryRun:
         self.thread = threading.get_ident()
         self.ends = time.monotonic() + LONGEST
         self.refusal: CannotBeTried | None = None
-        #: Messages that were not sent, and files that were not saved or deleted.
-        self.mails = 0
-        self.files = 0
         #: What files would hold.
         self.storage = InMemoryStorage()
         self.bytes = 0
@@ -271,9 +268,7 @@ def ask_in(owner: type, name: str, hold: Callable[..., Any]) -> None:
 
 
 def hold_mail(run: DryRun, own: Any, message: EmailMessage, *args: Any, **kwargs: Any) -> int:
-    sent = 1 if message.recipients() else 0
-    run.mails += sent
-    return sent
+    return 1 if message.recipients() else 0
 
 
 def hold_save(
@@ -292,7 +287,6 @@ def hold_save(
     file.file, file._committed = None, True
     # Not its name: the instance would make another object of that, which asks the real storage.
     setattr(file.instance, file.field.attname, file)
-    run.files += 1
     run.bytes += file.size
     if run.bytes > MOST_BYTES:
         run.refuse("it stores files that are too large to be held back")
@@ -301,6 +295,5 @@ def hold_save(
 
 
 def hold_delete(run: DryRun, own: Any, file: Any, *args: Any, **kwargs: Any) -> None:
-    run.files += 1 if file else 0
     file.storage = run.storage
     own(*args, **kwargs)

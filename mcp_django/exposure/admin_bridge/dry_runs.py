@@ -29,14 +29,6 @@ from mcp_django.exposure.query.serializers import exact_integer
 #: Records that are compared.
 MOST_COMPARED = 50
 OPERATIONS = {"INSERT": "created", "UPDATE": "changed", "DELETE": "deleted"}
-NOT_HELD_BACK = (
-    "jobs that were queued at once, and threads that were started",
-    "caches, and Django sessions outside of the database",
-    "requests to other systems",
-    "mail that code hands to a mail backend, as send_mass_mail does, and not to EmailMessage.send",
-    "files that code opens to write, or hands to a storage itself, as thumbnails often are",
-    "numbers of sequences: a new record will have another key than the one shown here",
-)
 
 Record = dict[str, Any]
 
@@ -44,14 +36,9 @@ Record = dict[str, Any]
 class Difference:
     """What a dry run would change. Complete when the dry run has ended."""
 
-    def __init__(
-        self, rights: Rights, run: DryRun, watch: Iterable[tuple[type[Model], Any]]
-    ) -> None:
+    def __init__(self, rights: Rights, run: DryRun) -> None:
         self.rights = WritersRights(rights)
         self.run = run
-        self.watched = list(watch)
-        #: Functions that waited for the commit.
-        self.after_commit = 0
         #: Whether all that was touched was compared.
         self.is_complete = True
         self._keys: list[tuple[type[Model], Any]] = []
@@ -62,8 +49,7 @@ class Difference:
 
     def read_after(self) -> None:
         """Read the records that were touched, before the changes are rolled back."""
-        touched = ((model, pk) for model, _, pk in self.run.touched)
-        keys = ((self._exposed(model), pk) for model, pk in (*self.watched, *touched))
+        keys = ((self._exposed(model), pk) for model, _, pk in self.run.touched)
         self._keys = [key for key in dict.fromkeys(keys) if shows_records(self.rights, key[0])]
         visible = self._visible()
         # Those that are compared in the end are among these, or cannot be seen now.
@@ -125,12 +111,6 @@ class Difference:
             "relations": list(self._relations()),
             "in_bulk": self._in_bulk(),
             "is_complete": self.is_complete,
-            "held_back": {
-                "mails": self.run.mails,
-                "files": self.run.files,
-                "functions_after_commit": self.after_commit,
-            },
-            "not_held_back": list(NOT_HELD_BACK),
         }
 
     def _relations(self) -> Iterable[Record]:
@@ -231,14 +211,10 @@ NOT_TAKEN_BACK = (
 
 
 @contextmanager
-def dry_run(
-    rights: Rights, *, watch: Iterable[tuple[type[Model], Any]] = ()
-) -> Iterator[Difference]:
+def dry_run(rights: Rights) -> Iterator[Difference]:
     """Do everything in the block, and roll it back on every database.
 
-    Yields the Difference, complete once the block has ended. `watch` are records, by model and
-    primary key, that are compared also where no signal tells of a change: those that an action
-    is given.
+    Yields the Difference, complete once the block has ended.
 
     Raises ToolError where something cannot be taken back, before it is done. What the block
     itself raises passes through.
@@ -247,7 +223,7 @@ def dry_run(
         raise RuntimeError("There is a dry run inside of a dry run.")
     run = DryRun()
     install()
-    difference = Difference(rights, run, watch)
+    difference = Difference(rights, run)
     with Transactions(run) as transactions:
         token = current.set(run)
         try:
@@ -255,7 +231,6 @@ def dry_run(
                 with refused(run):
                     yield difference
                 if run.refusal is None:
-                    difference.after_commit = transactions.hooks()
                     transactions.check()
                     difference.read_after()
         finally:
@@ -284,8 +259,7 @@ class Transactions:
     def __init__(self, run: DryRun) -> None:
         self.run = run
         self._blocks = ExitStack()
-        #: By alias: the functions that waited for a commit before.
-        self._hooks: dict[str, int] = {}
+        self._begun: list[str] = []
         self._places: set[Any] = set()
 
     def __enter__(self) -> Transactions:
@@ -294,10 +268,10 @@ class Transactions:
                 connection = connections[alias]
                 if connection.settings_dict["ENGINE"] == NO_DATABASE:
                     continue
-                if not self._begin(blocks, alias):
+                if self._begin(blocks, alias):
+                    self._begun.append(alias)
+                else:
                     self.run.not_begun.add(alias)
-                    continue
-                self._hooks[alias] = len(connection.run_on_commit)
             self._blocks = blocks.pop_all()
         return self
 
@@ -323,7 +297,7 @@ class Transactions:
         return True
 
     def __exit__(self, *error: Any) -> None:
-        lost = [alias for alias in self._hooks if not self._take_back(alias)]
+        lost = [alias for alias in self._begun if not self._take_back(alias)]
         self._blocks.close()
         if lost:
             raise ToolError(NOT_TAKEN_BACK) from error[1]
@@ -342,17 +316,9 @@ class Transactions:
             transaction.set_rollback(True, using=alias)
         return True
 
-    def hooks(self) -> int:
-        """How many functions of the site wait for a commit that never comes."""
-        return sum(
-            not is_ours(function)
-            for alias, before in self._hooks.items()
-            for _, function, *_ in connections[alias].run_on_commit[before:]
-        )
-
     def check(self) -> None:
         """Check the constraints that are checked only at a commit. Raises ToolError."""
-        for alias in self._hooks:
+        for alias in self._begun:
             connection: Any = connections[alias]
             tables = sorted({table for using, _, table in self.run.written if using == alias})
             if tables and connection.features.can_defer_constraint_checks:
@@ -368,9 +334,3 @@ class Transactions:
 def execute(alias: str, sql: str) -> None:
     with connections[alias].cursor() as cursor:
         cursor.execute(sql)
-
-
-def is_ours(function: Any) -> bool:
-    """Whether this package registered it: to announce changes, also of hidden models."""
-    package = getattr(function, "__module__", "").partition(".")[0]
-    return package == __name__.partition(".")[0]

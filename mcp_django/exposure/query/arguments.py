@@ -49,7 +49,9 @@ Inlines = Annotated[
         '{"quantity": 1}]}. Without a pk a row is new.'
     ),
 ]
-DryRun = Annotated[bool, about("Only tell what would change.")]
+DryRun = Annotated[
+    bool, about("Only tell what would change. Requests to other systems may happen all the same.")
+]
 
 #: Groups in an answer.
 DEFAULT_GROUPS, MOST_GROUPS = 50, 200

@@ -21,7 +21,6 @@ from mcp_django.exposure.admin_bridge.actions import (
     Kind,
 )
 from mcp_django.exposure.admin_bridge.compat import AdminAction, Place
-from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from mcp_django.exposure.admin_bridge.pages import (
     ActionPage,
     check_value,
@@ -100,8 +99,6 @@ class ActionCall:
         # First: without records nothing else is to be said.
         digest = self.selection.digest
         menu = self._menu_pairs()
-        if self._value("dry_run"):
-            return self._try(menu)
         walk = PageWalk()
         if self._asks_first():
             if (refused := self._refused_early(walk)) is not None:
@@ -317,37 +314,6 @@ class ActionCall:
         for page in pages[1:]:
             yield from page.answer_lines(self._answers.get(page.number) or {}, self.rights)
 
-    def _try(self, menu: Sequence[Pair]) -> ToolResult:
-        """Do all of it and take it back, which needs no confirmation."""
-        model, page = self.exposure.model, None
-        errors: dict[str, Any] = {}
-        run, walk = self._run(is_tried=True), PageWalk()
-        with dry_run(self.rights, watch=((model, key) for key in run.given)) as difference:
-            answer = run.start(menu)
-            for number in range(1, MOST_PAGES + 1):
-                walk.messages += answer.messages
-                page = self._read(answer, run, number) if answer.kind is Kind.PAGE else None
-                if page is not None and walk.pages and page.repeats(walk.page, self.rights):
-                    page = replace(page, number=walk.page.number)
-                    errors = page.errors(self.rights)
-                    break
-                post = None if page is None or page.form is None else self._post(page)
-                if page is None or post is None:
-                    break
-                walk.pages.append(page)
-                answer = run.send(page.path, post.pairs, post.files)
-            else:
-                raise ToolError(TOO_MANY_PAGES)
-        members: dict[str, Any] = {
-            "would_be": answer.kind.value,
-            "messages": messages_as_json(walk.messages),
-            "errors": errors,
-        }
-        if page is not None:
-            members["answer_schema"] = later_schema(page) if page.asks else {}
-        told = self._answer("tried", page, **members, difference=difference.as_json())
-        return replace(told, is_error=answer.is_error)
-
     # Answers
 
     def _asked(self, walk: PageWalk) -> ToolResult:
@@ -501,14 +467,9 @@ class ActionCall:
         told |= {name: value for name, value in members.items() if value not in ([], {}, "")}
         return result_of(msgspec.json.encode(told))
 
-    def _run(self, *, is_tried: bool = False) -> ActionRun:
+    def _run(self) -> ActionRun:
         return ActionRun(
-            self.context,
-            self.rights,
-            self.model_admin,
-            self.action,
-            self.selection.keys,
-            is_tried=is_tried,
+            self.context, self.rights, self.model_admin, self.action, self.selection.keys
         )
 
     def _read(self, answer: AdminAnswer, run: ActionRun, number: int = 1) -> ActionPage:

@@ -179,13 +179,12 @@ SELECTION: dict[Place, dict[str, Any]] = {
     Place.MODEL_BUTTON: {},
 }
 REST: dict[str, Any] = {"answer": dict[str, Any] | UnsetType, "confirmation": str | UnsetType}
-DRY_RUN: dict[str, Any] = {"dry_run": bool | UnsetType}
 
 
 @lru_cache(maxsize=500)
-def arguments_of(name: str, place: Place, *, dry_run: bool) -> Arguments:
+def arguments_of(name: str, place: Place) -> Arguments:
     """What reads the arguments of one tool."""
-    annotations = {**SELECTION[place], **REST, **(DRY_RUN if dry_run else {})}
+    annotations = {**SELECTION[place], **REST}
     fields: list[Any] = [
         (argument, kind) if argument == "pk" else (argument, kind, UNSET)
         for argument, kind in annotations.items()
@@ -217,7 +216,6 @@ def action_definition(
             idempotent=bool(getattr(function, "mcp_idempotent", is_read_only)),
             open_world=False,
         ),
-        dry_run=bool(getattr(function, "mcp_dry_run", False)),
         answer=None if answer is None else msgspec.json.encode(for_clients(dict(answer))),
     )
 
@@ -231,11 +229,10 @@ def made_definition(
     mark: str,
     place: Place,
     annotations: ToolAnnotations,
-    dry_run: bool,
     answer: bytes | None,
 ) -> ToolDefinition:
     """Made once for the same words, so that its bytes are, too."""
-    schema = arguments_of(name, place, dry_run=dry_run).schema
+    schema = arguments_of(name, place).schema
 
     def make(
         text: str, input_schema: dict[str, Any] = schema, title: str = title
@@ -350,8 +347,7 @@ class ActionTool:
         )
 
     def _read(self, arguments: Mapping[str, Any]) -> Any:
-        dry_run = bool(getattr(self.action.function, "mcp_dry_run", False))
-        reader = arguments_of(self.name, self.action.place, dry_run=dry_run)
+        reader = arguments_of(self.name, self.action.place)
         try:
             return reader.decode(arguments, examples=dict)
         except ToolError as error:

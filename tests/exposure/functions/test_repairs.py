@@ -49,7 +49,6 @@ def shown_call(client, name, **arguments):
             {"pks": [0], "carrier": "ups"},
             {"pks": [0], "answer": {"carrier": "ups"}},
         ),
-        ("lose_maybe", {"pks": [0], "dry_run": "true"}, {"pks": [0], "dry_run": True}),
     ],
 )
 def test_a_refused_action_shows_the_callers_own_call_which_works(

@@ -132,9 +132,8 @@ def test_a_declared_form_costs_the_end_of_a_long_description_and_not_all_of_it()
 
 @pytest.mark.parametrize("doc", ["", "x", "Say it. " * 9, "\U0001f600" * 200, '"' * 300])
 @pytest.mark.parametrize("title", ["", "\U0001f600" * 50, "\u4f60" * 50, '"' * 50])
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_the_widest_characters_leave_a_definition_that_is_small(title, doc, dry_run):
-    written = action(title, Place.CHANGELIST, doc=doc, permissions=None, dry_run=dry_run)
+def test_the_widest_characters_leave_a_definition_that_is_small(title, doc):
+    written = action(title, Place.CHANGELIST, doc=doc, permissions=None)
 
     made = action_definition("a" * 40, written)
 
@@ -147,12 +146,9 @@ def test_the_widest_characters_leave_a_definition_that_is_small(title, doc, dry_
     st.text(max_size=2000),
     st.sampled_from(Place),
     st.booleans(),
-    st.booleans(),
 )
-def test_no_definition_is_longer_than_720_bytes(description, doc, place, is_marked, dry_run):
-    written = action(
-        description, place, doc=doc, permissions=None if is_marked else (), dry_run=dry_run
-    )
+def test_no_definition_is_longer_than_720_bytes(description, doc, place, is_marked):
+    written = action(description, place, doc=doc, permissions=None if is_marked else ())
 
     made = action_definition("a" * 40, written)
 

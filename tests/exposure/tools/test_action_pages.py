@@ -284,24 +284,6 @@ def test_a_declared_form_is_that_of_the_first_page_only(boss, parcel):
     assert done.data["messages"][0]["text"] == "Refunded."
 
 
-def test_all_pages_are_tried_in_one_dry_run(boss, parcel):
-    first = {"carrier": "dhl"}
-    bad = {**first, "page_2": {"service": "paket", "note": "bad"}}
-    good = {**first, "page_2": {"service": "paket"}}
-
-    shown = call(boss, "send_maybe", parcel, dry_run=True, answer=first)
-    wrong = call(boss, "send_maybe", parcel, dry_run=True, answer=bad)
-    right = call(boss, "send_maybe", parcel, dry_run=True, answer=good)
-
-    assert shown.data["would_be"] == "page"
-    assert shown.data["answer_schema"]["required"] == ["page_2"]
-    assert "errors" not in shown.data
-    assert list(wrong.data["errors"]) == ["note"]
-    assert wrong.data["answer_schema"]["required"] == ["page_2"]
-    assert right.data["would_be"] == "done"
-    assert state(parcel) == UNTOUCHED
-
-
 # A client that can ask its person
 
 

@@ -174,7 +174,7 @@ def objects(draw, schema):
 
 READERS = {
     **{name: tool.arguments for name, tool in RECORD_TOOLS.items()},
-    **{place.name: arguments_of("ship", place, dry_run=True) for place in Place},
+    **{place.name: arguments_of("ship", place) for place in Place},
 }
 
 
