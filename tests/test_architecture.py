@@ -150,7 +150,7 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 8_565,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_350,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_436,
     ("stores", "transports"): 9_216,
     ("admin",): 5_180,
     ("", "templating", "testing", "management", "templatetags"): 3_713,

@@ -5,10 +5,13 @@ Settings import this file: nothing here may import models, or PyJWT, before firs
 
 from __future__ import annotations
 
+import math
 import time
+import urllib.request
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from threading import Lock
+from http.client import HTTPException
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -29,22 +32,28 @@ from mcp_django.exceptions import AuthenticationFailed, IssuerUnavailable
 from mcp_django.principal import SCOPES, Principal
 
 if TYPE_CHECKING:
-    from jwt import PyJWK, PyJWKClient
+    from jwt import PyJWK
 
 #: Verified with a key that everybody may have. A shared secret would let this site issue tokens.
 ALGORITHMS = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
-#: Of access tokens (RFC 9068, 2.1), and of those that say nothing more than that they are JWTs.
-TYPES = frozenset({"at+jwt", "application/at+jwt", "jwt"})
+#: The header `typ` of access tokens (RFC 9068, 2.1).
+ACCESS_TOKEN_TYPES = frozenset({"at+jwt", "application/at+jwt"})
+#: What Keycloak (`typ`) and Cognito (`token_use`) call an access token in its claims.
+ACCESS_TOKEN_USES = frozenset({"bearer", "access"})
 #: Claims that every token must have.
 REQUIRED = ("exp", "iss", "aud")
 #: Seconds by which the clocks of two machines may differ.
 LEEWAY = 10
-#: Seconds for one answer of the authorization server, and how long its keys are good.
-FETCH_TIMEOUT, KEYS_LIFETIME = 5, 3600
-#: Seconds in which a server that did not answer is not asked again: each try holds a thread.
-PAUSE = 10
+#: Seconds for which keys are good, and after which the server is asked for them again.
+KEYS_LIFETIME, KEYS_RENEWAL = 3600, 1800
+#: Seconds between two requests for keys, whatever the answer and however many tokens ask for it.
+PAUSE = 30
+#: Seconds until the whole answer is there, and for which a call waits for it.
+FETCH_TIMEOUT, PATIENCE = 5.0, 1.0
+#: Bytes of an answer. A key has about one thousand.
+LARGEST_KEY_SET = 256 * 1024
 
 
 class JWTBearer:
@@ -79,15 +88,13 @@ class JWTBearer:
         self.audience = [audience] if isinstance(audience, str) else [*audience]
         self.scopes = scopes
         self.algorithms = list(algorithms)
-        self._keys: PyJWKClient | None = None
-        self._lock = Lock()
-        self._failed_at: float | None = None
+        self.signing_keys = SigningKeys(jwks_url)
 
     def prepare(self) -> None:
         """Import what this needs, and refuse what would let strangers in. Asks no server."""
         of = f"JWTBearer({self.issuer!r})"
         try:
-            from jwt import PyJWKClient
+            import jwt  # noqa: F401
         except ImportError as error:
             raise ImproperlyConfigured(
                 f'{of} needs PyJWT: pip install "django-mcp-orm[jwt]"'
@@ -114,7 +121,6 @@ class JWTBearer:
                 f"{of} takes tokens for the address of this server. Set PUBLIC_URL, or say "
                 "audience=..."
             )
-        self._keys = PyJWKClient(self.jwks_url, timeout=FETCH_TIMEOUT, lifespan=KEYS_LIFETIME)
 
     @sensitive_variables("token")
     def authenticate(self, request: HttpRequest) -> Principal | None:
@@ -140,11 +146,16 @@ class JWTBearer:
 
     @sensitive_variables("token")
     def checked(self, token: str) -> dict[str, Any]:
-        """The claims of a token that is good here and now. Raises AuthenticationFailed."""
+        """The claims of a token that is good here and now. Raises AuthenticationFailed.
+
+        Raises IssuerUnavailable where the issuer does not tell whether it has such a key.
+        """
         import jwt
 
-        key = self.key_of(token)
         try:
+            key = self.signing_keys.find(jwt.get_unverified_header(token).get("kid"))
+            if key is None:
+                raise AuthenticationFailed
             found = jwt.decode_complete(
                 token,
                 key,
@@ -162,27 +173,6 @@ class JWTBearer:
             raise AuthenticationFailed
         return claims
 
-    @sensitive_variables("token")
-    def key_of(self, token: str) -> PyJWK:
-        """The key that signed it. Raises AuthenticationFailed where the issuer has no such key,
-        IssuerUnavailable where the issuer does not answer.
-        """
-        from jwt import PyJWKClientConnectionError, PyJWTError
-
-        # One at a time, or each thread would wait for a server that does not answer.
-        with self._lock:
-            if self._failed_at is not None and time.monotonic() - self._failed_at < PAUSE:
-                raise IssuerUnavailable(f"{self.jwks_url} did not answer.")
-            self._failed_at = None
-            try:
-                # type ignored: authenticators are prepared before they are used.
-                return self._keys.get_signing_key_from_jwt(token)  # type: ignore[union-attr]
-            except (PyJWKClientConnectionError, OSError) as error:
-                self._failed_at = time.monotonic()
-                raise IssuerUnavailable(f"{self.jwks_url} did not answer: {error}") from error
-            except (PyJWTError, ValueError) as error:
-                raise AuthenticationFailed from error
-
     def scopes_of(self, claims: dict[str, Any]) -> frozenset[str]:
         """What a token is good for. Raises AuthenticationFailed where that is nothing."""
         if self.scopes is not None:
@@ -195,6 +185,96 @@ class JWTBearer:
                 f"The token has no scope of this server. Ask for {SCOPES[0]}."
             )
         return found
+
+
+class SigningKeys:
+    """The keys that an authorization server publishes (JWKS, RFC 7517, 5), by `kid`.
+
+    A key that is there is returned without a lock and without the server. The server is asked for
+    others in a thread of its own: neither a stranger's token nor an outage holds up other calls.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._keys: dict[str, PyJWK] = {}
+        self._read_at = self._asked_at = -math.inf
+        self._lock = Lock()
+        #: Set when the last request is over, and why it came to nothing.
+        self._answered = Event()
+        self._answered.set()
+        self._error: str | None = None
+        self.clock = time.monotonic
+
+    def find(self, kid: object) -> PyJWK | None:
+        """Return the key, or None if the server has no such key.
+
+        Raises IssuerUnavailable if the server does not answer, or not within a second.
+        """
+        if not isinstance(kid, str):
+            return None
+        key, age = self._keys.get(kid), self.clock() - self._read_at
+        if key is not None and age < KEYS_RENEWAL:
+            return key
+        answered, until = self._ask()
+        if key is not None and age < KEYS_LIFETIME:
+            return key
+        if not answered.wait(max(0.0, until - self.clock())) or self._error is not None:
+            raise IssuerUnavailable(f"{self.url} did not answer in time: {self._error}")
+        return self._keys.get(kid)
+
+    def _ask(self) -> tuple[Event, float]:
+        """Ask the server, but not twice in a while. Returns what to wait for, and until when."""
+        with self._lock:
+            now = self.clock()
+            # A server that never ends an answer holds one thread.
+            if now - self._asked_at >= PAUSE and self._answered.is_set():
+                self._asked_at, self._answered = now, Event()
+                Thread(target=self._read, args=(self._answered,), daemon=True).start()
+            return self._answered, self._asked_at + PATIENCE
+
+    def _read(self, answered: Event) -> None:
+        from jwt import PyJWKSet, PyJWTError
+
+        try:
+            published = PyJWKSet.from_json(fetch(self.url))
+        except (OSError, HTTPException, PyJWTError, ValueError, AttributeError) as error:
+            self._error = str(error)
+        else:
+            self._keys = {
+                key.key_id: key
+                for key in published
+                if key.key_id and key.public_key_use in ("sig", None)
+            }
+            self._error, self._read_at = None, self.clock()
+        finally:
+            answered.set()
+
+
+class AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Follow no redirect: keys come from the address that the site names, and from no other."""
+
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response
+
+    https_response = http_response
+
+
+def fetch(url: str) -> str:
+    """Return the body at this address. Raises OSError, HTTPException or ValueError.
+
+    There is one deadline for the whole answer: a server may send each byte just in time.
+    """
+    end, parts, size = time.monotonic() + FETCH_TIMEOUT, [], 0
+    opener = urllib.request.build_opener(AnyStatus)
+    with opener.open(url, timeout=FETCH_TIMEOUT) as response:
+        if response.status != 200:
+            raise ValueError(f"Its answer has the status {response.status}.")
+        while part := response.read1(65536):
+            parts.append(part)
+            size += len(part)
+            if size > LARGEST_KEY_SET or time.monotonic() > end:
+                raise ValueError("Its answer is too long, or takes too long.")
+    return b"".join(parts).decode()
 
 
 def issuer_of(token: str) -> object:
@@ -210,10 +290,16 @@ def issuer_of(token: str) -> object:
 
 
 def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
-    """Whether it lets programs in. ID tokens say who somebody is, and may have our audience."""
-    kind, use = header.get("typ", "jwt"), claims.get("typ", "bearer")
-    is_named = isinstance(kind, str) and kind.lower() in TYPES
-    return is_named and str(use).lower() == "bearer" and not {"at_hash", "c_hash"} & claims.keys()
+    """Return whether a token says that it lets programs in.
+
+    ID tokens say who somebody is, may have our audience, and need not say that they are ID tokens.
+    """
+    kind = str(header.get("typ", "jwt")).lower()
+    use = str(claims.get("typ", claims.get("token_use", ""))).lower()
+    if {"at_hash", "c_hash"} & claims.keys() or use not in ACCESS_TOKEN_USES | {""}:
+        return False
+    names_scopes = bool({"scope", "scp"} & claims.keys()) and "nonce" not in claims
+    return kind in ACCESS_TOKEN_TYPES or (kind == "jwt" and (bool(use) or names_scopes))
 
 
 def end_of(claims: dict[str, Any]) -> datetime:

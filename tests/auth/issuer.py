@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -31,8 +33,8 @@ class Issuer:
     def __init__(self) -> None:
         self.keys = [Key("one")]
         self.asked = 0
-        #: What is answered in place of the keys: a status, or bytes.
-        self.says: int | bytes | None = None
+        #: The answer in place of the keys: a status, bytes, or bytes until the client leaves.
+        self.says: int | bytes | Iterator[bytes] | None = None
 
     def start(self) -> None:
         issuer = self
@@ -43,6 +45,11 @@ class Issuer:
                 said = issuer.says
                 body = said if isinstance(said, bytes) else issuer.published
                 self.send_response(said if isinstance(said, int) else 200)
+                if isinstance(said, Iterator):
+                    self.end_headers()
+                    with suppress(OSError):
+                        self.wfile.writelines(said)
+                    return
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

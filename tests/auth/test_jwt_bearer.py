@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import time
+from itertools import repeat
+from threading import Event
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_django.auth import JWTBearer, resource
+from mcp_django.auth import JWTBearer, jwt_bearer, resource
 from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.authenticators import prepared
-from mcp_django.auth.jwt_bearer import LEEWAY, PAUSE
+from mcp_django.auth.jwt_bearer import KEYS_LIFETIME, KEYS_RENEWAL, LEEWAY, PAUSE
 from mcp_django.exceptions import (
     AuthenticationFailed,
     IssuerUnavailable,
@@ -22,6 +24,7 @@ from mcp_django.exceptions import (
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.services import is_there
+from tests.waiting import PATIENCE, wait_until
 
 if is_there("jwt"):
     import jwt
@@ -50,11 +53,13 @@ def issuer(running):
 
 
 @pytest.fixture
-def use(settings, issuer):
+def use(settings, issuer, monkeypatch, clock):
     """The site's setting; returns what was made."""
+    monkeypatch.setattr(jwt_bearer, "PATIENCE", PATIENCE)
 
     def configure(**options):
         found = JWTBearer(issuer.url, **{"jwks_url": issuer.jwks_url, "user": USER, **options})
+        found.signing_keys.clock = clock
         settings.MCP_DJANGO = {
             "PUBLIC_URL": "https://shop.example.com",
             "AUTHENTICATORS": ["mcp_django.auth.PersonalTokens", found],
@@ -156,12 +161,35 @@ def test_a_token_that_is_not_for_us_or_not_now_is_refused_in_the_same_words(
         authenticate(present(bearer(issuer.token(**changes))))
 
 
-@pytest.mark.parametrize("kind", ["logout+jwt", "dpop+jwt", "id+jwt"])
-def test_a_jwt_of_another_type_is_no_access_token(use, issuer, alice, present, kind):
-    use()
+#: The header `typ`, changes of the claims, and whether that is an access token.
+KINDS = [
+    ("logout+jwt", {}, False),
+    ("dpop+jwt", {}, False),
+    ("id+jwt", {}, False),
+    ("at+jwt", {"scope": None, "nonce": "n"}, True),
+    ("JWT", {}, True),
+    ("JWT", {"scope": None, "scp": "mcp:read"}, True),
+    ("JWT", {"scope": None}, False),
+    ("JWT", {"nonce": "n"}, False),
+    ("JWT", {"nonce": "n", "typ": "Bearer"}, True),
+    ("JWT", {"scope": None, "token_use": "access"}, True),
+    ("JWT", {"token_use": "id"}, False),
+    ("JWT", {"typ": "ID"}, False),
+]
 
-    with pytest.raises(AuthenticationFailed, match=SAME):
-        authenticate(present(bearer(issuer.token(headers={"typ": kind}))))
+
+@pytest.mark.parametrize(("kind", "changes", "is_one"), KINDS)
+def test_an_id_token_is_no_access_token_however_it_is_dressed(
+    use, issuer, alice, present, kind, changes, is_one
+):
+    use(scopes=["mcp:read"])
+    credential = bearer(issuer.token(headers={"typ": kind}, **changes))
+
+    if is_one:
+        assert authenticate(present(credential)).user == alice
+    else:
+        with pytest.raises(AuthenticationFailed, match=SAME):
+            authenticate(present(credential))
 
 
 def test_a_token_that_somebody_else_signed_is_refused(use, issuer, alice, present):
@@ -243,29 +271,41 @@ def test_a_user_who_may_not_log_in_is_refused_and_none_is_created(use, issuer, a
     assert get_user_model().objects.count() == 1
 
 
+# Keys, and an authorization server that is unwell
+
+
+UNREADABLE = [b"{", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{}]}', b"\xff"]
+UNWELL = [500, 404, 302, *UNREADABLE]
+
+
+def unknown(issuer, number=0):
+    """A token whose key nobody has."""
+    return bearer(issuer.token(headers={"kid": f"made up {number}"}))
+
+
 def test_a_new_key_is_found_and_unknown_ones_do_not_flood_the_issuer(
-    use, issuer, alice, present, monkeypatch
+    use, issuer, alice, present, clock
 ):
-    authenticator = use()
+    use()
     authenticate(present(bearer(issuer.token())))
-    monkeypatch.setattr(prepared(authenticator)._keys, "cooldown_duration", 0)
     issuer.keys = [*issuer.keys, Key("new")]
+    clock.now += PAUSE
 
-    assert authenticate(present(bearer(issuer.token(exp=int(time.time()) + 90)))).user == alice
+    assert authenticate(present(bearer(issuer.token()))).user == alice
 
-    monkeypatch.setattr(authenticator._keys, "cooldown_duration", 30)
+    clock.now += PAUSE
     before = issuer.asked
     for number in range(20):
         with pytest.raises(AuthenticationFailed, match=SAME):
-            authenticate(present(bearer(issuer.token(headers={"kid": f"made up {number}"}))))
-    assert issuer.asked - before <= 1
+            authenticate(present(unknown(issuer, number)))
+    assert issuer.asked - before == 1
 
 
-@pytest.mark.parametrize("says", [500, 404, 302])
-def test_an_issuer_that_does_not_answer_is_asked_once_in_a_while(
-    use, issuer, alice, present, says
+@pytest.mark.parametrize("says", UNWELL)
+def test_an_issuer_that_does_not_answer_with_keys_is_asked_once_in_a_while(
+    use, issuer, alice, present, clock, says
 ):
-    authenticator = use()
+    use()
     issuer.says, before = says, issuer.asked
 
     for number in range(5):
@@ -275,16 +315,79 @@ def test_an_issuer_that_does_not_answer_is_asked_once_in_a_while(
     assert issuer.asked - before == 1
 
     issuer.says = None
-    authenticator._failed_at -= PAUSE
+    clock.now += PAUSE
     assert authenticate(present(bearer(issuer.token()))).user == alice
 
 
-@pytest.mark.parametrize("says", [b"{", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{}]}'])
-def test_keys_that_nobody_can_read_let_nobody_in(use, issuer, alice, present, says):
+@pytest.mark.parametrize("says", UNWELL)
+def test_a_key_that_is_there_is_good_for_an_hour_whatever_the_issuer_answers_to_others(
+    use, issuer, alice, present, clock, says
+):
     use()
+    authenticate(present(bearer(issuer.token())))
     issuer.says = says
+    clock.now += KEYS_LIFETIME - 1
 
-    with pytest.raises(AuthenticationFailed, match=SAME):
+    with pytest.raises(IssuerUnavailable):
+        authenticate(present(unknown(issuer)))
+
+    assert authenticate(present(bearer(issuer.token(jti="2")))).user == alice
+    clock.now += PAUSE
+    with pytest.raises(IssuerUnavailable):
+        authenticate(present(bearer(issuer.token(jti="3"))))
+
+
+def test_nobody_waits_for_an_issuer_that_hangs_but_for_a_moment(
+    use, issuer, alice, present, clock, monkeypatch
+):
+    use()
+    authenticate(present(bearer(issuer.token())))
+    clock.now += PAUSE
+    goes_on, before = Event(), issuer.asked
+    issuer.says = iter(lambda: b"" if goes_on.wait(PATIENCE) else b" ", b"")
+    monkeypatch.setattr(jwt_bearer, "PATIENCE", 0)
+
+    try:
+        for number in range(3):
+            with pytest.raises(IssuerUnavailable):
+                authenticate(present(unknown(issuer, number)))
+            assert authenticate(present(bearer(issuer.token(jti=str(number))))).user == alice
+            clock.now += PAUSE
+        wait_until(lambda: issuer.asked == before + 1)
+    finally:
+        goes_on.set()
+
+
+def test_keys_are_asked_for_again_before_they_expire_and_no_call_waits_for_it(
+    use, issuer, alice, present, clock, monkeypatch
+):
+    use()
+    authenticate(present(bearer(issuer.token())))
+    before = issuer.asked
+    monkeypatch.setattr(jwt_bearer, "PATIENCE", 0)
+
+    clock.now += KEYS_RENEWAL
+    assert authenticate(present(bearer(issuer.token(jti="2")))).user == alice
+    wait_until(lambda: issuer.asked == before + 1)
+
+
+def test_an_answer_without_end_is_left(use, issuer, alice, present):
+    use()
+    issuer.says = repeat(b" " * 4096)
+
+    with pytest.raises(IssuerUnavailable, match="too long"):
+        authenticate(present(bearer(issuer.token())))
+
+
+def test_an_answer_that_comes_byte_by_byte_has_one_deadline(
+    use, issuer, alice, present, monkeypatch
+):
+    use()
+    monkeypatch.setattr(jwt_bearer, "FETCH_TIMEOUT", 0.5)
+    tick = Event()
+    issuer.says = (b" " for _ in repeat(0) if not tick.wait(0.1))
+
+    with pytest.raises(IssuerUnavailable, match="too long"):
         authenticate(present(bearer(issuer.token())))
 
 
