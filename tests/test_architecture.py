@@ -146,7 +146,7 @@ BUDGET = {
     ("protocol",): 2_022,
     ("exposure",): 4_608,
     ("exposure/query",): 5_901,
-    ("exposure/admin_bridge", "exposure/forms"): 6_275,
+    ("exposure/admin_bridge", "exposure/forms"): 5_994,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 8_565,

@@ -126,22 +126,19 @@ def test_an_archive_without_our_tables_needs_none(client, many):
 
 
 def test_a_dry_run_takes_back_what_it_did_in_both_databases(archived, many, client):
-    rights = caller()
-
-    with dry_run(rights) as difference:
+    with dry_run():
         ArchivedOrder.objects.get(pk=archived.pk).delete()
         Order.objects.all().delete()
 
-    assert [one["record"]["number"] for one in difference.as_json()["deleted"]] == ["A3"]
     assert (ArchivedOrder.objects.count(), Order.objects.count()) == (3, 5)
 
 
 @pytest.mark.skipif(VENDOR != "sqlite", reason="others have room for two who write")
 def test_an_alias_of_a_database_that_is_locked_already_can_only_be_read_in_a_dry_run(many):
-    with dry_run(caller()):
+    with dry_run():
         assert Order.objects.using("left").count() == 5
 
-    with pytest.raises(ToolError, match="it writes to left"), dry_run(caller()):
+    with pytest.raises(ToolError, match="it writes to left"), dry_run():
         Order.objects.using("left").update(total=0)
 
 
@@ -149,7 +146,7 @@ def test_a_connection_that_is_gone_and_not_needed_does_not_matter_to_a_dry_run(m
     connections["archive"].ensure_connection()
     connections["archive"].connection.close()  # as a server does that was restarted
 
-    with dry_run(caller()):
+    with dry_run():
         Order.objects.all().delete()
 
     with suppress(Error):  # the driver of MariaDB does not close twice

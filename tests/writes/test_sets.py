@@ -123,7 +123,7 @@ def test_adding_a_member_and_removing_another_record_change_nothing(change, clie
 def test_a_dry_run_shows_what_is_added_and_removed(client, thing):
     answer = update(client, thing, tags={"add": ["old"], "remove": ["red"]}, dry_run=True)
 
-    (change,) = answer.data["difference"]["relations"]
+    change = answer.data["changed"]["tags"]
     assert [one["label"] for one in change["added"]] == ["old"]
     assert [one["label"] for one in change["removed"]] == ["red"]
     assert names(thing) == ["blue", "red"]

@@ -7,20 +7,64 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from django.db.models import ManyToManyField, Model, Q
+from django.db import router
+from django.db.models import ManyToManyField, Model, Q, QuerySet
 
-from mcp_django.exposure.admin_bridge.dry_runs import (
-    WritersRights,
-    key_as_json,
-    record_of,
-    shows_relation,
-)
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.paths import FILTER
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.related import fenced_labels_of, visible_labels
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.find import get_record
+from mcp_django.exposure.query.related import fenced_labels_of, shows_records, visible_labels
+from mcp_django.exposure.query.serializers import exact_integer
 from mcp_django.templating.fences import fenced, inside_fence
 
 #: Characters of a text, before it and after it.
 LONGEST_VALUE = 200
+
+Record = dict[str, Any]
+
+
+class WritersRights(Rights):
+    """The same rights, with rows read where they are written: a replica knows of nothing yet."""
+
+    def __init__(self, rights: Rights) -> None:
+        super().__init__(rights.request, rights.principal, registry=rights.registry)
+        self.mark = rights.mark
+
+    def rows(self, model: type[Model]) -> QuerySet[Any]:
+        return super().rows(model).using(router.db_for_write(model))
+
+
+def shows_relation(rights: Rights, field: Any) -> bool:
+    """Return whether the caller may read which records a relation gains and loses."""
+    if not (shows_records(rights, field.model) and shows_records(rights, field.related_model)):
+        return False
+    access = allowed_paths(rights, rights.exposed.exposures[field.model])
+    return field.name in access.tables[FILTER]
+
+
+def record_of(
+    rights: Rights, model: type[Model], pk: Any, *, using: str | None = None
+) -> Record | None:
+    """A record as get_record shows it to this caller. None: it does not, since the caller may not
+    see the record, or since it is too long for an answer.
+    """
+    try:
+        found = get_record(rights, rights.exposed.exposures[model], key_as_json(pk), using=using)
+    except ToolError:
+        return None
+    record: Record = msgspec.json.decode(found)
+    return record
+
+
+def key_as_json(pk: Any) -> Any:
+    """None: the site has removed the record at once."""
+    if isinstance(pk, tuple):
+        return [key_as_json(part) for part in pk]
+    if isinstance(pk, int):
+        return exact_integer(pk)
+    return None if pk is None else str(pk)
 
 
 @dataclass(frozen=True, kw_only=True)

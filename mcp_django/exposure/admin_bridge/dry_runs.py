@@ -1,201 +1,104 @@
-"""Dry runs: something is done to see what it would change, and all of it is rolled back."""
+"""Dry runs: records are written to see what would change, and all of it is rolled back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextvars import ContextVar
+from functools import cache, partial, wraps
+from typing import Any, NoReturn
 
-import msgspec
 from django.apps import apps
-from django.db import Error, IntegrityError, connections, router, transaction
-from django.db.models import Model, QuerySet
+from django.core.files.storage import InMemoryStorage
+from django.core.mail import EmailMessage
+from django.db import Error, IntegrityError, connections, transaction
+from django.db.models import signals
+from django.db.models.fields.files import FieldFile
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.admin_bridge.dry_run_watch import DryRun, current, install, watching
-from mcp_django.exposure.paths import FILTER, spell_key, stored_key
-from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.find import get_record
-from mcp_django.exposure.query.related import fenced_labels_of, shows_records, visible_keys
-from mcp_django.exposure.query.serializers import exact_integer
 
-# What a dry run would change, as far as its caller may know.
-#
-# Nothing is taken from the objects of the site: each record that was touched is read as the
-# caller would read it, once before anything is taken back and once after. So no column, no row
-# and no model can be in the answer that is not in the answers of other tools.
-
-#: Records that are compared.
-MOST_COMPARED = 50
-OPERATIONS = {"INSERT": "created", "UPDATE": "changed", "DELETE": "deleted"}
-
-Record = dict[str, Any]
+#: Seconds. Whatever it has written stays locked for all others until it ends.
+LONGEST = 10.0
+#: Bytes of files that are held in memory.
+MOST_BYTES = 32 * 2**20
 
 
-class Difference:
-    """What a dry run would change. Complete when the dry run has ended."""
-
-    def __init__(self, rights: Rights, run: DryRun) -> None:
-        self.rights = WritersRights(rights)
-        self.run = run
-        #: Whether all that was touched was compared.
-        self.is_complete = True
-        self._keys: list[tuple[type[Model], Any]] = []
-        self._visible_after: set[tuple[type[Model], Any]] = set()
-        self._after: dict[tuple[type[Model], Any], Record | None] = {}
-        self._before: dict[tuple[type[Model], Any], Record | None] = {}
-        self._labels: dict[type[Model], dict[Any, str]] = {}
-
-    def read_after(self) -> None:
-        """Read the records that were touched, before the changes are rolled back."""
-        keys = ((self._exposed(model), pk) for model, _, pk in self.run.touched)
-        self._keys = [key for key in dict.fromkeys(keys) if shows_records(self.rights, key[0])]
-        visible = self._visible()
-        # Those that are compared in the end are among these, or cannot be seen now.
-        self._after = {key: record_of(self.rights, *key) for key in visible[:MOST_COMPARED]}
-        self._visible_after = set(visible)
-        self._read_labels()
-
-    def _visible(self) -> list[tuple[type[Model], Any]]:
-        """Those of the records that this caller can see now."""
-        by_model: dict[type[Model], list[Any]] = {}
-        for model, pk in self._keys:
-            by_model.setdefault(model, []).append(pk)
-        seen: set[tuple[type[Model], Any]] = set()
-        for model, pks in by_model.items():
-            keys = {pk: stored_key(model, pk if isinstance(pk, tuple) else (pk,)) for pk in pks}
-            exposure, using = self.rights.exposed.exposures[model], router.db_for_write(model)
-            visible = visible_keys(self.rights, exposure, keys.values(), using=using)
-            seen |= {(model, pk) for pk, key in keys.items() if spell_key(key) in visible}
-        return [key for key in self._keys if key in seen]
-
-    def _exposed(self, model: type[Model]) -> type[Model]:
-        """The model itself, or what it is a proxy of."""
-        concrete: Any = model._meta.concrete_model
-        return model if model in self.rights.exposed.exposures else concrete
-
-    def read_before(self) -> None:
-        """Read them again, after the changes were rolled back."""
-        seen = self._visible_after.union(self._visible())
-        visible = [key for key in self._keys if key in seen]
-        self.is_complete = self.run.is_complete and len(visible) <= MOST_COMPARED
-        self._keys = visible[:MOST_COMPARED]
-        self._before = {key: record_of(self.rights, *key) for key in self._keys}
-        self._read_labels()
-
-    def _read_labels(self) -> None:
-        for model, added, removed in self.run.relations.values():
-            labels = self._labels.setdefault(model, {})
-            labels |= fenced_labels_of(self.rights, model, added | removed)
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it, without what this caller may not see, and without how much that is."""
-        found: dict[str, Any] = {"created": [], "changed": [], "deleted": []}
-        for key in self._keys:
-            (model, pk), before, after = key, self._before[key], self._after.get(key)
-            label = model._meta.label_lower
-            if before is None and after is not None:
-                found["created"].append({"model": label, "record": after})
-            elif after is None and before is not None:
-                found["deleted"].append({"model": label, "pk": key_as_json(pk), "record": before})
-            elif before is not None and after is not None and before != after:
-                fields = {
-                    name: {"before": before.get(name), "after": after.get(name)}
-                    for name in {**before, **after}
-                    if before.get(name) != after.get(name)
-                }
-                found["changed"].append({"model": label, "pk": key_as_json(pk), "fields": fields})
-        return {
-            **found,
-            "relations": list(self._relations()),
-            "in_bulk": self._in_bulk(),
-            "is_complete": self.is_complete,
-        }
-
-    def _relations(self) -> Iterable[Record]:
-        known = {
-            key
-            for key in self._keys
-            if self._before[key] is not None or self._after.get(key) is not None
-        }
-        for (touched, pk, name), (other, added, removed) in self.run.relations.items():
-            model = self._exposed(touched)
-            if not names_relation(self.rights, model, name):
-                continue
-            if (model, pk) not in known and record_of(self.rights, model, pk) is None:
-                continue
-            labels = self._labels[other]
-            shown = {
-                what: [
-                    {"pk": key_as_json(one), "label": text}
-                    for one, text in labels.items()
-                    if one in keys
-                ]
-                for what, keys in (("added", added), ("removed", removed))
-            }
-            if any(shown.values()):
-                label = model._meta.label_lower
-                yield {"model": label, "pk": key_as_json(pk), "field": name, **shown}
-
-    def _in_bulk(self) -> list[Record]:
-        """What was written without a signal for each record, so that the records are unknown."""
-        models = {one._meta.db_table: one for one in apps.get_models()}
-        found = []
-        for (alias, verb, table), rows in self.run.written.items():
-            model = models.get(table)
-            if rows <= self.run.told[alias, verb, table] or model is None:
-                continue
-            if shows_records(self.rights, model):
-                found.append({"model": model._meta.label_lower, "operation": OPERATIONS[verb]})
-        return found
+class CannotBeTried(ToolError):
+    """It would do something that cannot be rolled back."""
 
 
-class WritersRights(Rights):
-    """The same rights, with rows read where they are written: a replica knows of nothing yet."""
-
-    def __init__(self, rights: Rights) -> None:
-        super().__init__(rights.request, rights.principal, registry=rights.registry)
-        self.mark = rights.mark
-
-    def rows(self, model: type[Model]) -> QuerySet[Any]:
-        return super().rows(model).using(router.db_for_write(model))
-
-
-def names_relation(rights: Rights, model: type[Model], name: str) -> bool:
-    if not shows_records(rights, model):
-        return False
-    access = allowed_paths(rights, rights.exposed.exposures[model])
-    return name in access.tables[FILTER]
-
-
-def shows_relation(rights: Rights, field: Any) -> bool:
-    """Whether a Difference can show which records a relation gains and loses."""
-    is_named = names_relation(rights, field.model, field.name)
-    return is_named and shows_records(rights, field.related_model)
-
-
-def record_of(
-    rights: Rights, model: type[Model], pk: Any, *, using: str | None = None
-) -> Record | None:
-    """A record as get_record shows it to this caller. None: it does not, since the caller may not
-    see the record, or since it is too long for an answer.
+class DryRun:
+    """What one dry run writes to and holds back. A refusal is kept as well, since code of the site
+    may swallow the exception.
     """
-    try:
-        found = get_record(rights, rights.exposed.exposures[model], key_as_json(pk), using=using)
-    except ToolError:
-        return None
-    record: Record = msgspec.json.decode(found)
-    return record
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.ends = time.monotonic() + LONGEST
+        self.refusal: CannotBeTried | None = None
+        #: What files would hold.
+        self.storage = InMemoryStorage()
+        self.bytes = 0
+        #: Aliases and tables that SQL wrote to.
+        self.written: set[tuple[str, str]] = set()
+        #: Databases without a transaction of the dry run. They can be read.
+        self.not_begun: set[str] = set()
+        models = apps.get_models(include_auto_created=True)
+        self._tables = {unquoted(one._meta.db_table): one._meta.db_table for one in models}
+
+    def refuse(self, reason: str) -> NoReturn:
+        self.refusal = CannotBeTried(f"This cannot be tried: {reason}. Nothing was changed.")
+        raise self.refusal
+
+    def check_thread(self) -> None:
+        """Another thread has another connection, whose changes nobody takes back."""
+        if threading.get_ident() != self.thread:
+            self.refuse("it writes to the database from another thread")
+
+    def execute(self, execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:  # noqa: FBT001
+        """A wrapper as `connection.execute_wrapper` takes it. Sees every statement, stops some,
+        and notes the tables that others write to.
+        """
+        alias = context["connection"].alias
+        text = as_text(sql)
+        verb, *names = first_words(text)
+        if time.monotonic() > self.ends:
+            self.refuse(f"it takes more than {LONGEST:.0f} seconds")
+        if not is_taken_back(text):
+            self.refuse(
+                "it ends a transaction, changes the database itself, or executes SQL of its own "
+                "that is not a single SELECT, INSERT, UPDATE or DELETE"
+            )
+        if alias in self.not_begun and verb != "SELECT":
+            self.refuse(f"it writes to {alias}, which could not be prepared")
+        answer = execute(sql, params, many, context)
+        tables = [self._tables[name] for name in map(unquoted, names) if name in self._tables]
+        if verb in WRITING_VERBS and tables:
+            self.written.add((alias, tables[0]))
+        return answer
 
 
-def key_as_json(pk: Any) -> Any:
-    """None: the site has removed the record at once."""
-    if isinstance(pk, tuple):
-        return [key_as_json(part) for part in pk]
-    if isinstance(pk, int):
-        return exact_integer(pk)
-    return None if pk is None else str(pk)
+#: The dry run that the current code is part of. Threads of others have none.
+current: ContextVar[DryRun | None] = ContextVar("mcp_django_dry_run", default=None)
+
+
+@contextmanager
+def watching(run: DryRun) -> Iterator[None]:
+    """Have a dry run see the SQL of its own code until the block ends."""
+
+    def check_thread(sender: Any, **kwargs: Any) -> None:
+        if current.get() is run:
+            run.check_thread()
+
+    with ExitStack() as stack:
+        for signal in (signals.pre_save, signals.pre_delete, signals.m2m_changed):
+            signal.connect(check_thread, weak=False)
+            stack.callback(signal.disconnect, check_thread)
+        for alias in connections:
+            stack.enter_context(connections[alias].execute_wrapper(run.execute))
+        yield
 
 
 #: What Django says of a transaction that begins or ends inside of another.
@@ -211,10 +114,8 @@ NOT_TAKEN_BACK = (
 
 
 @contextmanager
-def dry_run(rights: Rights) -> Iterator[Difference]:
+def dry_run() -> Iterator[None]:
     """Do everything in the block, and roll it back on every database.
-
-    Yields the Difference, complete once the block has ended.
 
     Raises ToolError where something cannot be taken back, before it is done. What the block
     itself raises passes through.
@@ -223,21 +124,18 @@ def dry_run(rights: Rights) -> Iterator[Difference]:
         raise RuntimeError("There is a dry run inside of a dry run.")
     run = DryRun()
     install()
-    difference = Difference(rights, run)
     with Transactions(run) as transactions:
         token = current.set(run)
         try:
             with watching(run):
                 with refused(run):
-                    yield difference
+                    yield
                 if run.refusal is None:
                     transactions.check()
-                    difference.read_after()
         finally:
             current.reset(token)
     if run.refusal is not None:
         raise run.refusal
-    difference.read_before()
 
 
 @contextmanager
@@ -320,7 +218,7 @@ class Transactions:
         """Check the constraints that are checked only at a commit. Raises ToolError."""
         for alias in self._begun:
             connection: Any = connections[alias]
-            tables = sorted({table for using, _, table in self.run.written if using == alias})
+            tables = sorted({table for using, table in self.run.written if using == alias})
             if tables and connection.features.can_defer_constraint_checks:
                 try:
                     connection.check_constraints(table_names=tables)
@@ -334,3 +232,104 @@ class Transactions:
 def execute(alias: str, sql: str) -> None:
     with connections[alias].cursor() as cursor:
         cursor.execute(sql)
+
+
+# Statements of SQL, by the words that they begin with.
+#
+# This is a guard against accidents, not against somebody who writes SQL to circumvent it. Other
+# SQL may be harmless as well, but only the database could tell, so it is refused.
+
+WRITING_VERBS = frozenset({"INSERT", "UPDATE", "DELETE"})
+#: Beginnings of what a transaction takes back on every database.
+ALLOWED = WRITING_VERBS | {"SELECT", "WITH", "EXPLAIN", "SAVEPOINT", "RELEASE", "SET", "PRAGMA"}
+#: In what begins with SET: it commits, or outlives the transaction.
+SETS_FOR_GOOD = ("AUTOCOMMIT", "GLOBAL", "PERSIST")
+
+
+def as_text(sql: Any) -> str:
+    if hasattr(sql, "as_string"):  # psycopg's own way to write SQL
+        sql = sql.as_string(None)
+    return sql.decode() if isinstance(sql, bytes) else str(sql)
+
+
+def first_words(text: str) -> list[str]:
+    """The verb in capitals, and four words, among which Django's compilers write the table."""
+    verb, *others = text.lstrip("( \t\r\n").split(None, 5)[:5] or [""]
+    return [verb.upper(), *others]
+
+
+def unquoted(name: str) -> str:
+    return name.strip('"`')
+
+
+def is_taken_back(text: str) -> bool:
+    """Whether it is one statement that a transaction takes back when it is rolled back."""
+    verb, *others = first_words(text)
+    if ";" in text.rstrip("; \t\r\n"):
+        return False
+    if verb == "SET":
+        return not any(name in text.upper() for name in SETS_FOR_GOOD)
+    return verb in ALLOWED or (verb == "ROLLBACK" and others[:1] == ["TO"])
+
+
+# Mail that is not sent and files that are not stored, as long as there is a dry run.
+#
+# Three methods of Django, through which nearly all mail and all files of records pass, ask whether
+# the code that calls them is part of a dry run. What goes past them is not held back, and the
+# answer of a dry run says so.
+
+
+@cache
+def install() -> None:
+    """Have the three methods ask from now on. Outside of a dry run they do what they did."""
+    ask_in(EmailMessage, "send", hold_mail)
+    ask_in(FieldFile, "save", hold_save)
+    ask_in(FieldFile, "delete", hold_delete)
+
+
+def ask_in(owner: type, name: str, hold: Callable[..., Any]) -> None:
+    own = getattr(owner, name)
+
+    @wraps(own)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        run = current.get()
+        if run is None:
+            return own(self, *args, **kwargs)
+        return hold(run, partial(own, self), self, *args, **kwargs)
+
+    setattr(owner, name, method)
+
+
+# In place of the methods: the dry run, the method itself, and what the method is called with.
+
+
+def hold_mail(run: DryRun, own: Any, message: EmailMessage, *args: Any, **kwargs: Any) -> int:
+    return 1 if message.recipients() else 0
+
+
+def hold_save(
+    run: DryRun,
+    own: Any,
+    file: Any,
+    name: str,
+    content: Any,
+    save: bool = True,  # noqa: FBT001, FBT002  as Django has it
+) -> None:
+    longest = file.field.max_length
+    name = file.field.generate_filename(file.instance, name)
+    name = file.storage.get_available_name(name, max_length=longest)
+    file.storage = run.storage
+    file.name = run.storage.save(name, content, max_length=longest)
+    file.file, file._committed = None, True
+    # Not its name: the instance would make another object of that, which asks the real storage.
+    setattr(file.instance, file.field.attname, file)
+    run.bytes += file.size
+    if run.bytes > MOST_BYTES:
+        run.refuse("it stores files that are too large to be held back")
+    if save:
+        file.instance.save()
+
+
+def hold_delete(run: DryRun, own: Any, file: Any, *args: Any, **kwargs: Any) -> None:
+    file.storage = run.storage
+    own(*args, **kwargs)

@@ -17,7 +17,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.dateparse import parse_datetime
 
 from mcp_django.exceptions import NotFound, ToolError
-from mcp_django.exposure.admin_bridge.dry_run_watch import current
+from mcp_django.exposure.admin_bridge.dry_runs import current
 from mcp_django.exposure.limits import contended, raise_lost_database
 from mcp_django.exposure.options import SECRET_WORDS, ModelExposure, looks_secret
 from mcp_django.exposure.paths import key_parts
@@ -85,8 +85,8 @@ def lock(model: type[Model], pk: Any, *, using: str) -> Model | None:
     key = key_parts(model)[0].attname
     with contended():
         if not connections[using].features.has_select_for_update and current.get() is None:
-            # SQLite: who writes first is the only writer until the end. A dry run does not need
-            # that, and would be seen to change every record.
+            # SQLite: who writes first is the only writer until the end. A dry run needs no such
+            # lock: what it writes is taken back.
             rows.update(**{key: F(key)})
         return rows.select_for_update().first()
 

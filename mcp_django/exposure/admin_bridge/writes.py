@@ -19,6 +19,8 @@ from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure.admin_bridge.changes import (
     RecordState,
     before_and_after,
+    key_as_json,
+    record_of,
     state_of_record,
 )
 from mcp_django.exposure.admin_bridge.deletes import (
@@ -28,7 +30,6 @@ from mcp_django.exposure.admin_bridge.deletes import (
     deletion_words,
 )
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
-from mcp_django.exposure.admin_bridge.dry_runs import key_as_json, record_of, shows_relation
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, rows_in_form
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
@@ -197,7 +198,7 @@ def first_record(rights: Rights, exposure: ModelExposure) -> Any:
 MOST_SHOWN, MOST_KEYS = 3, 100
 #: Records of which the answer of `update_records` shows what changed.
 MOST_CHANGES = 20
-#: Members of answers that are true only of what was done. The record is in the difference.
+#: Members of answers that are true only of what was done.
 ONLY_DONE = ("pk", "version", "record", "messages", "confirmation")
 
 
@@ -216,9 +217,7 @@ def save(
         saved, before, after = save_one(context, rights, given, key=key, using=using)
         return answer_of(rights, exposure, saved, before=before, after=after)
 
-    return perform_save(
-        rights, exposure, work, values=given.values or {}, using=using, dry_run=given.dry_run
-    )
+    return perform(work, using=using, dry_run=given.dry_run)
 
 
 def save_one(
@@ -246,23 +245,6 @@ def save_one(
     before = None if key is None else state(key)
     saved = form.save(values, given.inlines or {})
     return saved, before, state(saved.obj.pk)
-
-
-def perform_save(
-    rights: Rights,
-    exposure: ModelExposure,
-    work: Callable[[], dict[str, Any]],
-    *,
-    values: Mapping[str, Any],
-    using: str,
-    dry_run: bool,
-) -> dict[str, Any]:
-    answer = perform(rights, work, using=using, dry_run=dry_run)
-    sent = [one for one in exposure.model._meta.many_to_many if one.name in values]
-    if "difference" in answer and not all(shows_relation(rights, one) for one in sent):
-        # Whatever changed in a relation that the caller does not see: this tells nothing about it.
-        answer["difference"]["is_complete"] = False
-    return answer
 
 
 def save_each(
@@ -311,7 +293,7 @@ def save_each(
             "changes": made[:MOST_CHANGES],
         }
 
-    return perform_save(rights, exposure, work, values=values, using=using, dry_run=dry_run)
+    return perform(work, using=using, dry_run=dry_run)
 
 
 def question_about_each(
@@ -391,24 +373,17 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys[:MOST_KEYS]}
         return with_messages(found, messages)
 
-    return perform(rights, work, using=using, dry_run=dry_run)
+    return perform(work, using=using, dry_run=dry_run)
 
 
-def perform(
-    rights: Rights,
-    work: Callable[[], dict[str, Any]],
-    *,
-    using: str,
-    dry_run: bool,
-) -> dict[str, Any]:
+def perform(work: Callable[[], dict[str, Any]], *, using: str, dry_run: bool) -> dict[str, Any]:
     """Do the work in one transaction, or try it and roll it back."""
     if not dry_run:
         with writing(using):
             return work()
-    with trying(rights) as difference, writing(using):
+    with trying(), writing(using):
         answer = work()
-    kept = {name: one for name, one in answer.items() if name not in ONLY_DONE}
-    return {"dry_run": True, **kept, "difference": difference.as_json()}
+    return {"dry_run": True, **{name: answer[name] for name in answer if name not in ONLY_DONE}}
 
 
 def selected(

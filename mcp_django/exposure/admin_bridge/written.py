@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db import connections
 from django.db.models import Model
 
-from mcp_django.exposure.admin_bridge.dry_run_watch import (
+from mcp_django.exposure.admin_bridge.dry_runs import (
     WRITING_VERBS,
     as_text,
     first_words,
