@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -70,6 +71,8 @@ class Principal:
     #: Key of the stored credential, never the secret.
     credential_id: str = ""
     restriction: Restriction = field(default_factory=Restriction)
+    #: Scopes that the client may get if the user signs in again. MCP calls that step-up.
+    grantable: frozenset[str] = frozenset()
     expires_at: datetime | None = None
     #: See CachePerPrincipal, which reads and writes them.
     caches: dict[Any, dict[Any, Any]] = field(default_factory=dict, compare=False, repr=False)
@@ -87,6 +90,12 @@ class Principal:
         digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         # What is escaped has no "%:", so no shorter key reads like this one.
         return f"{key[: LONGEST_PRINCIPAL - 66]}%:{digest}"
+
+    def with_scopes(self, more: Collection[str]) -> Principal:
+        """Return the same principal with more scopes, and without what is kept for fewer."""
+        if self.scopes.issuperset(more):
+            return self
+        return replace(self, scopes=self.scopes.union(more), caches={})
 
     def has_scopes(self, needed: frozenset[str]) -> bool:
         return satisfies(self.scopes, needed)

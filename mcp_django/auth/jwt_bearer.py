@@ -138,6 +138,7 @@ class JWTBearer:
             scopes=self.scopes_of(claims),
             method="jwt",
             client=f"jwt:{client}",
+            grantable=frozenset(SCOPES if self.scopes is None else ()),
             expires_at=end_of(claims),
         )
 

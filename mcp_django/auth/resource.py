@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.urls import NoReverseMatch, get_script_prefix, reverse
@@ -72,12 +73,11 @@ def metadata() -> dict[str, Any]:
     }
 
 
-def bearer_challenge() -> str:
-    """For WWW-Authenticate: where the metadata are, and the scope to ask for first.
+def bearer_challenge(scopes: Iterable[str] = (READ,), *, error: str = "") -> str:
+    """Return a value for WWW-Authenticate: where the metadata are, and the scopes to ask for.
 
     MCP 2026-07-28, authorization: clients take the scope of the challenge before that of the
-    metadata.
+    metadata. `error` is a code of RFC 6750, 3.1.
     """
-    url = metadata_url()
-    named = f'resource_metadata="{url}", ' if url else ""
-    return f'Bearer {named}scope="{READ}"'
+    named = {"error": error, "resource_metadata": metadata_url(), "scope": " ".join(scopes)}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in named.items() if value)

@@ -96,6 +96,7 @@ class Answer:
 
     body: bytes = b""
     status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
     is_error: bool = False
     #: In place of a body, for peers that questions travel to as requests of ours.
     asks: InputRequired | None = None
@@ -262,4 +263,4 @@ def was_stopped(error: BaseException) -> bool:
 def refused(error: ProtocolError, context: CallContext) -> Answer:
     id_optional = context.revision.features.error_id_optional
     body = encode_error(error, id_optional=id_optional)
-    return Answer(body=body, status=error.status, is_error=True)
+    return Answer(body=body, status=error.status, headers=error.headers, is_error=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.utils.translation import get_language
 
+from mcp_django.auth.resource import bearer_challenge
 from mcp_django.auth.throttles import check_dry_run, check_tool, is_dry_run
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
@@ -25,8 +27,8 @@ from mcp_django.exposure.tools.decisions import (
 from mcp_django.exposure.tools.functions import FunctionTool
 from mcp_django.exposure.tools.records import RECORD_TOOLS, HistoryTool, WriteTool
 from mcp_django.handlers.lists import page
-from mcp_django.principal import CachePerPrincipal, Principal
-from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
+from mcp_django.principal import SCOPES, CachePerPrincipal, Principal
+from mcp_django.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError, named
 from mcp_django.protocol.headers import check_params
 from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.results import ListResult, ToolDefinition, ToolResult
@@ -63,7 +65,9 @@ def offered_tools(context: CallContext, rights: Rights) -> tuple[Tool, ...]:
 def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     # Once: tools may come and go while the list is being made.
     tools = every_tool()
-    rights = Rights(context.request, context.principal)
+    # What a client may ask for is listed, or it would never ask: `call_tool` says for which scope.
+    principal = context.principal
+    rights = Rights(context.request, principal.with_scopes(principal.grantable))
     actions = action_tools(context, rights)
     offered = (*tools, *(() if actions is None else actions.all()))
     found = [tool_definition(rights, tool) for tool in offered if tool_exists(rights, tool)]
@@ -114,13 +118,46 @@ def asks_site(tool: Tool, rights: Rights) -> bool:
     return not is_ours or callable(tool.permission)  # type: ignore[attr-defined]  # is_ours
 
 
+def existing_tool(context: CallContext, rights: Rights, name: str) -> Tool | None:
+    """Return the tool of this name if this caller may know of it."""
+    tool = find_tool(name)
+    if tool is None and (actions := action_tools(context, rights)) is not None:
+        tool = actions.find(name)
+    return tool if tool is not None and tool_exists(rights, tool) else None
+
+
+def check_grantable_scopes(context: CallContext, name: str) -> None:
+    """Raise ProtocolError with status 403 if the tool would exist with more scopes.
+
+    Its challenge has all that the call needs (MCP 2025-11-25, authorization, scope challenge
+    handling). Nothing is done with these scopes but to look.
+    """
+    principal = context.principal
+
+    def opens(scopes: Collection[str]) -> bool:
+        rights = Rights(context.request, principal.with_scopes(scopes))
+        return existing_tool(context, rights, name) is not None
+
+    missing = [scope for scope in SCOPES if scope in principal.grantable - principal.scopes]
+    if not missing or not opens(missing):
+        return
+    choices = (combinations(missing, size) for size in range(1, len(missing) + 1))
+    needed = next(filter(opens, chain.from_iterable(choices)))
+    wanted = [scope for scope in SCOPES if scope in principal.scopes.union(needed)]
+    raise ProtocolError(
+        INVALID_REQUEST,
+        f"This needs the scope {' and '.join(needed)}. Sign in again and allow it.",
+        status=403,
+        headers=(("WWW-Authenticate", bearer_challenge(wanted, error="insufficient_scope")),),
+    )
+
+
 def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     call = parse_params("tools/call", params)
     rights = Rights(context.request, context.principal)
-    tool = find_tool(call.name)
-    if tool is None and (actions := action_tools(context, rights)) is not None:
-        tool = actions.find(call.name)
-    if tool is None or not tool_exists(rights, tool):
+    tool = existing_tool(context, rights, call.name)
+    if tool is None:
+        check_grantable_scopes(context, call.name)
         missing = NotFound("There is no such tool.")
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {named(call.name)}") from missing
     context.may_write = not tool_definition(rights, tool).annotations.read_only

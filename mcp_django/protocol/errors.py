@@ -22,7 +22,8 @@ class ProtocolError(Exception):
 
     `status` is the HTTP status where the error is the whole answer. Errors of the domain ride on
     200: a client of two eras takes a 400 for a server that does not speak its revision.
-    `request_id` is the id of the message, where one could be read.
+    `request_id` is the id of the message, where one could be read. `headers` are those of that
+    HTTP response.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class ProtocolError(Exception):
         *,
         status: int = 200,
         request_id: str | int | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -40,6 +42,7 @@ class ProtocolError(Exception):
         self.data = data
         self.status = status
         self.request_id = request_id
+        self.headers = headers
 
 
 def named(name: str) -> str:

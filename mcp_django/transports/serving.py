@@ -328,7 +328,8 @@ class Service:
 def reply_of(answered: Answer) -> Reply:
     if answered.asks is not None:
         return Reply(asks=answered.asks)
-    return Reply(status=answered.status, parts=(answered.body,), headers=NO_STORE)
+    headers = (*NO_STORE, *answered.headers)
+    return Reply(status=answered.status, parts=(answered.body,), headers=headers)
 
 
 # The streams that a request may open.

@@ -21,10 +21,14 @@ from mcp_django.exceptions import (
     IssuerUnavailable,
     NotAuthenticated,
 )
+from mcp_django.models import PersonalToken
+from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.services import is_there
+from tests.spec import requirement
 from tests.waiting import PATIENCE, wait_until
+from tests.workshop.exposed import exposed
 
 if is_there("jwt"):
     import jwt
@@ -480,3 +484,107 @@ def test_a_token_opens_the_endpoint_and_an_outage_of_its_issuer_does_not_blame_i
     with pytest.raises(ProtocolFailure, match="cannot be checked at the moment") as refused:
         CheckedClient(token=issuer.token(jti="2")).call_tool("list_models")
     assert refused.value.status == 503
+
+
+# Scopes that a token lacks, and its user could grant
+
+
+@pytest.fixture
+def root(use, settings, alice):
+    """May do everything in the admin of the workshop."""
+    use()
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+    alice.is_staff = alice.is_superuser = True
+    alice.save()
+    with exposed():
+        yield alice
+
+
+@pytest.fixture
+def notes(add_tool):
+    """What a tool noted that writes."""
+    noted = []
+
+    def note() -> str:
+        """Note something."""
+        noted.append(1)
+        return "done"
+
+    add_tool(note, read_only=False)
+    return noted
+
+
+def listed(client):
+    return [tool["name"] for tool in client.list_tools()]
+
+
+@requirement("authorization:insufficient-scope")
+@pytest.mark.parametrize(
+    ("granted", "tool", "asked"),
+    [
+        ("mcp:read", "create_record", "mcp:read mcp:write"),
+        ("mcp:read", "delete_record", "mcp:read mcp:delete"),
+        ("mcp:read mcp:write", "delete_record", "mcp:read mcp:write mcp:delete"),
+        ("mcp:action", "find_records", "mcp:read mcp:action"),
+        ("mcp:action", "create_record", "mcp:write mcp:action"),
+        ("mcp:read", "note", "mcp:read mcp:action"),
+    ],
+)
+@pytest.mark.parametrize("version", [Revision.V2025_06_18, Revision.V2026_07_28])
+def test_a_call_that_needs_more_scopes_is_answered_with_all_to_ask_for(
+    issuer, root, notes, version, granted, tool, asked
+):
+    client = CheckedClient(token=issuer.token(scope=granted), version=version)
+
+    answer = client.post_request("tools/call", {"name": tool, "arguments": {}})
+
+    assert tool in listed(client)
+    assert answer.status == 403
+    assert answer.headers["www-authenticate"] == (
+        'Bearer error="insufficient_scope", resource_metadata="https://shop.example.com/'
+        f'.well-known/oauth-protected-resource/mcp", scope="{asked}"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "changes"),
+    [
+        ("list_models", {}),
+        ("no_such_tool", {}),
+        ("create_record", {"is_superuser": False}),
+        ("create_record", {"READ_ONLY": True}),
+    ],
+)
+def test_no_scope_is_asked_for_where_none_would_help(issuer, root, settings, tool, changes):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": changes.get("READ_ONLY", False)}
+    root.is_superuser = changes.get("is_superuser", True)
+    root.save()
+    client = CheckedClient(token=issuer.token())
+
+    answer = client.post_request("tools/call", {"name": tool, "arguments": {}})
+
+    assert answer.status == 200
+    assert "www-authenticate" not in answer.headers
+    assert (tool in listed(client)) == (tool == "list_models")
+
+
+def test_other_credentials_have_the_scopes_that_they_have(use, issuer, root, settings):
+    use(scopes=["mcp:read"])
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+    _, secret = PersonalToken.create(user=root, name="x", scopes=["mcp:read"])
+
+    for token in (issuer.token(), secret):
+        client = CheckedClient(token=token)
+        answer = client.post_request("tools/call", {"name": "create_record", "arguments": {}})
+
+        assert answer.status == 200
+        assert "create_record" not in listed(client)
+
+
+def test_nothing_is_done_with_scopes_that_were_not_granted(issuer, root, notes):
+    client = CheckedClient(token=issuer.token())
+
+    with pytest.raises(ProtocolFailure, match=r"needs the scope mcp:action\. Sign in again"):
+        client.call_tool("note")
+
+    assert notes == []

@@ -52,7 +52,6 @@ AUTHORIZATION: tuple[Requirement, ...] = (
         chapter="basic/authorization/index",
         looks_at="an HTTP request",
         added_in=V2511,
-        missing=Missing.OAUTH,
     ),
     Requirement(
         "authorization:scope-hierarchy",
