@@ -151,7 +151,7 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 8_565,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_475,
-    ("stores", "transports"): 9_217,
+    ("stores", "transports"): 9_252,
     ("admin",): 5_180,
     ("", "templating", "testing", "management", "templatetags"): 3_722,
 }

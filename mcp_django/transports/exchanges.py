@@ -51,6 +51,7 @@ class Reply:
     parts: tuple[bytes, ...] = ()
     is_batch: bool = False
     headers: HeaderList = ()
+    content_type: str = JSON
     #: In place of a body: a stream that stays open, or questions that the client is to answer
     #: first. Middleware sees an empty response, and its headers are those of the stream.
     opens: StreamSpec | None = None

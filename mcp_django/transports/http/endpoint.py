@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
+from django.template import Context, Engine
 
 from mcp_django.auth.redaction import holds_credential
+from mcp_django.auth.resource import endpoint_url
 from mcp_django.conf import get_config
 from mcp_django.exceptions import NO_CREDENTIAL
 from mcp_django.protocol import headers as names
@@ -41,6 +44,7 @@ from mcp_django.protocol.revisions import MODERN, Era, Revision
 from mcp_django.transports.exchanges import (
     EVENT_STREAM,
     JSON,
+    NO_STORE,
     Call,
     Exchange,
     HeaderList,
@@ -48,6 +52,8 @@ from mcp_django.transports.exchanges import (
     refuse,
 )
 
+HTML = "text/html"
+TEMPLATES = Path(__file__).parents[2] / "templates"
 #: Bytes of a body that an event loop reads before it is known who sent it.
 LONGEST_AT_ONCE = 64 * 1024
 
@@ -306,6 +312,32 @@ def cors_headers(headers: Headers) -> HeaderList:
     if origin not in {origin_of(url) for url in get_config().allowed_origins if url}:
         return ()
     return ((ALLOW_ORIGIN, origin), (EXPOSE, EXPOSED), ("Vary", "Origin"))
+
+
+def answer_to_browser(verb: str, headers: Headers) -> Reply | None:
+    """Return the answer to what only browsers ask. None: it is for the endpoint."""
+    return preflight(verb, headers) or page_of_endpoint(verb, headers)
+
+
+def page_of_endpoint(verb: str, headers: Headers) -> Reply | None:
+    """Return a page for a person who opens the address. GET of a client asks for events."""
+    accept = headers.joined("accept") or ""
+    if verb != "GET" or HTML not in accept or EVENT_STREAM in accept:
+        return None
+    template = engine().get_template("mcp_django/endpoint.html")
+    page = template.render(Context({"name": get_config().name, "address": endpoint_url()}))
+    policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    return Reply(
+        parts=(page.encode(),),
+        content_type=f"{HTML}; charset=utf-8",
+        headers=(*NO_STORE, ("Content-Security-Policy", policy)),
+    )
+
+
+@cache
+def engine() -> Engine:
+    """Return the engine of our own page, which needs no TEMPLATES and no database."""
+    return Engine(dirs=[str(TEMPLATES)])
 
 
 def preflight(verb: str, headers: Headers) -> Reply | None:

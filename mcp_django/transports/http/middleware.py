@@ -47,7 +47,7 @@ from mcp_django.exceptions import Cancelled
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.stores.transactions import is_inside
-from mcp_django.transports.exchanges import JSON, HeaderList, Reply, crashed, refuse_exchange
+from mcp_django.transports.exchanges import HeaderList, Reply, crashed, refuse_exchange
 from mcp_django.transports.serving import Service
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponseBase]
@@ -404,7 +404,7 @@ class Leftovers:
 
 def response_of(reply: Reply) -> HttpResponseBase:
     """A reply as Django's response, which has one value per header."""
-    response = HttpResponse(reply.body, status=reply.status, content_type=JSON)
+    response = HttpResponse(reply.body, status=reply.status, content_type=reply.content_type)
     if not reply.body:
         del response.headers["Content-Type"]
     for name, value in reply.headers:

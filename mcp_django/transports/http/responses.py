@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from mcp_django.protocol import sse
-from mcp_django.transports.exchanges import EVENT_STREAM, JSON, HeaderList, Reply
+from mcp_django.transports.exchanges import EVENT_STREAM, HeaderList, Reply
 from mcp_django.transports.http.endpoint import with_cors
 
 # Few tasks write to streams, however many streams there are.
@@ -154,7 +154,7 @@ class ResponseStream:
             body = reply.body
             headers = (*reply.headers, ("Content-Length", str(len(body))))
             if body:
-                headers = (("Content-Type", JSON), *headers)
+                headers = (("Content-Type", reply.content_type), *headers)
             await self._start(reply.status, headers)
             await self._body(body, is_last=not self.closes)
 

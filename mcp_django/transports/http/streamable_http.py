@@ -41,10 +41,10 @@ from mcp_django.transports.exchanges import (
 )
 from mcp_django.transports.http.bodies import Body, Disconnected, TooSlow
 from mcp_django.transports.http.endpoint import (
+    answer_to_browser,
     check_host_and_origin,
     cors_headers,
     evidence_revision,
-    preflight,
     understand,
     unidentified,
 )
@@ -79,7 +79,7 @@ class MCPApplication:
             # Later versions of HTTP end each request by itself.
             stream.closes = body.is_expected and scope["http_version"].startswith("1")
             refusal = check_host_and_origin(headers, scope.get("query_string", b""))
-            refusal = refusal or preflight(scope["method"], headers)
+            refusal = refusal or answer_to_browser(scope["method"], headers)
             stream.cors = cors_headers(headers)
             if refusal is not None:
                 await stream.reply(refusal)

@@ -18,10 +18,10 @@ from mcp_django.protocol.headers import Headers
 from mcp_django.stores.transactions import turns
 from mcp_django.transports.exchanges import Reply, crashed
 from mcp_django.transports.http.endpoint import (
+    answer_to_browser,
     check_host_and_origin,
     cors_headers,
     evidence_revision,
-    preflight,
     understand,
     unidentified,
     with_cors,
@@ -79,7 +79,9 @@ def mcp_view(request: HttpRequest) -> HttpResponseBase:
     """Answer one HTTP request. The project's middleware has run already."""
     headers = headers_of(request)
     query = request.META.get("QUERY_STRING", "").encode("latin-1", "replace")
-    refusal = check_host_and_origin(headers, query) or preflight(request.method or "", headers)
+    refusal = check_host_and_origin(headers, query) or answer_to_browser(
+        request.method or "", headers
+    )
     response = serve_post(request, headers) if refusal is None else response_of(refusal)
     for name, value in with_cors(tuple(response.items()), cors_headers(headers)):
         response.headers[name] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.transports.calls.lanes import tools_called
 from mcp_django.transports.exchanges import Call, Exchange, Reply, refuse
 from mcp_django.transports.http.endpoint import understand
+from tests.clients import CheckedClient, WSGIClient
 from tests.oracle import assert_valid_message
 from tests.spec import requirement
 
@@ -819,3 +821,35 @@ def test_any_request_is_understood_or_refused(verb, changed, version, body):
     if exchange.refusal is not None:
         assert exchange.refusal.status in (400, 404, 405, 406, 413, 415)
         assert json.loads(exchange.refusal.body)["error"]["message"]
+
+
+# A person who opens the address
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
+def test_a_browser_gets_a_page_that_says_what_this_is(kind, settings):
+    settings.MCP_DJANGO = {
+        **settings.MCP_DJANGO, "NAME": "<b>Shop", "PUBLIC_URL": "https://shop.example.com",
+    }  # fmt: skip
+
+    page = kind().http("GET", headers={"Accept": BROWSER})
+
+    assert page.status == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert b"&lt;b&gt;Shop" in page.body
+    assert re.search(rb"<code>https://shop\.example\.com/\S*</code>", page.body)
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
+@pytest.mark.parametrize(
+    ("verb", "accept"),
+    [("GET", "text/event-stream"), ("GET", f"text/event-stream, {BROWSER}"), ("POST", BROWSER)],
+)
+def test_a_client_gets_no_page(kind, verb, accept):
+    answer = kind().http(verb, headers={"Accept": accept})
+
+    assert answer.status == 401
+    assert answer.headers["content-type"] == "application/json"
