@@ -147,9 +147,8 @@ class JWTBearer:
 
     @sensitive_variables("token")
     def checked(self, token: str) -> dict[str, Any]:
-        """The claims of a token that is good here and now. Raises AuthenticationFailed.
-
-        Raises IssuerUnavailable where the issuer does not tell whether it has such a key.
+        """The claims of a token that is good here and now. Raises AuthenticationFailed, and
+        IssuerUnavailable where the issuer does not tell whether it has such a key.
         """
         import jwt
 
@@ -203,7 +202,7 @@ class SigningKeys:
         #: Set when the last request is over, and why it came to nothing.
         self._answered = Event()
         self._answered.set()
-        self._error: str | None = None
+        self._error: object = None
         self.clock = time.monotonic
 
     def find(self, kid: object) -> PyJWK | None:
@@ -236,18 +235,20 @@ class SigningKeys:
     def _read(self, answered: Event) -> None:
         from jwt import PyJWKSet, PyJWTError
 
+        error: object = "Reading its answer failed."  # where a bug of ours ends this thread
+        unreadable = (PyJWTError, ValueError, AttributeError, TypeError, RecursionError)
         try:
             published = PyJWKSet.from_json(fetch(self.url))
-        except (OSError, HTTPException, PyJWTError, ValueError, AttributeError) as error:
-            self._error = str(error)
-        else:
             self._keys = {
                 key.key_id: key
                 for key in published
                 if key.key_id and key.public_key_use in ("sig", None)
             }
-            self._error, self._read_at = None, self.clock()
+            self._read_at, error = self.clock(), None
+        except (OSError, HTTPException, *unreadable) as raised:
+            error = str(raised)
         finally:
+            self._error = error
             answered.set()
 
 

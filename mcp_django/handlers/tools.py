@@ -129,8 +129,7 @@ def existing_tool(context: CallContext, rights: Rights, name: str) -> Tool | Non
 def check_grantable_scopes(context: CallContext, name: str) -> None:
     """Raise ProtocolError with status 403 if the tool would exist with more scopes.
 
-    Its challenge has all that the call needs (MCP 2025-11-25, authorization, scope challenge
-    handling). Nothing is done with these scopes but to look.
+    Nothing is done with these scopes but to look (MCP 2025-11-25, scope challenge handling).
     """
     principal = context.principal
 
@@ -142,7 +141,7 @@ def check_grantable_scopes(context: CallContext, name: str) -> None:
     if not missing or not opens(missing):
         return
     choices = (combinations(missing, size) for size in range(1, len(missing) + 1))
-    needed = next(filter(opens, chain.from_iterable(choices)))
+    needed = next(filter(opens, chain.from_iterable(choices)), missing)
     wanted = [scope for scope in SCOPES if scope in principal.scopes.union(needed)]
     raise ProtocolError(
         INVALID_REQUEST,

@@ -24,7 +24,7 @@ from mcp_django.exceptions import (
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
-from tests.clients import CheckedClient
+from tests.clients import CheckedClient, WSGIClient
 from tests.services import is_there
 from tests.spec import requirement
 from tests.waiting import PATIENCE, wait_until
@@ -278,8 +278,8 @@ def test_a_user_who_may_not_log_in_is_refused_and_none_is_created(use, issuer, a
 # Keys, and an authorization server that is unwell
 
 
-UNREADABLE = [b"{", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{}]}', b"\xff"]
-UNWELL = [500, 404, 302, *UNREADABLE]
+UNWELL = [500, 404, 302, b"{", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{}]}', b"\xff"]
+UNWELL += [b'{"keys": 5}', b'{"keys": [{"kty": 5}]}', b'{"keys": ' + b"[" * 100_000]
 
 
 def unknown(issuer, number=0):
@@ -530,11 +530,12 @@ def listed(client):
         ("mcp:read", "note", "mcp:read mcp:action"),
     ],
 )
-@pytest.mark.parametrize("version", [Revision.V2025_06_18, Revision.V2026_07_28])
+@pytest.mark.parametrize("revision", Revision)
+@pytest.mark.parametrize("transport", [CheckedClient, WSGIClient])
 def test_a_call_that_needs_more_scopes_is_answered_with_all_to_ask_for(
-    issuer, root, notes, version, granted, tool, asked
+    issuer, root, notes, transport, revision, granted, tool, asked
 ):
-    client = CheckedClient(token=issuer.token(scope=granted), version=version)
+    client = transport(token=issuer.token(scope=granted), revision=revision)
 
     answer = client.post_request("tools/call", {"name": tool, "arguments": {}})
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
-from django.template import Context, Engine
+from django.template import Context, Engine, Template
 
 from mcp_django.auth.redaction import holds_credential
 from mcp_django.auth.resource import endpoint_url
@@ -53,7 +53,6 @@ from mcp_django.transports.exchanges import (
 )
 
 HTML = "text/html"
-TEMPLATES = Path(__file__).parents[2] / "templates"
 #: Bytes of a body that an event loop reads before it is known who sent it.
 LONGEST_AT_ONCE = 64 * 1024
 
@@ -324,8 +323,8 @@ def page_of_endpoint(verb: str, headers: Headers) -> Reply | None:
     accept = headers.joined("accept") or ""
     if verb != "GET" or HTML not in accept or EVENT_STREAM in accept:
         return None
-    template = engine().get_template("mcp_django/endpoint.html")
-    page = template.render(Context({"name": get_config().name, "address": endpoint_url()}))
+    words = Context({"name": get_config().name, "address": endpoint_url()})
+    page = endpoint_template().render(words)
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     return Reply(
         parts=(page.encode(),),
@@ -335,9 +334,10 @@ def page_of_endpoint(verb: str, headers: Headers) -> Reply | None:
 
 
 @cache
-def engine() -> Engine:
-    """Return the engine of our own page, which needs no TEMPLATES and no database."""
-    return Engine(dirs=[str(TEMPLATES)])
+def endpoint_template() -> Template:
+    """Return the template of our own page, which needs no TEMPLATES of the site."""
+    folder = Path(__file__).parents[2] / "templates"
+    return Engine(dirs=[str(folder)]).get_template("mcp_django/endpoint.html")
 
 
 def preflight(verb: str, headers: Headers) -> Reply | None:
