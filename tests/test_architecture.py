@@ -146,10 +146,10 @@ BUDGET = {
     ("protocol",): 2_025,
     ("exposure",): 4_608,
     ("exposure/query",): 5_901,
-    ("exposure/admin_bridge", "exposure/forms"): 5_994,
+    ("exposure/admin_bridge", "exposure/forms"): 5_905,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 8_565,
+    ): 8_301,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_475,
     ("stores", "transports"): 9_252,
     ("admin",): 5_180,

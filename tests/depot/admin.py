@@ -14,7 +14,7 @@ from import_export.admin import ExportActionModelAdmin
 
 from tests.depot import actions
 from tests.depot.models import Driver, Parcel, Van
-from tests.depot.wizards import WIZARDS
+from tests.depot.page_actions import PAGE_ACTIONS
 
 OFFERED = [
     actions.mark_shipped,
@@ -53,7 +53,7 @@ OFFERED = [
     actions.count_slowly,
     actions.leave_a_mark,
     actions.ask_always,
-    *WIZARDS,
+    *PAGE_ACTIONS,
 ]
 
 

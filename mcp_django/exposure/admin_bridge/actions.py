@@ -211,7 +211,7 @@ class Unselected(Exception):
 
 @dataclass(eq=False)
 class ActionRun:
-    """One action on some records, from choosing it in the menu to the last page.
+    """One action on some records, from choosing it in the menu to sending its page.
 
     Nothing is done unless every record is one that the admin would give to the action.
     """
@@ -365,38 +365,16 @@ class ActionRun:
             raise ToolError("The admin did not run the action, and does not say why.")
         return replace(answer, messages=recorder.messages)
 
-    @contextmanager
-    def whole(self, *, is_over: Callable[[], bool]) -> Iterator[None]:
-        """One transaction for all pages where the action has `mcp_atomic`. It is rolled back if a
-        page is left in the end that was not sent.
-        """
-        if not self.is_atomic:
-            yield
-            return
-        own = router.db_for_write(self.model_admin.model)
-        with transaction.atomic(using=own):
-            yield
-            if not is_over():
-                transaction.set_rollback(True, using=own)
-
-    def lasting(self) -> list[str]:
-        """The databases in which it lasts what a page writes, although another page follows."""
-        own = router.db_for_write(self.model_admin.model)
-        return [alias for alias in connections if not (self.is_atomic and alias == own)]
-
-    @property
-    def is_atomic(self) -> bool:
-        return bool(getattr(self.action.function, "mcp_atomic", False))
-
     def transactions(self) -> list[str]:
         """The databases that one transaction spans: as Django chooses them for views, and the
         one of the model where the action has `mcp_atomic`.
         """
+        is_atomic = bool(getattr(self.action.function, "mcp_atomic", False))
         own = router.db_for_write(self.model_admin.model)
         return [
             alias
             for alias in connections
-            if connections.settings[alias]["ATOMIC_REQUESTS"] or (self.is_atomic and alias == own)
+            if connections.settings[alias]["ATOMIC_REQUESTS"] or (is_atomic and alias == own)
         ]
 
     def _failed(self) -> ToolError:

@@ -64,13 +64,6 @@ class ActionPage:
     #: What it asks: JSON Schemas by the name of the control.
     asks: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     required: Sequence[str] = ()
-    #: An action may show several pages, one after the other.
-    number: int = 1
-
-    @property
-    def place(self) -> str:
-        """The member of the arguments that has the values for this page."""
-        return "answer" if self.number == 1 else f"answer.page_{self.number}"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -117,9 +110,9 @@ class ActionPage:
         missing = [name for name in self.required if name not in answer]
         asks = f"The page asks: {', '.join(self.asks) or 'nothing'}."
         if unknown:
-            raise ToolError(f"{self.place}: the page has no {ascii(unknown[0])[:60]}. {asks}")
+            raise ToolError(f"answer: the page has no {ascii(unknown[0])[:60]}. {asks}")
         if missing:
-            raise ToolError(f"{self.place}: missing {', '.join(missing)}. {asks}")
+            raise ToolError(f"answer: missing {', '.join(missing)}. {asks}")
 
     def post(self, answer: Mapping[str, Any], rights: Rights) -> Post:
         """What a browser would send: the page as it was made, and our values over it.
@@ -134,9 +127,9 @@ class ActionPage:
                 post.pairs.append((name, value))
         for name, value in answer.items():
             if name in self.fields:
-                fill_in(post, self.fields[name], value, rights=rights, place=self.place)
+                fill_in(post, self.fields[name], value, rights=rights)
             else:
-                check_value(name, value, self.asks[name], place=self.place)
+                check_value(name, value, self.asks[name])
                 post.pairs += plain_pairs(self.form, name, value)
         button = next((one for one in self.form.buttons if one.name), None)
         if button is not None:
@@ -218,19 +211,19 @@ def filled_in(form: Any, post: Post) -> Any:
     return filled
 
 
-def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights, place: str = "answer") -> None:
+def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights) -> None:
     """Give a bound field a value. Raises ToolError for one that it cannot hold."""
     try:
         post.fill_in(bound, value, find=partial(find_related, rights))
     except InvalidValue as error:
-        raise ToolError(f"{place}: {bound.html_name}: {error}") from None
+        raise ToolError(f"answer: {bound.html_name}: {error}") from None
 
 
-def check_value(name: str, value: Any, schema: dict[str, Any], *, place: str = "answer") -> None:
+def check_value(name: str, value: Any, schema: dict[str, Any]) -> None:
     try:
         jsonschema_rs.validate(schema, value)
     except jsonschema_rs.ValidationError as error:
-        raise ToolError(f"{place}: {name}: {error.message[:200]}.") from None
+        raise ToolError(f"answer: {name}: {error.message[:200]}.") from None
 
 
 def plain_pairs(form: Form, name: str, value: Any) -> list[Pair]:
@@ -248,15 +241,13 @@ def is_part_of(name: str, given: str) -> bool:
     return name == given or name.removeprefix(f"{given}_").isdigit()
 
 
-def read_action_page(
-    answer: AdminAnswer, run: ActionRun, *, declared: Any = None, number: int = 1
-) -> ActionPage:
+def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = None) -> ActionPage:
     """Find out what a page asks. `declared` is the form class that the action names itself."""
     form = form_to_answer(read_page(answer.html).forms, run)
     path = run.home if form is None else target_of(form, run)
     text = confirmation_text(run.rights, answer.context) or text_of(answer.html)
     title = folded(str(answer.context.get("title") or "")) or text[:80]
-    page = ActionPage(title=title, text=text, form=form, path=path, number=number)
+    page = ActionPage(title=title, text=text, form=form, path=path)
     if form is None:
         return page
     names = None if declared else {one.name for one in form.controls if one.name}

@@ -93,10 +93,10 @@ def read_token(rights: Rights, token: object) -> Token | None:
 
 
 def redeem(
-    rights: Rights, token: object, *, tool: str, arguments: Mapping[str, Any], digest: str | None
+    rights: Rights, token: object, *, tool: str, arguments: Mapping[str, Any], digest: str
 ) -> None:
     """Spend a token: it is good once, for what it was issued for. Raises ToolError, which says
-    how to get another. Without a digest the caller compares with `Token.shows` what was shown.
+    how to get another.
 
     Call it in the transaction of the change: when that rolls back, the token is unspent again.
     """
@@ -107,7 +107,7 @@ def redeem(
         refuse(tool, "This confirmation is too old.")
     if not found.is_for(tool, arguments):
         refuse(tool, "This confirmation was given for another call.")
-    if digest is not None and not found.shows(digest):
+    if not found.shows(digest):
         refuse(tool, "What this call would do is no longer what was shown.")
     if not spend(str(token), expires_at=datetime.fromtimestamp(found.expires, tz=UTC)):
         refuse(tool, "This confirmation was used already.")

@@ -37,8 +37,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
 from mcp_django.exposure.query.arguments import about
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
-from mcp_django.exposure.tools.action_calls import ActionCall
-from mcp_django.exposure.tools.action_pages import declared_schema
+from mcp_django.exposure.tools.action_calls import ActionCall, declared_schema
 from mcp_django.exposure.tools.action_selections import MOST_RECORDS
 from mcp_django.levels import Level
 from mcp_django.principal import ACTION, READ
