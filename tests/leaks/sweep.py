@@ -190,12 +190,11 @@ class Sweep:
                 found = self.hearing.ask(place, label, key)
                 if found.is_refusal is is_seen:
                     self.report.leak("undescribed", f"{label} {key!r}: {found.said!r}")
-                # The tool shows a call that works beside it.
-                if found.is_refusal and not bare(found, key).startswith(missing):
+                if found.is_refusal and bare(found, key) != missing:
                     self.report.leak("twin", f"{label} {key!r}: {found.said!r}, {missing}")
             # Of what is seen there is a history only where an admin shows it.
             found = self.hearing.ask("history", label, key)
-            if not is_seen and not bare(found, key).startswith(missing):
+            if not is_seen and bare(found, key) != missing:
                 self.report.leak("twin", f"{label} {key!r}: {found.said!r}, {missing}")
             for field in root._meta.concrete_fields:
                 if isinstance(field, FileField):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from decimal import Decimal
@@ -25,8 +25,6 @@ from mcp_django.protocol.jsonrpc import has_too_many_values
 
 LONGEST_SHOWN = 60
 LONGEST_EXAMPLE = 400
-#: Characters of JSON of a value that is said again.
-LONGEST_REPEATED = 200
 #: The range of a float. To write out a number beyond it costs memory and time, or fails.
 MOST_DIGITS = 308
 MOST_BITS = 1024
@@ -48,12 +46,11 @@ ABOUT_EMPTY = frozenset(
 )  # fmt: skip
 
 
-class Refused(Exception):
-    """What is wrong, and the arguments that a valid call should show."""
+class Refused(InvalidArguments):
+    """The sentence, and the optional arguments that a valid call should show."""
 
     def __init__(self, sentence: str, names: Sequence[str]) -> None:
         super().__init__(sentence)
-        self.sentence = sentence
         self.names = names
 
 
@@ -104,40 +101,33 @@ class Arguments:
         return cls(tool, signature, descriptions={}, struct=struct)
 
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
-        """The function's arguments by name, defaults included. Raises what `decode` raises."""
-        decoded = self.decode(arguments)
-        return {name: getattr(decoded, name) for name in self.annotations}
-
-    def decode(
-        self,
-        arguments: Mapping[str, Any],
-        *,
-        examples: Callable[[], Mapping[str, Any]] | None = None,
-    ) -> Any:
-        """The arguments as the struct of this function, defaults included.
+        """Return the function's arguments by name, defaults included.
 
         Raises InvalidArguments, which names the argument, says what is wrong and shows a valid
-        call. `examples` gives the values for that call; without it they are made of the schema.
+        call with values made of the schema.
+        """
+        try:
+            decoded = self.decode(arguments)
+        except Refused as error:
+            names = {*self.required, *error.names}
+            example = {name: self._examples[name] for name in self._examples if name in names}
+            raise InvalidArguments(f"{error}{self.shown_call(example)}") from None
+        return {name: getattr(decoded, name) for name in self.annotations}
+
+    def decode(self, arguments: Mapping[str, Any]) -> Any:
+        """Return the arguments as the struct of this function, defaults included.
+
+        Raises Refused, which names the argument and says what is wrong.
         """
         declared = as_declared(arguments, self.schema, takes_empty=self.takes_empty)
+        self._check_names(declared)
         try:
-            return self._decode(declared)
-        except Refused as error:
-            if examples is None:
-                shown_call = self._own_call(declared, error.names)
-            else:
-                shown_call = self.shown_call(examples(), error.names)
-            raise InvalidArguments(error.sentence + shown_call) from None
-
-    def _decode(self, arguments: Mapping[str, Any]) -> Any:
-        self._check_names(arguments)
-        try:
-            check_plain(arguments, deepest=get_config().max_depth)
-            read = msgspec.convert(dict(arguments), self.type)
+            check_plain(declared, deepest=get_config().max_depth)
+            read = msgspec.convert(declared, self.type)
             if self._has_decimals:
                 check_decimals(read)
         except UNREADABLE:
-            raise self._explain(arguments) from None
+            raise self._explain(declared) from None
         return read
 
     def _check_names(self, arguments: Mapping[str, Any]) -> None:
@@ -160,40 +150,10 @@ class Arguments:
                 break
         return Refused(sentence, [name])
 
-    def _own_call(self, sent: Mapping[str, Any], wrong: Collection[str]) -> str:
-        """`shown_call` with the arguments of a caller: as they were probably meant, or those that
-        can be read, with examples for the others. Without any, where not even that can be read.
+    def shown_call(self, example: Mapping[str, Any]) -> str:
+        """Return a sentence with a call that has these arguments. Empty if it would be long, or if
+        there is no example of what is required.
         """
-        readable = {
-            name: value
-            for name, value in sent.items()
-            if name in self.annotations and name not in wrong and is_repeatable(value)
-        }
-        named = {*self.required, *wrong}
-        examples = {name: value for name, value in self._examples.items() if name in named}
-        calls = (repaired(sent, self.schema), {**examples, **readable})
-        shown = [self.shown_call(call, call) for call in calls if call and self._is_valid(call)]
-        return next(filter(None, shown), None) or self.shown_call(self._examples, wrong)
-
-    def _is_valid(self, call: Mapping[str, Any]) -> bool:
-        try:
-            self._decode(call)
-        except Refused:
-            return False
-        return all(is_repeatable(value) for value in call.values())
-
-    def shown_call(self, examples: Mapping[str, Any], names: Collection[str]) -> str:
-        """A sentence with a call that is valid: what is required, and these arguments.
-
-        Empty where there are no examples of what is required, or of anything.
-        """
-        if self.annotations and not examples:
-            return ""
-        example = {
-            name: examples[name]
-            for name in self.annotations
-            if name in examples and (name in self.required or name in names)
-        }
         text = msgspec.json.encode(example).decode()
         if len(text) > LONGEST_EXAMPLE or not example.keys() >= set(self.required):
             return ""
@@ -444,83 +404,3 @@ def shown(value: str | int | float | None) -> str:
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return "a huge number"
     return ascii(value)[:LONGEST_SHOWN]
-
-
-def is_repeatable(value: Any) -> bool:
-    """Whether a value of a caller may be said again: JSON can say it, and it is short."""
-    try:
-        return value is not None and len(msgspec.json.encode(value)) <= LONGEST_REPEATED
-    except UNREADABLE:
-        return False
-
-
-# The call that was probably meant: the arguments of a caller, with small mistakes corrected.
-
-BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def repaired(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same arguments as the input schema of a tool declares them, or None where that would be
-    a guess. Check the result: values may still not fit.
-
-    1. An unknown name becomes the declared name that is close to it, as errors suggest it.
-    2. Another unknown name becomes a member of the object that declares it.
-    3. A value where a list is declared becomes the only member of that list, and vice versa.
-    4. A text where a number or a boolean is declared is read as that.
-
-    Nothing is left out, and no value comes from anywhere else.
-    """
-    properties = schema.get("properties", {})
-    result: dict[str, Any] = {}
-    members: dict[str, dict[str, Any]] = {}
-    for name, value in arguments.items():
-        owner = None if name in properties else owner_of_property(name, properties)
-        if name not in properties and owner is None:
-            return None
-        if owner is not None and owner[1]:
-            members.setdefault(owner[0], {})[name] = value
-            continue
-        target = name if owner is None else owner[0]
-        if target in result:
-            return None
-        result[target] = converted(value, properties[target])
-    for target, stray in members.items():
-        inner = result.setdefault(target, {})
-        if not isinstance(inner, dict) or stray.keys() & inner.keys():
-            return None
-        declared = properties[target]["properties"]
-        values = {name: converted(value, declared[name]) for name, value in stray.items()}
-        result[target] = {**inner, **values}
-    return result
-
-
-def owner_of_property(name: str, properties: Mapping[str, Any]) -> tuple[str, bool] | None:
-    """The property that a stray name belongs to, and whether it is a member of it."""
-    close = get_close_matches(name[:LONGEST_SHOWN], properties, n=1)
-    if close:
-        return close[0], False
-    for target, declared in properties.items():
-        if isinstance(declared, dict) and name in declared.get("properties", ()):
-            return target, True
-    return None
-
-
-def converted(value: Any, schema: Any) -> Any:
-    """The value in the form that the schema declares, or the value itself."""
-    options = [*alternatives(schema, {})]
-    allowed = frozenset().union(*map(types_of, options)) if options else None
-    if allowed is None:
-        return value
-    if isinstance(value, list):
-        return value[0] if "array" not in allowed and len(value) == 1 else value
-    if isinstance(value, str) and "string" not in allowed:
-        if allowed == {"boolean"}:
-            return BOOLEANS.get(value.strip().lower(), value)
-        if "integer" in allowed:
-            with suppress(ValueError):
-                return int(value)
-        if "number" in allowed:
-            with suppress(ValueError):
-                return float(value)
-        return value
-    return [value] if allowed == {"array"} else value

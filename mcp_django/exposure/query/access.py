@@ -142,6 +142,8 @@ class AccessiblePaths:
         self.lookups: dict[str, Any] = {}
         #: How records of the usual shapes are made: filled by `serializers`.
         self.layouts: dict[Any, Any] = {}
+        #: Arguments that work, by tool: filled when a call is refused.
+        self.examples: dict[str, dict[str, Any]] = {}
         #: SQL by the shape of a call: filled by `find`.
         self.plans: dict[Any, Any] = {}
 

@@ -45,7 +45,7 @@ from mcp_django.exposure.query.arguments import (
     lookups_of,
     or_default,
 )
-from mcp_django.exposure.query.filters import ParsedFilters, parse
+from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.find import check_shows_numbers, labels_by_key
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
 from mcp_django.exposure.query.pagination import MAX_ORDER, page_limit
@@ -456,22 +456,6 @@ def aggregate_records(
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
-    access, rows, wanted, question = understand_groups(rights, exposure, asked)
-    condition = wanted.build(rights, access)
-    if condition:
-        rows = rows.filter(condition)
-    with limited(rows.db):
-        found = grouped(rows, question) if question.groups else total(rows, question)
-    groups = rendered(rights, access, question, found[: question.limit])
-    return encode(groups, is_truncated=len(found) > question.limit, note=question.note)
-
-
-def understand_groups(
-    rights: Rights, exposure: ModelExposure, asked: AggregateRecords
-) -> tuple[AccessiblePaths, GuardedQuerySet, ParsedFilters, AggregateQuery]:
-    """What is asked of which rows. Raises QueryError as `aggregate_records` does, but for what
-    only the database can tell.
-    """
     check_shows_numbers(exposure)
     access = paths_of_call(rights, exposure, asked)
     if rights.checks_rows_one_by_one(exposure.model):
@@ -480,9 +464,15 @@ def understand_groups(
             "can count them. Read them with find_records."
         )
     rows = pinned_to_database(guarded(rights.rows(exposure.model), access.group_policy))
-    wanted = parse(rights, access, asked, using=rows.db)
+    parsed_filters = parse(rights, access, asked, using=rows.db)
     question = parse_question(rights, access, asked, using=rows.db)
-    return access, rows, wanted, question
+    condition = parsed_filters.build(rights, access)
+    if condition:
+        rows = rows.filter(condition)
+    with limited(rows.db):
+        found = grouped(rows, question) if question.groups else total(rows, question)
+    groups = rendered(rights, access, question, found[: question.limit])
+    return encode(groups, is_truncated=len(found) > question.limit, note=question.note)
 
 
 def parse_question(
@@ -611,16 +601,16 @@ def encode(groups: Table, *, is_truncated: bool, note: str) -> Aggregates:
     return Aggregates(encoded=with_members(encoded, more), table=fitting)
 
 
-def examples(access: AccessiblePaths, *, is_grouped: bool) -> dict[str, Any]:
-    """Arguments that work, with what there is. Those about groups stand on group_by."""
-    found: dict[str, Any] = {"metrics": dict(DEFAULT), "limit": 5}
+def examples(access: AccessiblePaths) -> dict[str, Any]:
+    """Return arguments that work, with what there is."""
+    metrics = dict(DEFAULT)
     summed = next((path.text for path, names in measured(access) if "sum" in names), None)
     if summed is not None:
-        found["metrics"]["sum"] = {"sum": summed}
-    paths = [path for path in access.paths[GROUP] if path.text not in found["metrics"]]
+        metrics["sum"] = {"sum": summed}
+    call: dict[str, Any] = {"model": access.exposure.label, "metrics": metrics, "limit": 5}
+    paths = [path for path in access.paths[GROUP] if path.text not in metrics]
     if paths:
         # Groups by a choice tell most.
-        found["group_by"] = [min(paths, key=lambda path: not choices_of(path.field)).text]
-        if is_grouped:
-            found |= {"having": {"count__gte": 1}, "order_by": ["-count"]}
-    return found
+        call["group_by"] = [min(paths, key=lambda path: not choices_of(path.field)).text]
+        call |= {"having": {"count__gte": 1}, "order_by": ["-count"]}
+    return call

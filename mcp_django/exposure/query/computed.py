@@ -31,9 +31,8 @@ from mcp_django.exposure.query.arguments import FindRecords, or_default
 from mcp_django.exposure.query.find import (
     LayoutOf,
     Page,
-    PageQuestion,
+    find_records,
     get_record,
-    understand_page,
 )
 from mcp_django.exposure.query.included import MOST_RECORDS
 from mcp_django.exposure.query.paths_by_rule import Rule, paths_of_call
@@ -136,19 +135,12 @@ def page_with_computed(
     rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
 ) -> Page:
     """`find_records`, with the computed columns that `fields` and `order_by` name."""
-    return understand_computed(rights, exposure, asked, layout_of=layout_of).page()
-
-
-def understand_computed(
-    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
-) -> PageQuestion:
-    """`understand_page` for a call that may name computed columns."""
     fields, order_by = or_default(asked.fields), or_default(asked.order_by)
     # The admin is asked about its list only for names that no path has.
     has_others = has_names_beyond_paths(rights, exposure, fields, order_by)
     columns = computed_columns(rights, exposure) if has_others else {}
     if not columns:
-        return understand_page(rights, exposure, asked, layout_of=layout_of)
+        return find_records(rights, exposure, asked, layout_of=layout_of)
     paths, chosen = parted(rights, exposure, fields, columns)
     if isinstance(order_by, list | tuple):
         order_by = list(ordered_by_paths(rights, exposure, order_by, columns))
@@ -158,7 +150,7 @@ def understand_computed(
     )
     if chosen:
         layout_of = partial(with_cells, rights, paths=paths or (), chosen=chosen, others=layout_of)
-    return understand_page(rights, exposure, asked, layout_of=layout_of)
+    return find_records(rights, exposure, asked, layout_of=layout_of)
 
 
 def has_names_beyond_paths(

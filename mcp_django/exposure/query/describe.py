@@ -207,8 +207,7 @@ def type_of(path: Path) -> str:
 def example_call(access: AccessiblePaths) -> dict[str, Any]:
     if not access.exposure.aggregates_only:
         return {"tool": "find_records", "arguments": example(access)}
-    found = aggregates.examples(access, is_grouped=True)
-    return {"tool": "aggregate_records", "arguments": {"model": access.exposure.label, **found}}
+    return {"tool": "aggregate_records", "arguments": aggregates.examples(access)}
 
 
 def example(access: AccessiblePaths) -> dict[str, Any]:

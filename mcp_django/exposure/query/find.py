@@ -357,38 +357,6 @@ def find_records(
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
-    return understand_page(rights, exposure, asked, layout_of=layout_of).page()
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageQuestion:
-    """A call of find_records in which everything is in order, before its query runs."""
-
-    search: Search
-    limit: int
-    position: list[Any] | None
-    note: str
-    #: What a cursor of its answer is good for.
-    bound: Callable[[], str]
-
-    def page(self) -> Page:
-        search, position, note = self.search, self.position, self.note
-        if search.rights.checks_rows_one_by_one(search.access.model):
-            found = page_of_permitted(search, position, self.limit)
-            return page(found, self.bound, note=note)
-        rows = search.rows(position, most=self.limit)
-        end = rows.position(self.limit - 1) if rows.has_more else None
-        if position is None and not rows.count:
-            about_texts = note_on_texts(search.parsed_filters, search.count)
-            note = " ".join(filter(None, [note, about_texts]))
-        found = PageRows(table=rows.table(), place=rows.position, end=end)
-        return page(found, self.bound, note=note)
-
-
-def understand_page(
-    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
-) -> PageQuestion:
-    """Raises QueryError as `find_records` does, but for what only the database can tell."""
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
@@ -410,7 +378,14 @@ def understand_page(
     position = None
     if asked.cursor is not UNSET:
         position = pagination.decode(bound(), asked.cursor)
-    return PageQuestion(search=search, limit=limit, position=position, note=note, bound=bound)
+    if rights.checks_rows_one_by_one(exposure.model):
+        return page(page_of_permitted(search, position, limit), bound, note=note)
+    rows = search.rows(position, most=limit)
+    end = rows.position(limit - 1) if rows.has_more else None
+    if position is None and not rows.count:
+        about_texts = note_on_texts(search.parsed_filters, search.count)
+        note = " ".join(filter(None, [note, about_texts]))
+    return page(PageRows(table=rows.table(), place=rows.position, end=end), bound, note=note)
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:

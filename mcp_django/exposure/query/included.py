@@ -64,7 +64,9 @@ def with_included(
     if not listed and not others:  # nearly always
         return layout_of(access, fields, whole=whole)
     rule = Rule(rights, access)
-    among_fields = [name for name in others if name in relations_to_include(rule)]
+    among_fields = [
+        name for name in others if (step := rule.relation(name)) and INCLUDE in step.uses
+    ]
     paths = [name for name in fields if name not in among_fields] if among_fields else fields
     # Nothing but relations may be left: that is no path, and not the default.
     layout = layout_of(access, tuple(paths) if among_fields else fields, whole=whole)

@@ -274,12 +274,16 @@ class Rule:
 
     def names_behind(self, name: str) -> list[str]:
         """What a relation of the model itself leads to, for who looks for a filter."""
-        step = self.step(self.access, name) if self.is_open else None
+        step = self.relation(name)
         if step is None or FILTER not in step.uses:
             return []
         own = {path.names[0]: None for path in step.access.own.values()}
         left = [one for one in own if not self.access.is_excluded((step.hop.name, one))]
         return [f"{step.hop.name}{LOOKUP_SEP}{one}" for one in left]
+
+    def relation(self, name: str) -> RelationStep | None:
+        """Return the relation of the model itself with that name, if it may be followed."""
+        return self.step(self.access, name) if self.is_open else None
 
     @cached_property
     def relations(self) -> dict[str, RelationStep]:

@@ -24,7 +24,6 @@ from mcp_django.exposure.admin_bridge.actions import (
 from mcp_django.exposure.admin_bridge.compat import AdminAction, Place
 from mcp_django.exposure.admin_bridge.pages import (
     ActionPage,
-    check_value,
     fill_in,
     page_of_form,
     read_action_page,
@@ -81,15 +80,6 @@ class ActionCall:
     given: Any
     #: The same as they were sent: an answer of a person is for these.
     sent: Mapping[str, Any]
-
-    def check(self, answer_schema: dict[str, Any] | None) -> Selection:
-        """The records. Raises ToolError where these arguments would be refused before the action
-        is run. `answer_schema` is that of a declared form.
-        """
-        self._menu_pairs()
-        if self._values and answer_schema is not None:
-            check_value("answer", self._values, answer_schema)
-        return self.selection
 
     def run(self) -> ToolResult:
         """Raises ToolError for what cannot be done, in words that say what can."""

@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from mcp_django.cached import Cached
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exceptions import NotFound
 from mcp_django.exposure.admin_bridge.compat import (
     AdminAction,
     Place,
@@ -29,7 +29,7 @@ from mcp_django.exposure.admin_bridge.compat import (
 from mcp_django.exposure.admin_bridge.requests import NotRouted, admin_request, path_of
 from mcp_django.exposure.admin_sites import AdminSource, model_admins, overrides
 from mcp_django.exposure.forms.schemas import NEWEST, folded
-from mcp_django.exposure.functions.arguments import Arguments, as_declared, repaired
+from mcp_django.exposure.functions.arguments import Arguments
 from mcp_django.exposure.functions.json_schemas import for_clients
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import ModelExposure
@@ -331,45 +331,21 @@ class ActionTool:
         """Run the action, or show what it would do. Raises ToolError for what the admin refuses
         and for what it fails at.
         """
-        return self._call(arguments, given=self._read(arguments)).run()
-
-    def _call(self, arguments: Mapping[str, Any], *, given: Any) -> ActionCall:
-        return ActionCall(
+        call = ActionCall(
             context=self.context,
             rights=self.rights,
             tool=self.name,
             action=self.action,
             exposure=self.exposure,
             model_admin=self.model_admin,
-            given=given,
+            given=self._read(arguments),
             sent=arguments,
         )
+        return call.run()
 
     def _read(self, arguments: Mapping[str, Any]) -> Any:
-        reader = arguments_of(self.name, self.action.place)
-        try:
-            return reader.decode(arguments, examples=dict)
-        except ToolError as error:
-            raise ToolError(f"{error}{self._repaired_call(reader, arguments)}") from None
-
-    def _repaired_call(self, reader: Arguments, given: Mapping[str, Any]) -> str:
-        """A sentence with the call that was probably meant, if it is valid.
-
-        All values in it are the caller's: another example of a change could be taken for an order.
-        """
-        answer = self._answer_schema()
-        schema = dict(reader.schema)
-        if answer is not None:
-            schema["properties"] = {**schema["properties"], "answer": answer}
-        meant = repaired(as_declared(given, schema, takes_empty=False), schema)
-        if meant is None:
-            return ""
-        try:
-            read = reader.decode(meant, examples=dict)
-            self._call(meant, given=read).check(answer)
-        except ToolError:
-            return ""
-        return reader.shown_call(meant, meant.keys())
+        # Without an example: that of a change could be taken for an order.
+        return arguments_of(self.name, self.action.place).decode(arguments)
 
 
 class ActionTools:

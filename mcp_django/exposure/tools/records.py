@@ -34,16 +34,14 @@ from mcp_django.exposure.primitives import Lane, Outcome
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.computed import record_with_computed, understand_computed
+from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
 from mcp_django.exposure.query.describe import compacted, describe, example
 from mcp_django.exposure.query.included import MOST_IN_PAGE, MOST_IN_RECORD, with_included
 from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
-from mcp_django.exposure.query.serializers import encoder
 from mcp_django.exposure.query.tables import with_members
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
-from mcp_django.exposure.tools.repairs import CallRepair
 from mcp_django.exposure.uris import SITE
 from mcp_django.levels import Level
 from mcp_django.principal import READ
@@ -67,12 +65,9 @@ class RecordTool:
         *,
         title: str,
         annotations: ToolAnnotations = READING,
-        trial: Callable[[Rights, Any], object] | None = None,
     ) -> None:
         self.name = function.__name__
         self.function = function
-        #: What shows whether a call would work, where that is cheaper or safer than the call.
-        self.trial = trial
         self.arguments = Arguments.of_struct(self.name, arguments)
         self._definition = ToolDefinition(
             name=self.name,
@@ -96,45 +91,25 @@ class RecordTool:
         try:
             self.decode(arguments)
         except ToolError as error:
-            raise self.with_call(error, context, rights, arguments) from None
+            raise self.with_example(error, rights, arguments) from None
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         try:
             return self.function(context, rights, self.decode(arguments))
         except ToolError as error:
-            raise self.with_call(error, context, rights, arguments) from None
+            raise self.with_example(error, rights, arguments) from None
 
     def decode(self, given: Mapping[str, Any]) -> Any:
-        """The struct of arguments. Raises InvalidArguments without a call that would work."""
-        return self.arguments.decode(spelled_out(given), examples=dict)
+        """Return the struct of arguments. Raises InvalidArguments without an example."""
+        return self.arguments.decode(spelled_out(given))
 
-    def with_call(
-        self,
-        error: ToolError,
-        context: CallContext,
-        rights: Rights,
-        arguments: Mapping[str, Any],
+    def with_example(
+        self, error: ToolError, rights: Rights, arguments: Mapping[str, Any]
     ) -> ToolError:
-        """The refusal with a call that works."""
-        # A tool without arguments has only one call, which the refusal shows.
-        if not self.arguments.annotations:
-            return error
-
-        def run(tried: Mapping[str, Any]) -> None:
-            if self.trial is not None:
-                self.trial(rights, self.decode(tried))
-            else:
-                self.function(context, rights, self.decode(tried))
-
-        repair = CallRepair(
-            self.arguments,
-            rights,
-            spelled_out(arguments),
-            run=run,
-            examples=partial(examples_for, rights, arguments, tool=self.name),
-        )
+        """Return the refusal with a call of this tool that works for this caller."""
+        call = example_for(rights, arguments.get("model"), tool=self.name)
         kind = next((one for one in KEPT_KINDS if isinstance(error, one)), ToolError)
-        return kind(f"{error}{repair.sentence()}")
+        return kind(f"{error}{self.arguments.shown_call(call)}")
 
 
 #: Refusals that records of calls tell from others.
@@ -179,42 +154,39 @@ def result_of(
     return ToolResult(content=content or [TextContent(encoded.decode())], records=records)
 
 
-def examples_for(rights: Rights, given: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
-    """Arguments that work for this caller, of the given model if there is such a model."""
-    exposures = [one for one in rights.exposures() if is_asked_by(tool, rights, one)]
-    if not exposures:
+def example_for(rights: Rights, label: Any, *, tool: str) -> dict[str, Any]:
+    """Return arguments of a tool that work for this caller, about the model with this label if
+    the tool can answer about it. Empty if definitions do not make any: they name no record.
+    """
+    if tool == "read_resource":
         return {"uri": SITE}
-    exposure = next((one for one in exposures if one.label == given.get("model")), exposures[0])
+    if tool not in ("describe_model", "find_records", "aggregate_records"):
+        return {}
+    # Not `rights.exposures()`: to ask about every model would cost more than the call itself.
+    named = rights.exposed.by_label.get(label.lower()) if isinstance(label, str) else None
+    candidates = filter(None, (named, *rights.exposed.exposures.values()))
+    visible = (exposure for exposure in candidates if rights.may_view(exposure.model))
+    exposure = next((one for one in visible if is_asked_by(tool, rights, one)), None)
+    if exposure is None:
+        return {}
+    if tool == "describe_model":
+        return {"model": exposure.label}
     access = allowed_paths(rights, exposure)
-    found: dict[str, Any] = {"uri": SITE, **example(access)}
-    if "filters" in found:
-        found |= {"exclude": found["filters"], "any_of": [found["filters"]]}
-    if access.search:
-        found["search"] = "a"
-    if tool == "aggregate_records":
-        found.pop("order_by", None)
-        return found | aggregates.examples(access, is_grouped="group_by" in given)
-    if exposure.aggregates_only:
-        return found
-    keys = [part.name for part in exposure.model._meta.pk_fields]
-    only = asked.FindRecords(model=exposure.label, limit=1)
-    first = find.find_records(rights, exposure, only).table.objects()
-    for record in msgspec.json.decode(encoder.encode(first)):
-        if record.keys() >= set(keys):
-            found["pk"] = record[keys[0]] if len(keys) == 1 else [record[key] for key in keys]
-            found["fields"] = list(record)[:2]
-    return found
+    if tool not in access.examples:
+        make = aggregates.examples if tool == "aggregate_records" else example
+        access.examples[tool] = make(access)
+    return access.examples[tool]
 
 
 def is_asked_by(tool: str, rights: Rights, exposure: ModelExposure) -> bool:
-    """Whether this tool can answer about the model."""
+    """Return whether an example of this tool can be about the model."""
+    if tool == "describe_model":
+        return True
     if exposure.is_definition_only:
-        return tool == "describe_model"
+        return False
     if tool == "aggregate_records":
         return not rights.checks_rows_one_by_one(exposure.model)
-    if tool == "get_history":
-        return has_pages(rights, exposure)
-    return not exposure.aggregates_only or tool == "describe_model"
+    return not exposure.aggregates_only
 
 
 class WriteTool(RecordTool):
@@ -281,8 +253,7 @@ class WriteTool(RecordTool):
         return self.function(context, rights, self.decode(arguments))
 
     def decode(self, given: Mapping[str, Any]) -> Any:
-        # A model could take an example of a change for an order.
-        return self.arguments.decode(given, examples=dict)
+        return self.arguments.decode(given)
 
 
 class HistoryTool(RecordTool):
@@ -397,13 +368,9 @@ def describe_model(context: CallContext, rights: Rights, given: asked.DescribeMo
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
-    page = understood_page(rights, given).page()
-    return result_of(page.answer, records=page.count)
-
-
-def understood_page(rights: Rights, given: asked.FindRecords) -> find.PageQuestion:
     layout = partial(with_included, rights, include=given.include, most=MOST_IN_PAGE)
-    return understand_computed(rights, rights.exposure(given.model), given, layout_of=layout)
+    page = page_with_computed(rights, rights.exposure(given.model), given, layout_of=layout)
+    return result_of(page.answer, records=page.count)
 
 
 def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> ToolResult:
@@ -481,10 +448,6 @@ def read_with_version(rights: Rights, exposure: ModelExposure, given: asked.GetR
     return msgspec.json.encode({**msgspec.json.decode(encoded), **version})
 
 
-def understood_groups(rights: Rights, given: asked.AggregateRecords) -> object:
-    return aggregates.understand_groups(rights, rights.exposure(given.model), given)
-
-
 def aggregate_records(
     context: CallContext, rights: Rights, given: asked.AggregateRecords
 ) -> ToolResult:
@@ -512,11 +475,6 @@ def read_resource(context: CallContext, rights: Rights, given: asked.ReadResourc
     return found.then(contents_result)
 
 
-def try_resource(rights: Rights, given: asked.ReadResource) -> None:
-    if given.uri != SITE:
-        raise ToolError("Code of the site may make this resource, so it is not tried.")
-
-
 def contents_result(read: ReadResult) -> ToolResult:
     encoded = msgspec.json.encode({"contents": [one.as_wire() for one in read.contents]})
     return result_of(encoded, records=read.records)
@@ -527,17 +485,12 @@ RECORD_TOOLS: dict[str, RecordTool] = {
     for tool in (
         RecordTool(list_models, asked.ListModels, title="List models"),
         RecordTool(describe_model, asked.DescribeModel, title="Describe a model"),
-        RecordTool(find_records, asked.FindRecords, title="Find records", trial=understood_page),
+        RecordTool(find_records, asked.FindRecords, title="Find records"),
         RecordTool(get_record, asked.GetRecord, title="Get a record"),
         HistoryTool(get_history, asked.GetHistory, title="Get the history of a record"),
-        RecordTool(
-            aggregate_records,
-            asked.AggregateRecords,
-            title="Aggregate records",
-            trial=understood_groups,
-        ),
+        RecordTool(aggregate_records, asked.AggregateRecords, title="Aggregate records"),
         RecordTool(list_resources, asked.ListResources, title="List resources"),
-        RecordTool(read_resource, asked.ReadResource, title="Read a resource", trial=try_resource),
+        RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
         WriteTool(
             create_record,
             asked.CreateRecord,

@@ -512,7 +512,7 @@ def test_an_argument_is_read_by_whatever_its_schema_says_of_types(schema, sent, 
     assert declared.get("value") == read
 
 
-# The call that is shown is the caller's own
+# The call that is shown is made of the schema
 
 
 def delay(flight: str, minutes: int, day: date | None = None, reason: str = "") -> None: ...
@@ -521,28 +521,17 @@ def delay(flight: str, minutes: int, day: date | None = None, reason: str = "") 
 @pytest.mark.parametrize(
     ("sent", "shown"),
     [
-        (
-            {"flight": "RF100", "minutes": "many", "reason": "Fog"},
-            {"flight": "RF100", "minutes": 1, "reason": "Fog"},
-        ),
-        ({"flight": "RF100", "minutes": "40"}, {"flight": "RF100", "minutes": 40}),
-        ({"flight": "RF100", "minute": 40}, {"flight": "RF100", "minutes": 40}),
-        ({"flight": "RF100", "minutes": 40, "zzz": 1}, {"flight": "RF100", "minutes": 40}),
-        ({"minutes": 40, "reason": "Fog"}, {"flight": "text", "minutes": 40, "reason": "Fog"}),
-        (
-            {"flight": "RF100", "minutes": 40, "day": "soon", "reason": "x" * 199},
-            {"flight": "RF100", "minutes": 40, "day": "2026-01-31"},
-        ),
+        ({"flight": "RF100", "minutes": "many", "reason": "Fog"}, {}),
+        ({"flight": "RF100", "minute": 40}, {}),
+        ({"flight": 1, "minutes": "many"}, {}),
+        ({"flight": "RF100", "minutes": 40, "zzz": 1}, {}),
+        ({"flight": "RF100", "minutes": 40, "day": "soon"}, {"day": "2026-01-31"}),
+        ({"flight": "RF100", "minutes": 40, "reasn": "Fog"}, {"reason": ""}),
     ],
     ids=str,
 )
-def test_what_can_be_read_of_a_refused_call_stays_in_the_call_that_is_shown(sent, shown):
+def test_the_call_that_is_shown_has_what_is_required_and_what_was_wrong(sent, shown):
     sentence = refusal(tool_of(delay), sent)
 
-    assert json.loads(sentence.partition(" A valid call: delay ")[2]) == shown
-
-
-def test_two_wrong_arguments_are_answered_with_examples_of_the_tool():
-    sentence = refusal(tool_of(delay), {"flight": 1, "minutes": "many"})
-
-    assert sentence.endswith('A valid call: delay {"flight":"text","minutes":1}')
+    example = json.loads(sentence.partition(" A valid call: delay ")[2])
+    assert example == {"flight": "text", "minutes": 1, **shown}

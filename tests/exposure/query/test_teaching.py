@@ -1,19 +1,31 @@
-"""Every refusal of the generic tools shows a call that works: it is taken at its word here."""
+"""A refusal of a generic tool says what is allowed, with one example that never changes."""
 
 from __future__ import annotations
 
+import sys
+import time
+from pathlib import Path
+
 import msgspec
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+import mcp_django
+from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.testing import Client
 from tests.shop.models import Customer, Memo, Order
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_shop")]
 
 WRONG_CALLS = [
+    ("list_models", {"all": True}),
     ("describe_model", {}),
+    ("describe_model", {"name": "shop.order"}),
     ("describe_model", {"model": "orders"}),
     ("describe_model", {"model": "shop.ledger"}),
     ("describe_model", {"model": ["shop.order"]}),
+    ("find_records", {}),
     ("find_records", {"model": "Order"}),
     ("find_records", {"model": "shop.order", "filters": {"statsu": "paid"}}),
     ("find_records", {"model": "shop.order", "filters": {"status": "unpaid"}}),
@@ -22,19 +34,19 @@ WRONG_CALLS = [
     ("find_records", {"model": "shop.order", "filters": {"placed_at": "2026-01-31"}}),
     ("find_records", {"model": "shop.order", "filters": {"number__regex": "A.*"}}),
     ("find_records", {"model": "shop.order", "filters": ["status"]}),
+    ("find_records", {"model": "shop.order", "filters": {f"name{at}": 1 for at in range(30)}}),
     ("find_records", {"model": "shop.order", "exclude": {"margin": 1}}),
     ("find_records", {"model": "shop.order", "any_of": {"status": "paid"}}),
     ("find_records", {"model": "shop.order", "any_of": [{}]}),
     ("find_records", {"model": "shop.order", "order_by": ["customer__country__name"]}),
     ("find_records", {"model": "shop.order", "order_by": 7}),
     ("find_records", {"model": "shop.order", "fields": ["all"]}),
+    ("find_records", {"model": "shop.order", "fields": 5}),
     ("find_records", {"model": "shop.order", "limit": 0}),
+    ("find_records", {"model": "shop.order", "limit": "many"}),
     ("find_records", {"model": "shop.order", "cursor": "next"}),
     ("find_records", {"model": "shop.memo", "search": "a"}),
     ("find_records", {"model": "shop.order", "where": "status = 'paid'"}),
-    ("get_record", {"model": "shop.order", "pk": 10_000}),
-    ("get_record", {"model": "shop.order", "pk": "A1"}),
-    ("get_record", {"model": "shop.order", "pk": 1, "fields": ["margin"]}),
     ("aggregate_records", {"model": "order"}),
     ("aggregate_records", {"model": "shop.order", "group_by": 7}),
     ("aggregate_records", {"model": "shop.order", "group_by": ["placed_at__month_year"]}),
@@ -49,35 +61,171 @@ WRONG_CALLS = [
     ),
     ("aggregate_records", {"model": "shop.order", "group_by": ["status"], "order_by": ["total"]}),
     ("aggregate_records", {"model": "shop.order", "filters": {"statsu": "paid"}, "limit": 999}),
+    ("read_resource", {}),
     ("read_resource", {"uri": "file:///etc/passwd"}),
     ("read_resource", {"uri": "django://objects/shop.order?statsu=paid"}),
     ("list_resources", {"cursor": "x"}),
 ]
+ORDERS = {"model": "shop.order"}
+#: A call that works, what makes a typo of it, and what the refusal names.
+TYPOS = [
+    ("find_records", {"filters": {"status": "paid"}}, {"filters": {"statsu": "paid"}}, "status?"),
+    ("find_records", {"filters": {"total__gte": 1}}, {"filters": {"total__gtee": 1}}, "gt, gte"),
+    ("find_records", {"order_by": ["-total"]}, {"order_by": ["-totl"]}, "total?"),
+    ("find_records", {"fields": ["total"]}, {"fields": ["totl"]}, "total?"),
+    ("find_records", {"limit": 2}, {"limits": 2}, "limit?"),
+    ("find_records", {}, {"model": "shop.ordr"}, "shop.memo, shop.order"),
+    ("aggregate_records", {"group_by": ["status"]}, {"group_by": ["statsu"]}, "status?"),
+    (
+        "aggregate_records",
+        {"metrics": {"x": {"sum": "total"}}},
+        {"metrics": {"x": {"smu": "total"}}},
+        "sum?",
+    ),
+    ("aggregate_records", {"search": "A"}, {"serach": "A"}, "search?"),
+    ("aggregate_records", {}, {"model": "shop.ordr"}, "shop.memo, shop.order"),
+    ("describe_model", {}, {"model": "shop.ordr"}, "shop.memo, shop.order"),
+]
+PACKAGE = f"{Path(mcp_django.__file__).parent}/"
 
 
 @pytest.fixture
 def _shop():
     customer = Customer.objects.create(name="Ada", country="FR")
-    Order.objects.create(number="A1", customer=customer)
+    Order.objects.create(number="A1", customer=customer, status="paid", total=5)
     Memo.objects.create(text="Hello", code="hello")
 
 
-@pytest.mark.usefixtures("_shop")
-@pytest.mark.parametrize(("tool", "arguments"), WRONG_CALLS, ids=repr)
-def test_a_wrong_call_is_answered_with_one_that_works(client, tool, arguments):
+def refusal(client, tool, **arguments):
     refused = client.call_tool(tool, **arguments)
-    sentence, _, shown = refused.text.partition(f" A valid call: {tool} ")
-    answer = client.call_tool(tool, **msgspec.json.decode(shown))
+    assert refused.is_error, refused.text
+    return refused.text
 
-    assert refused.is_error
+
+def example_of(client, tool, **arguments):
+    """The arguments of the only example in a refusal, or None."""
+    _, *examples = refusal(client, tool, **arguments).split(f" A valid call: {tool} ")
+    assert len(examples) < 2
+    return msgspec.json.decode(examples[0]) if examples else None
+
+
+def cost_of(client, tool, arguments):
+    """The queries of a call that was made before, and how often it calls functions of ours."""
+    client.call_tool(tool, **arguments)
+    calls = 0
+
+    def count(frame, event, _):
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.startswith(PACKAGE)
+
+    earlier = sys.getprofile()
+    with CaptureQueriesContext(connection) as queries:
+        sys.setprofile(count)
+        try:
+            client.call_tool(tool, **arguments)
+        finally:
+            sys.setprofile(earlier)
+    return len(queries), calls
+
+
+@pytest.mark.parametrize(("tool", "arguments"), WRONG_CALLS, ids=repr)
+def test_a_wrong_call_is_answered_with_an_example_that_works(client, tool, arguments):
+    sentence = refusal(client, tool, **arguments).partition(" A valid call: ")[0]
+
+    answer = client.call_tool(tool, **example_of(client, tool, **arguments))
+
     assert 10 < len(sentence) < 700
-    assert not answer.is_error, (shown, answer.text)
+    assert not answer.is_error, answer.text
 
 
-@pytest.mark.usefixtures("_shop")
-def test_a_hidden_and_a_made_up_name_are_answered_with_the_same_call(client):
-    def refusal(name):
-        text = client.call_tool("find_records", model="shop.order", filters={name: 1}).text
-        return text.replace(name, "?")
+def test_every_tool_that_reads_has_an_example_unless_it_needs_a_key():
+    reading = {
+        name for name, tool in RECORD_TOOLS.items() if tool.definition.annotations.read_only
+    }
 
-    assert refusal("margin") == refusal("nargim")
+    assert reading - {tool for tool, _ in WRONG_CALLS} == {"get_record", "get_history"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"pk": 10_000}, {"pk": "A1"}, {"pk": True}, {"pk": 1, "fields": ["margin"]}, {}]
+)
+def test_no_key_of_a_record_is_made_up_or_looked_up(client, arguments):
+    assert example_of(client, "get_record", **ORDERS, **arguments) is None
+
+
+@pytest.mark.parametrize(("tool", "right", "typo", "names"), TYPOS, ids=str)
+def test_a_typo_names_what_is_near_and_carries_one_example(client, tool, right, typo, names):
+    works = client.call_tool(tool, **{**ORDERS, **right})
+    sentence, *examples = refusal(client, tool, **{**ORDERS, **typo}).split(" A valid call: ")
+
+    assert not works.is_error, works.text
+    assert names in sentence
+    assert len(examples) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "right", "wrong"),
+    [
+        *((tool, right, typo) for tool, right, typo, _ in TYPOS),
+        ("list_models", {}, {"all": True}),
+        ("get_record", {}, {"pk": 10_000}),
+        ("get_record", {"fields": ["number"]}, {"fields": ["numbr"]}),
+        ("get_history", {}, {"pk": 10_000}),
+        ("find_records", {"any_of": [{"status": "paid"}] * 8}, {"any_of": [{"statsu": 1}] * 8}),
+    ],
+    ids=str,
+)
+def test_a_refused_call_costs_little_more_than_one_that_works(client, tool, right, wrong):
+    arguments = {} if tool == "list_models" else {**ORDERS}
+    if tool in ("get_record", "get_history"):
+        arguments["pk"] = Order.objects.get().pk
+
+    queries, calls = cost_of(client, tool, {**arguments, **right})
+    refused_queries, refused_calls = cost_of(client, tool, {**arguments, **wrong})
+
+    assert refused_queries <= queries
+    assert 0 < refused_calls <= 1.3 * calls
+
+
+@pytest.mark.parametrize(("tool", "right", "typo", "names"), TYPOS, ids=str)
+def test_a_refusal_is_the_same_whatever_the_clock_and_the_records_say(
+    client, monkeypatch, tool, right, typo, names
+):
+    earlier, monotonic = refusal(client, tool, **{**ORDERS, **typo}), time.monotonic
+    Order.objects.all().delete()
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 5 * 3600)
+
+    assert refusal(client, tool, **{**ORDERS, **typo}) == earlier
+
+
+def test_a_hidden_and_a_made_up_name_are_answered_with_the_same_words(client):
+    def sentence(name):
+        return refusal(client, "find_records", **ORDERS, filters={name: 1}).replace(name, "?")
+
+    assert sentence("margin") == sentence("nargim")
+
+
+def test_the_example_names_nothing_that_the_caller_may_not_see(make_user):
+    clerk = Client(user=make_user("clerk", "view_order", is_staff=True))
+    nobody = Client(user=make_user("nobody"))
+
+    for tool in ("describe_model", "find_records", "aggregate_records"):
+        text = refusal(clerk, tool, model="shop.customer")
+        works = clerk.call_tool(tool, **example_of(clerk, tool, model="shop.customer"))
+
+        assert text.replace("'shop.customer'", "").count("customer") == 0
+        assert not works.is_error, works.text
+        assert example_of(nobody, tool, model="shop.customer") is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2**62, [[[[]]]], {"a": {"b": {}}}, True, "x" * 100_000],
+    ids=lambda value: repr(value)[:20],
+)
+@pytest.mark.parametrize("argument", ["filters", "fields", "limit", "cursor", "model", "zzz"])
+def test_nonsense_is_answered_in_few_words_with_an_example(client, value, argument):
+    arguments = {**ORDERS, "order_by": ["zzz"], argument: value}
+
+    assert example_of(client, "find_records", **arguments)
+    assert len(refusal(client, "find_records", **arguments)) < 1000

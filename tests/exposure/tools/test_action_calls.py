@@ -91,7 +91,7 @@ def test_no_records_are_all_that_an_empty_list_names(boss, parcels):
 @pytest.mark.parametrize(
     "wrong", [{"answer": 5}, {"answer": "yes"}, {"pks": True}, {"colour": 1}, {"dry_run": "yes"}]
 )
-def test_a_refused_call_of_an_action_shows_none_that_would_be_refused(boss, parcels, wrong):
+def test_a_refused_call_of_an_action_shows_no_example(boss, parcels, wrong):
     refused = call(boss, "mark_shipped", **{"pks": keys(parcels), **wrong})
 
     assert refused.is_error
