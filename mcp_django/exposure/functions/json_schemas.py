@@ -281,6 +281,8 @@ def shown_default(value: Any, annotation: Any) -> dict[str, Any]:
 
 #: Only a schema that requires itself is endless.
 DEEPEST_EXAMPLE = 12
+#: Schemas looked at for one example: one that refers to itself from several members has no end.
+MOST_IN_EXAMPLE = 1_000
 LONGEST = 64
 #: Texts to try where the schema says no more than "string"; times and datetimes are such.
 TEXTS = ("text", "2026-01-31T12:00:00Z", "2026-01-31T12:00:00", "12:00:00")
@@ -295,18 +297,19 @@ FORMATS = {
 NULL = {"type": "null"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Examples:
     """Makes one value per schema, of the first alternatives. Patterns are not understood: check
     what you get.
 
     `targets` are the schemas that references lead to. With `is_full`, objects have their optional
-    members, too.
+    members, too. `left` counts down.
     """
 
     targets: Mapping[str, Any]
     text: str = TEXTS[0]
     is_full: bool = False
+    left: int = MOST_IN_EXAMPLE
 
     def make(self, schema: Any, *, depth: int = 0) -> Any:
         if depth > DEEPEST_EXAMPLE:
@@ -340,7 +343,8 @@ class Examples:
 
     def _flat(self, schema: Any, *, depth: int) -> dict[str, Any]:
         """One schema instead of those that apply together."""
-        if not isinstance(schema, dict) or depth > DEEPEST_EXAMPLE:
+        self.left -= 1
+        if not isinstance(schema, dict) or depth > DEEPEST_EXAMPLE or self.left < 0:
             return {}
         whole = dict(schema)
         parts = [*whole.pop("allOf", ())]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, get_origin
-from urllib.parse import unquote
 
 import jsonschema_rs
 import msgspec
@@ -25,11 +22,7 @@ from mcp_django.exposure.functions.arguments import (
 from mcp_django.exposure.functions.json_schemas import (
     TEXTS,
     Examples,
-    Pointer,
-    Schema,
-    Subschema,
     for_clients,
-    inside,
     subschemas,
     without_none,
 )
@@ -37,159 +30,11 @@ from mcp_django.exposure.functions.results import Kind, Results
 from mcp_django.exposure.functions.signatures import Signature
 from mcp_django.protocol.headers import Place
 
-# How much work it is to validate a value, counted before anybody tries.
-#
-# A schema that refers to itself from two alternatives is evaluated twice as often with each level
-# of a value: forty levels would take years, in native code that nothing can stop. A bound on depth
-# and size alone is not enough: to explain what is wrong with twelve levels takes jsonschema-rs a
-# second, and with sixteen over a minute.
-
-REFERENCES = ("$ref", "$dynamicRef")
-ANCHORS = ("$anchor", "$dynamicAnchor")
-#: Keywords that hold schemas for the same value.
-SAME_VALUE = frozenset(
-    {"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"}
-)
-MEMBERS = ("patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties")
-ITEMS = ("items", "contains", "unevaluatedItems")
-#: Any of these asks everything that applies to the same value a second time.
-TWICE = ("unevaluatedProperties", "unevaluatedItems")
-#: Where counting stops.
-ENDLESS = 10**12
-#: Characters that take as long as one more value.
-CHARACTERS = 256
-
-
-class BadReference(Exception):
-    """A reference that leads out of the schema, to nothing, or in a circle."""
-
-
-class SchemaWork:
-    """Raises BadReference when made for a schema whose references cannot be followed."""
-
-    def __init__(self, root: dict[str, Any], *, deepest: int) -> None:
-        self.root = root
-        self.nodes = {one.pointer: one for one in subschemas(root)}
-        self.anchors: dict[str, Pointer] = {}
-        for one in self.nodes.values():
-            for name in [one.keywords[keyword] for keyword in ANCHORS if keyword in one.keywords]:
-                if self.anchors.setdefault(name, one.pointer) != one.pointer:
-                    raise BadReference(f"it has two anchors called {name!r}")
-        self._applied: dict[Pointer, Counter[Pointer]] = {}
-        #: How many schemas are asked about one value, at most, by the level on which it stands.
-        self.per_value = [*islice(self._levels(), deepest + 1)]
-
-    def of(self, value: Any) -> int:
-        """No fewer than the schemas that are asked about a value and all that it holds."""
-        total, level, depth = 0, [value], 0
-        while level and depth < len(self.per_value):
-            weight = 0
-            deeper: list[Any] = []
-            for one in level:
-                weight += 1
-                if isinstance(one, str):
-                    weight += len(one) // CHARACTERS
-                elif isinstance(one, Mapping):
-                    deeper.extend(one.values())
-                elif isinstance(one, (list, tuple)):
-                    deeper.extend(one)
-            total += weight * self.per_value[depth]
-            level, depth = deeper, depth + 1
-        return total
-
-    def _levels(self) -> Iterator[int]:
-        """What is asked about a value, then about one inside of it, then inside of that."""
-        applied = {pointer: self.applied_with(pointer) for pointer in self.nodes}
-        held = {pointer: self._held_by(together) for pointer, together in applied.items()}
-        asked = {pointer: min(together.total(), ENDLESS) for pointer, together in applied.items()}
-        while True:
-            yield asked[()]
-            asked = {
-                pointer: max(
-                    min(sum(times * asked[one] for one, times in kind.items()), ENDLESS)
-                    for kind in kinds
-                )
-                for pointer, kinds in held.items()
-            }
-
-    # The graph: which schemas are asked about the same value, and which about what it holds.
-
-    def applied_with(
-        self, pointer: Pointer, *, within: tuple[Pointer, ...] = ()
-    ) -> Counter[Pointer]:
-        """Every schema that is asked about a value together with this one, and how often."""
-        if pointer in self._applied:
-            return self._applied[pointer]
-        if pointer in within:
-            raise BadReference(f"#/{'/'.join(pointer)} refers to itself, and to nothing else")
-        one = self.nodes[pointer]
-        times = 2 if any(keyword in one.keywords for keyword in TWICE) else 1
-        found = Counter({pointer: 1})
-        for other in self.same_value(one):
-            for inner, count in self.applied_with(other, within=(*within, pointer)).items():
-                found[inner] = min(found[inner] + times * count, ENDLESS)
-        self._applied[pointer] = found
-        return found
-
-    def same_value(self, one: Subschema) -> Iterator[Pointer]:
-        for keyword in REFERENCES:
-            if keyword in one.keywords:
-                yield self.target(one.keywords[keyword])
-        for inner in inside(one):
-            if inner.pointer[len(one.pointer)] in SAME_VALUE:
-                yield inner.pointer
-
-    @property
-    def targets(self) -> dict[str, Schema]:
-        """The schemas that references lead to."""
-        references = [
-            one.keywords["$ref"] for one in self.nodes.values() if "$ref" in one.keywords
-        ]
-        return {name: self.nodes[self.target(name)].schema for name in references}
-
-    def target(self, reference: str) -> Pointer:
-        """Where a reference leads. Nothing is ever fetched for it."""
-        address, _, fragment = reference.partition("#")
-        if address and address != self.root.get("$id", "").partition("#")[0]:
-            raise BadReference(
-                f"{reference[:200]!r} leads out of the schema, and nothing is fetched. "
-                "Put what it means under $defs"
-            )
-        fragment = unquote(fragment)
-        if fragment and not fragment.startswith("/"):
-            found = self.anchors.get(fragment)
-        else:
-            parts = (part.replace("~1", "/").replace("~0", "~") for part in fragment.split("/"))
-            found = tuple(parts)[1:]
-        if found is None or found not in self.nodes:
-            raise BadReference(f"{reference[:200]!r} leads to no schema in it")
-        return found
-
-    def _held_by(self, together: Counter[Pointer]) -> list[Counter[Pointer]]:
-        """For each kind of thing that a value can hold: what is asked about it, and how often."""
-        named: defaultdict[Pointer, Counter[Pointer]] = defaultdict(Counter)
-        others: dict[str, Counter[Pointer]] = {"properties": Counter(), "prefixItems": Counter()}
-        for pointer, times in together.items():
-            for inner in inside(self.nodes[pointer]):
-                place = inner.pointer[len(pointer) :]
-                if place[0] in others:
-                    named[place][inner.pointer] += times
-                elif place[0] in MEMBERS:
-                    others["properties"][inner.pointer] += times
-                elif place[0] in ITEMS:
-                    others["prefixItems"][inner.pointer] += times
-        return [*others.values(), *(asked + others[place[0]] for place, asked in named.items())]
-
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-MOST_SUBSCHEMAS = 1_000
 DEEPEST_SCHEMA = 64
-#: Schemas asked about one value, if it holds nothing: more come from references that multiply.
-MOST_AT_ONCE = 10_000
-#: Schemas asked about all arguments of a call. It takes a fraction of a second.
-MOST_WORK = 500_000
-#: The same, where somebody wants to know what is wrong: each error takes a hundred times as long.
-MOST_EXPLAINED = 50_000
+#: Values, each counted four times as often as the one around it: a flat object of as many as a
+#: body has, or eight levels of one value each.
+MOST_EXPLAINED = 85_000
 #: Steps back that one regular expression may take. Only look-around and the like ever step back.
 MOST_BACKTRACKING = 10_000
 #: Stands for the value in sentences of the validator, which quotes it at any length.
@@ -210,8 +55,6 @@ class RawSchema:
         self.what = what
         self.schema = self._own_copy(schema)
         self._check_shape()
-        self._check_validity()
-        self.work = self._estimate()
         self._validator = self._compile()
 
     def accepts(self, value: Any) -> bool:
@@ -221,11 +64,8 @@ class RawSchema:
         """What is wrong with a value, without a full stop, or None. Takes bounded time."""
         try:
             check_plain(value, deepest=get_config().max_depth)
-            work = self.work.of(value)
-            if work > MOST_WORK:
-                return "Too large, or too deeply nested"
             if not self._validator.is_valid(value):
-                if work > MOST_EXPLAINED:
+                if not is_explainable(value):
                     return "Something does not fit the schema, and there is too much to say what"
                 self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -248,10 +88,7 @@ class RawSchema:
         return copy
 
     def _check_shape(self) -> None:
-        found = [*subschemas(self.schema)]
-        if len(found) > MOST_SUBSCHEMAS:
-            raise self._refused(f"has more than {MOST_SUBSCHEMAS} schemas inside")
-        for one in found:
+        for one in subschemas(self.schema):
             dialect = one.keywords.get("$schema", DIALECT)
             if dialect not in (DIALECT, f"{DIALECT}#"):
                 raise self._refused(
@@ -263,27 +100,9 @@ class RawSchema:
                     "Use $anchor, or its place under $defs"
                 )
 
-    def _check_validity(self) -> None:
-        try:
-            jsonschema_rs.meta.validate(self.schema)
-        except jsonschema_rs.ValidationError as error:
-            raise self._invalid(error) from error
-
-    def _estimate(self) -> SchemaWork:
-        try:
-            work = SchemaWork(self.schema, deepest=get_config().max_depth)
-        except BadReference as error:
-            raise self._refused(f"cannot be used: {error}") from error
-        except RecursionError:
-            raise self._refused("has references that lead on and on") from None
-        if max(work.per_value[:2]) > MOST_AT_ONCE:
-            raise self._refused(
-                f"asks more than {MOST_AT_ONCE} schemas about one value. Its references multiply"
-            )
-        return work
-
     def _compile(self) -> jsonschema_rs.Draft202012Validator:
         try:
+            jsonschema_rs.meta.validate(self.schema)
             return jsonschema_rs.Draft202012Validator(
                 self.schema,
                 # A site that writes "date" relies on it.
@@ -293,18 +112,40 @@ class RawSchema:
                 retriever=never_fetch,
             )
         except jsonschema_rs.ValidationError as error:
-            raise self._invalid(error) from error
-
-    def _invalid(self, error: jsonschema_rs.ValidationError) -> ImproperlyConfigured:
-        place = "/".join(map(str, error.instance_path))
-        return self._refused(f"is not valid at #/{place}: {error.message[:LONGEST_MESSAGE]}")
+            if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
+                raise self._refused(
+                    f"has a reference that leads to nothing in it ({plain(error.message)}). "
+                    "Put what it means under $defs"
+                ) from error
+            # Of a pattern that does not compile, older validators have the second alone.
+            place = "/".join(map(str, error.instance_path or error.schema_path))
+            raise self._refused(f"is not valid at #/{place}: {plain(error.message)}") from error
 
     def _refused(self, why: str) -> ImproperlyConfigured:
         return ImproperlyConfigured(f"{self.what} {why}.")
 
 
+def is_explainable(value: Any) -> bool:
+    """Return whether it takes bounded time to say what is wrong with a value.
+
+    A schema that refers to itself from several alternatives explains each level once for each of
+    them.
+    """
+    work, level, each = 0, [value], 1
+    while level and work <= MOST_EXPLAINED:
+        work += each * len(level)
+        each *= 4
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (Mapping, list, tuple))
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+    return work <= MOST_EXPLAINED
+
+
 def never_fetch(uri: str) -> Any:
-    raise ValueError(f"{uri[:200]} leads out of the schema, and nothing is fetched")
+    raise ValueError("nothing is fetched")
 
 
 def describe(error: jsonschema_rs.ValidationError) -> str:
@@ -313,7 +154,7 @@ def describe(error: jsonschema_rs.ValidationError) -> str:
     value = error.instance
     if VALUE in message and (value is None or isinstance(value, (str, int, float))):
         message += f": {shown(value)}"
-    # What each alternative misses. Old validators do not say it.
+    # What each alternative misses.
     missed = [branch[0].message for branch in getattr(error.kind, "context", ()) if branch]
     if missed:
         message += f" ({plain('; or '.join(missed[:MOST_ALTERNATIVES]))})"
@@ -336,27 +177,32 @@ def place_of(path: Sequence[str | int]) -> str:
 # Examples of valid arguments, for errors to show.
 
 #: What a schema of which no example can be made raises.
-UNMAKEABLE = (ArithmeticError, TypeError, ValueError, RecursionError)
+UNMAKEABLE = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 
 
 def example_of(raw: RawSchema) -> str:
     """JSON of arguments that are valid and short, or nothing. Examples of the site come first."""
-    for value in candidates(raw.schema, raw.work):
+    for value in candidates(raw.schema):
         text = msgspec.json.encode(value).decode()
         if isinstance(value, dict) and len(text) <= LONGEST_EXAMPLE and raw.accepts(value):
             return text
     return ""
 
 
-def candidates(schema: dict[str, Any], work: SchemaWork) -> Iterator[Any]:
+def candidates(schema: dict[str, Any]) -> Iterator[Any]:
     yield from schema.get("examples", ())
     if "default" in schema:
         yield schema["default"]
+    targets = {}
+    for one in subschemas(schema):
+        targets["/".join(["#", *one.pointer])] = one.schema
+        if "$anchor" in one.keywords:
+            targets[f"#{one.keywords['$anchor']}"] = one.schema
     bare = {key: value for key, value in schema.items() if key not in ("examples", "default")}
     for is_full in (False, True):
         for text in TEXTS:
             try:
-                yield Examples(work.targets, text=text, is_full=is_full).make(bare)
+                yield Examples(targets, text=text, is_full=is_full).make(bare)
             except UNMAKEABLE:
                 continue
 

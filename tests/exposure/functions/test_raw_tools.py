@@ -17,7 +17,7 @@ from mcp_django.exposure.primitives import PendingCall
 from mcp_django.protocol.revisions import Revision
 from tests.clients import CheckedClient
 from tests.exposure.function_tools import accepts, call, data_of, text_of, tool_of
-from tests.exposure.functions.test_site_schemas import CONDITIONAL
+from tests.exposure.functions.test_site_schemas import CONDITIONAL, TREE, tree
 
 SHIP = {
     "type": "object",
@@ -98,6 +98,17 @@ def test_a_refusal_names_the_place_and_shows_a_call_that_works(arguments, senten
     assert sentence in said
     assert accepts(SHIP, json.loads(shown[1]))
     assert call(made, json.loads(shown[1]))
+
+
+def test_a_schema_may_refer_to_itself():
+    made = tool_of(ship, input_schema=TREE)
+
+    assert made.definition.input_schema == TREE
+    assert json.loads(text_of(call(made, {"root": tree(5, "and")}))) == [
+        True,
+        {"root": tree(5, "and")},
+    ]
+    assert refusal(made, {"root": 5}).endswith('A valid call: ship {"root":{"op":"and"}}')
 
 
 @pytest.mark.parametrize(
