@@ -117,7 +117,7 @@ def listed(monkeypatch, *, caller_sees=None, meta=(), **attributes):
     if caller_sees is not None:
         made.get_fields = lambda self, request: caller_sees
     rights = caller(tables=tables)
-    order = describe(rights, tables.exposures[nasty.Order])["default_order"]
+    order = describe(rights, tables.exposures[nasty.Order]).get("default_order", ["id"])
     # One at a time, so that every page but the first has a cursor.
     found, cursor = [], UNSET
     while cursor is not None:

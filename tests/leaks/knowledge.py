@@ -9,9 +9,16 @@ from typing import Any
 import msgspec
 
 from mcp_django.exceptions import unknown
-from mcp_django.exposure.fields import DAY_OPERATORS, OPERATORS, PART_OPERATORS
+from mcp_django.exposure.fields import (
+    DAY_OPERATORS,
+    OPERATORS,
+    PART_OPERATORS,
+    kind_of,
+    operators_of,
+)
 from mcp_django.exposure.paths import resolve, spellings
-from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.query.aggregates import PARTS
+from mcp_django.exposure.query.describe import MEASURED, describe
 from tests.leaks.paths import RELATIONS, Route
 from tests.leaks.places import Answer, Asker
 from tests.leaks.site import HIDDEN
@@ -30,20 +37,31 @@ class Knowledge:
         self.root = root
         label = root._meta.label_lower
         self.is_there = not who.ask("describe", label).is_refusal
-        # In many words, of which the answer has some.
-        long = describe(who.rights, who.rights.exposure(label)) if self.is_there else {}
-        self.description = msgspec.json.decode(msgspec.json.encode(long))
+        found = describe(who.rights, who.rights.exposure(label)) if self.is_there else {}
+        self.description = msgspec.json.decode(msgspec.json.encode(found))
         fields = self.description.get("fields", [])
-        filters = [*fields, *self.description.get("more_filters", [])]
-        self.kinds = {one["name"]: one["filter"] for one in filters if "filter" in one}
+        numbers = [*fields, *self.description.get("more_aggregates", [])]
         self.returned = [one["name"] for one in fields]
-        numbers = [*filters, *self.description.get("more_aggregates", [])]
+
+        def described(use: str, word: str) -> list[str]:
+            """The columns that can be used so: all but the exceptions."""
+            if word not in self.description.get("uses", ""):
+                return []
+            return [one["name"] for one in numbers if use not in one.get("not", ())]
+
+        filters = [*described("filter", "filtered"), *self.description.get("more_filters", [])]
+        self.kinds = {name: kind_of(resolve(root, name).field) for name in filters}
+        groups = described("group", "grouped")
+        self.measures = {
+            one["name"]: one.get("metric", MEASURED.get(one["type"], ())) for one in numbers
+        }
+        measured = [name for name, functions in self.measures.items() if functions]
         uses = {
-            "filters": list(self.kinds),
-            "order_by": [one["name"] for one in filters if one.get("order")],
+            "filters": filters,
+            "order_by": described("order", "ordered"),
             "fields": self.returned,
-            "group_by": [one["name"] for one in numbers if one.get("group")],
-            "metrics": [one["name"] for one in numbers if one.get("metric") or one.get("group")],
+            "group_by": groups,
+            "metrics": [*dict.fromkeys([*groups, *measured])],
         }
         self.told = {
             use: {name: spelled(root, name) for name in names} for use, names in uses.items()
@@ -52,13 +70,12 @@ class Knowledge:
         self.computed = [one["name"] for one in self.description.get("computed", ())]
         #: What the groups of a call are ordered by, where it has the first group there is.
         self.columns = [*uses["group_by"][:1], "count"]
-        self.measures = {one["name"]: one.get("metric", ()) for one in numbers}
         self.types = {one["name"]: one["type"] for one in numbers}
         self.keys = {one for part in root._meta.pk_fields for one in spelled(root, part.name)}
         self.unique = {
-            one["name"]
-            for one in fields
-            if "__" not in one["name"] and root._meta.get_field(one["name"]).unique
+            name
+            for name in self.returned
+            if "__" not in name and root._meta.get_field(name).unique
         }
         #: The models that relations lead to, where they may be followed.
         self.relations: dict[str, str] = self.description.get("relations", {})
@@ -192,12 +209,10 @@ class Knowledge:
     def _continues(self, use: str, rest: str, name: str) -> bool:
         first, *more = rest.split("__")
         if use == "filters":
-            known = self.description["operators"][self.kinds[name]]
-            return first in known and (
+            return first in operators_of(self.kinds[name]) and (
                 not more or (len(more) == 1 and more[0] in {*DAY_OPERATORS, *PART_OPERATORS})
             )
-        buckets = self.description.get("buckets", {})
-        return use == "group_by" and rest in buckets.get(self.types[name], ())
+        return use == "group_by" and rest in PARTS.get(self.types[name], ())
 
     def is_offered(self, place: str, text: str, lookup: str) -> bool:
         """Whether a refusal may speak of what the lookup begins with: a part of a date."""

@@ -12,6 +12,7 @@ from unittest.mock import patch
 from django.db import connection
 from django.db.models import FileField
 
+from mcp_django.exposure.fields import operators_of
 from mcp_django.exposure.generation import generations
 from tests.leaks.canaries import Canaries
 from tests.leaks.hearing import Hearing, Report, listening
@@ -151,7 +152,7 @@ class Sweep:
         table = {route.text: route for route in routes(root)}
         turns, places = count(), list(CONDITIONS)
         for name, kind in knowledge.kinds.items():
-            for lookup in knowledge.description["operators"][kind]:
+            for lookup in operators_of(kind):
                 for value in self._values(table[name], lookup):
                     if not self._is_mine(turn := next(turns)):
                         continue

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import FileField
 
-from mcp_django.exposure.fields import MEASURES, choices_of, kind_of, operators_of, target_of
+from mcp_django.exposure.fields import MEASURES, choices_of, kind_of, target_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import (
     COUNT_RELATED,
@@ -18,22 +18,19 @@ from mcp_django.exposure.paths import (
     MAX_HOPS,
     METRIC,
     ORDER,
-    RETURN,
     SEARCH,
     Path,
 )
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
-from mcp_django.exposure.query.aggregates import COUNTS, PARTS, floor_of, measured
+from mcp_django.exposure.query.aggregates import COUNTS, floor_of, measured
 from mcp_django.exposure.query.computed import described_columns
 from mcp_django.exposure.query.paths_by_rule import RelationStep, Rule
 from mcp_django.exposure.query.serializers import Trimming, as_text
 from mcp_django.templating.fences import FENCES
 
 MAX_CHOICES = 100
-#: Where paths of each use are listed.
-LISTS = {"fields": (RETURN,), "more_filters": (FILTER,), "more_aggregates": (GROUP, METRIC)}
 #: The rule, said once.
 PATHS = (
     f"A relation, __ and a field of its model make a path, with at most {MAX_HOPS} relations. It "
@@ -47,43 +44,44 @@ COUNTS_OF_RELATED = (
 NO_PATHS = " Those of only_in_include make no path."
 
 
-def describe(rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
-    """The definition of a model for this caller, as JSON values. `example` is a working call.
+def describe(
+    rights: Rights, exposure: ModelExposure, *, writing: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the definition of a model for this caller, as JSON values. `example` is a working
+    call, and `writing` what can be set, by tool.
 
     What is empty, false or the usual is left out: models pay for every character.
     """
     access = allowed_paths(rights, exposure)
-    found: dict[str, Any] = {
+    label = as_text(exposure.model._meta.verbose_name)
+    entries = Entries(rights, access)
+    fields = [entries.entry(path) for path in entries.columns]
+    definition: dict[str, Any] = {
         "name": exposure.label,
-        "label": as_text(exposure.model._meta.verbose_name),
+        "uses": sentence_of(entries.common),
+        "label": "" if has_words_of(label, exposure.label.partition(".")[2]) else label,
         "description": exposure.description,
     }
     if exposure.is_definition_only:
-        found["definition_only"] = True
-        found["fields"] = [about(rights, access, path) for path in access.columns]
+        definition |= {"definition_only": True, "fields": fields}
     else:
-        found |= describe_use(rights, access)
-    return {name: value for name, value in found.items() if value}
-
-
-def describe_use(rights: Rights, access: AccessiblePaths) -> dict[str, Any]:
-    """What find_records and aggregate_records take."""
-    exposure, key = access.exposure, [part.name for part in access.keys]
-    groups = [] if rights.checks_rows_one_by_one(exposure.model) else access.paths[GROUP]
-    return {
-        "aggregates_only": exposure.aggregates_only,
-        "smallest_group": floor_of(exposure),
-        "primary_key": key,
-        **entries(rights, access),
-        "computed": described_columns(rights, exposure),
-        **relations(rights, access),
-        "fences": FENCES if any(map(access.is_untrusted, access.columns)) else "",
-        "operators": by_kind(access.paths[FILTER], operators_of),
-        "buckets": by_kind(groups, lambda kind: list(PARTS.get(kind, ()))),
-        "search": access.names(SEARCH),
-        "default_order": [] if exposure.aggregates_only else list(access.default_order) or key,
-        "example": example_call(access),
-    }
+        key, order = [part.name for part in access.keys], list(access.default_order)
+        definition |= {
+            "aggregates_only": exposure.aggregates_only,
+            "smallest_group": floor_of(exposure),
+            "primary_key": [] if key == ["id"] else key,
+            "fields": fields,
+            "more_filters": [path.text for path in entries.filters],
+            "more_aggregates": [entries.entry(path) for path in entries.numbers],
+            "computed": described_columns(rights, exposure),
+            **entries.relations,
+            "fences": FENCES if any(map(access.is_untrusted, access.columns)) else "",
+            "search": access.names(SEARCH),
+            "default_order": [] if exposure.aggregates_only or order == key else order,
+            "example": example_call(access),
+        }
+    definition["writing"] = brief_writing(writing or {}, {one["name"]: one for one in fields})
+    return {name: value for name, value in definition.items() if value}
 
 
 def relations(rights: Rights, access: AccessiblePaths) -> dict[str, Any]:
@@ -122,77 +120,112 @@ def is_countable(rights: Rights, step: RelationStep) -> bool:
     return COUNT_RELATED in step.uses and not any(one.smallest_group for one in exposures)
 
 
-def uses_of(rights: Rights, access: AccessiblePaths) -> Mapping[tuple[str, ...], dict[str, Any]]:
-    """What each path can be used for besides being shown, by the names of its fields."""
-    found: dict[tuple[str, ...], dict[str, Any]] = defaultdict(dict)
-    for path in access.paths[FILTER]:
-        found[path.names]["filter"] = kind_of(path.field)
-    if not access.exposure.aggregates_only:
-        for path in access.paths[ORDER]:
-            found[path.names]["order"] = True
-    if rights.checks_rows_one_by_one(access.model):
-        return found
-    for path in access.paths[GROUP]:
-        found[path.names]["group"] = True
-    for path, functions in measured(access):
-        # What makes groups can be counted: that need not be said each time.
-        left = [one for one in functions if one not in COUNTS or "group" not in found[path.names]]
-        if left:
-            found[path.names]["metric"] = left
-    return found
+class Entries:
+    """Describe the paths of a model by what neither their names nor `common` say of each."""
 
-
-def entries(rights: Rights, access: AccessiblePaths) -> dict[str, list[dict[str, Any]]]:
-    """Each path once: among those that records show, else those that filter, else the rest."""
-    uses = uses_of(rights, access)
-    seen: set[tuple[str, ...]] = set()
-    found = {}
-    for name, kinds in LISTS.items():
-        listed = {kind: access.columns if kind == RETURN else access.paths[kind] for kind in kinds}
-        paths = {path.names: path for kind in kinds for path in listed[kind]}
-        found[name] = [
-            {**about(rights, access, path), **uses.get(names, {})}
-            for names, path in paths.items()
-            if names not in seen
-            and (names in uses or names in access.shown or path in access.masks)
+    def __init__(self, rights: Rights, access: AccessiblePaths) -> None:
+        self.rights = rights
+        self.access = access
+        #: What each path can be used for besides being shown, by the names of its fields.
+        self.uses: defaultdict[tuple[str, ...], dict[str, Any]] = defaultdict(dict)
+        self.relations: dict[str, Any] = {}
+        self.columns, self.filters, self.numbers = [*access.columns], list[Path](), list[Path]()
+        if not access.exposure.is_definition_only:
+            self._add_uses()
+            self.relations = relations(rights, access)
+            # Each path once: among those that records show, else those that filter, else the rest.
+            seen: set[tuple[str, ...]] = set()
+            self.columns = self._new(access.columns, seen)
+            self.filters = self._new(access.paths[FILTER], seen)
+            self.numbers = self._new((*access.paths[GROUP], *access.paths[METRIC]), seen)
+        #: What fields can be used for: all of them, but for those whose entry says that not.
+        self.common = [
+            use for use in USES if any(use in self.uses.get(one.names, {}) for one in self.columns)
         ]
-        seen |= paths.keys()
-    return found
+
+    def _add_uses(self) -> None:
+        access = self.access
+        for path in access.paths[FILTER]:
+            self.uses[path.names]["filter"] = kind_of(path.field)
+        if not access.exposure.aggregates_only:
+            for path in access.paths[ORDER]:
+                self.uses[path.names]["order"] = True
+        if self.rights.checks_rows_one_by_one(access.model):
+            return
+        for path in access.paths[GROUP]:
+            self.uses[path.names]["group"] = True
+        for path, functions in measured(access):
+            # What makes groups can be counted: that need not be said each time.
+            uses = self.uses[path.names]
+            if left := [one for one in functions if one not in COUNTS or "group" not in uses]:
+                uses["metric"] = left
+
+    def _new(self, paths: Iterable[Path], seen: set[tuple[str, ...]]) -> list[Path]:
+        """Return the paths that can be used and are not in `seen`, to which they are added."""
+        access, new = self.access, {one.names: one for one in paths if one.names not in seen}
+        seen.update(new)
+        return [
+            path
+            for names, path in new.items()
+            if names in self.uses or names in access.shown or path in access.masks
+        ]
+
+    def entry(self, path: Path) -> dict[str, Any]:
+        access, kind, uses = self.access, type_of(path), self.uses.get(path.names, {})
+        label, kind_of_filter = label_of(path), uses.get("filter", kind)
+        is_key, is_masked = kind_of_filter == "key", path in access.masks
+        entry = {
+            "name": path.text,
+            "type": "key" if is_key else kind,
+            "label": "" if has_words_of(label, path.text) else label,
+            "filter": "" if kind_of_filter in ("key", kind) else kind_of_filter,
+            "relation": self._relation(path),
+            "choices": brief_choices(path.field),
+            "null": path.field is not None and path.is_nullable,
+            "masked": access.masks.get(path),
+            "untrusted": not is_masked and access.is_untrusted(path),
+            "content": "" if access.exposure.aggregates_only else content_of(path),
+            "help": as_text(getattr(path.field, "help_text", "")),
+            "not": [use for use in self.common if use not in uses],
+        }
+        entry = {name: value for name, value in entry.items() if value}
+        metric, usual = uses.get("metric", []), [] if is_key else MEASURED.get(kind, [])
+        return {**entry, "metric": metric} if "group" in self.common and metric != usual else entry
+
+    def _relation(self, path: Path) -> str:
+        """Return the model that the values are keys of, unless `relations` says it."""
+        model = path.hops[-1].model if path.field is None else path.field.related_model
+        if model not in self.rights.exposed.exposures or not self.rights.may_view(model):
+            return ""
+        label: str = model._meta.label_lower
+        return "" if self.relations.get("relations", {}).get(path.text) == label else label
 
 
-def by_kind(paths: Iterable[Path], names_of: Callable[[str], list[str]]) -> dict[str, list[str]]:
-    kinds = sorted({kind_of(path.field) for path in paths})
-    return {kind: names for kind in kinds if (names := names_of(kind))}
+def label_of(path: Path) -> str:
+    if path.field is None:
+        return as_text(path.hops[-1].model._meta.verbose_name_plural)
+    fields = [*(hop.field for hop in path.hops if hop.field.concrete), path.field]
+    return " ".join(as_text(field.verbose_name) for field in fields)
 
 
-def about(rights: Rights, access: AccessiblePaths, path: Path) -> dict[str, Any]:
-    field = path.field
-    found: dict[str, Any] = {"name": path.text, "type": type_of(path)}
-    if field is None:
-        found["label"] = as_text(path.hops[-1].model._meta.verbose_name_plural)
-    else:
-        hops = [as_text(hop.field.verbose_name) for hop in path.hops if hop.field.concrete]
-        found["label"] = " ".join([*hops, as_text(field.verbose_name)])
-        if path.is_nullable:
-            found["null"] = True
-        is_shown = not rights.exposed.exposures[path.model].aggregates_only
-        if isinstance(field, FileField) and not path.hops and is_shown:
-            found["content"] = f"django://files/{path.model._meta.label_lower}/{{pk}}/{field.name}"
-        if field.help_text:
-            found["help"] = as_text(field.help_text)
-        if choices := choices_of(field):
-            found["choices"] = [
-                {"value": Trimming(MAX_CHOICES, whole=True).json(key), "label": as_text(label)}
-                for key, label in choices[:MAX_CHOICES]
-            ]
-    if path in access.masks:
-        found["masked"] = access.masks[path]
-    elif access.is_untrusted(path):
-        found["untrusted"] = True
-    target = path.hops[-1].model if field is None else field.related_model
-    if target is not None and target in rights.exposed.exposures and rights.may_view(target):
-        found["relation"] = target._meta.label_lower
-    return found
+def content_of(path: Path) -> str:
+    """Return the template of the addresses of a file."""
+    if path.hops or not isinstance(path.field, FileField):
+        return ""
+    return f"django://files/{path.model._meta.label_lower}/{{pk}}/{path.field.name}"
+
+
+def brief_choices(field: Any) -> Any:
+    """Return values alone where they say what their labels say, an object where they are texts."""
+    choices = [
+        (Trimming(MAX_CHOICES, whole=True).json(key), as_text(label))
+        for key, label in (choices_of(field)[:MAX_CHOICES] if field is not None else ())
+    ]
+    if all(has_words_of(label, value) for value, label in choices):
+        return [value for value, _ in choices]
+    if all(isinstance(value, str) for value, _ in choices):
+        return dict(choices)
+    return [{"value": value, "label": label} for value, label in choices]
 
 
 def type_of(path: Path) -> str:
@@ -233,121 +266,56 @@ def example_lookup(path: Path) -> tuple[int, dict[str, Any]]:
     return 9, {f"{path.text}__isnull": False}
 
 
-# The same in few words: what most fields have in common is said once, the rest field by field.
+# What is said of all fields at once, and not again.
 
-#: In words, by how a description marks it.
+#: In words, by what a path is good for.
 USES = {"filter": "filtered", "order": "ordered", "group": "grouped"}
 #: What values can be measured by unless a field says otherwise. Texts: by nothing.
 MEASURED = {kind: list(names) for kind, names in MEASURES.items() if kind != "text"}
 
 
-def compacted(described: Mapping[str, Any]) -> dict[str, Any]:
-    """The same description, as `describe` made it, with `uses` for what holds of all fields."""
-    found = dict(described)
-    # Any model knows Django's lookups, and a refusal lists those that there are.
-    found.pop("operators", None)
-    found.pop("buckets", None)
-    if is_said_by(found.get("label"), found["name"].partition(".")[2]):
-        found.pop("label", None)
-    if found.get("default_order") == found.get("primary_key"):
-        found.pop("default_order", None)
-    if found.get("primary_key") == ["id"]:
-        found.pop("primary_key")
-    fields, relations = found.get("fields", []), found.get("relations", {})
-    uses = [use for use in USES if any(use in one for one in fields)]
-    for kind in ("fields", "more_aggregates"):
-        if kind in found:
-            found[kind] = [brief_field(one, uses, relations) for one in found[kind]]
-    if "more_filters" in found:
-        found["more_filters"] = [one["name"] for one in found["more_filters"]]
-    if "writing" in found:
-        known = {one["name"]: one for one in fields}
-        found["writing"] = brief_writing(found["writing"], known)
-    return {"name": found.pop("name"), "uses": sentence_of(uses), **found} if uses else found
+def sentence_of(uses: Sequence[str]) -> str:
+    if not uses:
+        return ""
+    *first, last = [USES[use] for use in uses]
+    joined = f"{', '.join(first)} and {last}" if first else last
+    measures = " Numbers have sum, avg, min and max, dates and times min and max."
+    return f"Fields can be {joined} by, unless `not` names it.{measures * ('group' in uses)}"
 
 
-def sentence_of(uses: Iterable[str]) -> str:
-    words = [USES[use] for use in uses]
-    first = ", ".join(words[:-1])
-    joined = f"{first} and {words[-1]}" if first else words[-1]
-    measures = ""
-    if "group" in uses:
-        measures = " Numbers have sum, avg, min and max, dates and times min and max."
-    return f"Fields can be {joined} by, unless `not` names it.{measures}"
-
-
-def brief_field(
-    one: Mapping[str, Any], uses: Iterable[str], relations: Mapping[str, str]
+def brief_writing(
+    writing: Mapping[str, Any], fields: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    name, kind = one["name"], one["type"]
-    found: dict[str, Any] = {"name": name, "type": kind}
-    if not is_said_by(one.get("label"), name):
-        found["label"] = one["label"]
-    if one.get("filter") == "key":
-        found["type"] = "key"
-    elif "filter" in one and one["filter"] != kind:
-        found["filter"] = one["filter"]
-    if "relation" in one and relations.get(name) != one["relation"]:
-        found["relation"] = one["relation"]
-    if "choices" in one:
-        found["choices"] = brief_choices(one["choices"])
-    found |= {
-        key: one[key] for key in ("null", "masked", "untrusted", "content", "help") if key in one
-    }
-    if missing := [use for use in uses if use not in one]:
-        found["not"] = missing
-    usual = MEASURED.get(kind, []) if one.get("filter") != "key" else []
-    if one.get("metric", []) != usual and "group" in uses:
-        found["metric"] = one.get("metric", [])
-    return found
-
-
-def brief_choices(choices: Iterable[Mapping[str, Any]]) -> Any:
-    """Values alone where they say what their labels say, and an object where they are texts."""
-    values = [one["value"] for one in choices]
-    if all(is_said_by(one["label"], one["value"]) for one in choices):
-        return values
-    if all(isinstance(value, str) for value in values):
-        return {one["value"]: one["label"] for one in choices}
-    return list(choices)
-
-
-def brief_writing(writing: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be set, without what the fields say already."""
-    found = dict(writing)
+    """Return what can be set, without what the fields say already."""
+    brief = dict(writing)
     for tool in ("create_record", "update_record"):
-        schemas = found.get(tool)
-        if not isinstance(schemas, dict):
-            continue
-        values = schemas.get("values")
-        if isinstance(values, dict) and "properties" in values:
+        values = writing.get(tool, {}).get("values")
+        if isinstance(values, dict):
             properties = {
-                name: brief_schema(schema, known.get(name, {}))
+                name: brief_schema(schema, fields[name]) if name in fields else schema
                 for name, schema in values["properties"].items()
             }
-            kept = {"required": values["required"]} if values.get("required") else {}
-            found[tool] = {**schemas, "values": {"properties": properties, **kept}}
-    return found
+            required = {"required": values["required"]} if values.get("required") else {}
+            brief[tool] = {**writing[tool], "values": {"properties": properties, **required}}
+    return brief
 
 
-def brief_schema(schema: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of one value, without what the field says already."""
-    found = dict(schema)
-    if is_said_by(found.get("title"), one.get("label", "")):
-        found.pop("title", None)
-    if "help" in one and found.get("description") == one["help"]:
-        del found["description"]
-    values = [choice["value"] for choice in one.get("choices", ())]
-    if values and [choice.get("const") for choice in found.get("oneOf", ())] == values:
-        del found["oneOf"]
-        found.pop("type", None)
-    return found
+def brief_schema(schema: Mapping[str, Any], field: Mapping[str, Any]) -> dict[str, Any]:
+    left_out = set()
+    if has_words_of(schema.get("title"), field.get("label", field["name"])):
+        left_out.add("title")
+    if "help" in field and schema.get("description") == field["help"]:
+        left_out.add("description")
+    values = [one["value"] if isinstance(one, dict) else one for one in field.get("choices", ())]
+    if values and [choice.get("const") for choice in schema.get("oneOf", ())] == values:
+        left_out |= {"oneOf", "type"}
+    return {name: value for name, value in schema.items() if name not in left_out}
 
 
-def is_said_by(label: Any, name: Any) -> bool:
-    """Whether a label has no other words than a name."""
+def has_words_of(label: Any, name: Any) -> bool:
+    """Return whether a label has the words of a name, and no others."""
     if not (isinstance(label, str) and isinstance(name, str)):
-        return label is None
+        return False
     return words_of(label) == words_of(name)
 
 

@@ -24,7 +24,7 @@ from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
-from mcp_django.exposure.query.describe import compacted, describe
+from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.filters import split
 from mcp_django.exposure.query.find import (
     Page,
@@ -225,10 +225,8 @@ def read_resource(rights: Rights, uri: str) -> ReadResult:
         case "site", ():
             return json_result(uri, msgspec.json.encode(overview(rights)))
         case "models", (label,):
-            return json_result(
-                uri,
-                msgspec.json.encode(compacted(describe(rights, rights.exposure(label)))),
-            )
+            described = describe(rights, rights.exposure(label))
+            return json_result(uri, msgspec.json.encode(described))
         case "objects", (label,):
             page = read_collection(rights, rights.exposure(label), address)
             return json_result(uri, page.answer, records=page.count)

@@ -35,7 +35,7 @@ from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
-from mcp_django.exposure.query.describe import compacted, describe, example
+from mcp_django.exposure.query.describe import describe, example
 from mcp_django.exposure.query.included import MOST_IN_PAGE, MOST_IN_RECORD, with_included
 from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
@@ -363,8 +363,8 @@ def list_models(context: CallContext, rights: Rights, given: asked.ListModels) -
 
 def describe_model(context: CallContext, rights: Rights, given: asked.DescribeModel) -> ToolResult:
     exposure = rights.exposure(given.model)
-    described = describe(rights, exposure) | writing_of(context, rights, exposure)
-    return result_of(msgspec.json.encode(compacted(described)))
+    described = describe(rights, exposure, writing=writing_of(context, rights, exposure))
+    return result_of(msgspec.json.encode(described))
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
@@ -532,5 +532,4 @@ def writing_of(context: CallContext, rights: Rights, exposure: ModelExposure) ->
     # The admin is optional, but who may write has it.
     from mcp_django.exposure.admin_bridge import writes
 
-    writing = writes.describe_writing(context, rights, exposure)
-    return {"writing": writing} if writing else {}
+    return writes.describe_writing(context, rights, exposure)

@@ -24,8 +24,9 @@ from django.db.models.functions import Coalesce, Length, TruncDate, TruncMonth, 
 from django.test.utils import CaptureQueriesContext
 
 from mcp_django.exceptions import Leak, QueryError
+from mcp_django.exposure.paths import GROUP
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.describe import describe
+from mcp_django.exposure.query.aggregates import measured
 from mcp_django.exposure.query.guard import guarded
 from tests.exposure.query.test_guard import NARROW
 from tests.nasty.hostile import HIDDEN, PATHS, SHARP, VALUES
@@ -238,15 +239,13 @@ def answer(call, **rights):
 @pytest.mark.thorough
 def test_what_is_hidden_changes_no_answer(db):
     fill()
-    exposure = REGISTRY.exposures[Order]
-    described = describe(caller(), exposure)["fields"]
-    names = [one["name"] for one in described if "group" in one]
+    access = allowed_paths(caller(), REGISTRY.exposures[Order])
     calls: list[Any] = [PLACES[place](path) for path in SHARP for place in PLACES]
-    calls += [{"group_by": [name], "order_by": ["-count"]} for name in names]
+    calls += [{"group_by": [name], "order_by": ["-count"]} for name in access.names(GROUP)]
     calls += [
-        {"group_by": ["status"], "metrics": {"x": {function: one["name"]}}, "order_by": ["x"]}
-        for one in described
-        for function in one.get("metric", ())
+        {"group_by": ["status"], "metrics": {"x": {function: path.text}}, "order_by": ["x"]}
+        for path, functions in measured(access)
+        for function in functions
     ]
     calls += [{"search": word, "group_by": ["status"]} for word in ("CANARY", "z", "1")]
     answers = []

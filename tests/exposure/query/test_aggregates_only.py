@@ -240,21 +240,20 @@ def test_a_definition_marks_what_can_be_grouped_and_measured(orders):
     found = describe(hidden(), hidden().registry.exposures[Order])
     fields = {one["name"]: one for one in found["fields"]}
 
-    assert fields["status"]["group"] is True
-    assert "metric" not in fields["status"]
-    assert fields["total"]["metric"] == ["sum", "avg", "min", "max"]
-    assert not {"group", "metric"} & fields["id"].keys()
+    assert "ordered and grouped by" in found["uses"]
+    assert "Numbers have sum, avg, min and max" in found["uses"]
+    for name in ("status", "total"):
+        assert not {"not", "metric"} & fields[name].keys()
+    assert fields["id"].items() >= {"not": ["order", "group"], "metric": []}.items()
     assert found["more_aggregates"] == [
         {
             "name": "margin",
             "type": "decimal",
-            "label": "margin",
             "null": True,
+            "not": ["filter", "order", "group"],
             "metric": ["sum", "avg"],
         }
     ]
-    assert found["buckets"]["date"][0] == "trunc_year"
-    assert "trunc_hour" not in found["buckets"]["date"]
 
 
 @pytest.mark.django_db
@@ -276,7 +275,8 @@ def test_a_definition_without_records_tells_of_no_orders_and_its_example_works(o
     assert found["aggregates_only"] is True
     assert found["smallest_group"] == 5
     assert "default_order" not in found
-    assert not any("order" in one or "content" in one for one in found["fields"])
+    assert "ordered" not in found["uses"]
+    assert not any("content" in one for one in found["fields"])
     assert "remark" not in [one["name"] for one in found["fields"]]
     assert found["example"]["tool"] == "aggregate_records"
     call = found["example"]["arguments"]
@@ -290,22 +290,22 @@ def test_a_date_has_nothing_to_add_up_where_no_record_is_shown():
 
     fields = describe(only(group_fields="status"), tables.exposures[Order])["fields"]
 
-    flags = {one["name"]: one.keys() & {"group", "metric"} for one in fields}
-    assert flags["placed_at"] == set()
-    assert flags["total"] == {"metric"}
+    metrics = {one["name"]: one["metric"] for one in fields if "metric" in one}
+    assert metrics["placed_at"] == []
+    assert metrics["total"] == ["sum", "avg"]
 
 
 def test_a_definition_of_rows_that_are_judged_one_by_one_promises_no_groups(db):
     found = describe(judged(), judged().registry.exposures[Order])
 
-    assert "buckets" not in found
-    assert not any({"group", "metric"} & one.keys() for one in found["fields"])
+    assert "grouped" not in found["uses"]
+    assert not any("metric" in one for one in found["fields"])
 
 
 def test_a_definition_tells_of_no_group_that_the_caller_may_not_use(orders):
     def of(**rights):
         found = describe(caller(**rights), REGISTRY.exposures[Order])
-        return [one["name"] for one in found["fields"] if "group" in one]
+        return [one["name"] for one in found["fields"] if "group" not in one.get("not", ())]
 
     assert "customer__name" in of()
     assert "customer__name" not in of(may=lambda perm: "customer" not in perm)

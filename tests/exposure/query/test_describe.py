@@ -6,9 +6,14 @@ import msgspec
 import pytest
 
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure.query.describe import compacted, describe
+from mcp_django.exposure.fields import kind_of, operators_of
+from mcp_django.exposure.paths import FILTER, GROUP, ORDER, resolve
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.aggregates import measured
+from mcp_django.exposure.query.describe import describe
+from tests.nasty import site
 from tests.nasty.models import Customer, Odd, Order, Person, Seat, Tag
-from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, records, registry
+from tests.nasty.site import EXPOSED, REGISTRY, caller, records, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -17,51 +22,42 @@ def of(model, tables=REGISTRY, **rights):
     return describe(caller(tables=tables, **rights), tables.exposures[model])
 
 
-def field(description, name, kind="fields"):
-    (found,) = (one for one in description[kind] if one["name"] == name)
+def field(description, name):
+    (found,) = (one for one in description["fields"] if one["name"] == name)
     return found
 
 
 def test_a_model_is_described_with_its_fields_filters_and_orders():
     found = of(Order)
 
-    assert (found["name"], found["label"], found["primary_key"]) == (
-        "nasty.order",
-        "order",
-        ["id"],
-    )
-    assert field(found, "number") == {
-        "name": "number",
-        "type": "text",
-        "label": "number",
-        "help": "As printed",
-        "filter": "text",
-        "order": True,
-        "group": True,
+    assert next(iter(found)) == "name"
+    assert found["name"] == "nasty.order"
+    assert "filtered, ordered and grouped by" in found["uses"]
+    assert not {"label", "primary_key", "default_order"} & found.keys()
+    assert field(found, "number") == {"name": "number", "type": "text", "help": "As printed"}
+    assert field(found, "status")["choices"] == ["new", "paid", "void"]
+    assert field(found, "customer")["type"] == "key"
+    assert field(found, "payload") == {
+        "name": "payload",
+        "type": "json",
+        "filter": "other",
+        "not": ["order", "group"],
     }
-    assert "startswith" in found["operators"]["text"]
-    assert found["operators"]["datetime"][-1] == "date"
-    assert field(found, "status")["choices"][0] == {"value": "new", "label": "New"}
-    assert field(found, "customer")["relation"] == "nasty.customer"
-    assert field(found, "customer")["type"] == "integer"
-    assert field(found, "payload")["type"] == "json"
-    assert not {"filter", "order"} & set(field(found, "remark"))
-    assert field(found, "tags", "more_filters")["relation"] == "nasty.tag"
-    assert field(found, "tags", "more_filters")["label"] == "tags"
-    assert field(found, "customer__country", "more_filters")["null"] is True
+    assert {"filter", "order"} <= set(field(found, "remark")["not"])
+    assert found["relations"]["customer"] == "nasty.customer"
+    assert {"tags", "customer__country"} < set(found["more_filters"])
     assert found["search"] == ["number", "customer__name", "tags__slug", "id"]
-    assert found["default_order"] == ["id"]
     msgspec.json.encode(found)
 
 
 @pytest.mark.thorough
-def test_every_operator_that_is_described_can_be_used():
+def test_every_filter_that_is_described_can_be_used_with_every_operator_of_its_kind():
     for model in EXPOSED:
         found = of(model)
-        paths = [*found["fields"], *found.get("more_filters", [])]
-        for one in (one for one in paths if "filter" in one):
-            for operator in found["operators"][one["filter"]]:
-                wrong = refusal(model, {f"{one['name']}__{operator}": [{"not": "a value"}]})
+        own = [one["name"] for one in found["fields"] if "filter" not in one.get("not", ())]
+        for name in [*own, *found.get("more_filters", [])]:
+            for operator in operators_of(kind_of(resolve(model, name).field)):
+                wrong = refusal(model, {f"{name}__{operator}": [{"not": "a value"}]})
                 assert "has the operators" not in wrong
                 assert "cannot be used" not in wrong
 
@@ -79,8 +75,7 @@ def test_only_what_the_caller_reaches_is_described():
     assert "nasty.customer" not in found
     assert '"customer"' in found
     narrow = of(Order, narrow={Customer: lambda rows: rows.filter(pk=1)})
-    names = [one["name"] for one in narrow["more_filters"]]
-    assert "customer__name" in names
+    assert "customer__name" in narrow["more_filters"]
     assert "region" not in json.dumps(of(Order, tables=registry({Order: {"fields": "number"}})))
 
 
@@ -104,9 +99,8 @@ def test_an_example_can_do_without_filters_and_orders():
 
 def test_composite_keys_and_unknown_classes_are_described():
     assert of(Seat)["primary_key"] == ["hall", "number"]
-    assert of(Seat)["default_order"] == ["hall", "number"]
     assert field(of(Odd), "word")["type"] == "word"
-    assert of(Order, tables=registry({Order: {**ORDER, "ordering": ["-total"]}}))[
+    assert of(Order, tables=registry({Order: {**site.ORDER, "ordering": ["-total"]}}))[
         "default_order"
     ] == ["-total"]
 
@@ -116,114 +110,110 @@ def test_a_model_that_the_caller_may_not_view_is_not_described():
         of(Person, may=lambda perm: False)
 
 
-# In few words.
-
-
-def both(model, tables=REGISTRY):
-    """The description in many words, and the one in few."""
-    described = of(model, tables)
-    return described, compacted(described)
+# What is said once.
 
 
 @pytest.mark.parametrize("model", list(EXPOSED))
 def test_every_use_is_what_the_rule_and_the_exceptions_say(model):
-    long, short = both(model)
-    uses = [
-        use for use in ("filter", "order", "group") if any(use in one for one in long["fields"])
-    ]
+    access, found = allowed_paths(caller(), REGISTRY.exposures[model]), of(model)
+    words = {FILTER: "filtered", ORDER: "ordered", GROUP: "grouped"}
 
-    for one in long["fields"]:
-        exceptions = field(short, one["name"]).get("not", [])
-        assert [use for use in uses if use not in one] == exceptions
-    assert ("uses" in short) == bool(uses)
+    for use, word in words.items():
+        names = {path.names for path in access.paths[use]}
+        for path in access.columns:
+            exceptions = field(found, path.text).get("not", [])
+            assert (path.names in names) == (word in found["uses"] and use not in exceptions)
 
 
 @pytest.mark.parametrize("model", list(EXPOSED))
 def test_every_measure_is_what_the_rule_and_the_exceptions_say(model):
-    long, short = both(model)
-    if not any("group" in one for one in long["fields"]):
-        return
+    access, found = allowed_paths(caller(), REGISTRY.exposures[model]), of(model)
+    functions = {path.names: names for path, names in measured(access)}
     numbers, times = ("integer", "float", "decimal", "duration"), ("date", "datetime", "time")
     usual = {
         **{kind: ["sum", "avg", "min", "max"] for kind in numbers},
         **{kind: ["min", "max"] for kind in times},
     }
 
-    for one in long["fields"]:
-        shown = field(short, one["name"])
-        assert shown.get("metric", usual.get(shown["type"], [])) == one.get("metric", [])
+    for path in access.columns:
+        entry = field(found, path.text)
+        is_grouped = "group" not in entry.get("not", ())
+        names = [
+            name
+            for name in functions.get(path.names, ())
+            if not is_grouped or name not in ("count", "count_distinct")
+        ]
+        assert entry.get("metric", usual.get(entry["type"], [])) == names
 
 
-def test_labels_and_choices_are_said_where_names_and_values_do_not_say_them():
-    _, short = both(Order)
+def test_labels_are_said_where_names_do_not_say_them(monkeypatch):
+    monkeypatch.setattr(Order._meta, "verbose_name", "purchase")
+    monkeypatch.setattr(Order._meta.get_field("number"), "verbose_name", "reference")
 
-    assert field(short, "number") == {"name": "number", "type": "text", "help": "As printed"}
-    assert field(short, "status")["choices"] == ["new", "paid", "void"]
-    assert field(short, "customer")["type"] == "key"
-    assert short["relations"]["customer"] == "nasty.customer"
-    assert "operators" not in short
-    assert all(isinstance(name, str) for name in short["more_filters"])
+    found = of(Order)
+
+    assert found["label"] == "purchase"
+    assert field(found, "number")["label"] == "reference"
+    assert "label" not in field(found, "status")
 
 
-def test_choices_with_other_words_keep_their_labels():
-    described = {
-        "name": "a.b",
-        "fields": [
-            {"name": "x", "type": "text", "choices": [{"value": "n", "label": "New"}]},
-            {"name": "y", "type": "integer", "choices": [{"value": 1, "label": "Minor"}]},
-        ],
-    }
+@pytest.mark.parametrize(
+    ("choices", "described"),
+    [
+        ([("n", "New")], {"n": "New"}),
+        ([("very_new", "Very new")], ["very_new"]),
+        ([(1, "Minor")], [{"value": 1, "label": "Minor"}]),
+    ],
+)
+def test_choices_have_labels_where_values_do_not_say_them(monkeypatch, choices, described):
+    monkeypatch.setattr(Order._meta.get_field("status"), "choices", choices)
 
-    first, second = compacted(described)["fields"]
-
-    assert first["choices"] == {"n": "New"}
-    assert second["choices"] == [{"value": 1, "label": "Minor"}]
+    assert field(of(Order), "status")["choices"] == described
 
 
 def test_what_can_be_set_is_said_where_the_field_does_not_say_it():
-    described = {
-        "name": "a.b",
-        "fields": [
-            {"name": "x", "type": "text", "label": "x", "help": "As printed"},
-            {"name": "y", "type": "text", "choices": [{"value": "n", "label": "New"}]},
-        ],
-        "writing": {
-            "create_record": {
-                "values": {
-                    "type": "object",
-                    "properties": {
-                        "x": {"title": "X", "description": "As printed", "type": "string"},
-                        "y": {"type": "string", "oneOf": [{"const": "n", "title": "New"}]},
-                        "z": {"title": "Zone", "type": "string"},
+    writing = {
+        "create_record": {
+            "values": {
+                "type": "object",
+                "properties": {
+                    "number": {"title": "Number", "description": "As printed", "type": "string"},
+                    "status": {
+                        "type": "string",
+                        "oneOf": [{"const": value} for value in ("new", "paid", "void")],
                     },
-                    "required": ["x"],
-                    "additionalProperties": False,
-                }
-            },
-            "update_record": "As for create_record.",
-            "delete_record": True,
+                    "zone": {"title": "Zone", "type": "string"},
+                },
+                "required": ["number"],
+                "additionalProperties": False,
+            }
         },
+        "update_record": {"values": "As for create_record."},
+        "delete_record": True,
     }
 
-    writing = compacted(described)["writing"]
+    found = describe(caller(), REGISTRY.exposures[Order], writing=writing)["writing"]
 
-    assert writing["create_record"]["values"] == {
-        "properties": {"x": {"type": "string"}, "y": {}, "z": {"title": "Zone", "type": "string"}},
-        "required": ["x"],
+    assert found["create_record"]["values"] == {
+        "properties": {
+            "number": {"type": "string"},
+            "status": {},
+            "zone": {"title": "Zone", "type": "string"},
+        },
+        "required": ["number"],
     }
-    assert writing["update_record"] == "As for create_record."
-    assert writing["delete_record"] is True
+    assert found["update_record"] == {"values": "As for create_record."}
+    assert found["delete_record"] is True
 
 
 def test_nothing_is_said_of_uses_that_there_are_none_of():
-    tables = registry({Tag: {"fields": "slug", "filter_fields": [], "order_fields": []}})
-    described = {**of(Tag, tables), "fields": [{"name": "slug", "type": "text"}]}
+    options = {"fields": "slug", "filter_fields": [], "order_fields": [], "group_fields": []}
 
-    assert "uses" not in compacted(described)
+    assert "uses" not in of(Tag, registry({Tag: options}))
 
 
-def test_what_is_hidden_stays_out_of_few_words_as_well():
-    _, short = both(Order, registry({Order: {**ORDER, "fields": "number"}}))
+def test_what_is_hidden_is_not_described():
+    found = str(of(Order, registry({Order: {**site.ORDER, "fields": "number"}})))
 
-    assert "margin" not in str(short)
-    assert "api_token" not in str(short)
+    assert "margin" not in found
+    assert "api_token" not in found
