@@ -32,13 +32,10 @@ def unseal(
     *,
     purpose: str,
     bound_to: str,
-    max_age: int | None = None,
+    max_age: int,
     longest: int = LONGEST,
 ) -> str | None:
-    """The value, or None for a token that is forged, foreign, damaged or too old.
-
-    Without `max_age` it has any age: the value itself says how long it is good.
-    """
+    """The value, or None for a token that is forged, foreign, damaged or too old."""
     if len(token) > longest or not token.isascii():
         return None
     try:

@@ -152,8 +152,8 @@ BUDGET = {
     ): 7_746,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_475,
     ("stores", "transports"): 9_252,
-    ("admin",): 5_180,
-    ("", "templating", "testing", "management", "templatetags"): 3_722,
+    ("admin",): 4_831,
+    ("", "templating", "testing", "management", "templatetags"): 3_719,
 }
 
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
-from django import forms
 from django.urls import reverse
 from django.utils import timezone
 
-import mcp_django as mcp
 from mcp_django.models import CallRecord, ExposedModel, PersonalToken
 from mcp_django.stores.interface import OpenStream, Session, get_store
 from tests.browser.looks import every_look
@@ -18,14 +17,6 @@ INSPECT, COST, TRY_IT, OVERVIEW, LIVE = (
     reverse(f"admin:mcp_django_{name}")
     for name in ("inspect", "cost", "try_it", "overview", "live")
 )
-
-
-class Shipping(forms.Form):
-    carrier = forms.ChoiceField(choices=[("post", "Post"), ("courier", "Courier")])
-    parcels = forms.IntegerField(min_value=1, initial=1, help_text="As many as there are.")
-    extras = forms.MultipleChoiceField(
-        choices=[("ice", "Ice"), ("bow", "A bow")], required=False, help_text="None is fine."
-    )
 
 
 @pytest.fixture
@@ -99,16 +90,17 @@ def test_tools_are_for_everybody_to_try(browse, boss, shop):
     page.check_accessible()
 
     page.goto(f"{TRY_IT}?tool=find_records")
-    page.get_by_label("model").select_option("shop.order")
-    page.get_by_label("filters").fill('{"total__gte": 20}')
+    page.get_by_label("Arguments as JSON:").fill(
+        '{"model": "shop.order", "filters": {"total__gte": 20}}'
+    )
     page.get_by_role("button", name="Call find_records").click()
-    page.expect(page.get_by_role("heading", name="Result")).to_be_visible()
+    page.expect(page.get_by_role("region", name="Result").first).to_contain_text("A-4")
     page.screenshot_to("try-result")
     page.check_accessible()
 
-    page.get_by_label("filters").fill("{total: 20}")
+    page.get_by_label("Arguments as JSON:").fill("{total: 20}")
     page.get_by_role("button", name="Call find_records").click()
-    page.expect(page.get_by_text("Nothing was called.")).to_be_visible()
+    page.expect(page.get_by_text("This is not valid JSON.")).to_be_visible()
     page.screenshot_to("try-wrong")
     page.check_accessible()
 
@@ -175,13 +167,14 @@ def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
     page.tab_to("link", "echo")
     page.press("Enter")
     page.expect(page.get_by_role("heading", name="echo")).to_be_visible()
-    page.tab_to("textbox", "text")
-    page.keyboard.type("<script>document.title='taken'</script>")
+    page.tab_to("textbox", "Arguments as JSON:")
+    page.press("Control+a")
+    page.keyboard.type("""{"text": "<script>document.title='taken'</script>"}""")
     page.tab_to("button", "Call echo")
     page.press("Enter")
 
-    shown = page.get_by_label("Structured content")
-    page.expect(shown).to_contain_text("<script>document.title='taken'</script>")
+    answer = page.get_by_label("The answer as JSON")
+    page.expect(answer).to_contain_text("<script>document.title='taken'</script>")
     assert page.title() != "taken"
 
 
@@ -202,78 +195,25 @@ def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
     page = browse(boss)
     page.goto(f"{TRY_IT}?tool=delete_record")
 
-    # The skin says in words what the admin says with bold letters.
-    page.tab_to("combobox", "model (required)" if page.look.skin else "model")
-    page.keyboard.type("shop.order")
-    page.tab_to("textbox", "pk")
-    page.keyboard.type(str(order.pk))
+    page.tab_to("textbox", "Arguments as JSON:")
+    page.press("Control+a")
+    page.keyboard.type(f'{{"model": "shop.order", "pk": {order.pk}}}')
     page.tab_to("button", "Call delete_record")
     page.press("Enter")
     page.expect(page.get_by_text("Delete this order?")).to_be_visible()
     page.screenshot_to("try-confirm")
     page.check_accessible()
     assert Order.objects.exists()
-    page.tab_to("checkbox", "Yes, do this")
-    page.press("Space")
+    # The skin says in words that something is required.
+    page.tab_to("textbox", f"Your answers as JSON:{' (required)' if page.look.skin else ''}")
+    page.press("Control+a")
+    agreed = {"action": "accept", "content": {"confirm": True}}
+    page.keyboard.type(json.dumps({"confirmation": agreed}))
     page.tab_to("button", "Answer")
     page.press("Enter")
 
     page.expect(page.get_by_role("region", name="Result")).to_contain_text("deleted")
     assert not Order.objects.exists()
-
-
-@every_look
-def test_a_question_is_answered_by_the_keyboard_alone(browse, boss, add_tool):
-    def ship(ctx: mcp.Context, number: str) -> str:
-        """Ship an order. The person is asked how."""
-        with ctx.together():
-            said = ctx.ask("shipping", Shipping, f"How was order {number} sent?")
-            ctx.confirm(f"Tell the customer of {number}?")
-        return f"{number} went by {said['carrier']} in {said['parcels']} parcels."
-
-    add_tool(ship, read_only=False, asks=True)
-    page = browse(boss)
-    page.goto(f"{TRY_IT}?tool=ship")
-    page.get_by_label("number").fill("A-1")
-    page.get_by_role("button", name="Call ship").click()
-    page.expect(page.get_by_role("heading", name="It asks")).to_be_visible()
-    page.screenshot_to("try-asks")
-    page.check_accessible()
-
-    page.get_by_label("Carrier").select_option(label="Courier")
-    page.get_by_label("Parcels").fill("many")
-    page.get_by_role("button", name="Send").click()
-    page.expect(page.get_by_text("Write a number.")).to_be_visible()
-    page.screenshot_to("try-asks-wrong")
-    page.check_accessible()
-
-    page.get_by_label("Parcels").fill("3")
-    page.tab_to("checkbox", "Yes, do this")
-    page.press("Space")
-    page.tab_to("button", "Send")
-    page.press("Enter")
-
-    page.expect(page.get_by_label("Text", exact=True)).to_contain_text("courier in 3 parcels")
-
-
-@every_look
-def test_one_question_has_a_button_for_each_way_to_answer(browse, boss, add_tool):
-    def wipe(ctx: mcp.Context) -> str:
-        """Wipe everything."""
-        ctx.confirm("Wipe everything?\n\nThis cannot be taken back.")
-        return "wiped"
-
-    add_tool(wipe, read_only=False, asks=True)
-    page = browse(boss)
-    page.goto(f"{TRY_IT}?tool=wipe")
-    page.get_by_role("button", name="Call wipe").click()
-    page.expect(page.get_by_role("heading", name="It asks")).to_be_visible()
-    page.screenshot_to("try-asks-to-confirm")
-    page.check_accessible()
-
-    page.get_by_role("button", name="Decline").click()
-
-    page.expect(page.get_by_text("The tool could not do it.")).to_be_visible()
 
 
 @pytest.fixture

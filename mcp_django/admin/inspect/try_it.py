@@ -1,47 +1,49 @@
-"""Try it: any tool or resource as oneself, from a form, through the same dispatch as a call."""
+"""Try it: any tool or resource as oneself, through the same dispatch as a call."""
 
 from __future__ import annotations
 
 import json
-import re
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import msgspec
 from asgiref.sync import async_to_sync
+from django.core.exceptions import ValidationError
 from django.db import connections
-from django.forms import CharField, Form, TextInput
+from django.forms import CharField, Form, HiddenInput, Textarea, TextInput
 from django.http import HttpRequest, HttpResponse
 
-from mcp_django.admin.inspect.cost import every_page
-from mcp_django.admin.inspect.impersonation import (
-    call_as,
-    principal_of_page,
-    request_of,
-    viewer_of,
-)
-from mcp_django.admin.inspect.try_forms import (
-    ACTIONS,
-    FIELD,
-    ArgumentsForm,
-    QuestionForm,
-    questions_in,
-    unseal_question,
-)
+from mcp_django.admin.inspect.access import records_table
+from mcp_django.admin.inspect.cost import every_page, tokens_in
+from mcp_django.admin.inspect.impersonation import call_as, principal_of_page, request_of
 from mcp_django.admin.pages import TRY_IT
 from mcp_django.auth.authenticate import share_name
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_bridge.rights import may
+from mcp_django.exposure.functions.json_schemas import PREFIX, Examples
+from mcp_django.exposure.inspection import own_rights, sample_rows
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.primitives import BUILT_IN
-from mcp_django.exposure.questions import confirmations
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.describe import example
 from mcp_django.exposure.resources.models import list_resources
+from mcp_django.exposure.tools.records import (
+    RECORD_TOOLS,
+    WriteTool,
+    has_pages,
+    is_asked_by,
+    writing_of,
+)
+from mcp_django.exposure.uris import SITE
 from mcp_django.principal import Principal
+from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.headers import Headers, ParamHeaders, encode_params, encode_value
+from mcp_django.protocol.jsonrpc import decode_json
 from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.results import ToolDefinition
@@ -51,10 +53,12 @@ from mcp_django.transports.exchanges import Exchange, Outcome, Reply
 from mcp_django.transports.http.endpoint import understand
 from mcp_django.transports.serving import Service
 
+logger = logging.getLogger("mcp_django")
+
 # One call by the person at the page, on the way of any call: lanes, rights, limits, records.
 
 CLIENT = {"name": "Django admin", "version": "1"}
-#: The person at the page answers forms. There is no model and no folder behind it.
+#: The person at the page answers questions. There is no model and no folder behind it.
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 #: Statements that are shown, and characters of each.
 MOST_QUERIES, LONGEST_QUERY = 200, 4000
@@ -72,6 +76,7 @@ class TrialCall:
 
     message: dict[str, Any]
     bytes: int
+    tokens: int
     milliseconds: int
     #: None where the person may not see them.
     queries: list[Query] | None
@@ -95,11 +100,7 @@ class PageService(Service):
 
 
 def try_call(
-    request: HttpRequest,
-    method: str,
-    params: Mapping[str, Any],
-    *,
-    param_headers: ParamHeaders,
+    request: HttpRequest, method: str, params: Mapping[str, Any], *, param_headers: ParamHeaders
 ) -> TrialCall:
     """Make the call and wait for its answer."""
     exchange = exchange_of(method, params, param_headers)
@@ -111,6 +112,7 @@ def try_call(
     return TrialCall(
         message=msgspec.json.decode(reply.body),
         bytes=len(reply.body),
+        tokens=tokens_in(reply.body),
         milliseconds=milliseconds,
         queries=queries,
     )
@@ -186,64 +188,66 @@ def statement(sql: Any, params: Any) -> str:
 
 #: Kinds that browsers draw and run nothing of. No SVG: it is a document with scripts.
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-#: How a confirmation token stands in data and in sentences.
-TOKEN = re.compile(rf'"{confirmations.ARGUMENT}":\s*"([\w-]{{{confirmations.LENGTH}}})"')
 #: Characters of one text, and of one picture as base64.
 LONGEST_TEXT, LONGEST_PICTURE = 100_000, 3_000_000
+#: Rows of a table. The JSON below it has the others.
+LONGEST_TABLE = 200
 
 
-def result_context(tried: TrialCall, rights: Rights) -> dict[str, Any]:
-    """What the template needs: `error`, or blocks, structured content and a confirmation.
-
-    `rights` are those of the person who called.
-    """
-    found: dict[str, Any] = {"tried": tried}
+def result_context(tried: TrialCall) -> dict[str, Any]:
+    """Return what the template needs: `error`, or blocks, and data as a table and as JSON."""
     error = tried.message.get("error")
     if error is not None:
-        return {**found, "error": str(error.get("message")), "data": pretty(error.get("data"))}
+        more = pretty(error.get("data"))
+        return {"tried": tried, "error": str(error.get("message")), "data": more}
     result: dict[str, Any] = tried.message["result"]
-    structured = result.get("structuredContent")
-    found["is_error"] = bool(result.get("isError"))
-    found["blocks"] = list(blocks_of(result, structured))
-    found["structured"] = pretty(structured)
-    found["confirmation"] = confirmation_in(result, rights)
-    return found
-
-
-def confirmation_in(result: Mapping[str, Any], rights: Rights) -> str:
-    """The token that would confirm the call, or "".
-
-    Some tools have it in their data, others in a sentence. A text in somebody's record may look
-    like one, so each is verified.
-    """
-    texts = [block.get("text", "") for block in result.get("content", ())]
-    for text in (json.dumps(result.get("structuredContent")), *texts):
-        for token in TOKEN.findall(text):
-            if confirmations.read_token(rights, token) is not None:
-                return str(token)
-    return ""
-
-
-def blocks_of(result: Mapping[str, Any], structured: Any) -> Iterator[dict[str, Any]]:
-    for block in result.get("content", ()):
+    blocks = [*result.get("content", ()), *result.get("contents", ())]
+    data = result.get("structuredContent")
+    if data is None and len(blocks) == 1:
+        data = json_in(blocks[0].get("text"))
+    rows = rows_in(data)
+    return {
+        "tried": tried,
+        "is_error": bool(result.get("isError")),
         # Most tools say the same twice, for programs and for models.
-        is_repeated = structured is not None and block["type"] == "text"
-        if not is_repeated or json_in(block["text"]) != structured:
-            yield block_of(block)
-    for contents in result.get("contents", ()):
-        yield contents_block(contents)
+        "blocks": [
+            block_of(block)
+            for block in blocks
+            if data is None or json_in(block.get("text")) != data
+        ],
+        "table": records_table(rows[:LONGEST_TABLE]) if rows else None,
+        "more_rows": len(rows[LONGEST_TABLE:]),
+        "json": pretty(data),
+    }
+
+
+def rows_in(data: Any) -> list[dict[str, Any]]:
+    """Return the rows of a table, or the first list of objects, as objects."""
+    members = data if isinstance(data, dict) else {"": data}
+    columns, rows = members.get("columns"), members.get("rows")
+    if isinstance(columns, list) and is_list_of(list, rows):
+        # A column of related records is an object: its name, and the names of their columns.
+        names = [next(iter(name), "") if isinstance(name, dict) else name for name in columns]
+        return [dict(zip(map(str, names), row, strict=False)) for row in rows or ()]
+    return next((member for member in members.values() if is_list_of(dict, member)), [])
+
+
+def is_list_of(kind: type, value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, kind) for one in value)
 
 
 def block_of(block: Mapping[str, Any]) -> dict[str, Any]:
-    match block["type"]:
+    match block.get("type"):
         case "text":
-            return text_block("Text", block["text"])
+            return {"title": "Text", "text": cut(block["text"])}
         case "image" | "audio" as kind:
             return binary_block(kind.capitalize(), block.get("mimeType"), block["data"])
         case "resource":
             return contents_block(block["resource"])
+        case None:
+            return contents_block(block)
         case other:
-            return text_block(other, pretty(block))
+            return {"title": other, "text": pretty(block)}
 
 
 def contents_block(contents: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,13 +255,7 @@ def contents_block(contents: Mapping[str, Any]) -> dict[str, Any]:
     title = f"{contents['uri']} ({mime_type})"
     if "blob" in contents:
         return binary_block(title, mime_type, contents["blob"])
-    text = contents.get("text", "")
-    value = json_in(text) if mime_type == "application/json" else None
-    return text_block(title, text if value is None else pretty(value))
-
-
-def text_block(title: str, text: str) -> dict[str, Any]:
-    return {"title": title, "text": cut(text)}
+    return {"title": title, "text": cut(contents.get("text", ""))}
 
 
 def binary_block(title: str, mime_type: Any, data: str) -> dict[str, Any]:
@@ -268,12 +266,13 @@ def binary_block(title: str, mime_type: Any, data: str) -> dict[str, Any]:
     return found
 
 
-def json_in(text: str) -> Any:
-    """The value that a text is the JSON of. None: of none."""
+def json_in(text: str | None) -> Any:
+    """Return the object or list that a text is the JSON of, or None."""
     try:
-        return json.loads(text)
-    except ValueError:
+        data = decode_json((text or "").encode())
+    except ProtocolError:
         return None
+    return data if isinstance(data, (dict, list)) else None
 
 
 def pretty(value: Any) -> str:
@@ -286,54 +285,86 @@ def cut(text: str) -> str:
     return f"{text[:LONGEST_TEXT]}\n… and {len(text) - LONGEST_TEXT} more characters."
 
 
-# A call from a form, and its questions, until it has an answer.
+# Arguments to begin with.
+
+#: Models in which a record is looked for.
+MOST_MODELS = 5
 
 
-def call_from_form(
-    request: HttpRequest,
-    method: str,
-    name: str = "",
-    *,
-    form_of: Callable[[Any], Any],
-    params_of: Callable[[Any], Mapping[str, Any]],
-    param_headers: ParamHeaders | None = None,
+def example_arguments(
+    context: CallContext, rights: Rights, tool: ToolDefinition
 ) -> dict[str, Any]:
-    """What the template needs: the form, and the result, the questions, or what is wrong."""
-    viewer = viewer_of(request)
-    bound_to = f"{viewer.identity}:{method}:{name}"
-    sealed = request.POST.get(FIELD)
-    if sealed is None:
-        form, asked, answers = form_of(request.POST), None, []
-    else:
-        asked = unseal_question(sealed, bound_to=bound_to)
-        if asked is None:
-            return {"form": form_of(None), "is_stale": True}
-        form, answers = form_of(asked.data), asked.forms(request.POST)
-    context: dict[str, Any] = {"form": form}
-    if not form.is_valid():
-        return context
-    if asked is not None and not all(one.is_valid() for one in answers):
-        return {**context, "asking": questions_context(sealed, answers)}
-    params, given = dict(params_of(form)), {one.key: one.answer for one in answers}
-    if asked is not None:
-        params |= {"inputResponses": given, "requestState": asked.state}
-    tried = try_call(request, method, params, param_headers=param_headers or {})
-    context["result"] = result_context(tried, viewer)
-    following = questions_in(tried.message, form)
-    if following is not None:
-        forms = following.forms(before=given)
-        context["asking"] = questions_context(following.seal(bound_to=bound_to), forms)
-    return context
+    """Return the arguments that the schema requires, with a model and a record of this caller."""
+    schema = tool.input_schema
+    targets = {f"{PREFIX}{name}": part for name, part in schema.get("$defs", {}).items()}
+    arguments: Any = {}
+    try:
+        arguments = Examples(targets).make(schema)
+        if tool.name in RECORD_TOOLS:
+            arguments |= record_arguments(context, rights, tool)
+    except Exception:  # schemas and models are code of the site
+        logger.exception("There is no example for the tool %s.", tool.name)
+    return arguments if isinstance(arguments, dict) else {}
 
 
-def questions_context(sealed: str | None, forms: list[QuestionForm]) -> dict[str, Any]:
-    return {
-        "field": FIELD,
-        "sealed": sealed,
-        "forms": forms,
-        "actions": ACTIONS,
-        "is_wrong": any(one.errors for one in forms),
-    }
+def record_arguments(context: CallContext, rights: Rights, tool: ToolDefinition) -> dict[str, Any]:
+    """Return arguments of a generic tool. A call with them changes nothing."""
+    names = {*tool.input_schema.get("required", ()), "pk", "pks", "dry_run"}
+    values: dict[str, Any] = {"uri": SITE, "dry_run": True}
+    exposures = [
+        exposure for exposure in rights.exposures() if is_for(rights, tool.name, exposure)
+    ]
+    if exposures:
+        samples = (
+            (exposure, sample_rows(rights, own_rights(rights), exposure))
+            for exposure in exposures[:MOST_MODELS]
+        )
+        exposure, records = next((pair for pair in samples if pair[1]), (exposures[0], [{}]))
+        if tool.name == "find_records":
+            return example(allowed_paths(rights, exposure))
+        values["model"] = exposure.label
+        keys = [records[0].get(part.name) for part in exposure.model._meta.pk_fields]
+        if None not in keys:
+            values["pk"] = keys[0] if len(keys) == 1 else keys
+            values["pks"] = [values["pk"]]
+        if "values" in names:
+            writing = writing_of(context, rights, exposure).get("writing", {})
+            schemas = writing.get("create_record") or writing.get("update_record") or {}
+            values["values"] = Examples({}).make(schemas.get("values", {"type": "object"}))
+    properties = tool.input_schema.get("properties", {})
+    return {name: values[name] for name in properties if name in names and name in values}
+
+
+def is_for(rights: Rights, name: str, exposure: ModelExposure) -> bool:
+    """Return whether a generic tool can answer about the model."""
+    if isinstance(tool := RECORD_TOOLS[name], WriteTool):
+        return may(rights, exposure.model, tool.verb)
+    is_open = name != "get_history" or has_pages(rights, exposure)
+    return is_open and is_asked_by(name, rights, exposure)
+
+
+# A call from the page, and its questions, until it has an answer.
+
+
+class JSONObjectField(CharField):
+    """A JSON object as text, read as the body of a call is."""
+
+    widget = Textarea(attrs={"rows": 10, "class": "mcp-json", "spellcheck": "false"})
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value) or "{}"
+        try:
+            data = decode_json(text.encode())
+        except ProtocolError as error:
+            sentence = str(error).replace("The body", "This")
+            raise ValidationError(f"{sentence} Nothing was called.") from None
+        if not isinstance(data, dict):
+            raise ValidationError("This is no JSON object, such as {}. Nothing was called.")
+        return data
+
+
+class ArgumentsForm(Form):
+    arguments = JSONObjectField(required=False, label="Arguments as JSON")
 
 
 #: URIs to choose from as somebody types.
@@ -350,62 +381,90 @@ class ResourceForm(Form):
     )
 
 
+class AnswersForm(Form):
+    """Answers to the questions that a call ended with."""
+
+    questions = CharField(widget=HiddenInput)
+    #: Signed by the server, for this caller and this call.
+    state = CharField(widget=HiddenInput)
+    answers = JSONObjectField(
+        label="Your answers as JSON",
+        help_text="To agree, write true. To decline, write decline in place of accept.",
+    )
+
+
+def answers_form(result: Mapping[str, Any], answers: Mapping[str, Any]) -> AnswersForm:
+    """Return the form for the questions of a result, with answers to begin with."""
+    questions, responses = [], {}
+    for key, request in result["inputRequests"].items():
+        schema = request["params"]["requestedSchema"]
+        members = schema["properties"]
+        lines = (f"{name}: {json.dumps(members[name], ensure_ascii=False)}" for name in members)
+        questions.append("\n".join((request["params"]["message"], "", *lines)))
+        content = {
+            # Nobody agrees by sending what is there: a yes is to be written.
+            name: member.get("default", member["type"] != "boolean" and Examples({}).make(member))
+            for name, member in members.items()
+            if name in schema.get("required", ()) or "default" in member
+        }
+        responses[key] = answers.get(key) or {"action": "accept", "content": content}
+    initial = {"questions": "\n\n".join(questions), "answers": pretty(responses)}
+    return AnswersForm(initial={**initial, "state": result["requestState"]})
+
+
+def make_posted_call(
+    request: HttpRequest, form: Form, tool: ToolDefinition | None
+) -> dict[str, Any]:
+    """Call the tool, or read the resource, if all that was written can be read.
+
+    Returns what the template needs: the result and questions, if there are any.
+    """
+    answering = AnswersForm(request.POST) if "state" in request.POST else None
+    if not form.is_valid() or not (answering is None or answering.is_valid()):
+        return {"asking": answering}
+    method, params = "resources/read", {**form.cleaned_data}
+    if tool is not None:
+        method, params["name"] = "tools/call", tool.name
+    answers = {}
+    if answering is not None:
+        answers = answering.cleaned_data["answers"]
+        params |= {"inputResponses": answers, "requestState": answering.cleaned_data["state"]}
+    param_headers = {} if tool is None else tool.param_headers
+    tried = try_call(request, method, params, param_headers=param_headers)
+    context: dict[str, Any] = {"result": result_context(tried)}
+    result = tried.message.get("result", {})
+    if result.get("resultType") == "input_required":
+        context["asking"] = answers_form(result, answers)
+    return context
+
+
 def try_it_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
-    """What there is to try on GET, or the form of one tool. The call itself on POST."""
+    """Show what there is to try on GET, or an example of one tool. Make the call on POST."""
+    name = request.GET.get("tool")
+
+    def look_up(context: CallContext, rights: Rights) -> dict[str, Any]:
+        pages = (result.definitions for result in every_page(context))
+        tools = [one for page in pages for one in page if isinstance(one, ToolDefinition)]
+        # As in a call: there is no such tool, or none for this person.
+        tool = next((one for one in tools if one.name == name), None)
+        arguments = {}
+        if tool is not None and request.method != "POST":
+            arguments = example_arguments(context, rights, tool)
+        uris = [one.uri for one in list_resources(rights)[:MOST_URIS]]
+        return {"tools": tools, "uris": uris, "tool": tool, "arguments": arguments}
+
     try:
-        tools, uris, models = call_as(principal_of_page(request), request, offered_to)
+        context = call_as(principal_of_page(request), request, look_up)
     except ToolError as error:
         return TRY_IT.render(model_admin, request, refused=str(error))
-    context: dict[str, Any] = {"tools": tools, "uris": uris, "resource_form": ResourceForm()}
-    name = request.GET.get("tool")
-    if name is not None:
-        tool = next((one for one in tools if one.name == name), None)
-        # As in a call: there is no such tool, or none for this person.
-        context |= {"unknown": name} if tool is None else tool_context(request, tool, models)
-    elif request.method == "POST":
-        context |= resource_context(request)
+    tool: ToolDefinition | None = context["tool"]
+    is_call = request.method == "POST" and (name is None or tool is not None)
+    data = request.POST if is_call else None
+    if tool is None:
+        context |= {"form": ResourceForm(data), "unknown": name}
+    else:
+        form = ArgumentsForm(data, initial={"arguments": pretty(context["arguments"])})
+        context |= {"form": form, "schema": pretty(tool.input_schema)}
+    if is_call:
+        context |= make_posted_call(request, context["form"], tool)
     return TRY_IT.render(model_admin, request, **context)
-
-
-def offered_to(
-    context: CallContext, rights: Rights
-) -> tuple[list[ToolDefinition], list[str], list[str]]:
-    """The tools of `tools/list`, URIs of `resources/list`, and labels of models, for the person
-    at the page.
-    """
-    tools = [
-        one
-        for result in every_page(context)
-        for one in result.definitions
-        if isinstance(one, ToolDefinition)
-    ]
-    uris = [one.uri for one in list_resources(rights)[:MOST_URIS]]
-    return tools, uris, [one.label for one in rights.exposures()]
-
-
-def tool_context(request: HttpRequest, tool: ToolDefinition, models: list[str]) -> dict[str, Any]:
-    # Tools of the site may call something else a model.
-    labels = models if tool.name in BUILT_IN else []
-    form_of = partial(ArgumentsForm, tool.input_schema, models=labels)
-    if request.method != "POST":
-        return {"tool": tool, "form": form_of()}
-
-    context = call_from_form(
-        request,
-        "tools/call",
-        tool.name,
-        form_of=form_of,
-        params_of=lambda form: {"name": tool.name, "arguments": form.arguments},
-        param_headers=tool.param_headers,
-    )
-    return {"tool": tool, **context}
-
-
-def resource_context(request: HttpRequest) -> dict[str, Any]:
-    context = call_from_form(
-        request,
-        "resources/read",
-        form_of=ResourceForm,
-        params_of=lambda form: {"uri": form.cleaned_data["uri"]},
-    )
-    return {**context, "resource_form": context["form"]}
