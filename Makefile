@@ -107,7 +107,7 @@ lint: $(VENV)/gate.stamp
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
 	$(BIN)/python -m pytest -q tests/docs/test_words.py
-	$(BIN)/python -m django makemigrations --check --dry-run --settings tests.settings mcp_django
+	$(BIN)/python -m django makemigrations --check --dry-run --settings tests.settings mcp_django mcp_django_oauth
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	DEMO_DEBUG=0 $(BIN)/python manage.py check --deploy --fail-level WARNING
 

@@ -29,7 +29,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "oauth2_provider",
     "mcp_django",
+    "mcp_django.oauth",
     "demo_project.flights",
 ]
 MIDDLEWARE = [
@@ -106,12 +108,15 @@ if not DEBUG:
     CSRF_COOKIE_SECURE = True
 
 # The demo is one process, so there is nobody to link, and no proxy that could limit bodies.
-SILENCED_SYSTEM_CHECKS = ["mcp_django.W002", "mcp_django.W008"]
+# Programs on the own computer of a person listen at plain http addresses of its loopback.
+SILENCED_SYSTEM_CHECKS = ["mcp_django.W002", "mcp_django.W008", "oauth2_provider.W008"]
 
 MCP_DJANGO = {
     "NAME": "Flight desk",
     "VERSION": "1.0",
     "PUBLIC_URL": PUBLIC_URL,
+    # Programs of all kinds are tried on the demo, and few publish a document about themselves.
+    "REGISTRATION": "cimd+dcr",
     "INSTRUCTIONS": (
         "Flights of invented airlines between real airports, 2 to 21 November 2026. The desk's "
         "clock stands at 2026-11-18 12:00 UTC: earlier flights have landed, later ones are "

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.staticfiles.urls import staticfiles_urlpatterns
-from django.urls import path
+from django.urls import include, path
 
 from demo_project import views
 
@@ -13,6 +13,7 @@ admin.site.index_title = "Operations"
 urlpatterns = [
     path("", views.start, name="start"),
     path("admin/", admin.site.urls),
+    path("", include("mcp_django.oauth.urls")),
     path("media/<path:name>", views.report, name="report"),
     *staticfiles_urlpatterns(),
 ]

@@ -8,7 +8,7 @@ from dataclasses import Field, fields
 from difflib import SequenceMatcher, get_close_matches
 from functools import wraps
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from django.apps import apps
@@ -21,10 +21,10 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
-from mcp_django.auth.authenticators import Anonymous, DevUser, prepared
+from mcp_django.auth.authenticators import Anonymous, DevUser, configured, prepared
 from mcp_django.auth.resource import issuers, metadata_url
 from mcp_django.auth.throttles import throttle_class
-from mcp_django.conf import Config, get_config
+from mcp_django.conf import REGISTRATION, Config, get_config
 from mcp_django.exceptions import ServiceUnavailable
 from mcp_django.exposure.fields import knows_zones
 from mcp_django.exposure.options import ModelExposure, looks_secret
@@ -116,7 +116,9 @@ def unmet(setting: Field[Any], value: object) -> str | None:
     if setting.name == "query_threads":
         return None if value is None or is_positive(value, int) else "None or a positive number"
     if setting.name == "authenticators":
-        return None if isinstance(value, list | tuple) else WORDS[tuple]
+        return None if isinstance(value, list | tuple | None) else WORDS[tuple]
+    if setting.name == "registration":
+        return None if value in REGISTRATION else f"one of {', '.join(REGISTRATION)}"
     kind = type(getattr(Config(), setting.name))
     if kind is tuple:
         return None if is_list_of_names(value) else "a list of strings"
@@ -131,22 +133,21 @@ def is_list_of_names(value: object) -> bool:
 
 def is_positive(value: object, kind: type) -> bool:
     # bool is an int in Python but no number of threads.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value > 0 and (kind is float or isinstance(value, int))
+    is_number = isinstance(value, int | float if kind is float else int)
+    return is_number and not isinstance(value, bool) and cast("float", value) > 0
 
 
 @a_check()
 def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
     """E001, E002, W001, I002."""
-    configured = get_config().authenticators
-    if not configured:
+    entries = configured()
+    if not entries:
         yield Error(
             "MCP_DJANGO['AUTHENTICATORS'] is empty, so every call is refused.",
             hint='"AUTHENTICATORS": ["mcp_django.auth.PersonalTokens"]',
             id="mcp_django.E001",
         )
-    for one in configured:
+    for one in entries:
         try:
             authenticator = prepared(one)
         except ImproperlyConfigured as error:

@@ -14,6 +14,9 @@ from django.dispatch import receiver
 
 from mcp_django.version import __version__
 
+#: Values of the setting `registration`.
+REGISTRATION = ("manual", "cimd", "cimd+dcr")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -29,8 +32,13 @@ class Config:
     #: Origin of public addresses, such as "https://shop.example.com". Never the request's Host.
     public_url: str = ""
     #: Authenticators in order, dotted paths or instances: the first that knows a credential
-    #: decides.
-    authenticators: Sequence[Any] = ("mcp_django.auth.PersonalTokens",)
+    #: decides. None: personal tokens, and access tokens of this site where mcp_django.oauth is
+    #: installed.
+    authenticators: Sequence[Any] | None = None
+    #: Clients that may ask people to sign in: "manual" for those that staff entered, "cimd" for
+    #: those that publish a document about themselves as well, "cimd+dcr" for all that register
+    #: themselves.
+    registration: str = "cimd"
     #: Names of the admin sites whose rules apply, in order.
     admin_sites: Sequence[str] = ("admin",)
     #: Values of Origin that browsers may send, besides PUBLIC_URL and, on loopback, loopback. Only
@@ -114,10 +122,12 @@ class Config:
 
 @lru_cache(maxsize=1)
 def get_config() -> Config:
-    """The settings in force. Raises ImproperlyConfigured for a key that does not exist."""
+    """Return the settings in force. Raises ImproperlyConfigured for a key that does not exist."""
     given: Mapping[str, Any] = getattr(settings, "MCP_DJANGO", {})
     known = {one.name.upper() for one in fields(Config)}
-    unknown = sorted(set(given) - known)
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured("MCP_DJANGO is not a dictionary.")
+    unknown = sorted(map(str, set(given) - known))
     if unknown:
         raise ImproperlyConfigured(f"Unknown keys in MCP_DJANGO: {', '.join(unknown)}.")
     return Config(**{name.lower(): value for name, value in given.items()})

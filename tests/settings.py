@@ -19,6 +19,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "mcp_django",
+    *(["oauth2_provider", "mcp_django.oauth"] if find_spec("oauth2_provider") else []),
     "tests.shop",
     "tests.nasty",
     "tests.library",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from django.contrib import admin
 from django.urls import include, path
 
@@ -11,5 +13,8 @@ urlpatterns = [
     path("depot/", depot.urls),
     path("back/", workshop.urls),
     path("mcp", include("mcp_django.urls")),
-    path("", include("mcp_django.well_known")),
+    # The corner without extras has no authorization server.
+    path(
+        "", include(f"mcp_django.{'oauth.urls' if find_spec('oauth2_provider') else 'well_known'}")
+    ),
 ]

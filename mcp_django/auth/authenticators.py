@@ -5,12 +5,13 @@ Settings import this file: nothing here may import models before first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_backends, get_user_model
 from django.core.exceptions import ImproperlyConfigured
@@ -59,17 +60,28 @@ class Authenticator(Protocol):
         """A value for WWW-Authenticate, such as "Bearer", that tells clients what to present."""
 
 
+#: The default, and what is added to it by another app.
+PERSONAL_TOKENS = "mcp_django.auth.PersonalTokens"
+BY_APP = {"mcp_django.oauth": "mcp_django.oauth.bearer.OAuthBearer"}
+
+
+def configured() -> Sequence[Any]:
+    """Return the entries of the setting, or those that stand for it where it is missing."""
+    chosen = get_config().authenticators
+    if chosen is not None:
+        return chosen
+    return [PERSONAL_TOKENS, *(path for app, path in BY_APP.items() if apps.is_installed(app))]
+
+
 def authenticators() -> tuple[Authenticator, ...]:
     """Those of the setting, in its order.
 
     Raises ServiceUnavailable when there are none, ImproperlyConfigured when one cannot be used.
     """
-    config = get_config()
-    if not config.authenticators:
+    entries = configured()
+    if not entries:
         raise ServiceUnavailable("MCP_DJANGO['AUTHENTICATORS'] is empty.")
-    return _authenticators.get(
-        config, make=lambda before: tuple(map(prepared, config.authenticators))
-    )
+    return _authenticators.get(get_config(), make=lambda before: tuple(map(prepared, entries)))
 
 
 _authenticators: Cached[tuple[Authenticator, ...]] = Cached()
@@ -258,7 +270,7 @@ class DRF:
                 # It takes tokens from the query string and gives requests without scopes a pass.
                 raise ImproperlyConfigured(
                     f"{name} does not check for whom a token was issued. "
-                    "Use personal tokens until this package checks such tokens itself."
+                    "Use mcp_django.oauth.bearer.OAuthBearer."
                 )
             if name == "rest_framework.authentication.SessionAuthentication":
                 raise ImproperlyConfigured(

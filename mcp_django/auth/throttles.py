@@ -30,6 +30,8 @@ from mcp_django.protocol.results import ToolResult
 MINUTE = 60.0
 #: Failed authentications per address and minute.
 MOST_FAILURES = 100
+#: Clients that one address may register in a minute.
+MOST_REGISTRATIONS = 10
 
 
 @dataclass
@@ -102,9 +104,11 @@ failed_calls = Windows(limit=lambda: get_config().failures_per_minute)
 #: Refusals that are recorded: the first of a minute, so that a flood stays cheap.
 refusals = Windows(limit=lambda: 1)
 failures = Windows(limit=lambda: MOST_FAILURES)
+#: Clients that register themselves with mcp_django.oauth, per address.
+registrations = Windows(limit=lambda: MOST_REGISTRATIONS)
 
 
-ALL = (calls, tool_calls, dry_runs, completions, failed_calls, refusals, failures)
+ALL = (calls, tool_calls, dry_runs, completions, failed_calls, refusals, failures, registrations)
 
 
 def clear() -> None:

@@ -41,7 +41,7 @@ SECRET_MODELS = frozenset(
         "token_blacklist.outstandingtoken",
     }
 )
-SECRET_APPS = frozenset({"oauth2_provider", "mcp_django"})
+SECRET_APPS = frozenset({"oauth2_provider", "mcp_django", "mcp_django_oauth"})
 #: What no name betrays: seeds of second factors, answers of providers, settings that staff keep
 #: in the database, addresses with a password in them, and copies of whole records.
 SECRET_FIELDS: dict[str, frozenset[str]] = {

@@ -485,7 +485,16 @@ def opened():
     return ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
 
 
-def test_the_list_warns_where_no_token_can_change_what_is_opened(browser, editor, opened):
+@pytest.fixture
+def only_tokens(settings):
+    """Nobody signs in for a client."""
+    authenticators = ["mcp_django.auth.PersonalTokens"]
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": authenticators}
+
+
+def test_the_list_warns_where_no_token_can_change_what_is_opened(
+    browser, editor, opened, only_tokens
+):
     PersonalToken.create(user=editor, name="laptop")
     PersonalToken.create(user=editor, name="desk", scopes=["mcp:write"], read_only=True)
     gone, _ = PersonalToken.create(user=editor, name="gone", scopes=["mcp:write"])
@@ -517,7 +526,9 @@ def test_other_credentials_are_not_judged(browser, editor, opened, settings):
     assert NOBODY not in browser.get(LIST).content.decode()
 
 
-def test_the_page_of_a_model_warns_of_ones_own_tokens(browser, editor, make_staff, opened):
+def test_the_page_of_a_model_warns_of_ones_own_tokens(
+    browser, editor, make_staff, opened, only_tokens
+):
     PersonalToken.create(user=editor, name="laptop")
     PersonalToken.create(user=make_staff("bob"), name="x", scopes=["mcp:write"])
 

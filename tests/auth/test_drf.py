@@ -104,7 +104,7 @@ def test_its_challenge_is_the_classs_own(use):
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", "personal tokens"),
+        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", "OAuthBearer"),
         ("rest_framework.authentication.SessionAuthentication", "cookies"),
         (f"{SITES}.CookieAuthentication", "cookies"),
         ("rest_framework.authentication.Nothing", "cannot be imported"),

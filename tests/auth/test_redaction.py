@@ -242,18 +242,18 @@ def test_a_new_configuration_of_logging_takes_nothing_away():
             },
             "loggers": {
                 "mcp_django": {"handlers": ["late"], "level": "DEBUG", "propagate": False},
-                "oauthlib": {"handlers": ["redacting"], "level": "DEBUG", "propagate": False},
+                "elsewhere": {"handlers": ["redacting"], "level": "DEBUG", "propagate": False},
             },
         }
     )
     try:
-        for name in ("mcp_django", "oauthlib.oauth2"):
+        for name in ("mcp_django", "elsewhere.inside"):
             logging.getLogger(name).debug("got %s", SECRET, extra={"note": SECRET})
     finally:
-        for name in ("mcp_django", "oauthlib"):
+        for name in ("mcp_django", "elsewhere"):
             logging.getLogger(name).handlers = []
-        logging.getLogger("oauthlib").propagate = True
-        logging.getLogger("oauthlib").setLevel(logging.NOTSET)
+        logging.getLogger("elsewhere").propagate = True
+        logging.getLogger("elsewhere").setLevel(logging.NOTSET)
         level, logger.level, logger.propagate = before
         logging.getLogger().setLevel(level)
 

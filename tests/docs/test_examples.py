@@ -44,6 +44,7 @@ def test_the_examples_do_what_the_pages_say():
         "settings_public",
         "settings_drf",
         "settings_jwt",
+        "settings_oauth",
         "settings_audit",
         "settings_redaction",
         "settings_wsgi",

@@ -234,10 +234,10 @@ def test_every_signal_is_listed():
 
 
 def test_every_check_is_listed():
-    sources = (path.read_text() for path in (ROOT / "mcp_django").glob("checks*.py"))
+    sources = (path.read_text() for path in (ROOT / "mcp_django").glob("**/checks.py"))
     page = (REFERENCE / "checks.md").read_text()
 
-    ids = set(re.findall(r'id="(mcp_django\.[EWI]\d{3})"', "".join(sources)))
+    ids = set(re.findall(r'id="(mcp_django(?:_oauth)?\.[EWI]\d{3})"', "".join(sources)))
     assert ids
     assert set(re.findall(r"^## (.+)$", page, re.MULTILINE)) == ids
 
@@ -447,6 +447,7 @@ def test_every_authenticator_is_listed():
     listed = column(TOPICS / "tokens.md", "## Other credentials")
 
     public = {f"mcp_django.auth.{name}" for name in auth.__all__}
+    public |= {"mcp_django.oauth.bearer.OAuthBearer"}
     assert set(listed) == public - {"mcp_django.auth.Authenticator"}
 
 
@@ -513,6 +514,8 @@ def test_no_page_names_a_machine_or_a_registry():
 
     assert hosts <= {
         "127.0.0.1",
+        "localhost",
+        "django-oauth-toolkit.readthedocs.io",
         "chat.example.com",
         "login.example.com",
         "modelcontextprotocol.io",

@@ -12,6 +12,7 @@ from django.test import RequestFactory
 
 import mcp_django as mcp
 from mcp_django.auth import Anonymous
+from mcp_django.auth.resource import bearer_challenge
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.headers import LONGEST_VALUE, Headers
 from mcp_django.protocol.revisions import Revision
@@ -223,7 +224,7 @@ async def test_nobody_waits_for_the_body_of_a_request_without_a_credential(verb)
     call.give(b"x" * 100, more=False)
     await call.end()
 
-    assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
+    assert (status, call.headers["www-authenticate"]) == (401, bearer_challenge())
     assert b"Authorization: Bearer <personal token>" in text
     assert call.headers["connection"] == "close"
     assert call.is_whole()
@@ -252,7 +253,7 @@ async def test_nobody_waits_for_a_message_without_a_credential(client):
     call.hang_up()
     await call.end()
 
-    assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
+    assert (status, call.headers["www-authenticate"]) == (401, bearer_challenge())
     await session.leave()
 
 
@@ -299,7 +300,7 @@ async def test_without_streams_nobody_reads_a_body_without_a_credential():
 
     response = await in_thread(mcp_view, request)
 
-    assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
+    assert (response.status_code, response["WWW-Authenticate"]) == (401, bearer_challenge())
 
 
 # How long a body may take

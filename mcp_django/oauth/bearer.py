@@ -1,0 +1,135 @@
+"""Access tokens of the authorization server of this site, as credentials for the endpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import DatabaseError, router
+from django.db.models import F, FilteredRelation, Q
+from django.http import HttpRequest
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_django.auth.authenticators import bearer_token, is_active
+from mcp_django.auth.resource import bearer_challenge, endpoint_url
+from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable
+from mcp_django.exposure.limits import is_missing_table
+from mcp_django.oauth.models import Authorization
+from mcp_django.oauth.toolkit import get_access_token_model, issuer
+from mcp_django.oauth.validators import service_user
+from mcp_django.principal import SCOPES, Principal, Restriction
+from mcp_django.stores.last_used import note_use
+from mcp_django.stores.transactions import turns
+
+#: Columns of a consent that decide about its tokens.
+CONSENT = (
+    "pk",
+    "models",
+    "read_only",
+    "valid_after",
+    "ended_at",
+    "last_used_at",
+    "password_state",
+)
+
+
+class OAuthBearer:
+    """`Authorization: Bearer ...` with an access token for the endpoint, and for nothing else.
+
+    A token of another kind is left to the next authenticator. One of this server that has expired,
+    was made for another resource, or whose user may not act any more, is refused.
+    """
+
+    header_only = True
+    guessable = False
+
+    @property
+    def issuer(self) -> str:
+        return issuer()
+
+    @sensitive_variables("secret")
+    def authenticate(self, request: HttpRequest) -> Principal | None:
+        secret = bearer_token(request)
+        token = find_access_token(secret) if secret else None
+        if token is None:
+            return None
+        now, scopes = timezone.now(), frozenset(SCOPES).intersection(token.scope.split())
+        if token.expires <= now or token.resource != [endpoint_url()] or not scopes:
+            raise AuthenticationFailed
+        user, restriction = self._user_of(token, now=now)
+        return Principal(
+            user=user,
+            scopes=scopes,
+            method="oauth",
+            client=f"oauth:{token.application.client_id}",
+            credential_id=str(token.pk),
+            restriction=restriction,
+            grantable=frozenset(SCOPES),
+            expires_at=token.expires,
+        )
+
+    def _user_of(self, token: Any, *, now: datetime) -> tuple[Any, Restriction]:
+        """Return for whom a token stands, held to what. Raises AuthenticationFailed for nobody."""
+        if token.application is None or not token.application.is_usable(None):
+            raise AuthenticationFailed
+        if token.user is None:
+            user = service_user(token.application)
+            if user is None:
+                raise AuthenticationFailed
+            return user, Restriction()
+        consent = Authorization(**{name: getattr(token, f"consent_{name}") for name in CONSENT})
+        if (
+            token.consent_pk is None
+            or not is_active(token.user)
+            or not consent.covers(token.created, user=token.user)
+        ):
+            raise AuthenticationFailed
+        if not consent.was_used_lately(now=now):
+            note = partial(note_consent_used, consent.pk, now=now)
+            note_use(("authorization", consent.pk), note)
+        return token.user, consent.restriction
+
+    def challenge(self) -> str:
+        return bearer_challenge()
+
+
+def note_consent_used(pk: int, *, now: datetime) -> None:
+    with turns.alone(router.db_for_write(Authorization)):
+        Authorization.objects.filter(pk=pk).update(last_used_at=now)
+
+
+@sensitive_variables("secret")
+def find_access_token(secret: str) -> Any:
+    """Return the token with its user, client and consent, in one query, or None.
+
+    The index is over digests: timing tells nothing. Raises ServiceUnavailable where nobody has
+    migrated.
+    """
+    model = get_access_token_model()
+    authorizations = "application__mcp_authorizations"
+    tokens = model._default_manager.using(router.db_for_write(model)).annotate(
+        consent=FilteredRelation(
+            authorizations,
+            condition=Q(
+                **{
+                    f"{authorizations}__user": F("user"),
+                    f"{authorizations}__resource": endpoint_url(),
+                }
+            ),
+        ),
+        **{f"consent_{name}": F(f"consent__{name}") for name in CONSENT},
+    )
+    digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+    try:
+        return (
+            tokens.select_related("user", "application__user")
+            .filter(token_checksum=digest)
+            .first()
+        )
+    except DatabaseError as error:
+        if is_missing_table(error):
+            raise ServiceUnavailable("There are no tables of tokens: manage.py migrate") from error
+        raise

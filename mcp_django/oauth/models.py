@@ -1,0 +1,125 @@
+"""What people allowed a client: one row for a user, a client and a resource."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db.models import (
+    CASCADE,
+    BooleanField,
+    CharField,
+    DateTimeField,
+    ForeignKey,
+    JSONField,
+    Manager,
+    Model,
+    UniqueConstraint,
+)
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from mcp_django.models.tokens import USED_EVERY
+from mcp_django.principal import Restriction
+from mcp_django.signing import digest_of
+
+APPLICATION_MODEL = getattr(
+    settings, "OAUTH2_PROVIDER_APPLICATION_MODEL", "oauth2_provider.Application"
+)
+
+
+def password_state(user: Any) -> str:
+    """Return what changes with the password of a user, as Django's sessions have it."""
+    return user.get_session_auth_hash() if hasattr(user, "get_session_auth_hash") else ""
+
+
+def has_password_state(user: Any, state: str) -> bool:
+    """Return whether the password is still the same. SECRET_KEY may have changed since."""
+    earlier = getattr(user, "get_session_auth_fallback_hash", tuple)
+    return any(constant_time_compare(state, now) for now in (password_state(user), *earlier()))
+
+
+class Authorization(Model):
+    """A person's consent. Every token of the client for this person depends on it.
+
+    A token is good if the authorization has not ended, is not older than `valid_after`, and the
+    password is the one of the consent.
+    """
+
+    user = ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=CASCADE, related_name="mcp_authorizations"
+    )
+    # Migrations name the setting of a model that may be swapped, and few sites have this one.
+    application: ForeignKey[Any, Any] = ForeignKey(
+        APPLICATION_MODEL,
+        on_delete=CASCADE,
+        related_name="mcp_authorizations",
+        swappable=False,
+    )
+    resource = CharField(max_length=500)
+    scopes = JSONField(default=list)
+    models = JSONField(null=True, default=None, help_text="Labels. Null: no such limit.")
+    read_only = BooleanField(default=False)
+    consented_at = DateTimeField(default=timezone.now)
+    #: Tokens from before are not good any more, and never become so again.
+    valid_after = DateTimeField(null=True, default=None)
+    ended_at = DateTimeField(null=True, default=None)
+    last_used_at = DateTimeField(null=True, default=None)
+    password_state = CharField(max_length=200, default="", editable=False)
+    #: Of the last code, so that one that comes back is known.
+    code_digest = CharField(max_length=64, default="", editable=False)
+
+    # By name for type checkers, which do not know the model of the application.
+    objects: ClassVar[Manager[Any]] = Manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["user", "application", "resource"], name="mcp_django_oauth_one_consent"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.application} for {self.user}"
+
+    @classmethod
+    def grant(
+        cls, *, user: Any, application: Any, resource: str, scopes: list[str], code: str
+    ) -> Authorization:
+        """Store a consent. Tokens of an earlier one that has ended stay dead."""
+        authorization: Authorization
+        authorization, _ = cls.objects.update_or_create(
+            user=user,
+            application=application,
+            resource=resource,
+            defaults={
+                "scopes": scopes,
+                "consented_at": timezone.now(),
+                "ended_at": None,
+                "password_state": password_state(user),
+                "code_digest": digest_of(code),
+            },
+        )
+        return authorization
+
+    @property
+    def restriction(self) -> Restriction:
+        models = None if self.models is None else frozenset(self.models)
+        return Restriction(read_only=self.read_only, models=models)
+
+    def covers(self, created: datetime, *, user: Any) -> bool:
+        """Return whether a token of this user, made at this time, is still good."""
+        return (
+            self.ended_at is None
+            and (self.valid_after is None or created > self.valid_after)
+            and has_password_state(user, self.password_state)
+        )
+
+    def end(self) -> None:
+        """Refuse all tokens that exist, from now on and for good."""
+        self.valid_after = self.ended_at = timezone.now()
+        self.save(update_fields=["valid_after", "ended_at"])
+
+    def was_used_lately(self, *, now: datetime) -> bool:
+        return self.last_used_at is not None and now - self.last_used_at < USED_EVERY

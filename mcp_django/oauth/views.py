@@ -1,0 +1,115 @@
+"""The authorization server: metadata, the page where people consent, tokens and their end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import NoReverseMatch, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+
+from mcp_django.conf import get_config
+from mcp_django.oauth import toolkit
+from mcp_django.oauth.client_metadata import LOOPBACK
+from mcp_django.oauth.setup import login_address
+from mcp_django.oauth.toolkit import is_self_registered, issuer
+from mcp_django.oauth.validators import on_consent_page
+
+#: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:
+#: Chromium applies it to the redirect to the client as well.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+
+
+class ServerMetadata(toolkit.OAuthServerMetadataView):  # type: ignore[misc]  # untyped base
+    """RFC 8414, at the well-known path and, behind it, at that of the issuer. Nowhere else."""
+
+    def get(self, request: HttpRequest, path: str | None = None) -> HttpResponseBase:
+        if (path or "").strip("/") not in {"", urlsplit(issuer()).path.strip("/")}:
+            raise Http404
+        if not issuer():
+            raise Http404
+        response: Any = super().get(request)
+        metadata = {**json.loads(response.content), "response_modes_supported": ["query"]}
+        response.content = json.dumps(metadata)
+        return response  # type: ignore[no-any-return]  # untyped base
+
+    def _get_endpoint_url(self, request: HttpRequest, view_name: str) -> str | None:
+        try:
+            path = reverse(f"mcp_django_oauth:{view_name}")
+        except NoReverseMatch:
+            return None
+        return f"{get_config().public_url.rstrip('/')}{path}"
+
+
+@method_decorator([csrf_protect, never_cache], name="dispatch")
+class Authorize(toolkit.AuthorizationView):  # type: ignore[misc]  # untyped base
+    """Ask a signed-in person whether a client may act for them."""
+
+    template_name = "mcp_django_oauth/authorize.html"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        # A client must not be able to say that nobody is to be asked.
+        query = request.GET.copy()
+        query.pop("approval_prompt", None)
+        request.GET = query  # type: ignore[assignment]  # as Django's own tests do
+        token = on_consent_page.set(request.user.is_authenticated)
+        try:
+            response: Any = super().dispatch(request, *args, **kwargs)
+            if hasattr(response, "render"):
+                response.render()
+        finally:
+            on_consent_page.reset(token)
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["X-Frame-Options"] = "DENY"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response  # type: ignore[no-any-return]  # untyped base
+
+    def get_login_url(self) -> str:
+        return login_address()
+
+    def redirect(self, redirect_to: str, application: Any) -> Any:
+        """Send people back to the client. RFC 9207: errors say who answers as well."""
+        parts = urlsplit(redirect_to)
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        pairs = [*(pair for pair in pairs if pair[0] != "iss"), ("iss", issuer())]
+        redirect_to = urlunsplit(parts._replace(query=urlencode(pairs)))
+        return super().redirect(redirect_to, application)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        application, address = context.get("application"), context.get("redirect_uri") or ""
+        redirect_host = urlsplit(address).hostname or ""
+        context["site_name"] = get_config().name
+        context["redirect_host"] = redirect_host
+        context["is_on_this_computer"] = redirect_host in LOOPBACK
+        if application is not None:
+            context["is_unverified"] = is_self_registered(application)
+            context["client_host"] = urlsplit(application.client_id).hostname
+        return context
+
+
+@method_decorator(
+    [
+        never_cache,
+        sensitive_post_parameters("client_secret", "code", "code_verifier", "refresh_token"),
+    ],
+    name="dispatch",
+)
+class IssueToken(toolkit.TokenView):  # type: ignore[misc]  # untyped base
+    """RFC 6749, 3.2, for codes, refresh tokens and clients that act by themselves."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase = super().post(request, *args, **kwargs)
+        # The toolkit leaves it out of some errors, and what a client sent stands in them.
+        response.headers["Content-Type"] = "application/json"
+        return response
+
+
+@method_decorator(sensitive_post_parameters("client_secret", "token"), name="dispatch")
+class RevokeToken(toolkit.RevokeTokenView):  # type: ignore[misc]  # untyped base
+    """RFC 7009."""

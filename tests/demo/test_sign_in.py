@@ -1,0 +1,201 @@
+"""The official client signs in to the demo: from a URL alone to a call, without a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from html import unescape
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientMetadata
+
+from tests.children import start
+from tests.demo.state import ROOT
+from tests.oauth.documents import Host, write_certificate
+from tests.oauth.flow import HIDDEN
+from tests.transports.live_servers import free_port, wait_for
+from tests.waiting import LONG_PATIENCE
+
+pytestmark = [pytest.mark.needs("demo", "oauth", "jwt"), pytest.mark.asyncio]
+CALLBACK = "http://127.0.0.1:8765/callback"
+
+
+@pytest.fixture
+def host(tmp_path):
+    """Publishes the document of the client."""
+    certificate = tmp_path / "host.pem"
+    write_certificate(certificate)
+    host = Host(certificate)
+    host.document = {
+        "client_id": host.address,
+        "client_name": "Test client",
+        "redirect_uris": [CALLBACK],
+        "token_endpoint_auth_method": "none",
+    }
+    yield host
+    host.stop()
+
+
+@pytest.fixture
+def site(fresh_demo, tmp_path, host):
+    """Serve a copy of the demo. Return its address and state."""
+    demo, port = fresh_demo.copy_to(tmp_path / "state"), free_port()
+    address = f"http://127.0.0.1:{port}"
+    environment = demo.environment(
+        DJANGO_SETTINGS_MODULE="tests.demo.sign_in_settings",
+        DEMO_PUBLIC_URL=address,
+        LOCAL_CERTIFICATE=str(host.certificate),
+    )
+    with (tmp_path / "log").open("w") as log:
+        process = start(
+            [
+                *(sys.executable, "-W", "ignore", "-m", "daphne", "-b", "127.0.0.1"),
+                *("-p", str(port), "demo_project.asgi:application"),
+            ],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        wait_for(port)
+        demo.address, demo.log = address, tmp_path / "log"
+        yield demo
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait(LONG_PATIENCE)
+
+
+class Storage:
+    """Keep tokens in memory."""
+
+    tokens = client = None
+
+    async def get_tokens(self):
+        return self.tokens
+
+    async def set_tokens(self, tokens):
+        self.tokens = tokens
+
+    async def get_client_info(self):
+        return self.client
+
+    async def set_client_info(self, client_info):
+        self.client = client_info
+
+
+class Person:
+    """Signs in, reads the page, and allows what it says."""
+
+    def __init__(self, site, username):
+        self.site, self.username = site, username
+        self.password = json.loads((site.state / "passwords.json").read_text())[username]
+        self.browser = httpx2.Client(base_url=site.address, timeout=LONG_PATIENCE)
+        self.pages = []
+
+    async def visit(self, url):
+        page = self.browser.get(url)
+        if page.status_code == 302:
+            login = page.headers["location"]
+            fields = self.fields_of(self.browser.get(login))
+            fields |= {"username": self.username, "password": self.password}
+            page = self.browser.get(self.browser.post(login, data=fields).headers["location"])
+        assert page.status_code == 200, page.text
+        self.pages.append(page.text)
+        answer = self.browser.post(page.url, data={**self.fields_of(page), "allow": "1"})
+        self.answer = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+
+    def fields_of(self, page):
+        return {name: unescape(value) for name, value in HIDDEN.findall(page.text)}
+
+    async def return_to_client(self):
+        return AuthorizationCodeResult(**self.answer)
+
+
+def connected(site, provider):
+    http = httpx2.AsyncClient(auth=provider, timeout=LONG_PATIENCE)
+    return Client(streamable_http_client(f"{site.address}/mcp", http_client=http))
+
+
+@pytest.mark.parametrize("registration", ["document", "dynamic"])
+async def test_the_official_client_signs_in_steps_up_renews_and_ends(site, host, registration):
+    storage, person = Storage(), Person(site, "dispatcher")
+    provider = OAuthClientProvider(
+        f"{site.address}/mcp",
+        OAuthClientMetadata(
+            client_name="Test client",
+            redirect_uris=[CALLBACK],
+            token_endpoint_auth_method="none",
+        ),
+        storage,
+        redirect_handler=person.visit,
+        callback_handler=person.return_to_client,
+        client_metadata_url=host.address if registration == "document" else None,
+    )
+    flight = {"model": "flights.flight", "fields": ["pk", "number"], "limit": 1}
+    change = {"model": "flights.flight", "pk": 1, "values": {"gate": "Z9"}}
+
+    async with connected(site, provider) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        page = await client.call_tool("find_records", flight)
+        assert storage.tokens.scope == "mcp:read"
+        assert len(person.pages) == 1
+
+        saved = await client.call_tool("update_record", change)
+        assert set(storage.tokens.scope.split()) == {"mcp:read", "mcp:write"}
+        assert len(person.pages) == 2
+
+        before = storage.tokens
+        provider.context.token_expiry_time = 1
+        await client.call_tool("find_records", flight)
+        assert storage.tokens.access_token != before.access_token
+        assert len(person.pages) == 2
+
+    assert {"find_records", "update_record"} <= tools
+    assert not page.is_error, page.content
+    assert not saved.is_error, saved.content
+    assert (host.requests == ["/client.json"]) is (registration == "document")
+    assert re.search(r"Allow Test client to use Flight desk as you\?", person.pages[0])
+    async with httpx2.AsyncClient(base_url=site.address) as http:
+        fields = {
+            "token": storage.tokens.refresh_token,
+            "client_id": storage.client.client_id,
+        }
+        assert (await http.post("/oauth/revoke", data=fields)).status_code == 200
+        headers = {"Authorization": f"Bearer {storage.tokens.access_token}"}
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        assert (await http.post("/mcp", json=ping, headers=headers)).status_code == 401
+    text = site.log.read_text()
+    assert storage.tokens.access_token not in text
+    assert storage.tokens.refresh_token not in text
+
+
+async def test_a_program_with_a_secret_acts_for_its_user(site):
+    code = (
+        "from django.contrib.auth.models import User\n"
+        "from oauth2_provider.models import Application as A\n"
+        "A.objects.create(client_id='robot', client_secret='s3cret', name='Robot',"
+        " client_type='confidential', authorization_grant_type='client-credentials',"
+        " user=User.objects.get(username='dispatcher'))"
+    )
+    site.manage("shell", "-c", code)
+    provider = ClientCredentialsOAuthProvider(
+        f"{site.address}/mcp",
+        Storage(),
+        client_id="robot",
+        client_secret="s3cret",
+        issuer=site.address,
+    )
+
+    async with connected(site, provider) as client:
+        page = await client.call_tool("find_records", {"model": "flights.flight", "limit": 1})
+
+    assert not page.is_error, page.content

@@ -1,0 +1,283 @@
+"""The way from a 401 to a call, through Django's test client."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from mcp_django.auth.authenticate import cache
+from mcp_django.oauth.models import Authorization
+from mcp_django.oauth.toolkit import get_access_token_model
+from tests.oauth.flow import CALLBACK, RESOURCE, Flow, query_of
+from tests.workshop.exposed import exposed
+
+pytestmark = pytest.mark.needs("oauth")
+METADATA = "http://testserver/.well-known/oauth-protected-resource/mcp"
+
+
+def names_of(response):
+    return {tool["name"] for tool in response.json()["result"]["tools"]}
+
+
+def test_a_client_gets_from_the_401_to_the_page_where_people_sign_in(flow):
+    challenge = flow.call(None).headers["WWW-Authenticate"]
+    resource = flow.program.get("/.well-known/oauth-protected-resource/mcp").json()
+    server = flow.program.get("/.well-known/oauth-authorization-server").json()
+
+    assert f'resource_metadata="{METADATA}"' in challenge
+    assert 'scope="mcp:read"' in challenge
+    assert resource["resource"] == RESOURCE
+    assert resource["authorization_servers"] == [server["issuer"]] == ["http://testserver"]
+    assert server["authorization_endpoint"] == "http://testserver/oauth/authorize"
+    assert server["token_endpoint"] == "http://testserver/oauth/token"
+    assert server["revocation_endpoint"] == "http://testserver/oauth/revoke"
+    assert server["code_challenge_methods_supported"] == ["S256"]
+    assert server["token_endpoint_auth_methods_supported"][0] == "none"
+    assert server["client_id_metadata_document_supported"] is True
+    assert server["authorization_response_iss_parameter_supported"] is True
+    assert server["response_types_supported"] == ["code"]
+    assert "registration_endpoint" not in server
+    assert "introspection_endpoint" not in server
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp", "/elsewhere", "/..", "//"])
+def test_the_metadata_of_the_authorization_server_are_in_one_place(flow, path):
+    response = flow.program.get(f"/.well-known/oauth-authorization-server{path}")
+
+    assert response.status_code == (200 if not path.strip("/") else 404)
+
+
+def test_a_person_who_is_not_signed_in_is_sent_to_the_page_for_that(flow):
+    flow.browser.logout()
+
+    response = flow.ask()
+
+    assert response.status_code == 302
+    assert response.headers["Location"].startswith("/admin/login/?next=/oauth/authorize")
+
+
+def test_consent_buys_a_token_for_the_endpoint_with_the_rights_of_the_person(flow, alice):
+    page = flow.ask(scope="mcp:read mcp:write")
+    answer = flow.answer(page)
+    tokens = flow.exchange(query_of(answer.headers["Location"])["code"]).json()
+    response = flow.call(tokens["access_token"])
+
+    assert "Allow Claude to use Test shop as you?" in page.content.decode()
+    assert answer.headers["Location"].startswith(CALLBACK)
+    assert (
+        query_of(answer.headers["Location"]).items()
+        >= {
+            "state": "s1",
+            "iss": "http://testserver",
+        }.items()
+    )
+    assert tokens["scope"] == "mcp:read mcp:write"
+    assert "find_records" in names_of(response)
+    authorization = Authorization.objects.get()
+    assert authorization.user == alice
+    assert authorization.resource == RESOURCE
+    assert authorization.last_used_at is not None
+
+
+def test_a_client_that_is_denied_learns_who_denies(flow):
+    answer = flow.answer(flow.ask(), allow=False)
+
+    assert (
+        query_of(answer.headers["Location"]).items()
+        >= {
+            "error": "access_denied",
+            "state": "s1",
+            "iss": "http://testserver",
+        }.items()
+    )
+    assert not Authorization.objects.exists()
+
+
+@pytest.mark.parametrize("resource", [None, "HTTP://TESTSERVER:80/mcp/"])
+def test_a_token_is_for_the_endpoint_however_the_client_names_it(flow, resource):
+    code = flow.code(resource=resource)
+    tokens = flow.exchange(code, resource=resource).json()
+
+    assert get_access_token_model().objects.get().resource == [RESOURCE]
+    assert flow.call(tokens["access_token"]).status_code == 200
+
+
+def test_a_token_is_renewed_and_the_one_before_is_not_good_any_more(flow):
+    first = flow.tokens()
+    second = flow.refresh(first["refresh_token"]).json()
+    cache.clear()
+
+    assert flow.call(second["access_token"]).status_code == 200
+    assert flow.call(first["access_token"]).status_code == 401
+
+
+@pytest.fixture
+def workshop(settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+    with exposed():
+        yield
+
+
+def test_a_client_takes_one_more_consent_to_call_what_needs_more(flow, workshop):
+    tokens = flow.tokens()
+    arguments = {"model": "shop.customer", "values": {"name": "Ann"}}
+
+    refused = flow.call(
+        tokens["access_token"], method="tools/call", name="create_record", arguments=arguments
+    )
+
+    assert refused.status_code == 403, refused.content
+    challenge = refused.headers["WWW-Authenticate"]
+    assert 'error="insufficient_scope"' in challenge
+    assert 'scope="mcp:read mcp:write"' in challenge
+    more = flow.tokens(scope="mcp:read mcp:write")
+    allowed = flow.call(
+        more["access_token"], method="tools/call", name="create_record", arguments=arguments
+    )
+    assert allowed.status_code == 200
+
+
+def revoke(flow, tokens):
+    assert flow.post("/oauth/revoke", token=tokens["access_token"]).status_code == 200
+
+
+def end(flow, tokens):
+    Authorization.objects.get().end()
+
+
+def deactivate(flow, tokens):
+    user = Authorization.objects.get().user
+    user.is_active = False
+    user.save()
+
+
+def change_password(flow, tokens):
+    user = Authorization.objects.get().user
+    user.set_password("another horse")
+    user.save()
+
+
+def use_the_code_again(flow, tokens):
+    assert flow.exchange(tokens["code"]).status_code == 400
+
+
+def use_the_refresh_token_twice(flow, tokens):
+    renewed = flow.refresh(tokens["refresh_token"]).json()
+    assert flow.refresh(tokens["refresh_token"]).status_code == 400
+    tokens |= renewed
+
+
+def expire(flow, tokens):
+    get_access_token_model().objects.update(expires=timezone.now() - timedelta(days=15))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        revoke,
+        end,
+        deactivate,
+        change_password,
+        use_the_code_again,
+        use_the_refresh_token_twice,
+        expire,
+    ],
+)
+def test_access_ends(flow, how):
+    code = flow.code()
+    tokens = flow.exchange(code).json() | {"code": code}
+    assert flow.call(tokens["access_token"]).status_code == 200
+
+    how(flow, tokens)
+    cache.clear()
+
+    response = flow.call(tokens["access_token"])
+    assert response.status_code == 401
+    assert 'error="invalid_token"' in response.headers["WWW-Authenticate"]
+    assert flow.refresh(tokens["refresh_token"]).status_code == 400
+
+
+def test_tokens_of_a_consent_that_has_ended_stay_dead_after_the_next(flow):
+    dead = flow.tokens()
+    Authorization.objects.get().end()
+
+    alive = flow.tokens()
+
+    assert flow.call(dead["access_token"]).status_code == 401
+    assert flow.refresh(dead["refresh_token"]).status_code == 400
+    assert flow.call(alive["access_token"]).status_code == 200
+
+
+def test_a_call_asks_for_token_user_client_and_consent_in_one_query(
+    flow, django_assert_num_queries
+):
+    token = flow.tokens()["access_token"]
+    flow.call(token)
+    cache.clear()
+
+    with django_assert_num_queries(1) as queries:
+        from django.test import RequestFactory
+
+        from mcp_django.oauth.bearer import OAuthBearer
+
+        request = RequestFactory().post("/mcp", headers={"Authorization": f"Bearer {token}"})
+        OAuthBearer().authenticate(request)
+
+    assert "oauth2_provider_accesstoken" in queries[0]["sql"]
+
+
+# Programs that act by themselves.
+
+
+@pytest.fixture
+def service(new_client, django_user_model, db):
+    """Return a client with a secret, as staff enter it, that acts for a user."""
+    user = django_user_model.objects.create_user("robot", is_staff=True)
+    client = new_client(
+        source="manual",
+        client_id="robot",
+        client_secret="secret",
+        client_type="confidential",
+        authorization_grant_type="client-credentials",
+        redirect_uris="",
+        user=user,
+    )
+    return Flow(client)
+
+
+def ask_as_service(service, **changes):
+    fields = {
+        "client_secret": "secret",
+        "grant_type": "client_credentials",
+        "scope": "mcp:read",
+        "resource": RESOURCE,
+    }
+    return service.post("/oauth/token", **fields | changes)
+
+
+def test_a_program_that_staff_entered_acts_for_its_user(service):
+    token = ask_as_service(service).json()["access_token"]
+
+    assert service.call(token).status_code == 200
+
+
+@pytest.mark.parametrize("changes", [{"is_superuser": True}, {"is_active": False}, None])
+def test_a_program_acts_for_no_superuser_and_for_nobody_who_may_not_act(service, changes):
+    token = ask_as_service(service).json()["access_token"]
+    user = service.application.user
+    if changes is None:
+        service.application.user = None
+        service.application.save()
+    else:
+        for name, value in changes.items():
+            setattr(user, name, value)
+        user.save()
+    cache.clear()
+
+    refused = ask_as_service(service)
+
+    assert refused.status_code == 400, refused.content
+    assert refused.json()["error"] == "unauthorized_client"
+    assert service.call(token).status_code == 401

@@ -1,0 +1,81 @@
+"""What a site has to do, as `manage.py mcp_oauth` and the system check say it."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from mcp_django.oauth.setup import missing_steps
+
+pytestmark = [pytest.mark.needs("oauth"), pytest.mark.django_db]
+
+
+def steps():
+    return [step.problem for step in missing_steps()]
+
+
+def shown():
+    call_command("mcp_oauth", stdout=(out := StringIO()))
+    return out.getvalue()
+
+
+def test_nothing_is_missing():
+    assert steps() == []
+    assert shown() == "Nothing is missing. Assistants connect to http://testserver/mcp\n"
+
+
+def test_the_address_of_the_site_is_missing(settings):
+    settings.MCP_DJANGO = {"NAME": "Shop"}
+
+    assert 'MCP_DJANGO = {..., "PUBLIC_URL": "https://shop.example.com"}' in shown()
+
+
+def test_the_urls_are_missing(settings):
+    settings.ROOT_URLCONF = "tests.oauth.urls_elsewhere"
+
+    assert 'path("", include("mcp_django.oauth.urls"))' in shown()
+
+
+def test_there_is_nowhere_to_sign_in(settings):
+    settings.ROOT_URLCONF = "tests.oauth.urls_only"
+
+    assert "There is no page at LOGIN_URL" in shown()
+    settings.LOGIN_URL = "https://sso.example.com/"
+    assert steps() == []
+
+
+def test_a_list_of_authenticators_leaves_the_tokens_of_the_site_out(settings):
+    authenticators = ["mcp_django.auth.PersonalTokens"]
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": authenticators}
+
+    assert '"AUTHENTICATORS": [..., "mcp_django.oauth.bearer.OAuthBearer"]' in shown()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("PKCE_REQUIRED", False),
+        ("REQUEST_APPROVAL_PROMPT", "auto"),
+        ("ALLOW_URI_WILDCARDS", True),
+        ("REFRESH_TOKEN_REUSE_PROTECTION", False),
+        ("REFRESH_TOKEN_GRACE_PERIOD_SECONDS", 60),
+        ("COMPLIANT_BCP_RFC9700_TOKEN_STORAGE", False),
+        ("OAUTH2_VALIDATOR_CLASS", "oauth2_provider.oauth2_validators.OAuth2Validator"),
+        ("SCOPES_BACKEND_CLASS", "oauth2_provider.scopes.SettingsScopes"),
+        ("CIMD_METADATA_FETCHER", "oauth2_provider.cimd.SafeMetadataFetcher"),
+        ("OIDC_ISS_ENDPOINT", "https://elsewhere.example"),
+    ],
+)
+def test_a_setting_of_the_toolkit_that_opens_a_door_is_named(settings, key, value):
+    settings.OAUTH2_PROVIDER = {key: value}
+
+    (problem,) = steps()
+    assert problem.startswith(f"OAUTH2_PROVIDER['{key}'] must be ")
+
+
+def test_the_other_settings_of_the_toolkit_are_those_of_the_site(settings):
+    settings.OAUTH2_PROVIDER = {"ACCESS_TOKEN_EXPIRE_SECONDS": 60, "SCOPES": {"read": "Read"}}
+
+    assert steps() == []
