@@ -328,7 +328,7 @@ def record_arguments(context: CallContext, rights: Rights, tool: ToolDefinition)
             values["pk"] = keys[0] if len(keys) == 1 else keys
             values["pks"] = [values["pk"]]
         if "values" in names:
-            writing = writing_of(context, rights, exposure).get("writing", {})
+            writing = writing_of(context, rights, exposure)
             schemas = writing.get("create_record") or writing.get("update_record") or {}
             values["values"] = Examples({}).make(schemas.get("values", {"type": "object"}))
     properties = tool.input_schema.get("properties", {})
