@@ -149,7 +149,7 @@ BUDGET = {
     ("exposure/admin_bridge", "exposure/forms"): 5_905,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_746,
+    ): 7_747,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_491,
     ("stores", "transports"): 9_252,
     ("admin",): 4_831,

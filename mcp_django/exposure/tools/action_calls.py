@@ -168,10 +168,10 @@ class ActionCall:
         )
 
     def _token_arguments(self, *, has_values: bool) -> dict[str, Any]:
-        """The arguments that a confirmation is for: these records, however they were named, and
-        the values if its question had any. Without them it is good for any values.
+        """Return the arguments that a confirmation is for: these records, however they were named,
+        what was chosen in the menu, and the values of the page if its question had any.
         """
-        arguments: dict[str, Any] = {"records": self.selection.digest}
+        arguments = {"records": self.selection.digest, "menu": self._part_of_answer(is_menu=True)}
         return arguments | ({"values": self._values} if has_values else {})
 
     def _digest(self, page: ActionPage | None) -> str:
@@ -403,10 +403,11 @@ class ActionCall:
     @cached_property
     def _values(self) -> dict[str, Any] | None:
         """The values for the page, or None without an answer."""
-        answer, menu = self._value("answer"), self._menu_form().fields
-        if answer is None:
-            return None
-        return {name: value for name, value in answer.items() if name not in menu}
+        return None if self._value("answer") is None else self._part_of_answer(is_menu=False)
+
+    def _part_of_answer(self, *, is_menu: bool) -> dict[str, Any]:
+        answer, menu = self._value("answer") or {}, self._menu_form().fields
+        return {name: value for name, value in answer.items() if (name in menu) is is_menu}
 
 
 def declared_schema(form: type[BaseForm], rights: Rights) -> dict[str, Any]:

@@ -279,6 +279,26 @@ def test_what_the_menu_asks_beside_the_action_is_part_of_the_answer(boss):
     assert driver.name == "Eve"
 
 
+def test_a_confirmation_is_for_what_was_chosen_in_the_menu(boss):
+    driver = Driver.objects.create(name="Ada")
+
+    def rename(reason, **more):
+        answer = {"reason": reason}
+        return boss.call_tool(
+            "depot_driver_rename", filters={"name": "Ada"}, answer=answer, **more
+        )
+
+    token = rename("Eve").data["confirmation"]
+    refused = rename("Mallory", confirmation=token)
+
+    assert refused.is_error
+    driver.refresh_from_db()
+    assert driver.name == "Ada"
+    assert rename("Eve", confirmation=token).data["outcome"] == "done"
+    driver.refresh_from_db()
+    assert driver.name == "Eve"
+
+
 def test_what_the_menu_finds_wrong_is_told_and_nothing_is_done(boss):
     driver = Driver.objects.create(name="Ada")
 
