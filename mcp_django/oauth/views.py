@@ -29,9 +29,8 @@ class ServerMetadata(toolkit.OAuthServerMetadataView):  # type: ignore[misc]  # 
     """RFC 8414, at the well-known path and, behind it, at that of the issuer. Nowhere else."""
 
     def get(self, request: HttpRequest, path: str | None = None) -> HttpResponseBase:
-        if (path or "").strip("/") not in {"", urlsplit(issuer()).path.strip("/")}:
-            raise Http404
-        if not issuer():
+        path_of_issuer = urlsplit(issuer()).path.strip("/")
+        if not issuer() or (path or "").strip("/") not in {"", path_of_issuer}:
             raise Http404
         response: Any = super().get(request)
         metadata = {**json.loads(response.content), "response_modes_supported": ["query"]}
@@ -66,7 +65,8 @@ class Authorize(toolkit.AuthorizationView):  # type: ignore[misc]  # untyped bas
             on_consent_page.reset(token)
         response.headers["Content-Security-Policy"] = POLICY
         response.headers["X-Frame-Options"] = "DENY"
-        response.headers["Referrer-Policy"] = "no-referrer"
+        # Without a referrer, browsers hide the origin of the form, and Django refuses it.
+        response.headers["Referrer-Policy"] = "same-origin"
         return response  # type: ignore[no-any-return]  # untyped base
 
     def get_login_url(self) -> str:

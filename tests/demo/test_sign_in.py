@@ -22,7 +22,8 @@ from mcp.shared.auth import OAuthClientMetadata
 from tests.children import start
 from tests.demo.state import ROOT
 from tests.oauth.documents import Host, write_certificate
-from tests.oauth.flow import HIDDEN
+from tests.oauth.flow import CHALLENGE, HIDDEN
+from tests.services import path_of
 from tests.transports.live_servers import free_port, wait_for
 from tests.waiting import LONG_PATIENCE
 
@@ -199,3 +200,37 @@ async def test_a_program_with_a_secret_acts_for_its_user(site):
         page = await client.call_tool("find_records", {"model": "flights.flight", "limit": 1})
 
     assert not page.is_error, page.content
+
+
+@pytest.mark.needs("chromium", "playwright")
+async def test_a_person_allows_a_client_in_a_browser(site):
+    from playwright.async_api import async_playwright
+
+    async with httpx2.AsyncClient(base_url=site.address) as http:
+        metadata = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none"}
+        client = (await http.post("/oauth/register", json=metadata)).json()
+    asked = httpx2.QueryParams(
+        response_type="code",
+        client_id=client["client_id"],
+        redirect_uri=CALLBACK,
+        code_challenge=CHALLENGE,
+        code_challenge_method="S256",
+    )
+    person = Person(site, "dispatcher")
+
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(
+            executable_path=path_of("chromium"), args=["--no-sandbox"]
+        )
+        page = await chromium.new_page()
+        await page.goto(f"{site.address}/oauth/authorize?{asked}")
+        await page.fill("#id_username", person.username)
+        await page.fill("#id_password", person.password)
+        await page.click("input[type=submit]")
+        async with page.expect_request(lambda request: request.url.startswith(CALLBACK)) as sent:
+            await page.click("button.allow")
+        request = await sent.value
+        await chromium.close()
+
+    assert "code=" in request.url
+    assert "referer" not in request.headers

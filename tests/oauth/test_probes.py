@@ -152,7 +152,7 @@ def test_the_page_is_in_no_frame_and_in_no_cache(flow, settings, changes):
     assert headers["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
     assert "no-store" in headers["Cache-Control"]
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Referrer-Policy"] == "same-origin"
 
 
 def test_a_name_is_shown_as_text(new_client, browser):
