@@ -344,7 +344,7 @@ def test_the_example_of_a_generic_tool_works_and_changes_nothing(admin_user, ord
 
     result = result_of(post_text(admin_user, tool, example_for(admin_user, tool)))
 
-    assert result["json"]
+    assert result["json"], result
     assert not result["is_error"]
     assert ('"dry_run": true' in result["json"]) is (tool in WRITES)
     assert list(Order.objects.values()) == before

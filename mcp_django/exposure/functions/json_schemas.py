@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -299,8 +300,7 @@ NULL = {"type": "null"}
 
 @dataclass
 class Examples:
-    """Makes one value per schema, of the first alternatives. Patterns are not understood: check
-    what you get.
+    """Makes one value per schema, of the first alternatives. Does not understand patterns.
 
     `targets` are the schemas that references lead to. With `is_full`, objects have their optional
     members, too. `left` counts down.
@@ -317,11 +317,9 @@ class Examples:
         schema = self._flat(schema, depth=0)
         if "const" in schema:
             return schema["const"]
-        for key in ("enum", "examples"):
-            if named := [value for value in schema.get(key, ()) if value is not None]:
-                return named[0]
-        if schema.get("default") is not None:
-            return schema["default"]
+        for value in (*schema.get("enum", ()), *schema.get("examples", ()), schema.get("default")):
+            if value is not None:
+                return value
         return self._make_typed(schema, depth=depth)
 
     def _make_typed(self, schema: Mapping[str, Any], *, depth: int) -> Any:
@@ -366,9 +364,11 @@ class Examples:
     def _make_text(self, schema: Mapping[str, Any]) -> str:
         if schema.get("contentEncoding") == "base64":
             return "dGV4dA=="
-        text = FORMATS.get(schema.get("format", ""), self.text)
-        least = min(schema.get("minLength", 0), LONGEST)
-        return text.ljust(least, "x")[: schema.get("maxLength")]
+        # So forms describe texts for which JSON Schema has no format.
+        if such := re.search(r"\bSuch as (\S+)\.(?!\S)", schema.get("description", "")):
+            return such[1]
+        text, least = FORMATS.get(schema.get("format", ""), self.text), schema.get("minLength", 0)
+        return text.ljust(min(least, LONGEST), "x")[: schema.get("maxLength")]
 
     def _make_object(self, schema: Mapping[str, Any], *, depth: int) -> dict[str, Any]:
         properties = schema.get("properties", {})

@@ -286,6 +286,12 @@ def test_an_example_is_the_default_where_there_is_one():
     assert Examples({}).make({"type": "integer", "default": 7}) == 7
 
 
+def test_an_example_of_a_text_without_a_format_is_the_one_that_its_description_has():
+    schema = {"type": "string", "description": "Start of work. Such as 14:30:00."}
+
+    assert Examples({}).make(schema) == "14:30:00"
+
+
 def test_an_example_of_null_is_null():
     assert Examples({}).make({"type": "null"}) is None
 
