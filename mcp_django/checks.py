@@ -21,7 +21,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
-from mcp_django.auth.authenticators import Anonymous, DevUser, configured, prepared
+from mcp_django.auth.authenticators import Anonymous, DevUser, configured_authenticators, prepared
 from mcp_django.auth.resource import issuers, metadata_url
 from mcp_django.auth.throttles import throttle_class
 from mcp_django.conf import REGISTRATION, Config, get_config
@@ -140,7 +140,7 @@ def is_positive(value: object, kind: type) -> bool:
 @a_check()
 def check_authenticators(**kwargs: Any) -> Iterator[CheckMessage]:
     """E001, E002, W001, I002."""
-    entries = configured()
+    entries = configured_authenticators()
     if not entries:
         yield Error(
             "MCP_DJANGO['AUTHENTICATORS'] is empty, so every call is refused.",

@@ -89,6 +89,13 @@ def pytest_runtest_call(item):
     outbox.flush()
 
 
+@pytest.fixture
+def only_tokens(settings):
+    """Nobody signs in for a client, whatever is installed."""
+    authenticators = ["mcp_django.auth.PersonalTokens"]
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": authenticators}
+
+
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
     """One for all that this process remembers for seconds or counts by the minute.

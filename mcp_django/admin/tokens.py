@@ -21,7 +21,7 @@ from mcp_django.admin.pages import (
     url_of,
 )
 from mcp_django.admin.snippets import address_for_clients, snippets
-from mcp_django.auth.authenticators import PERSONAL_TOKENS, configured
+from mcp_django.auth.authenticators import PERSONAL_TOKENS, configured_authenticators
 from mcp_django.exposure.decisions import exposed_by
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PersonalToken
@@ -98,7 +98,7 @@ def have_only_read(user: Any = None) -> bool:
 
     Not where a site has other credentials as well.
     """
-    if list(configured()) != [PERSONAL_TOKENS]:
+    if list(configured_authenticators()) != [PERSONAL_TOKENS]:
         return False
     tokens = PersonalToken.objects.filter(
         server=DEFAULT_SERVER, revoked_at=None, expires_at__gt=timezone.now()

@@ -65,7 +65,7 @@ PERSONAL_TOKENS = "mcp_django.auth.PersonalTokens"
 BY_APP = {"mcp_django.oauth": "mcp_django.oauth.bearer.OAuthBearer"}
 
 
-def configured() -> Sequence[Any]:
+def configured_authenticators() -> Sequence[Any]:
     """Return the entries of the setting, or those that stand for it where it is missing."""
     chosen = get_config().authenticators
     if chosen is not None:
@@ -78,7 +78,7 @@ def authenticators() -> tuple[Authenticator, ...]:
 
     Raises ServiceUnavailable when there are none, ImproperlyConfigured when one cannot be used.
     """
-    entries = configured()
+    entries = configured_authenticators()
     if not entries:
         raise ServiceUnavailable("MCP_DJANGO['AUTHENTICATORS'] is empty.")
     return _authenticators.get(get_config(), make=lambda before: tuple(map(prepared, entries)))

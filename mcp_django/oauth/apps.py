@@ -19,13 +19,8 @@ class MCPOAuthConfig(AppConfig):
 
         from mcp_django.auth.authenticate import cache
         from mcp_django.exposure.generation import row_changed, watch
-        from mcp_django.oauth import checks  # noqa: F401  registers it
+        from mcp_django.oauth import checks, toolkit  # noqa: F401  registers the check
         from mcp_django.oauth.models import Authorization
-        from mcp_django.oauth.toolkit import (
-            get_access_token_model,
-            keep_codes_out_of_logs,
-            use_safe_defaults,
-        )
 
         def forget_principals(**kwargs: Any) -> None:
             cache.clear()
@@ -34,11 +29,11 @@ class MCPOAuthConfig(AppConfig):
             if setting in {"MCP_DJANGO", "OAUTH2_PROVIDER", "FORCE_SCRIPT_NAME"}:
                 # mcp_django.E003 says what is wrong with settings that cannot be read.
                 with suppress(ImproperlyConfigured):
-                    use_safe_defaults()
+                    toolkit.use_safe_defaults()
 
         follow_settings(setting="MCP_DJANGO")
         setting_changed.connect(follow_settings, weak=False, dispatch_uid="mcp_django.oauth")
-        keep_codes_out_of_logs()
+        toolkit.keep_codes_out_of_logs()
         watch(row_changed, post_save, post_delete, sender=Authorization)
         # Other processes ask again within a second.
-        watch(forget_principals, post_delete, sender=get_access_token_model())
+        watch(forget_principals, post_delete, sender=toolkit.get_access_token_model())

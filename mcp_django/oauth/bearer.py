@@ -17,23 +17,16 @@ from mcp_django.auth.authenticators import bearer_token, is_active
 from mcp_django.auth.resource import bearer_challenge, endpoint_url
 from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable
 from mcp_django.exposure.limits import is_missing_table
+from mcp_django.models.tokens import USED_EVERY
 from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.toolkit import get_access_token_model, issuer
 from mcp_django.oauth.validators import service_user
-from mcp_django.principal import SCOPES, Principal, Restriction
+from mcp_django.principal import SCOPES, Principal
 from mcp_django.stores.last_used import note_use
 from mcp_django.stores.transactions import turns
 
 #: Columns of a consent that decide about its tokens.
-CONSENT = (
-    "pk",
-    "models",
-    "read_only",
-    "valid_after",
-    "ended_at",
-    "last_used_at",
-    "password_state",
-)
+CONSENT = ("pk", "valid_after", "ended_at", "last_used_at", "password_state")
 
 
 class OAuthBearer:
@@ -59,27 +52,25 @@ class OAuthBearer:
         now, scopes = timezone.now(), frozenset(SCOPES).intersection(token.scope.split())
         if token.expires <= now or token.resource != [endpoint_url()] or not scopes:
             raise AuthenticationFailed
-        user, restriction = self._user_of(token, now=now)
         return Principal(
-            user=user,
+            user=self._user_of(token, now=now),
             scopes=scopes,
             method="oauth",
             client=f"oauth:{token.application.client_id}",
             credential_id=str(token.pk),
-            restriction=restriction,
             grantable=frozenset(SCOPES),
             expires_at=token.expires,
         )
 
-    def _user_of(self, token: Any, *, now: datetime) -> tuple[Any, Restriction]:
-        """Return for whom a token stands, held to what. Raises AuthenticationFailed for nobody."""
+    def _user_of(self, token: Any, *, now: datetime) -> Any:
+        """Return the user for whom a token stands. Raises AuthenticationFailed for nobody."""
         if token.application is None or not token.application.is_usable(None):
             raise AuthenticationFailed
         if token.user is None:
             user = service_user(token.application)
             if user is None:
                 raise AuthenticationFailed
-            return user, Restriction()
+            return user
         consent = Authorization(**{name: getattr(token, f"consent_{name}") for name in CONSENT})
         if (
             token.consent_pk is None
@@ -87,10 +78,10 @@ class OAuthBearer:
             or not consent.covers(token.created, user=token.user)
         ):
             raise AuthenticationFailed
-        if not consent.was_used_lately(now=now):
+        if consent.last_used_at is None or now - consent.last_used_at >= USED_EVERY:
             note = partial(note_consent_used, consent.pk, now=now)
             note_use(("authorization", consent.pk), note)
-        return token.user, consent.restriction
+        return token.user
 
     def challenge(self) -> str:
         return bearer_challenge()

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+from mcp_django.auth.jwt_bearer import is_safe
+
 LARGEST_DOCUMENT = 16 * 1024
 MOST_REDIRECTS, LONGEST_REDIRECT, LONGEST_NAME = 20, 500, 100
 
@@ -65,18 +66,11 @@ def is_safe_redirect(uri: str) -> bool:
 
     Addresses of a scheme of its own are not: any program may claim one.
     """
-    if len(uri) > LONGEST_REDIRECT or set(uri) & set("#*\\") or not uri.isascii():
+    is_plain = uri.isascii() and not set(uri) & set("#*\\ ") and uri.isprintable()
+    if len(uri) > LONGEST_REDIRECT or not is_plain or not is_safe(uri):
         return False
-    if any(character <= " " for character in uri):
-        return False
-    try:
-        parts = urlsplit(uri)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if not host or "@" in parts.netloc:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
+    parts = urlsplit(uri)
+    return bool(parts.hostname) and "@" not in parts.netloc
 
 
 def clean_name(name: str) -> str:

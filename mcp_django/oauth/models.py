@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db.models import (
     CASCADE,
-    BooleanField,
     CharField,
     DateTimeField,
     ForeignKey,
@@ -20,8 +19,6 @@ from django.db.models import (
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from mcp_django.models.tokens import USED_EVERY
-from mcp_django.principal import Restriction
 from mcp_django.signing import digest_of
 
 APPLICATION_MODEL = getattr(
@@ -43,8 +40,8 @@ def has_password_state(user: Any, state: str) -> bool:
 class Authorization(Model):
     """A person's consent. Every token of the client for this person depends on it.
 
-    A token is good if the authorization has not ended, is not older than `valid_after`, and the
-    password is the one of the consent.
+    A token is good if the authorization has not ended, if the token is not older than
+    `valid_after`, and if the password is the one of the consent.
     """
 
     user = ForeignKey(
@@ -59,8 +56,6 @@ class Authorization(Model):
     )
     resource = CharField(max_length=500)
     scopes = JSONField(default=list)
-    models = JSONField(null=True, default=None, help_text="Labels. Null: no such limit.")
-    read_only = BooleanField(default=False)
     consented_at = DateTimeField(default=timezone.now)
     #: Tokens from before are not good any more, and never become so again.
     valid_after = DateTimeField(null=True, default=None)
@@ -86,10 +81,9 @@ class Authorization(Model):
     @classmethod
     def grant(
         cls, *, user: Any, application: Any, resource: str, scopes: list[str], code: str
-    ) -> Authorization:
+    ) -> None:
         """Store a consent. Tokens of an earlier one that has ended stay dead."""
-        authorization: Authorization
-        authorization, _ = cls.objects.update_or_create(
+        cls.objects.update_or_create(
             user=user,
             application=application,
             resource=resource,
@@ -101,12 +95,6 @@ class Authorization(Model):
                 "code_digest": digest_of(code),
             },
         )
-        return authorization
-
-    @property
-    def restriction(self) -> Restriction:
-        models = None if self.models is None else frozenset(self.models)
-        return Restriction(read_only=self.read_only, models=models)
 
     def covers(self, created: datetime, *, user: Any) -> bool:
         """Return whether a token of this user, made at this time, is still good."""
@@ -120,6 +108,3 @@ class Authorization(Model):
         """Refuse all tokens that exist, from now on and for good."""
         self.valid_after = self.ended_at = timezone.now()
         self.save(update_fields=["valid_after", "ended_at"])
-
-    def was_used_lately(self, *, now: datetime) -> bool:
-        return self.last_used_at is not None and now - self.last_used_at < USED_EVERY

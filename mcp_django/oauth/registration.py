@@ -37,7 +37,7 @@ def register(request: HttpRequest) -> JsonResponse:
     wait = registrations.take(client_address(request))
     if wait is not None:
         return refusal("temporarily_unavailable", "Too many clients register.", status=429)
-    if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_DOCUMENT:
+    if len(request.body) > LARGEST_DOCUMENT:
         return refusal("invalid_client_metadata", "The metadata are too long.", status=413)
     try:
         metadata = read_metadata(request.body)
@@ -68,11 +68,10 @@ def store_client(metadata: ClientMetadata) -> dict[str, Any]:
         authorization_grant_type=model.GRANT_AUTHORIZATION_CODE,
         registration_source=model.RegistrationSource.DCR,
     )
-    # Saving it leaves a digest.
-    secret = client.client_secret
+    secret = client.client_secret  # until save() makes a digest of it
     client.full_clean()
     client.save()
-    answer = {
+    answer: dict[str, Any] = {
         "client_id": client.client_id,
         "client_id_issued_at": int(client.created.timestamp()),
         "client_name": client.name,
@@ -81,9 +80,9 @@ def store_client(metadata: ClientMetadata) -> dict[str, Any]:
         "response_types": metadata.response_types,
         "token_endpoint_auth_method": "none" if is_public else method,
     }
-    return (
-        answer if is_public else {**answer, "client_secret": secret, "client_secret_expires_at": 0}
-    )
+    if not is_public:
+        answer |= {"client_secret": secret, "client_secret_expires_at": 0}
+    return answer
 
 
 def prune_unused_clients(model: Any) -> None:

@@ -16,8 +16,6 @@ from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve,
 
 from mcp_django.conf import get_config
 
-APPS = ("oauth2_provider", "mcp_django.oauth")
-
 
 class SetupStep(NamedTuple):
     problem: str
@@ -30,7 +28,8 @@ def missing_steps() -> Iterator[SetupStep]:
     if find_spec("oauth2_provider") is None:
         install = 'pip install "django-mcp-orm[oauth]"'
         yield SetupStep("django-oauth-toolkit is not installed.", install)
-    lacking = [app for app in APPS if not apps.is_installed(app)]
+    needed = ("oauth2_provider", "mcp_django.oauth")
+    lacking = [app for app in needed if not apps.is_installed(app)]
     if lacking:
         yield SetupStep(
             f"{' and '.join(lacking)} must be installed apps.",

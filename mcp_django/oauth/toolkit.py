@@ -12,39 +12,24 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
-from oauth2_provider import cimd
-from oauth2_provider.models import (
-    get_access_token_model,
-    get_application_model,
-    get_grant_model,
-)
+from oauth2_provider import cimd, views
+from oauth2_provider.models import get_access_token_model, get_application_model, get_grant_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauth2_provider.scopes import SettingsScopes
 from oauth2_provider.settings import oauth2_settings
-from oauth2_provider.views import (
-    AuthorizationView,
-    RevokeTokenView,
-    TokenView,
-)
-from oauth2_provider.views.metadata import (
-    OAuthServerMetadataView,
-)
 
 from mcp_django.conf import get_config
 from mcp_django.principal import ACTION, DELETE, READ, WRITE
 
 __all__ = [
-    "AuthorizationView",
     "OAuth2Validator",
-    "OAuthServerMetadataView",
-    "RevokeTokenView",
     "SettingsScopes",
-    "TokenView",
     "cimd",
     "get_access_token_model",
     "get_application_model",
     "get_grant_model",
     "oauth2_settings",
+    "views",
 ]
 
 #: The scopes of the endpoint, as people read them.
@@ -116,8 +101,6 @@ def safe_defaults() -> dict[str, object]:
         ],
         "CIMD_ENABLED": get_config().registration != "manual",
         "DCR_ENABLED": get_config().registration == "cimd+dcr",
-        # The views keep what was configured when they were first used.
-        "ALWAYS_RELOAD_OAUTHLIB_CORE": True,
     }
 
 
@@ -149,6 +132,15 @@ def keep_codes_out_of_logs() -> None:
 
 def is_above_debug(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
+
+
+def may_ask(application: Any) -> bool:
+    """Return whether clients of this kind may ask people to sign in, as REGISTRATION says."""
+    by_source = {
+        application.RegistrationSource.CIMD: oauth2_settings.CIMD_ENABLED,
+        application.RegistrationSource.DCR: oauth2_settings.DCR_ENABLED,
+    }
+    return bool(by_source.get(application.registration_source, True))
 
 
 def is_self_registered(application: Any) -> bool:

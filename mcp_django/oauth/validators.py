@@ -23,6 +23,7 @@ from mcp_django.oauth.toolkit import (
     get_application_model,
     get_grant_model,
     is_self_registered,
+    may_ask,
 )
 from mcp_django.principal import SCOPES
 from mcp_django.signing import digest_of
@@ -84,15 +85,18 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
     # Clients.
 
     def _load_application(self, client_id: str, request: Any) -> Any:
-        """Return the client. Only the page where people consent reads a client's document.
+        """Return the client, or None for one that the site does not know or want.
 
-        Otherwise everybody could make this server call addresses, without signing in.
+        Only the page where people consent reads a client's document. Otherwise everybody could
+        make this server call addresses, without signing in.
         """
         if on_consent_page.get() or not cimd.is_cimd_client_id(client_id):
-            return super()._load_application(client_id, request)
-        clients = get_application_model()._default_manager
-        client = clients.filter(client_id=client_id).first() if "\0" not in client_id else None
-        request.client = client if client is not None and client.is_usable(request) else None
+            client = super()._load_application(client_id, request)
+        else:
+            clients = get_application_model()._default_manager.filter(client_id=client_id)
+            client = None if "\0" in client_id else clients.first()
+        is_wanted = client is not None and may_ask(client) and client.is_usable(request)
+        request.client = client if is_wanted else None
         return request.client
 
     def validate_grant_type(
@@ -162,6 +166,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
     def validate_code(
         self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
+        if "\0" in code:  # PostgreSQL raises an error
+            return False
         if super().validate_code(client_id, code, client, request):
             return not asks_for_endpoint(request) or is_active(request.user)
         if not get_grant_model().objects.filter(code=code).exists():

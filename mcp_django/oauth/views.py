@@ -13,11 +13,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
+from mcp_django.auth.authenticators import is_loopback
 from mcp_django.conf import get_config
-from mcp_django.oauth import toolkit
-from mcp_django.oauth.client_metadata import LOOPBACK
 from mcp_django.oauth.setup import login_address
-from mcp_django.oauth.toolkit import is_self_registered, issuer
+from mcp_django.oauth.toolkit import is_self_registered, issuer, views
 from mcp_django.oauth.validators import on_consent_page
 
 #: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:
@@ -25,7 +24,7 @@ from mcp_django.oauth.validators import on_consent_page
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
 
-class ServerMetadata(toolkit.OAuthServerMetadataView):  # type: ignore[misc]  # untyped base
+class ServerMetadata(views.OAuthServerMetadataView):  # type: ignore[misc]  # untyped base
     """RFC 8414, at the well-known path and, behind it, at that of the issuer. Nowhere else."""
 
     def get(self, request: HttpRequest, path: str | None = None) -> HttpResponseBase:
@@ -46,7 +45,7 @@ class ServerMetadata(toolkit.OAuthServerMetadataView):  # type: ignore[misc]  # 
 
 
 @method_decorator([csrf_protect, never_cache], name="dispatch")
-class Authorize(toolkit.AuthorizationView):  # type: ignore[misc]  # untyped base
+class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
     """Ask a signed-in person whether a client may act for them."""
 
     template_name = "mcp_django_oauth/authorize.html"
@@ -72,6 +71,13 @@ class Authorize(toolkit.AuthorizationView):  # type: ignore[misc]  # untyped bas
     def get_login_url(self) -> str:
         return login_address()
 
+    def form_valid(self, form: Any) -> Any:
+        """Grant the scopes that are ticked. Nothing ticked is a no."""
+        asked, ticked = form.cleaned_data["scope"].split(), self.request.POST.getlist("granted")
+        form.cleaned_data["scope"] = " ".join(scope for scope in asked if scope in ticked)
+        form.cleaned_data["allow"] &= bool(form.cleaned_data["scope"])
+        return super().form_valid(form)
+
     def redirect(self, redirect_to: str, application: Any) -> Any:
         """Send people back to the client. RFC 9207: errors say who answers as well."""
         parts = urlsplit(redirect_to)
@@ -86,7 +92,9 @@ class Authorize(toolkit.AuthorizationView):  # type: ignore[misc]  # untyped bas
         redirect_host = urlsplit(address).hostname or ""
         context["site_name"] = get_config().name
         context["redirect_host"] = redirect_host
-        context["is_on_this_computer"] = redirect_host in LOOPBACK
+        context["is_on_this_computer"] = is_loopback(redirect_host) or redirect_host == "localhost"
+        asked = context.get("scopes", ()), context.get("scopes_descriptions", ())
+        context["asked"] = zip(*asked, strict=True)
         if application is not None:
             context["is_unverified"] = is_self_registered(application)
             context["client_host"] = urlsplit(application.client_id).hostname
@@ -100,7 +108,7 @@ class Authorize(toolkit.AuthorizationView):  # type: ignore[misc]  # untyped bas
     ],
     name="dispatch",
 )
-class IssueToken(toolkit.TokenView):  # type: ignore[misc]  # untyped base
+class IssueToken(views.TokenView):  # type: ignore[misc]  # untyped base
     """RFC 6749, 3.2, for codes, refresh tokens and clients that act by themselves."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -111,5 +119,5 @@ class IssueToken(toolkit.TokenView):  # type: ignore[misc]  # untyped base
 
 
 @method_decorator(sensitive_post_parameters("client_secret", "token"), name="dispatch")
-class RevokeToken(toolkit.RevokeTokenView):  # type: ignore[misc]  # untyped base
+class RevokeToken(views.RevokeTokenView):  # type: ignore[misc]  # untyped base
     """RFC 7009."""

@@ -485,13 +485,6 @@ def opened():
     return ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
 
 
-@pytest.fixture
-def only_tokens(settings):
-    """Nobody signs in for a client."""
-    authenticators = ["mcp_django.auth.PersonalTokens"]
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": authenticators}
-
-
 def test_the_list_warns_where_no_token_can_change_what_is_opened(
     browser, editor, opened, only_tokens
 ):

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import asynccontextmanager, closing
 from html import unescape
 from urllib.parse import parse_qsl, urlsplit
 
@@ -21,11 +22,13 @@ from mcp.shared.auth import OAuthClientMetadata
 
 from tests.children import start
 from tests.demo.state import ROOT
-from tests.oauth.documents import Host, write_certificate
-from tests.oauth.flow import CHALLENGE, HIDDEN
-from tests.services import path_of
+from tests.oauth.flow import BOXES, CHALLENGE, HIDDEN
+from tests.services import is_there, path_of
 from tests.transports.live_servers import free_port, wait_for
 from tests.waiting import LONG_PATIENCE
+
+if is_there("jwt") and is_there("oauth"):
+    from tests.oauth.documents import Host, write_certificate
 
 pytestmark = [pytest.mark.needs("demo", "oauth", "jwt"), pytest.mark.asyncio]
 CALLBACK = "http://127.0.0.1:8765/callback"
@@ -115,20 +118,36 @@ class Person:
         self.answer = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
     def fields_of(self, page):
-        return {name: unescape(value) for name, value in HIDDEN.findall(page.text)}
+        hidden = {name: unescape(value) for name, value in HIDDEN.findall(page.text)}
+        return {**hidden, "granted": BOXES.findall(page.text)}
+
+    def close(self):
+        self.browser.close()
 
     async def return_to_client(self):
         return AuthorizationCodeResult(**self.answer)
 
 
-def connected(site, provider):
-    http = httpx2.AsyncClient(auth=provider, timeout=LONG_PATIENCE)
-    return Client(streamable_http_client(f"{site.address}/mcp", http_client=http))
+@pytest.fixture
+def person(site):
+    with closing(Person(site, "dispatcher")) as person:
+        yield person
+
+
+@asynccontextmanager
+async def connected(site, provider):
+    async with (
+        httpx2.AsyncClient(auth=provider, timeout=LONG_PATIENCE) as http,
+        Client(streamable_http_client(f"{site.address}/mcp", http_client=http)) as client,
+    ):
+        yield client
 
 
 @pytest.mark.parametrize("registration", ["document", "dynamic"])
-async def test_the_official_client_signs_in_steps_up_renews_and_ends(site, host, registration):
-    storage, person = Storage(), Person(site, "dispatcher")
+async def test_the_official_client_signs_in_steps_up_renews_and_ends(
+    site, host, person, registration
+):
+    storage = Storage()
     provider = OAuthClientProvider(
         f"{site.address}/mcp",
         OAuthClientMetadata(
@@ -203,7 +222,7 @@ async def test_a_program_with_a_secret_acts_for_its_user(site):
 
 
 @pytest.mark.needs("chromium", "playwright")
-async def test_a_person_allows_a_client_in_a_browser(site):
+async def test_a_person_allows_a_client_in_a_browser(site, person):
     from playwright.async_api import async_playwright
 
     async with httpx2.AsyncClient(base_url=site.address) as http:
@@ -216,7 +235,6 @@ async def test_a_person_allows_a_client_in_a_browser(site):
         code_challenge=CHALLENGE,
         code_challenge_method="S256",
     )
-    person = Person(site, "dispatcher")
 
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.launch(

@@ -36,7 +36,7 @@ def test_the_examples_do_what_the_pages_say():
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-@pytest.mark.needs("daphne", "drf", "jwt")
+@pytest.mark.needs("daphne", "drf", "jwt", "oauth")
 @pytest.mark.parametrize(
     "name",
     [

@@ -4,8 +4,11 @@ import pytest
 from django.test import Client
 
 from mcp_django.auth.authenticate import cache
-from mcp_django.oauth.toolkit import get_application_model
 from tests.oauth.flow import CALLBACK, Flow
+from tests.services import is_there
+
+if is_there("oauth"):
+    from mcp_django.oauth.toolkit import get_application_model
 
 
 @pytest.fixture(autouse=True)

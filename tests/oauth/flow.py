@@ -15,6 +15,7 @@ RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/callback"
 VERIFIER = "v" * 43
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?')
+BOXES = re.compile(r'<input type="checkbox" name="granted" value="([^"]+)"')
 CHALLENGE = (
     base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 )
@@ -53,6 +54,7 @@ class Flow:
         """Press a button of the page."""
         fields = {name: unescape(value) for name, value in HIDDEN.findall(page.content.decode())}
         fields |= {"allow": "1"} if allow else {"deny": "1"}
+        fields["granted"] = BOXES.findall(page.content.decode())
         fields = {name: value for name, value in (fields | changes).items() if value is not None}
         return self.browser.post(page.request["PATH_INFO"], fields)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from mcp_django.oauth.toolkit import cimd, get_application_model
 from tests.oauth.flow import CALLBACK, Flow
 from tests.services import is_there
 
 if is_there("jwt") and is_there("oauth"):
+    from mcp_django.oauth.toolkit import cimd, get_application_model
     from tests.oauth.documents import HOST, Host, LocalDocuments, write_certificate
 
 pytestmark = pytest.mark.needs("oauth", "jwt")
@@ -197,45 +198,30 @@ def test_an_answer_that_is_no_document_lets_nobody_in(host, published, status, h
     assert host.requests == ["/client.json"]
 
 
-def drip_nothing(host):
-    def answer(handler):
-        host.over.wait(60)
-
-    return answer
-
-
-def drip_headers(host):
-    def answer(handler):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        while not host.over.wait(0.05):
-            handler.wfile.write(b"X: y\r\n")
-
-    return answer
-
-
-def drip_body(host):
-    def answer(handler):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-        while not host.over.wait(0.05):
-            handler.wfile.write(b" ")
-
-    return answer
-
-
-def endless_body(host):
-    def answer(handler):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-        while not host.over.is_set():
-            handler.wfile.write(b" " * 65536)
-
-    return answer
+HEAD = b"HTTP/1.1 200 OK\r\n"
+BODY = HEAD + b"Content-Type: application/json\r\n\r\n"
+#: What a host begins with, what it goes on with, and after how many seconds.
+ENDLESS = {
+    "silent": (b"", b"", 60),
+    "headers": (HEAD, b"X: y\r\n", 0.05),
+    "body": (BODY, b" ", 0.05),
+    "flood": (BODY, b" " * 65536, 0),
+}
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("behavior", [drip_nothing, drip_headers, drip_body, endless_body])
-def test_a_document_that_never_ends_holds_nobody(host, published, settings, behavior):
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_document_that_never_ends_holds_nobody(host, published, settings, kind):
+    first, more, pause = ENDLESS[kind]
+
+    def answer(handler):
+        handler.wfile.write(first)
+        with suppress(OSError):
+            while not host.over.wait(pause):
+                handler.wfile.write(more)
+
     settings.OAUTH2_PROVIDER = {**settings.OAUTH2_PROVIDER, "CIMD_FETCH_TIMEOUT_SECONDS": 1}
-    host.answer = behavior(host)
+    host.answer = answer
 
     assert published.ask().status_code == 400
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.test import RequestFactory
+from django.test.utils import override_script_prefix
 from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
-from mcp_django.oauth.models import Authorization
-from mcp_django.oauth.toolkit import get_access_token_model
 from tests.oauth.flow import CALLBACK, RESOURCE, Flow, query_of
+from tests.services import is_there
 from tests.workshop.exposed import exposed
+
+if is_there("oauth"):
+    from mcp_django.oauth.bearer import OAuthBearer
+    from mcp_django.oauth.models import Authorization
+    from mcp_django.oauth.toolkit import get_access_token_model
 
 pytestmark = pytest.mark.needs("oauth")
 METADATA = "http://testserver/.well-known/oauth-protected-resource/mcp"
@@ -74,6 +80,7 @@ def test_consent_buys_a_token_for_the_endpoint_with_the_rights_of_the_person(flo
         }.items()
     )
     assert tokens["scope"] == "mcp:read mcp:write"
+    assert tokens["expires_in"] == 3600
     assert "find_records" in names_of(response)
     authorization = Authorization.objects.get()
     assert authorization.user == alice
@@ -93,6 +100,17 @@ def test_a_client_that_is_denied_learns_who_denies(flow):
         }.items()
     )
     assert not Authorization.objects.exists()
+
+
+def test_a_person_ticks_less_than_the_client_asked_for(flow):
+    page = flow.ask(scope="mcp:read mcp:write mcp:delete")
+    answer = flow.answer(page, granted=["mcp:read", "mcp:delete", "mcp:action"])
+    tokens = flow.exchange(query_of(answer.headers["Location"])["code"]).json()
+    nothing = flow.answer(page, granted=[])
+
+    assert tokens["scope"] == "mcp:read mcp:delete"
+    assert Authorization.objects.get().scopes == ["mcp:read", "mcp:delete"]
+    assert query_of(nothing.headers["Location"])["error"] == "access_denied"
 
 
 @pytest.mark.parametrize("resource", [None, "HTTP://TESTSERVER:80/mcp/"])
@@ -147,6 +165,12 @@ def end(flow, tokens):
     Authorization.objects.get().end()
 
 
+def end_in_the_admin(flow, tokens):
+    chosen = {"action": "end", "_selected_action": [Authorization.objects.get().pk]}
+    response = flow.browser.post("/admin/mcp_django_oauth/authorization/", chosen)
+    assert response.status_code == 302
+
+
 def deactivate(flow, tokens):
     user = Authorization.objects.get().user
     user.is_active = False
@@ -178,6 +202,7 @@ def expire(flow, tokens):
     [
         revoke,
         end,
+        end_in_the_admin,
         deactivate,
         change_password,
         use_the_code_again,
@@ -217,15 +242,28 @@ def test_a_call_asks_for_token_user_client_and_consent_in_one_query(
     flow.call(token)
     cache.clear()
 
+    request = RequestFactory().post("/mcp", headers={"Authorization": f"Bearer {token}"})
     with django_assert_num_queries(1) as queries:
-        from django.test import RequestFactory
-
-        from mcp_django.oauth.bearer import OAuthBearer
-
-        request = RequestFactory().post("/mcp", headers={"Authorization": f"Bearer {token}"})
         OAuthBearer().authenticate(request)
 
     assert "oauth2_provider_accesstoken" in queries[0]["sql"]
+
+
+def test_metadata_of_a_site_under_a_prefix_are_where_its_issuer_says(flow, settings):
+    settings.FORCE_SCRIPT_NAME = "/shop"
+
+    with override_script_prefix("/shop/"):
+        answers = [
+            flow.program.get(f"/.well-known/oauth-authorization-server{path}")
+            for path in ("", "/shop", "/other")
+        ]
+        resource = flow.program.get("/.well-known/oauth-protected-resource/shop/mcp").json()
+
+    assert [answer.status_code for answer in answers] == [200, 200, 404]
+    metadata = answers[1].json()
+    assert metadata["issuer"] == "http://testserver/shop"
+    assert metadata["token_endpoint"] == "http://testserver/shop/oauth/token"
+    assert resource["authorization_servers"] == ["http://testserver/shop"]
 
 
 # Programs that act by themselves.

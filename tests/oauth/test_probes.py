@@ -10,14 +10,17 @@ from django.test import Client
 from django.utils import timezone
 
 from mcp_django.exposure.options import looks_secret
-from mcp_django.oauth import registration
-from mcp_django.oauth.models import Authorization
-from mcp_django.oauth.toolkit import (
-    get_access_token_model,
-    get_application_model,
-    get_grant_model,
-)
 from tests.oauth.flow import CALLBACK, RESOURCE, Flow, query_of
+from tests.services import is_there
+
+if is_there("oauth"):
+    from mcp_django.oauth import registration
+    from mcp_django.oauth.models import Authorization
+    from mcp_django.oauth.toolkit import (
+        get_access_token_model,
+        get_application_model,
+        get_grant_model,
+    )
 
 pytestmark = pytest.mark.needs("oauth")
 
@@ -116,7 +119,7 @@ def test_people_are_asked_each_time(flow, prompt):
         {"resource": "https://evil.example/mcp"},
         {"redirect_uri": "https://evil.example/callback"},
         {"client_id": "https://evil.example/client.json"},
-        {"scope": "mcp:read admin"},
+        {"scope": "mcp:read admin", "granted": ["mcp:read", "admin"]},
         {"code_challenge": None},
         {"code_challenge_method": "plain"},
     ],
@@ -457,6 +460,29 @@ def test_clients_that_nobody_used_are_gone_after_a_day(register, browser):
 
     assert set(model.objects.values_list("client_id", flat=True)) == {used, new}
     assert unused not in {used, new}
+
+
+@pytest.mark.parametrize(
+    ("setting", "source", "status"),
+    [
+        ("cimd+dcr", "dcr", 200),
+        ("cimd", "dcr", 400),
+        ("cimd", "cimd", 200),
+        ("manual", "cimd", 400),
+        ("manual", "manual", 200),
+    ],
+)
+def test_a_client_that_the_site_does_not_want_any_more_gets_nothing(
+    new_client, browser, settings, setting, source, status
+):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": "cimd+dcr"}
+    flow = Flow(new_client(source=source), browser=browser)
+    tokens = flow.tokens()
+
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": setting}
+
+    assert flow.ask().status_code == status
+    assert (flow.refresh(tokens["refresh_token"]).status_code == 200) is (status == 200)
 
 
 @pytest.mark.parametrize("setting", ["cimd", "manual"])

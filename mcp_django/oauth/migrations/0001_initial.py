@@ -33,13 +33,6 @@ class Migration(migrations.Migration):
                 ),
                 ("resource", models.CharField(max_length=500)),
                 ("scopes", models.JSONField(default=list)),
-                (
-                    "models",
-                    models.JSONField(
-                        default=None, help_text="Labels. Null: no such limit.", null=True
-                    ),
-                ),
-                ("read_only", models.BooleanField(default=False)),
                 ("consented_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("valid_after", models.DateTimeField(default=None, null=True)),
                 ("ended_at", models.DateTimeField(default=None, null=True)),

@@ -12,7 +12,6 @@ from django.test import RequestFactory
 
 import mcp_django as mcp
 from mcp_django.auth import Anonymous
-from mcp_django.auth.resource import bearer_challenge
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.headers import LONGEST_VALUE, Headers
 from mcp_django.protocol.revisions import Revision
@@ -217,14 +216,14 @@ class Unsent(Connection):
 
 
 @pytest.mark.parametrize("verb", ["POST", "GET"])
-async def test_nobody_waits_for_the_body_of_a_request_without_a_credential(verb):
+async def test_nobody_waits_for_the_body_of_a_request_without_a_credential(only_tokens, verb):
     call = Unsent(CheckedClient(), verb=verb)
 
     status, text = await call.answered()
     call.give(b"x" * 100, more=False)
     await call.end()
 
-    assert (status, call.headers["www-authenticate"]) == (401, bearer_challenge())
+    assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
     assert b"Authorization: Bearer <personal token>" in text
     assert call.headers["connection"] == "close"
     assert call.is_whole()
@@ -244,7 +243,7 @@ async def test_nobody_waits_for_the_body_behind_headers_that_are_too_long(client
     assert call.is_whole()
 
 
-async def test_nobody_waits_for_a_message_without_a_credential(client):
+async def test_nobody_waits_for_a_message_without_a_credential(only_tokens, client):
     session = await HTTPSSEClient(client).begin()
     call = Unsent(CheckedClient())
     call.application, call.scope["path"] = session.posts, "/mcp/messages"
@@ -253,7 +252,7 @@ async def test_nobody_waits_for_a_message_without_a_credential(client):
     call.hang_up()
     await call.end()
 
-    assert (status, call.headers["www-authenticate"]) == (401, bearer_challenge())
+    assert (status, call.headers["www-authenticate"]) == (401, "Bearer")
     await session.leave()
 
 
@@ -290,7 +289,7 @@ async def test_middleware_has_its_say_about_a_request_without_a_credential(confi
     assert (call.status, call.headers["x-site"]) == (401, "shop")
 
 
-async def test_without_streams_nobody_reads_a_body_without_a_credential():
+async def test_without_streams_nobody_reads_a_body_without_a_credential(only_tokens):
     class Unreadable(io.BytesIO):
         def read(self, *args):
             raise AssertionError("Nobody should read this.")
@@ -300,7 +299,7 @@ async def test_without_streams_nobody_reads_a_body_without_a_credential():
 
     response = await in_thread(mcp_view, request)
 
-    assert (response.status_code, response["WWW-Authenticate"]) == (401, bearer_challenge())
+    assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
 
 
 # How long a body may take
