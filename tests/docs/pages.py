@@ -15,13 +15,17 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
     *(
         page
-        for folder in ("docs", "docs/howto", "docs/topics", "docs/reference")
+        for folder in ("docs", "docs/howto", "docs/howto/clients", "docs/topics", "docs/reference")
         for page in sorted((ROOT / folder).glob("*.md"))
     ),
 ]
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 REGION = re.compile(r"^# docs: start (\w+)\n(.*?)^# docs: end \1$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +40,7 @@ class Block:
     lead: str
 
     def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
+        return f"{name_of(self.page)}:{self.line}"
 
     @property
     def path(self) -> str | None:

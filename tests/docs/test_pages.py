@@ -39,11 +39,12 @@ from mcp_django.protocol.methods import METHODS
 from mcp_django.templating.library import LIBRARY
 from mcp_django.testing import Client
 from mcp_django.transports.http.middleware import BROWSER_ONLY
-from tests.docs.pages import PAGES, ROOT, Block, blocks, regions, sources, table
+from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, regions, sources, table
 
 DOCS = ROOT / "docs"
 HOWTO, TOPICS, REFERENCE = DOCS / "howto", DOCS / "topics", DOCS / "reference"
 README = ROOT / "README.md"
+ENDPOINT = "http://127.0.0.1:8000/mcp"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
 EVERYTHING = "\n".join(page.read_text() for page in PAGES)
@@ -93,24 +94,22 @@ def test_every_json_block_is_json(block: Block):
 
 def test_the_configurations_of_clients_are_those_that_the_demo_prints():
     printed = (ROOT / "templates" / "demo" / "connect.txt").read_text()
-    pages = (README, HOWTO / "connect.md")
-    configurations = [
-        [json.loads(block.text) for block in blocks("json") if block.page == page]
-        for page in pages
-    ]
+    pages = (README, HOWTO / "connect.md", HOWTO / "clients" / "vs-code.md")
+    shown = [block for block in blocks("json") if block.page in pages]
 
-    assert [len(shown) for shown in configurations] == [1, 2]
-    for configuration in (*configurations[0], *configurations[1]):
-        text = json.dumps(configuration)
+    assert [block.page for block in shown] == [*pages]
+    for block in shown:
+        text = json.dumps(json.loads(block.text))
         for ours, theirs in (
             ("my-shop", "flight-desk"),
-            ("http://127.0.0.1:8000/mcp", "{{ endpoint }}"),
+            (ENDPOINT, "{{ endpoint }}"),
             ("TOKEN", "{{ token }}"),
         ):
             text = text.replace(ours, theirs)
         assert text in printed
     assert "claude mcp add --transport http flight-desk {{ endpoint }} --header" in printed
-    assert all("claude mcp add --transport http my-shop" in page.read_text() for page in pages)
+    for page in (README, HOWTO / "clients" / "claude-code.md"):
+        assert f"claude mcp add --transport http my-shop {ENDPOINT} --header" in page.read_text()
 
 
 def test_the_readme_is_short_and_shows_the_admin():
@@ -131,7 +130,7 @@ def anchors(page) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_relative_link_leads_somewhere(page):
     for link in LINK.findall(page.read_text()):
         if link.startswith("https://"):
@@ -444,7 +443,7 @@ def test_every_argument_and_function_of_an_aggregate_is_listed():
 
 
 def test_every_authenticator_is_listed():
-    listed = column(TOPICS / "tokens.md", "## Other credentials")
+    listed = column(TOPICS / "authenticators.md", "# Choosing an authenticator", 1)
 
     public = {f"mcp_django.auth.{name}" for name in auth.__all__}
     public |= {"mcp_django.oauth.bearer.OAuthBearer"}
@@ -520,7 +519,25 @@ def test_no_page_names_a_machine_or_a_registry():
         "login.example.com",
         "modelcontextprotocol.io",
         "shop.example.com",
+        *CLIENT_HOSTS,
     }
+
+
+#: Documentation of clients, and where their answers go.
+CLIENT_HOSTS = {
+    "chatgpt.com",
+    "claude.ai",
+    "claude.com",
+    "code.claude.com",
+    "code.visualstudio.com",
+    "cursor.com",
+    "developers.openai.com",
+    "github.com",
+    "support.claude.com",
+    "vscode.dev",
+    "www.mcpbundles.com",
+    "zuplo.com",
+}
 
 
 def test_every_public_name_is_documented():

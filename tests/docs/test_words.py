@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.docs.pages import FENCE, PAGES, ROOT
+from tests.docs.pages import FENCE, PAGES, ROOT, name_of
 
 LINES = (ROOT / "docs" / "words.txt").read_text().splitlines()
 WORDS = dict(line.split(" -> ") for line in LINES if not line.startswith("#"))
@@ -42,6 +42,6 @@ def test_the_list_is_in_alphabetical_order():
     assert list(WORDS) == sorted(WORDS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_page_has_a_listed_word(page):
     assert unwanted(page.read_text()) == []
