@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import subprocess
 
 import pytest
 from django.core.management import get_commands
@@ -40,6 +41,8 @@ from mcp_django.templating.library import LIBRARY
 from mcp_django.testing import Client
 from mcp_django.transports.http.middleware import BROWSER_ONLY
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, regions, sources, table
+from tests.services import path_of
+from tests.waiting import LONG_PATIENCE
 
 DOCS = ROOT / "docs"
 HOWTO, TOPICS, REFERENCE = DOCS / "howto", DOCS / "topics", DOCS / "reference"
@@ -119,6 +122,25 @@ def test_the_readme_is_short_and_shows_the_admin():
     assert len(text.splitlines()) <= 150
     assert pictures
     assert all((ROOT / picture).stat().st_size < 150_000 for picture in pictures)
+
+
+@pytest.mark.needs("nginx")
+def test_nginx_takes_the_configurations_of_the_page(tmp_path):
+    site, below_a_path = (block.text for block in blocks("nginx"))
+    # There is no certificate here, and nobody who may listen at a low port.
+    site = site.replace("listen 443 ssl;", "listen 127.0.0.1:8443;")
+
+    for text in (site, site.replace("    location / {\n", below_a_path)):
+        paths = "".join(f"{name}_temp_path {name};" for name in PATHS_OF_NGINX)
+        file = tmp_path / "nginx.conf"
+        file.write_text(f"pid nginx.pid; events {{}} http {{ access_log off; {paths} {text} }}")
+        command = [path_of("nginx"), "-t", "-p", tmp_path, "-e", "stderr", "-c", file]
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=LONG_PATIENCE)
+        assert tried.returncode == 0, tried.stderr
+
+
+#: Directories that it makes at its start, also where it is not used.
+PATHS_OF_NGINX = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 # Links, commands and names
