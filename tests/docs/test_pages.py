@@ -26,7 +26,7 @@ from mcp_django.exposure.options import (
 )
 from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.exposure.prompts.functions import prompt
-from mcp_django.exposure.query import aggregates, filters, pagination, related_names, tables
+from mcp_django.exposure.query import aggregates, filters, pagination, related_names, selection
 from mcp_django.exposure.query import aggregates as groups
 from mcp_django.exposure.query import aggregates as metrics
 from mcp_django.exposure.query import find as records
@@ -439,7 +439,7 @@ def test_every_limit_of_a_query_is_the_true_one():
         "Metrics": metrics.MAX_METRICS,
         "Comparisons in `having`": aggregates.MAX_HAVING,
         "Groups in an answer": MOST_GROUPS,
-        "Names in `fields`": tables.MAX_FIELDS,
+        "Names in `fields`": selection.MAX_FIELDS,
         "Relations in a path": paths.MAX_HOPS,
         "Seconds that a cursor is valid": pagination.LIFETIME.total_seconds(),
     }

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import CharField
 from django.test import override_settings
 
+from mcp_django.exposure.query import find
 from tests.leaks.paths import Backwards, Sounds, lookups_of
 from tests.leaks.site import make_admin_site
 
@@ -28,7 +29,13 @@ def leaky_site(django_db_setup, tmp_path_factory):
     CharField.register_lookup(Backwards)
     CharField.register_lookup(Sounds)
     lookups_of.cache_clear()
-    with override_settings(MCP_DJANGO=config, MEDIA_ROOT=media):
+    with (
+        override_settings(MCP_DJANGO=config, MEDIA_ROOT=media),
+        pytest.MonkeyPatch.context() as few,
+    ):
+        # So that there are more related records than that.
+        few.setattr(find, "MOST_IN_PAGE", 2)
+        few.setattr(find, "MOST_IN_RECORD", 2)
         yield site
     CharField._unregister_lookup(Backwards)  # type: ignore[arg-type]
     CharField._unregister_lookup(Sounds)

@@ -18,7 +18,7 @@ from mcp_django.exposure.query import (
     pagination,
     paths_by_rule,
     related_counts,
-    tables,
+    selection,
 )
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.guard import Inspection, PathRule
@@ -49,9 +49,9 @@ def drop_the_column_rule(patch: Any) -> None:
 
 
 def show_all_labels(patch: Any) -> None:
-    labels_of_keys = tables.labels_of_keys
+    labels_of_keys = selection.labels_of_keys
     patch.setattr(
-        tables,
+        selection,
         "labels_of_keys",
         lambda path, convert, names, check: labels_of_keys(path, convert, names, None),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -14,8 +13,6 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
-from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
-from mcp_django.exposure.query.included import with_included
 from mcp_django.exposure.resources import models
 from mcp_django.exposure.resources.completion import complete_resource
 from mcp_django.exposure.tools.records import RECORD_TOOLS
@@ -51,11 +48,8 @@ class Asker:
 
     def page(self, label: str, **arguments: Any) -> find.Page:
         self.used.update(arguments)
-        found = page_with_computed(
-            self.rights,
-            self.rights.exposure(label),
-            FindRecords(model=label, **arguments),
-            layout_of=self._layout_of(),
+        found = find.find_records(
+            self.rights, self.rights.exposure(label), FindRecords(model=label, **arguments)
         )
         if found.next_cursor is not None:
             self.cursors.add(found.next_cursor)
@@ -107,22 +101,10 @@ class Asker:
         return msgspec.json.encode(found)
 
     def included(self, label: str, name: str) -> bytes:
-        self.used.add("include")
-        exposure, asked = self.rights.exposure(label), FindRecords(model=label)
-        layout = self._layout_of(include=[name])
-        return find.find_records(self.rights, exposure, asked, layout_of=layout).encoded
+        return self.page(label, include=[name]).encoded
 
     def shown(self, label: str, path: str, key: Any) -> bytes:
-        return record_with_computed(
-            self.rights,
-            self.rights.exposure(label),
-            key,
-            fields=[path],
-            layout_of=self._layout_of(),
-        )
-
-    def _layout_of(self, **options: Any) -> Any:
-        return partial(with_included, self.rights, most=2, **options)
+        return find.get_record(self.rights, self.rights.exposure(label), key, fields=[path])
 
     def resource(self, uri: str) -> bytes:
         (found,) = models.read_resource(self.rights, uri).contents
@@ -208,8 +190,8 @@ OVERVIEWS: dict[str, Place] = {
 }
 #: Those take a key, or words.
 RECORDS: dict[str, Place] = {
-    "record": lambda who, label, key: record_with_computed(
-        who.rights, who.rights.exposure(label), key
+    "record": lambda who, label, key: find.get_record(
+        who.rights, who.rights.exposure(label), key, all_computed=True
     ),
     "get_record": lambda who, label, key: who.tool("get_record", model=label, pk=key),
     "object": lambda who, label, key: who.resource(keyed_uri("objects", label, key)),

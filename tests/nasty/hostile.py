@@ -95,7 +95,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     ],
     "fields": [
         "number", [], [None], ["*"], ["number as x"], {"number": 1}, ["number"] * 65,
-        ["tags"], [["number"]], 5,
+        [["number"]], 5,
     ],
     "filters": [
         "x", ["number"], 5, {1: 2}, {("a",): 1}, {f"k{n}": 1 for n in range(99)}, {None: 1},

@@ -48,8 +48,8 @@ from mcp_django.exposure.prompts.contents import (
 from mcp_django.exposure.query import completion as completion_queries
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.find import check_shows_records, row_of
+from mcp_django.exposure.query.selection import Selection, select_paths
 from mcp_django.exposure.query.serializers import Columns, as_text
-from mcp_django.exposure.query.tables import RecordLayout, layout_of
 from mcp_django.exposure.resources import completion
 from mcp_django.exposure.resources.models import key_of
 from mcp_django.models import PromptTemplate, PromptVersion
@@ -217,14 +217,14 @@ def without_empty(record: Record) -> Record | None:
 def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
     """Raises NotFound. Its names are those that records of this caller have, and `pk`."""
     access = allowed_paths(rights, exposure)
-    layout = layout_of(access, None, whole=True)
-    columns = row_of(rights, exposure, key_of(exposure, [key]), layout=layout).columns
+    selection = select_paths(access, None, whole=True)
+    columns = row_of(rights, access, key_of(exposure, [key]), selection=selection).columns
     record = Record({}, "")
     for path in access.paths[RETURN]:
-        set_value(record, path.names, value_of(path, layout, columns))
+        set_value(record, path.names, value_of(path, selection, columns))
         if choices_of(path.field):
             # A list of choices has no label, and a value that is no choice stands for itself.
-            label = first(layout, path, columns)
+            label = first(selection, path, columns)
             if label is not None and not isinstance(label, list | dict):
                 texts = {str(value): as_text(text) for value, text in choices_of(path.field)}
                 label = texts.get(str(label), str(label))
@@ -238,13 +238,13 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
     return record
 
 
-def value_of(path: Path, layout: RecordLayout, columns: Columns) -> Any:
+def value_of(path: Path, selection: Selection, columns: Columns) -> Any:
     if path.field.is_relation:
-        labels = layout.labels.get(path.text)
-        key = first(layout, path, columns)
+        labels = selection.labels.get(path.text)
+        key = first(selection, path, columns)
         return relation_of(key if labels is None else labels(columns).beside(key))
     raw = columns[path.lookup][0]
-    shown = raw if is_plain(raw) else first(layout, path, columns)
+    shown = raw if is_plain(raw) else first(selection, path, columns)
     is_told = is_plain(shown) or isinstance(shown, PLAIN_JSON)
     return as_code(path.field, shown if is_told else as_text(shown))
 
@@ -289,8 +289,8 @@ def relation_of(shown: Any) -> Record | None:
     return Record({"pk": key if is_plain(key) else as_text(key)}, label or as_text(key))
 
 
-def first(layout: RecordLayout, path: Path, columns: Columns) -> Any:
-    return layout.renders[path.text](columns)[0]
+def first(selection: Selection, path: Path, columns: Columns) -> Any:
+    return selection.renders[path.text](columns)[0]
 
 
 def names_of(exposure: ModelExposure) -> list[str]:

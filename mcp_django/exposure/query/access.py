@@ -140,11 +140,11 @@ class AccessiblePaths:
         )
         #: Lookups of callers that were understood: as many as there are paths and operators.
         self.lookups: dict[str, Any] = {}
-        #: How records of the usual shapes are made: filled by `serializers`.
-        self.layouts: dict[Any, Any] = {}
+        #: How records of the usual shapes are made: filled by `selection`.
+        self.selections: dict[Any, Any] = {}
         #: Arguments that work, by tool: filled when a call is refused.
         self.examples: dict[str, dict[str, Any]] = {}
-        #: SQL by the shape of a call: filled by `find`.
+        #: SQL by the shape of a call: filled by `search`.
         self.plans: dict[Any, Any] = {}
 
     def _is_usable(self, path: Path, *, use: str) -> bool:

@@ -46,21 +46,15 @@ from mcp_django.exposure.query.arguments import (
     or_default,
 )
 from mcp_django.exposure.query.filters import parse
-from mcp_django.exposure.query.find import check_shows_numbers, labels_by_key
+from mcp_django.exposure.query.find import check_shows_numbers
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
 from mcp_django.exposure.query.pagination import MAX_ORDER, page_limit
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related_counts import check_countable, count_of_related
+from mcp_django.exposure.query.search import labels_by_key
+from mcp_django.exposure.query.selection import fence_column, fenced_labels, target_name
 from mcp_django.exposure.query.serializers import Values, converter_of
-from mcp_django.exposure.query.tables import (
-    Labels,
-    Table,
-    encode_fitting,
-    fence_column,
-    fenced_labels,
-    target_name,
-    with_members,
-)
+from mcp_django.exposure.query.tables import Labels, Table, encode_fitting, with_members
 
 # What records are grouped by: values of declared paths, and parts and buckets of dates.
 

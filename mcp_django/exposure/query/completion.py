@@ -16,10 +16,11 @@ from mcp_django.exposure.fields import kind_of, target_of
 from mcp_django.exposure.paths import FILTER, LONGEST_KEY, RETURN, Path, declaration_of, key_value
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
 from mcp_django.exposure.query.filters import ParsedFilters
-from mcp_django.exposure.query.find import Search, page_of_permitted
+from mcp_django.exposure.query.find import page_of_permitted
 from mcp_django.exposure.query.pagination import parse_order
+from mcp_django.exposure.query.search import Search
+from mcp_django.exposure.query.selection import select_paths
 from mcp_django.exposure.query.serializers import encoder
-from mcp_django.exposure.query.tables import layout_of
 from mcp_django.protocol.uri_templates import decode, encode
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Finder:
     def __init__(self, rights: Rights, access: AccessiblePaths, names: Sequence[str]) -> None:
         self.rights = rights
         self.access = access
-        self.layout = layout_of(access, names)
+        self.selection = select_paths(access, names)
         self.using = rights.rows(access.model).db
         self.is_checked_by_row = rights.checks_rows_one_by_one(access.model)
 
@@ -133,7 +134,7 @@ class Finder:
         search = Search(
             rights=self.rights,
             access=self.access,
-            layout=self.layout,
+            selection=self.selection,
             order=parse_order(self.access, ()),
             parsed_filters=ParsedFilters(
                 filters=filters, exclude=exclude, any_of=alternatives if text else ()

@@ -8,34 +8,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import InterfaceError, OperationalError
 from django.utils.safestring import SafeData
-from msgspec import UNSET
 
 from mcp_django.conf import get_config
-from mcp_django.exceptions import QueryError, unknown
+from mcp_django.exceptions import QueryError
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.limits import TOO_SLOW, limited, raise_lost_database
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import ORDER, RETURN, declaration_of
+from mcp_django.exposure.paths import RETURN, declaration_of
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
-from mcp_django.exposure.query.arguments import FindRecords, or_default
-from mcp_django.exposure.query.find import (
-    LayoutOf,
-    Page,
-    find_records,
-    get_record,
-)
-from mcp_django.exposure.query.included import MOST_RECORDS
-from mcp_django.exposure.query.paths_by_rule import Rule, paths_of_call
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.exposure.query.selection import is_list_of_names
 from mcp_django.exposure.query.serializers import (
     KNOWN,
     MOST_PARTS,
@@ -46,7 +36,6 @@ from mcp_django.exposure.query.serializers import (
     encoder,
     plain_text,
 )
-from mcp_django.exposure.query.tables import RecordLayout, is_list_of_names, layout_of
 
 if TYPE_CHECKING:
     # The admin is optional.
@@ -128,125 +117,24 @@ def orderable_path(rights: Rights, exposure: ModelExposure, column: ComputedColu
     return path if is_known else ""
 
 
-# Calls that name them.
-
-
-def page_with_computed(
-    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
-) -> Page:
-    """`find_records`, with the computed columns that `fields` and `order_by` name."""
-    fields, order_by = or_default(asked.fields), or_default(asked.order_by)
+def ordered_by_paths(rights: Rights, access: AccessiblePaths, asked: FindRecords) -> FindRecords:
+    """The call with the path of each computed column that it orders by in place of its name."""
+    names: Any = asked.order_by
     # The admin is asked about its list only for names that no path has.
-    has_others = has_names_beyond_paths(rights, exposure, fields, order_by)
-    columns = computed_columns(rights, exposure) if has_others else {}
-    if not columns:
-        return find_records(rights, exposure, asked, layout_of=layout_of)
-    paths, chosen = parted(rights, exposure, fields, columns)
-    if isinstance(order_by, list | tuple):
-        order_by = list(ordered_by_paths(rights, exposure, order_by, columns))
-    changed = {"fields": paths, "order_by": order_by}
-    asked = msgspec.structs.replace(
-        asked, **{name: UNSET if value is None else value for name, value in changed.items()}
-    )
-    if chosen:
-        layout_of = partial(with_cells, rights, paths=paths or (), chosen=chosen, others=layout_of)
-    return find_records(rights, exposure, asked, layout_of=layout_of)
-
-
-def has_names_beyond_paths(
-    rights: Rights, exposure: ModelExposure, fields: Any, order_by: Any
-) -> bool:
-    access = allowed_paths(rights, exposure)
-    named = fields if is_list_of_names(fields) else ()
-    ordered = order_by if is_list_of_names(order_by) else ()
-    return any(name not in access.column_table for name in named) or any(
-        name.removeprefix("-") not in access.orders for name in ordered
-    )
-
-
-def record_with_computed(
-    rights: Rights,
-    exposure: ModelExposure,
-    pk: Any,
-    *,
-    fields: Sequence[str] | None = None,
-    using: str | None = None,
-    layout_of: LayoutOf = layout_of,
-) -> bytes:
-    """`get_record`, with the computed columns that `fields` names. Without it, with all."""
-    columns = computed_columns(rights, exposure)
-    paths, chosen = parted(rights, exposure, fields, columns)
-    if fields is None:
-        chosen = list(columns.values())
-    if chosen:
-        shown = paths if fields is None else paths or ()
-        layout_of = partial(
-            with_cells, rights, paths=shown, chosen=chosen, others=layout_of, using=using
-        )
-    return get_record(rights, exposure, pk, fields=paths, using=using, layout_of=layout_of)
-
-
-def parted(
-    rights: Rights, exposure: ModelExposure, names: Any, columns: Mapping[str, ComputedColumn]
-) -> tuple[Any, list[ComputedColumn]]:
-    """The paths among names, None if there are none, and the columns. Raises QueryError for what
-    is neither.
-    """
-    if not columns or not is_list_of_names(names):
-        return names, []
-    paths = [name for name in names if name not in columns]
-    access = paths_of_call(rights, exposure, {"fields": paths})
-    for name in paths:
-        if name not in access.column_table and name not in Rule(rights, access).relations:
-            raise unknown(name, [*access.names(RETURN), *columns], "fields")
-    return paths or None, [columns[name] for name in dict.fromkeys(names) if name in columns]
-
-
-def ordered_by_paths(
-    rights: Rights,
-    exposure: ModelExposure,
-    names: Sequence[Any],
-    columns: Mapping[str, ComputedColumn],
-) -> Iterator[Any]:
-    """The same names, with the path of each computed column in place of its name."""
+    if not is_list_of_names(names) or all(one.removeprefix("-") in access.orders for one in names):
+        return asked
+    columns, ordered = computed_columns(rights, access.exposure), []
     for name in names:
-        bare = name.removeprefix("-") if isinstance(name, str) else ""
-        if bare not in columns:
-            yield name
-            continue
-        path = orderable_path(rights, exposure, columns[bare])
-        if not path:
-            orders = allowed_paths(rights, exposure).names(ORDER)
-            hint = f' Use for example ["-{orders[0]}"].' if orders else ""
-            raise QueryError(f"order_by: records cannot be ordered by {bare}.{hint}")
-        is_descending = name.startswith("-") != columns[bare].order.startswith("-")
-        yield f"-{path}" if is_descending else path
+        column = columns.get(name.removeprefix("-"))
+        path = "" if column is None else orderable_path(rights, access.exposure, column)
+        if column is not None and path:
+            is_descending = name.startswith("-") != column.order.startswith("-")
+            name = f"-{path}" if is_descending else path
+        ordered.append(name)
+    return msgspec.structs.replace(asked, order_by=ordered)
 
 
 # Their values.
-
-
-def with_cells(
-    rights: Rights,
-    access: AccessiblePaths,
-    fields: Any,
-    *,
-    paths: Sequence[str] | None,
-    chosen: Sequence[ComputedColumn],
-    others: LayoutOf,
-    whole: bool = False,
-    using: str | None = None,
-) -> RecordLayout:
-    """The layout of these paths, with the columns as further members."""
-    layout = others(access, paths, whole=whole)
-    cells = ComputedCells(rights, access, whole=whole, using=using)
-    return replace(
-        layout,
-        lookups={**layout.lookups, cells.key: None},
-        renders={**layout.renders, **{one.name: partial(cells.of, one) for one in chosen}},
-        most_in_page=min(layout.most_in_page, MOST_RECORDS),
-        is_for_one_call=True,
-    )
 
 
 class ComputedCells:

@@ -3,315 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any
 
-from django.core.exceptions import EmptyResultSet, FullResultSet
-from django.db import connections
-from django.db.models import Model, Q
-from django.db.models.expressions import Col
-from django.db.models.lookups import Lookup
-from django.db.models.sql.where import AND, WhereNode
+from django.db.models import Model
 from msgspec import UNSET
 
 from mcp_django.conf import get_config
-from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure import fields as values
-from mcp_django.exposure.fields import log_once
+from mcp_django.exceptions import NotFound, QueryError, unknown
+from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import parse_key
+from mcp_django.exposure.paths import INCLUDE, RETURN, parse_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import pagination
-from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths, policy_of
+from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
 from mcp_django.exposure.query.arguments import FindRecords, or_default
+from mcp_django.exposure.query.computed import ComputedCells, computed_columns, ordered_by_paths
 from mcp_django.exposure.query.filters import ParsedFilters, note_on_texts, parse
-from mcp_django.exposure.query.guard import (
-    GuardedQuery,
-    guarded,
-    guarded_query,
-    is_plain,
-    pinned_to_database,
+from mcp_django.exposure.query.guard import guarded, pinned_to_database
+from mcp_django.exposure.query.included import IncludedRelation
+from mcp_django.exposure.query.pagination import page_limit, parse_order
+from mcp_django.exposure.query.paths_by_rule import RelationStep, Rule, paths_of_call
+from mcp_django.exposure.query.search import Rows, Search
+from mcp_django.exposure.query.selection import (
+    MAX_FIELDS,
+    Selection,
+    is_list_of_names,
+    select_paths,
 )
-from mcp_django.exposure.query.pagination import Ordering, after, page_limit, parse_order
-from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.serializers import Columns, Values, encoder
+from mcp_django.exposure.query.serializers import encoder
 from mcp_django.exposure.query.tables import (
-    RecordLayout,
     Table,
     concatenated,
     encode_fitting,
-    label,
-    layout_of,
     longest_answer,
     with_members,
 )
-
-# How rows are read: in one query, as columns of values.
-
-#: Stands for a value that its field fails on. What is stored may be enciphered, so it stays out.
-UNREADABLE = "<unreadable>"
-
-
-def labels_by_key(
-    rights: Rights, model: type[Model], key: str, columns: Sequence[str], wanted: Iterable[Any]
-) -> dict[Any, str]:
-    """The labels of those rows of the site, out of these, by the column `key`."""
-    # Each once: Django 5.2.0 forgets a column that is named twice.
-    names = list(dict.fromkeys([key, *columns]))
-    places = [names.index(column) for column in columns]
-    rows = pinned_to_database(guarded(rights.rows(model), policy_of(model, names)))
-    with limited(rows.db):
-        found = rows.filter(Q((f"{key}__in", wanted))).values_list(*names)
-        return {row[0]: label([row[place] for place in places]) for row in found}
-
-
-def select(
-    rights: Rights, query: GuardedQuery, layout: RecordLayout, extra: Sequence[str]
-) -> list[str]:
-    """Put the columns of a layout, and those of the order, into a query. Returns their names."""
-    names = list(dict.fromkeys((*layout.lookups, *extra)))
-    for check, path in layout.checks.items():
-        model = path.field.related_model
-        key = path.field.target_field.attname
-        visible = guarded(rights.rows(model), policy_of(model, [key])).values(key)
-        query.add_annotation(Q((f"{path.lookup}__in", visible)), check)
-    names += layout.checks
-    query.set_values(names)
-    return names
-
-
-def read(compiler: Any, sql: str, params: Any) -> tuple[list[Any], list[Values]]:
-    """Rows as the driver gave them, and the same as columns of Python values."""
-    with compiler.connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        rows = cursor.fetchall()
-    columns: list[Values] = list(zip(*rows, strict=True))
-    if rows:
-        for at, (converters, expression) in compiler.get_converters(
-            [one for one, _, _ in compiler.select]
-        ).items():
-            columns[at] = converted(columns[at], converters, expression, compiler.connection)
-    return rows, columns
-
-
-def converted(
-    column: Values, converters: Sequence[Any], expression: Any, connection: Any
-) -> Values:
-    """Values as fields have them. Where code of a field fails on one, the others are there."""
-    for convert in converters:
-        try:
-            column = [convert(value, expression, connection) for value in column]
-        except Exception as error:
-            name = str(getattr(expression, "target", expression))
-            log_once(name, "has values that cannot be read.", error)
-            column = [attempt(convert, value, expression, connection) for value in column]
-    return column
-
-
-def attempt(convert: Any, value: Any, expression: Any, connection: Any) -> Any:
-    try:
-        return UNREADABLE if value is UNREADABLE else convert(value, expression, connection)
-    except Exception:  # logged by the caller
-        return UNREADABLE
-
-
-# SQL that passed the guard once, run again with other values.
-#
-# A plan is kept with the paths of a caller for one layout, so it ends with the rights and the
-# declarations that it was made under. Its text is only sent when the WHERE that the new values
-# make is the same to the letter: no SQL leaves that the guard has not seen.
-
-#: Plans that are remembered for one set of paths.
-MOST_PLANS = 200
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    query: GuardedQuery
-    sql: str
-    #: The condition in `sql`, and the comparisons that it is made of.
-    where: str | None
-    comparisons: tuple[tuple[type[Lookup[Any]], Any], ...]
-    select: Any
-    names: list[str]
-
-    def run(self, values: Sequence[Any], *, using: str) -> tuple[list[Any], list[Values]] | None:
-        """The rows for these values, or None where they need SQL of another form."""
-        compiler: Any = self.query.get_compiler(using)
-        params: Sequence[Any] = ()
-        if self.where is not None:
-            children: list[Any] = [
-                kind(lhs, value)
-                for (kind, lhs), value in zip(self.comparisons, values, strict=True)
-            ]
-            try:
-                where, params = compiler.compile(WhereNode(children))
-            except (EmptyResultSet, FullResultSet):
-                return None
-            if where != self.where:
-                return None
-        compiler.select = self.select
-        return read(compiler, self.sql, params)
-
-
-def make_plan(
-    query: GuardedQuery, compiler: Any, sql: str, params: Sequence[Any], names: list[str]
-) -> Plan | None:
-    """A plan of a query that was compiled just now, if its only values are compared columns."""
-    children: list[Any] = query.where.children
-    where, found = compiler.compile(query.where) if children else (None, ())
-    is_simple = (
-        query.where.connector == AND
-        and not query.where.negated
-        and all(isinstance(one, Lookup) and type(one.lhs) is Col for one in children)
-        and list(found) == list(params)
-    )
-    if not is_simple:
-        return None
-    return Plan(
-        query=query,
-        sql=sql,
-        where=where,
-        comparisons=tuple((type(one), one.lhs) for one in children),
-        select=compiler.select,
-        names=names,
-    )
-
-
-# One understood call and the rows that it brings, from SQL made now or kept from before.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """One understood call: everything but the rows."""
-
-    rights: Rights
-    access: AccessiblePaths
-    layout: RecordLayout
-    order: Sequence[Ordering]
-    parsed_filters: ParsedFilters
-    using: str
-    #: Whether a position is the number of records before it. What the caller may not see, such as
-    #: a key that is not in `fields`, must not be in a cursor.
-    counts_records: bool = False
-    #: Whether a model reads what is found.
-    is_answer: bool = True
-
-    def rows(self, position: Sequence[Any] | None, *, most: int) -> Rows:
-        """At most `most` rows behind a position, and whether there are more."""
-        key = self.plan_key(most) if position is None else None
-        with limited(self.using):
-            plan = None if key is None else self.access.plans.get(key)
-            if plan is not None:
-                found = plan.run(
-                    [one.value for one in self.parsed_filters.filters], using=self.using
-                )
-                if found is not None:
-                    return Rows(self, *found, names=plan.names, most=most)
-            return self.compiled(position, most=most, key=key)
-
-    def plan_key(self, most: int) -> Any:
-        """The layout of a call whose SQL depends on nothing else, or None."""
-        base = self.rights.rows(self.access.model)
-        if not (self.parsed_filters.is_conjunction and is_plain(base.query)):
-            return None
-        if self.layout.checks or self.layout.is_for_one_call:
-            return None
-        conditions: list[Any] = []
-        for one in self.parsed_filters.filters:
-            if one.transform or self.access.needs_subquery(one.path) is not None:
-                return None
-            has_layout = one.operator in ("isnull", "in")
-            conditions.append((one.path, one.operator, has_layout and form_of(one.value)))
-        terms = tuple(one.term for one in self.order)
-        return base.model, self.using, self.layout, terms, tuple(conditions), most
-
-    def compiled(self, position: Sequence[Any] | None, *, most: int, key: Any) -> Rows:
-        query = guarded_query(self.rights.rows(self.access.model), self.access.policy)
-        condition = self.parsed_filters.build(self.rights, self.access)
-        if condition:
-            query.add_q(condition)
-        start = 0
-        if position is not None and self.counts_records:
-            [start] = position
-        elif position is not None:
-            query.add_q(after(self.order, position, using=self.using))
-        query.add_ordering(*(one.term for one in self.order))
-        names = select(self.rights, query, self.layout, [one.lookup for one in self.order])
-        query.set_limits(start, start + most + 1)
-        compiler: Any = query.get_compiler(self.using)
-        try:
-            sql, params = compiler.as_sql()
-        except EmptyResultSet:
-            return Rows(self, [], [], names=names, most=most, start=start)
-        if key is not None:
-            plans = self.access.plans
-            if len(plans) >= MOST_PLANS:
-                plans.clear()
-            plans[key] = make_plan(query, compiler, sql, params, names)
-        return Rows(self, *read(compiler, sql, params), names=names, most=most, start=start)
-
-    def count(self, parsed_filters: ParsedFilters, *, most: int) -> int:
-        """How many records other filters find, or one more than `most`."""
-        rows = guarded(self.rights.rows(self.access.model), self.access.policy).using(self.using)
-        condition = parsed_filters.build(self.rights, self.access)
-        with limited(self.using):
-            return rows.filter(condition)[: most + 1].count()
-
-
-def form_of(value: Any) -> Any:
-    return len(value) if isinstance(value, list) else value
-
-
-class Rows:
-    """What one query brought: rows as the driver gave them, and their columns by name."""
-
-    def __init__(
-        self,
-        search: Search,
-        raw: list[Any],
-        columns: Sequence[Sequence[Any]],
-        *,
-        names: Sequence[str],
-        most: int,
-        start: int = 0,
-    ) -> None:
-        self.search = search
-        self.start = start
-        self.raw = raw
-        self.names = names
-        self.columns = dict(zip(names, columns or [()] * len(names), strict=True))
-        self.has_more = len(raw) > most
-        self.count = min(len(raw), most)
-
-    def position(self, at: int) -> list[Any]:
-        """What a cursor keeps of a row."""
-        if self.search.counts_records:
-            return [self.start + at + 1]
-        vendor = connections[self.search.using].vendor
-        return [
-            one.position(
-                self.raw[at][self.names.index(one.lookup)],
-                self.columns[one.lookup][at],
-                vendor=vendor,
-            )
-            for one in self.search.order
-        ]
-
-    def table(self, places: Sequence[int] | None = None) -> Table:
-        """Those of the page, or at some places: what no answer shows is not made."""
-        columns: Columns = self.columns
-        if places is not None:
-            columns = {name: [found[at] for at in places] for name, found in columns.items()}
-        elif self.has_more:
-            columns = {name: found[: self.count] for name, found in columns.items()}
-        search = self.search
-        return search.layout.table(columns, search.rights, is_answer=search.is_answer)
-
 
 #: Pages of rows that may be judged one by one before a short page goes out.
 OVERFETCH = 4
@@ -346,29 +77,111 @@ class Page:
         return with_members(self.encoded, more | ({"note": self.note} if self.note else {}))
 
 
-#: Like `layout_of`. Another one may know more names, such as those of related records.
-LayoutOf: TypeAlias = Callable[..., RecordLayout]
+#: Relations in one call.
+MOST_RELATIONS = 4
+#: Related records of one record, in a page and alone.
+MOST_IN_PAGE, MOST_IN_RECORD = 20, 100
+#: Records in a page that shows more than paths.
+MOST_RECORDS = 50
 
 
-def find_records(
-    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, layout_of: LayoutOf = layout_of
-) -> Page:
+def parse_selection(
+    rights: Rights,
+    access: AccessiblePaths,
+    fields: Any,
+    include: Any,
+    *,
+    whole: bool = False,
+    all_computed: bool = False,
+    using: str | None = None,
+) -> Selection:
+    """What `fields` and `include` name: paths, relations that lead to many records, and computed
+    columns. Raises QueryError for anything else.
+    """
+    if fields is not None and not is_list_of_names(fields):
+        names = access.names(RETURN)
+        raise QueryError(
+            f"fields takes a list of 1 to {MAX_FIELDS} names, such as {names[:3]}."
+            if names
+            else "fields: This model shows none."
+        )
+    paths, others = fields, [name for name in fields or () if name not in access.column_table]
+    if others:
+        paths = [name for name in fields if name not in others]
+    all_computed = all_computed and fields is None
+    computed = computed_columns(rights, access.exposure) if all_computed else {}
+    if include in (UNSET, []) and not (others or computed):  # nearly always
+        return select_paths(access, paths, whole=whole)
+    rule = Rule(rights, access)
+    relations = parse_include(rule, include)
+    for name in others:
+        step = rule.relation(name)
+        if step is not None and INCLUDE in step.uses:
+            relations[name] = step
+    if len(relations) > MOST_RELATIONS:
+        raise QueryError(
+            f"include and fields name {len(relations)} relations that lead to many records. At "
+            f"most {MOST_RELATIONS} fit into one call."
+        )
+    if others := [name for name in dict.fromkeys(others) if name not in relations]:
+        columns = computed_columns(rights, access.exposure)
+        for name in others:
+            if name not in columns:
+                raise unknown(name, [*access.names(RETURN), *columns], "fields")
+        computed = {name: columns[name] for name in others}
+    cells = ComputedCells(rights, access, whole=whole, using=using)
+    most = MOST_IN_RECORD if whole else MOST_IN_PAGE
+    related = {
+        name: IncludedRelation(rights=rights, access=access, step=step, most=most)
+        for name, step in relations.items()
+    }
+    return select_paths(access, paths, whole=whole).extended(
+        {name: (one.key, one.cells) for name, one in related.items()}
+        | {name: (cells.key, partial(cells.of, one)) for name, one in computed.items()}
+    )
+
+
+def parse_include(rule: Rule, include: Any) -> dict[str, RelationStep]:
+    if include in (UNSET, []):
+        return {}
+    if not isinstance(include, list | tuple) or len(include) > MOST_RELATIONS:
+        raise QueryError(f"include takes a list of 1 to {MOST_RELATIONS} relations.")
+    relations = {}
+    for name in include:
+        step = rule.relation(name) if isinstance(name, str) else None
+        if step is None or INCLUDE not in step.uses:
+            if step is not None and not step.hop.is_many:
+                raise QueryError(
+                    f"include: {name} leads to one record. Name {name}__<field> in fields."
+                )
+            many = [name for name, step in rule.relations.items() if INCLUDE in step.uses]
+            raise unknown(name, many, "include")
+        relations[name] = step
+    return relations
+
+
+def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) -> Page:
     """One page of the records that the caller may see and that the arguments leave.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, asked)
+    ordered = ordered_by_paths(rights, access, asked)
+    if ordered is not asked:
+        asked, access = ordered, paths_of_call(rights, exposure, ordered)
     using = rights.rows(exposure.model).db
-    layout = layout_of(access, or_default(asked.fields))
+    selection = parse_selection(rights, access, or_default(asked.fields), asked.include)
     config = get_config()
-    most = min(config.max_page_size, layout.most_in_page)
+    most = config.max_page_size
+    if selection.is_for_one_call:
+        most = min(most, MOST_RECORDS)
     limit, note = page_limit(or_default(asked.limit), default=config.page_size, most=most)
     order = parse_order(access, or_default(asked.order_by))
     search = Search(
         rights=rights,
         access=access,
-        layout=layout,
+        selection=selection,
         order=order,
         parsed_filters=parse(rights, access, asked, using=using),
         using=using,
@@ -492,57 +305,62 @@ def get_record(
     pk: Any,
     *,
     fields: Sequence[str] | None = None,
+    include: Any = UNSET,
+    all_computed: bool = False,
     using: str | None = None,
-    layout_of: LayoutOf = layout_of,
 ) -> bytes:
     """One record as an encoded JSON object, with its texts whole.
 
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
-    With `using` it is read there: what was just written is on no replica yet.
+    With `all_computed` it shows computed columns that `fields` does not name, unless that names
+    others. With `using` it is read there: what was just written is on no replica yet.
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
-    layout = layout_of(access, fields, whole=True)
-    rows = row_of(rights, exposure, pk, layout=layout, using=using, access=access)
-    encoded = encoder.encode(rows.table().objects()[0])
+    selection = parse_selection(
+        rights,
+        access,
+        fields,
+        include,
+        whole=True,
+        all_computed=all_computed,
+        using=using,
+    )
+    row = row_of(rights, access, pk, selection=selection, using=using)
+    encoded = encoder.encode(row.table().objects()[0])
     if len(encoded) > longest_answer():
         raise QueryError(
             f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
-            f"of its fields: {json.dumps(list(layout.renders)[:2])}."
+            f"of its fields: {json.dumps(list(selection.renders)[:2])}."
         )
     return encoded
 
 
 def row_of(
     rights: Rights,
-    exposure: ModelExposure,
+    access: AccessiblePaths,
     pk: Any,
     *,
-    layout: RecordLayout,
+    selection: Selection,
     using: str | None = None,
-    access: AccessiblePaths | None = None,
 ) -> Rows:
-    """The row with a key, as far as a layout of `access` takes it.
-
-    Raises NotFound as `get_record` does.
-    """
-    access = access or allowed_paths(rights, exposure)
-    rows = rights.rows(exposure.model)
+    """The row with a key, as far as a selection takes it. Raises NotFound as `get_record` does."""
+    rows = rights.rows(access.model)
     base = pinned_to_database(rows) if using is None else rows.using(using)
-    missing = missing_record(exposure, pk)
+    missing = missing_record(access.exposure, pk)
     try:
         key = key_conditions(access, pk, using=base.db)
     except QueryError:
         raise missing from None
-    if rights.checks_rows_one_by_one(exposure.model):
+    if rights.checks_rows_one_by_one(access.model):
         keys = [tuple(one.value for one in key)]
-        if not objects_of(rights, exposure.model, keys, using=base.db):
+        if not objects_of(rights, access.model, keys, using=base.db):
             raise missing
     search = Search(
         rights=rights,
         access=access,
-        layout=layout,
+        selection=selection,
         order=(),
         parsed_filters=ParsedFilters(filters=key),
         using=base.db,
@@ -555,7 +373,7 @@ def row_of(
 
 def missing_record(exposure: ModelExposure, pk: Any) -> NotFound:
     return NotFound(
-        f"There is no {exposure.label} with the key {values.quoted(pk)}. "
+        f"There is no {exposure.label} with the key {quoted(pk)}. "
         f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
     )
 

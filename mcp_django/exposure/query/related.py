@@ -23,19 +23,18 @@ from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.arguments import Filters
 from mcp_django.exposure.query.filters import any_of, parse
 from mcp_django.exposure.query.find import (
-    Search,
     check_shows_records,
     judge,
     key_conditions,
-    labels_by_key,
     missing_record,
     objects_of,
 )
 from mcp_django.exposure.query.guard import guarded, is_plain
 from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.exposure.query.search import Search, labels_by_key
+from mcp_django.exposure.query.selection import Selection
 from mcp_django.exposure.query.serializers import as_text
-from mcp_django.exposure.query.tables import RecordLayout
 from mcp_django.exposure.uris import file_uri
 from mcp_django.levels import Level
 from mcp_django.protocol.content import Annotations, ResourceLink
@@ -183,7 +182,7 @@ def find_keys(rights: Rights, exposure: ModelExposure, asked: Filters, *, using:
     search = Search(
         rights=rights,
         access=access,
-        layout=RecordLayout(lookups=dict.fromkeys(names)),
+        selection=Selection(lookups=dict.fromkeys(names)),
         order=parse_order(access, None),
         parsed_filters=parse(rights, access, asked, using=using),
         using=using,
@@ -201,17 +200,12 @@ def find_keys(rights: Rights, exposure: ModelExposure, asked: Filters, *, using:
 # What goes along with a record: links to its files, and when it was last changed.
 
 
-def file_fields(rights: Rights, exposure: ModelExposure) -> Sequence[FileField]:
-    """The fields of the model itself that name a file and that this caller can see."""
-    return allowed_paths(rights, exposure).files
-
-
 def file_links(
     rights: Rights, exposure: ModelExposure, pk: Any, record: Mapping[str, Any]
 ) -> list[ResourceLink]:
     """A link to each file that a record shows."""
     found = []
-    for field in file_fields(rights, exposure):
+    for field in allowed_paths(rights, exposure).files:
         stored = record.get(field.name)
         if stored:
             found.append(

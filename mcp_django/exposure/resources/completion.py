@@ -14,7 +14,6 @@ from mcp_django.exposure.query import completion as queries
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.filters import split
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.related import file_fields
 from mcp_django.exposure.query.serializers import as_text
 from mcp_django.exposure.resources.models import model_templates
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, FILE, OBJECT
@@ -132,7 +131,7 @@ def complete_variable(
         case "pk":
             return keys(rights, exposure, value)
         case "field":
-            names = [field.name for field in file_fields(rights, exposure)]
+            names = [field.name for field in allowed_paths(rights, exposure).files]
             return Completion.of(ranked(value, names))
         case "order_by":
             key_paths = (path.text for path in access.key_paths)

@@ -17,19 +17,18 @@ from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.fields import kind_of
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import RETURN
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import PendingCall, code_uri
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.arguments import FindRecords
-from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.filters import split
 from mcp_django.exposure.query.find import (
     Page,
     check_shows_records,
     count_records,
+    find_records,
     get_record,
 )
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
@@ -95,14 +94,6 @@ def file_field(exposure: ModelExposure, name: str) -> FileField:
     if not isinstance(field, FileField):
         raise no_file()
     return field
-
-
-def has_files(rights: Rights, exposure: ModelExposure) -> bool:
-    """Whether this caller can see a field that names a file."""
-    if exposure.aggregates_only:
-        return False
-    paths = allowed_paths(rights, exposure).paths[RETURN]
-    return any(not path.hops and isinstance(path.field, FileField) for path in paths)
 
 
 def no_file() -> NotFound:
@@ -195,7 +186,8 @@ def model_templates(rights: Rights) -> list[ResourceTemplate]:
     exposures = rights.exposures()
     if not exposures:
         return []
-    return TEMPLATES + [FILES] * any(has_files(rights, one) for one in exposures)
+    shown = [one for one in exposures if not one.aggregates_only]
+    return TEMPLATES + [FILES] * any(allowed_paths(rights, one).files for one in shown)
 
 
 def read(context: CallContext, rights: Rights, uri: str) -> ReadResult | PendingCall:
@@ -232,7 +224,8 @@ def read_resource(rights: Rights, uri: str) -> ReadResult:
             return json_result(uri, page.answer, records=page.count)
         case "objects", (label, *key):
             exposure = rights.exposure(label)
-            record = record_with_computed(rights, exposure, key_of(exposure, key))
+            pk = key_of(exposure, key)
+            record = get_record(rights, exposure, pk, all_computed=True)
             return json_result(uri, record, records=1)
     raise NotFound("There is no such resource.")
 
@@ -261,7 +254,7 @@ def read_collection(rights: Rights, exposure: ModelExposure, address: Address) -
         arguments["filters"] = {
             name: typed(rights, access, name, filters[name]) for name in filters
         }
-    return page_with_computed(rights, exposure, FindRecords(model=exposure.label, **arguments))
+    return find_records(rights, exposure, FindRecords(model=exposure.label, **arguments))
 
 
 def typed(rights: Rights, access: AccessiblePaths, lookup: str, value: Any) -> Any:

@@ -48,7 +48,7 @@ from mcp_django.exposure.questions.words import (
     record_labels,
     value_lines,
 )
-from mcp_django.exposure.tools.action_selections import Selection, named, selected_records
+from mcp_django.exposure.tools.action_selections import ActionRecords, named, selected_records
 from mcp_django.exposure.tools.records import result_of
 from mcp_django.protocol.results import ToolResult
 
@@ -368,11 +368,11 @@ class ActionCall:
         return Filters(**{name: getattr(self.given, name, UNSET) for name in names})
 
     @cached_property
-    def selection(self) -> Selection:
+    def selection(self) -> ActionRecords:
         """Raises ToolError unless there are records, all of them there for the caller."""
         place, pks, asked = self.action.place, self._value("pks"), self._filters()
         if place is Place.MODEL_BUTTON:
-            return Selection(keys=[])
+            return ActionRecords(keys=[])
         if place is not Place.CHANGELIST:
             return named(self.rights, self.exposure, [self.given.pk])
         return selected_records(self.rights, self.exposure, pks, asked)

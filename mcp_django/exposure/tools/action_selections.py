@@ -17,11 +17,12 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
 from mcp_django.exposure.query.arguments import Filters
 from mcp_django.exposure.query.filters import ParsedFilters, parse
-from mcp_django.exposure.query.find import Search, judge
+from mcp_django.exposure.query.find import judge
 from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.exposure.query.search import Search
+from mcp_django.exposure.query.selection import select_paths
 from mcp_django.exposure.query.serializers import encoder
-from mcp_django.exposure.query.tables import layout_of
 
 #: Records that one call may act on.
 MOST_RECORDS = 1000
@@ -32,7 +33,7 @@ SAMPLE_FIELDS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class ActionRecords:
     """Records that exist for the caller, in the order of the model."""
 
     keys: Sequence[Any]
@@ -48,7 +49,7 @@ class Selection:
 
 def selected_records(
     rights: Rights, exposure: ModelExposure, pks: Sequence[Any] | None, asked: Filters
-) -> Selection:
+) -> ActionRecords:
     """The records that a call names, in one way or the other. Raises ToolError as both do."""
     if (pks is None) == (asked == Filters()):
         raise ToolError(
@@ -58,7 +59,7 @@ def selected_records(
     return filtered(rights, exposure, asked) if pks is None else named(rights, exposure, pks)
 
 
-def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Selection:
+def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> ActionRecords:
     """The records with these keys. Raises NotFound that names those that do not exist for the
     caller, if there is one.
     """
@@ -83,7 +84,7 @@ def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Select
     return found
 
 
-def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> Selection:
+def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> ActionRecords:
     """The records that filters find. Raises ToolError where they find none, or too many, or
     would find all.
     """
@@ -100,7 +101,7 @@ def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> Selecti
     return found
 
 
-def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters) -> Selection:
+def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters) -> ActionRecords:
     shown = access.names(RETURN)
     # What tells records apart: their keys and labels, if the caller sees them.
     telling = [*(part.name for part in access.keys), *access.exposure.label_fields]
@@ -108,7 +109,7 @@ def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters
     search = Search(
         rights=rights,
         access=access,
-        layout=layout_of(access, fields),
+        selection=select_paths(access, fields),
         order=parse_order(access, None),
         parsed_filters=wanted,
         using=rights.rows(access.model).db,
@@ -126,4 +127,4 @@ def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters
         keys = [key for key, is_seen in zip(keys, verdicts, strict=True) if is_seen]
         seen = [row for row, is_seen in zip(table.rows, verdicts, strict=True) if is_seen]
         table = replace(table, rows=seen)
-    return Selection(keys=list(keys), samples=encoder.encode(table.objects()[:SAMPLES]))
+    return ActionRecords(keys=list(keys), samples=encoder.encode(table.objects()[:SAMPLES]))

@@ -14,7 +14,7 @@ from mcp_django.exposure.query.arguments import Filters, UpdateRecords, or_defau
 from mcp_django.exposure.query.find import check_shows_records
 from mcp_django.exposure.questions import confirmations
 from mcp_django.exposure.questions.conversation import ask_to_agree
-from mcp_django.exposure.tools.action_selections import Selection, selected_records
+from mcp_django.exposure.tools.action_selections import ActionRecords, selected_records
 
 TOOL = "update_records"
 #: Records that one call may change.
@@ -48,7 +48,11 @@ def update_each(context: CallContext, rights: Rights, given: UpdateRecords) -> d
 
 
 def agree_or_preview(
-    context: CallContext, rights: Rights, given: UpdateRecords, selection: Selection, text: str
+    context: CallContext,
+    rights: Rights,
+    given: UpdateRecords,
+    selection: ActionRecords,
+    text: str,
 ) -> dict[str, Any] | None:
     """Go on only if the person agrees, or with a confirmation. Returns what a client that cannot
     ask is shown first.

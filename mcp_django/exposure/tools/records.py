@@ -34,11 +34,9 @@ from mcp_django.exposure.primitives import Lane, Outcome
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
 from mcp_django.exposure.query.describe import describe, example
-from mcp_django.exposure.query.included import MOST_IN_PAGE, MOST_IN_RECORD, with_included
 from mcp_django.exposure.query.pagination import page_limit
-from mcp_django.exposure.query.related import changes_of, file_fields, file_links, find_object
+from mcp_django.exposure.query.related import changes_of, file_links, find_object
 from mcp_django.exposure.query.tables import with_members
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
@@ -368,8 +366,7 @@ def describe_model(context: CallContext, rights: Rights, given: asked.DescribeMo
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
-    layout = partial(with_included, rights, include=given.include, most=MOST_IN_PAGE)
-    page = page_with_computed(rights, rights.exposure(given.model), given, layout_of=layout)
+    page = find.find_records(rights, rights.exposure(given.model), given)
     return result_of(page.answer, records=page.count)
 
 
@@ -377,14 +374,28 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
     """The record, with links to its files and when it was changed, and with its version for
     those who may change it."""
     exposure = rights.exposure(given.model)
+    using, version = None, {}
     if may(rights, exposure.model, CHANGE):
-        encoded = read_with_version(rights, exposure, given)
-    else:
-        shown = asked.or_default(given.fields)
-        layout = partial(with_included, rights, include=given.include, most=MOST_IN_RECORD)
-        encoded = record_with_computed(rights, exposure, given.pk, fields=shown, layout_of=layout)
-    encoded = with_admin_url(rights, exposure, given.pk, encoded)
-    if not (exposure.modified_field or file_fields(rights, exposure)):
+        # The admin is optional; who may write has it.
+        from mcp_django.exposure.admin_bridge.forms import rows_in_form
+
+        using = rights.rows(exposure.model).db
+        key = find_object(rights, exposure, given.pk, using=using).pk
+        # The version first: a change in between makes it too old, which is safe.
+        row = exposure.model._base_manager.using(using).filter(pk=key).first()
+        if row is not None:  # else it was created in between
+            version = {VERSION: version_of(row, rows=rows_in_form(rights, row))}
+    encoded = find.get_record(
+        rights,
+        exposure,
+        given.pk,
+        fields=asked.or_default(given.fields),
+        include=given.include,
+        all_computed=True,
+        using=using,
+    )
+    encoded = with_admin_url(rights, exposure, given.pk, with_members(encoded, version))
+    if not (exposure.modified_field or allowed_paths(rights, exposure).files):
         return result_of(encoded, records=1)
     record = msgspec.json.decode(encoded)
     text = TextContent(encoded.decode(), changes_of(exposure, record))
@@ -428,24 +439,6 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
     log = RecordLog(rights, exposure, model_admin, obj)
     answer = {"history": [one.as_json() for one in history_of(log, most=most)]}
     return result_of(msgspec.json.encode(answer | ({"note": note} if note else {})))
-
-
-def read_with_version(rights: Rights, exposure: ModelExposure, given: asked.GetRecord) -> bytes:
-    # The admin is optional; who may write has it.
-    from mcp_django.exposure.admin_bridge.forms import rows_in_form
-
-    using = rights.rows(exposure.model).db
-    key = find_object(rights, exposure, given.pk, using=using).pk
-    # The version first: a change in between makes it too old, which is safe.
-    row = exposure.model._base_manager.using(using).filter(pk=key).first()
-    # Without a row, the record was created in between.
-    version = {} if row is None else {VERSION: version_of(row, rows=rows_in_form(rights, row))}
-    shown = given.fields or None
-    layout = partial(with_included, rights, include=given.include, most=MOST_IN_RECORD)
-    encoded = record_with_computed(
-        rights, exposure, given.pk, using=using, fields=shown, layout_of=layout
-    )
-    return msgspec.json.encode({**msgspec.json.decode(encoded), **version})
 
 
 def aggregate_records(

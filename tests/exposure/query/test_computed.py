@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from types import SimpleNamespace
 
 import msgspec
@@ -23,18 +22,15 @@ from mcp_django.exposure import fields
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.inspection import SharedRights, own_rights
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.query.arguments import FindRecords
-from mcp_django.exposure.query.computed import page_with_computed, record_with_computed
 from mcp_django.exposure.query.describe import describe
-from mcp_django.exposure.query.included import with_included
-from mcp_django.exposure.query.tables import layout_of
+from mcp_django.exposure.query.find import get_record
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.principal import Restriction
 from tests.clients import CheckedClient
 from tests.nasty.models import Customer, Line, Order, RushOrder
-from tests.nasty.site import aggregate, caller, objects, registry
+from tests.nasty.site import aggregate, caller, page, records, registry
 from tests.shop.models import Ledger
 
 pytestmark = pytest.mark.django_db
@@ -129,19 +125,17 @@ def who(*computed, order=FIELDS, base=ModelExposure, request=None, **options):
     return found
 
 
-def page_of(rights, model=Order, layout_of=layout_of, **arguments):
-    exposure = rights.registry.exposures[model]
-    asked = FindRecords(model=exposure.label, **arguments)
-    return page_with_computed(rights, exposure, asked, layout_of=layout_of)
+def page_of(rights, **arguments):
+    return page(rights, Order, **arguments)
 
 
 def found(rights, model=Order, **arguments):
-    return objects(page_of(rights, model, **arguments).table)
+    return records(rights, model, **arguments)
 
 
 def one(rights, pk, model=Order, **options):
     exposure = rights.exposed.exposures[model]
-    return msgspec.json.decode(record_with_computed(rights, exposure, pk, **options))
+    return msgspec.json.decode(get_record(rights, exposure, pk, all_computed=True, **options))
 
 
 def refused(rights, **arguments):
@@ -234,8 +228,7 @@ def test_columns_stand_beside_related_records(shop):
     tables = registry({Order: order, Line: {"fields": "order sku"}}, base=ModelExposure)
     rights = caller(tables=tables)
 
-    layout = partial(with_included, rights, include=["lines"], most=5)
-    arguments = {"filters": {"number": "A1"}, "layout_of": layout}
+    arguments = {"filters": {"number": "A1"}, "include": ["lines"]}
     [alone] = found(rights, fields=["line_count"], **arguments)
     [row] = found(rights, fields=["number", "line_count"], **arguments)
 
@@ -666,9 +659,7 @@ def test_records_are_ordered_by_the_path_of_a_column(shop):
 def test_a_column_without_a_path_that_the_caller_may_order_by_orders_nothing(shop, name):
     refusal = refused(who("line_count", "lines_text", "by_token"), order_by=[name])
 
-    assert refusal == (
-        f'order_by: records cannot be ordered by {name.lstrip("-")}. Use for example ["-id"].'
-    )
+    assert f"'{name.lstrip('-')}' cannot be used in order_by." in refusal
 
 
 def test_nothing_is_filtered_or_grouped_by_a_column(shop):

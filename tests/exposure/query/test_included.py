@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-import msgspec
 import pytest
 from django.db.models import F, Sum, Window
 from django.db.models.functions import RowNumber
-from msgspec import UNSET
 
 from mcp_django.exceptions import Leak, QueryError
 from mcp_django.exposure.query import find
@@ -16,30 +12,21 @@ from mcp_django.exposure.query.access import policy_of
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
-from mcp_django.exposure.query.included import with_included
 from mcp_django.levels import Level
 from mcp_django.principal import Restriction
 from mcp_django.testing.client import rows_as_objects
 from tests.exposure.query.test_paths_by_rule import who
 from tests.library.models import Book, Genre
 from tests.nasty.models import Customer, Line, Note, Order, Tag, Watch
-from tests.nasty.site import caller, objects, registry, with_objects
+from tests.nasty.site import caller, page, record, records, registry
 from tests.shop.models import Customer as ShopCustomer
 from tests.shop.models import Order as ShopOrder
 
 pytestmark = pytest.mark.django_db
 
 
-def including(rights, names, most):
-    return partial(with_included, rights, include=names, most=most)
-
-
-def found(rights, *names, model=Order, most=20, **arguments):
-    exposure = rights.registry.exposures[model]
-    asked = FindRecords(model=exposure.label, **arguments)
-    layout = including(rights, list(names), most)
-    page = find.find_records(rights, exposure, asked, layout_of=layout)
-    return objects(page.table)
+def found(rights, *names, model=Order, **arguments):
+    return records(rights, model, include=list(names), **arguments)
 
 
 def test_many_to_many_and_reverse_rows_come_along(shop):
@@ -69,10 +56,10 @@ def test_generic_and_intermediate_rows_come_along(shop):
 def test_more_than_a_few_are_counted_and_the_call_for_all_is_told(shop):
     Line.objects.bulk_create(Line(order=shop.a1, sku=f"z{n}", amount=1) for n in range(30))
 
-    a1 = found(who(), "lines", most=5, fields=["number"])[0]
+    a1 = found(who(), "lines", fields=["number"])[0]
 
     assert a1["lines"]["count"] == 32
-    assert len(a1["lines"]["records"]) == 5
+    assert len(a1["lines"]["records"]) == 20
     rest = a1["lines"]["rest"]
     assert rest == {
         "tool": "find_records",
@@ -96,15 +83,11 @@ def test_the_number_of_queries_does_not_grow_with_records(shop, django_assert_nu
 
 def test_a_page_of_them_is_short(shop):
     Order.objects.bulk_create(Order(owner=shop.boss, number=f"N{n}") for n in range(60))
-    rights = who()
-    exposure = rights.registry.exposures[Order]
-    asked = FindRecords(model=exposure.label, limit=200)
 
-    page = find.find_records(rights, exposure, asked, layout_of=including(rights, ["tags"], 20))
+    short = page(who(), Order, include=["tags"], limit=200)
 
-    assert page.count == 50
-    assert page.next_cursor is not None
-    assert page.note == "limit is at most 50."
+    assert (short.count, short.note) == (50, "limit is at most 50.")
+    assert short.next_cursor is not None
 
 
 def test_records_come_with_the_rights_of_their_own_model(shop):
@@ -209,31 +192,15 @@ def test_a_relation_to_one_record_is_a_path(shop):
 
 @pytest.mark.parametrize("names", ["tags", ["tags"] * 5, {"tags": 1}, None])
 def test_a_wrong_list_is_refused(shop, names):
-    rights = who()
-    exposure = rights.registry.exposures[Order]
     with pytest.raises(QueryError, match="include takes a list of 1 to 4 relations"):
-        find.find_records(
-            rights,
-            exposure,
-            FindRecords(model=exposure.label),
-            layout_of=including(rights, names, 5),
-        )
+        page(who(), Order, include=names)
 
 
 def test_one_record_has_its_related_records(shop):
-    rights = who()
-    exposure = rights.registry.exposures[Customer]
-    encoded = find.get_record(
-        rights,
-        exposure,
-        shop.anne.pk,
-        fields=["name"],
-        layout_of=including(rights, ["orders"], 100),
-    )
+    anne = record(who(), Customer, shop.anne.pk, fields=["name"], include=["orders"])
 
-    record = with_objects(msgspec.json.decode(encoded))
-    assert record["name"] == "Anne"
-    assert [one["number"] for one in record["orders"]["records"]] == ["A1"]
+    assert anne["name"] == "Anne"
+    assert [one["number"] for one in anne["orders"]["records"]] == ["A1"]
 
 
 # The same, named in `fields`
@@ -263,19 +230,13 @@ def test_relations_among_fields_count_as_included(shop):
 
 
 def test_a_relation_among_the_fields_of_one_record(shop):
-    rights = who()
-    encoded = find.get_record(
-        rights,
-        rights.registry.exposures[Order],
-        shop.a1.pk,
-        fields=["lines"],
-        layout_of=including(rights, UNSET, 1),
-    )
+    Line.objects.bulk_create(Line(order=shop.a1, sku=f"z{n}", amount=1) for n in range(100))
 
-    record = with_objects(msgspec.json.decode(encoded))
-    assert list(record) == ["lines"]
-    assert record["lines"]["count"] == 2
-    assert len(record["lines"]["records"]) == 1
+    a1 = record(who(), Order, shop.a1.pk, fields=["lines"])
+
+    assert list(a1) == ["lines"]
+    assert a1["lines"]["count"] == 102
+    assert len(a1["lines"]["records"]) == 100
 
 
 @pytest.mark.parametrize(
@@ -317,9 +278,9 @@ def test_the_tools_include_what_a_call_names(client):
     [listed] = client.call_tool("find_records", **arguments).records
     one = client.call_tool("get_record", pk=customer.pk, **arguments).data
 
-    for record in (listed, one):
-        assert record["orders"]["count"] == 1
-        assert [order["number"] for order in rows_as_objects(record["orders"])] == ["A1"]
+    for answer in (listed, one):
+        assert answer["orders"]["count"] == 1
+        assert [order["number"] for order in rows_as_objects(answer["orders"])] == ["A1"]
 
 
 @pytest.mark.parametrize("tool", ["find_records", "get_record"])

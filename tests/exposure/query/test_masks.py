@@ -32,7 +32,6 @@ from mcp_django.exposure.query.completion import distinct_values, keys_of
 from mcp_django.exposure.query.computed import computed_columns
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
-from mcp_django.exposure.query.included import with_included
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related import can_find_out, visible_labels
 from mcp_django.exposure.registry import Registry
@@ -164,11 +163,8 @@ def test_a_masked_choice_has_no_label(shop):
 
 def test_included_records_are_masked_as_well(shop):
     tables = registry({Line: {"fields": "id sku", "mask": {"sku": "text"}}})
-    rights = caller(tables=tables)
-    layout = with_included(
-        rights, allowed_paths(rights, tables.exposures[Order]), None, include=["lines"], most=5
-    )
-    found = record(rights, Order, shop.a1.pk, layout_of=lambda *args, **kwargs: layout)
+
+    found = record(caller(tables=tables), Order, shop.a1.pk, include=["lines"])
 
     assert len(found["lines"]["records"]) == 2
     assert all(PSEUDONYM.fullmatch(one["sku"]) for one in found["lines"]["records"])

@@ -16,11 +16,10 @@ from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure import limits
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.query import find
-from mcp_django.exposure.query import tables as shapes
+from mcp_django.exposure.query import search, selection
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.find import make_plan
 from mcp_django.exposure.query.guard import is_mergeable, is_plain
+from mcp_django.exposure.query.search import make_plan
 from tests.nasty.models import Customer, Order, Region, Seat
 from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, numbers, record, records, registry
 
@@ -185,7 +184,7 @@ def test_a_value_that_the_column_cannot_hold_or_more_than_comparisons_has_no_pla
 
 def test_only_so_many_plans_are_kept(shop, monkeypatch):
     plans().clear()
-    monkeypatch.setattr(find, "MOST_PLANS", 1)
+    monkeypatch.setattr(search, "MOST_PLANS", 1)
 
     assert numbers(filters={"number": "A1"}) == ["A1"]
     assert numbers(filters={"number__in": ["A1"]}) == ["A1"]
@@ -204,12 +203,12 @@ def test_no_plan_is_kept_where_rows_or_labels_are_narrowed_or_a_page_goes_on(sho
 
 
 def test_shapes_are_remembered_up_to_a_number(shop, monkeypatch):
-    monkeypatch.setattr(shapes, "MOST_LAYOUTS", 1)
+    monkeypatch.setattr(selection, "MOST_SELECTIONS", 1)
     who = caller(tables=registry())
 
     assert numbers(who) == ["A1", "A2", "A3", "R1"]
     assert len(records(who, Order, fields=["id"])) == 4
-    assert len(allowed_paths(who, who.registry.exposures[Order]).layouts) == 1
+    assert len(allowed_paths(who, who.registry.exposures[Order]).selections) == 1
 
 
 def test_a_query_of_the_sites_own_class_keeps_its_class(shop):

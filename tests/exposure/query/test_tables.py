@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 import pytest
 from django.test import override_settings
 
-from mcp_django.exposure.query import find
 from mcp_django.exposure.query.aggregates import aggregate_records
-from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
-from mcp_django.exposure.query.included import with_included
+from mcp_django.exposure.query.arguments import AggregateRecords
 from tests.exposure.query.test_find import judged
 from tests.exposure.query.test_paths_by_rule import who
 from tests.nasty.models import Customer, Order, Tenant
@@ -92,11 +88,8 @@ def test_groups_are_a_table_with_labels(shop):
 
 
 def included():
-    rights = who()
-    exposure = rights.registry.exposures[Customer]
-    layout = partial(with_included, rights, include=["orders"], most=2)
-    asked = FindRecords(model=exposure.label, fields=["name"], filters={"name": "Anne"})
-    return msgspec.json.decode(find.find_records(rights, exposure, asked, layout_of=layout).answer)
+    asked = {"include": ["orders"], "fields": ["name"], "filters": {"name": "Anne"}}
+    return msgspec.json.decode(page(who(), Customer, **asked).answer)
 
 
 def test_the_columns_of_related_records_are_said_with_their_name(shop):

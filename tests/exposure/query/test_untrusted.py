@@ -14,7 +14,6 @@ from mcp_django.exposure.prompts.stored import record_of
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.completion import distinct_values, keys_of
 from mcp_django.exposure.query.describe import describe
-from mcp_django.exposure.query.included import with_included
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.principal import DEFAULT_SERVER
@@ -139,10 +138,8 @@ def test_paths_from_other_models_and_labels_have_fences(shop):
 
 def test_included_records_have_the_fences_of_the_answer(shop):
     rights = somebody()
-    access = allowed_paths(rights, TABLES.exposures[Order])
-    layout = with_included(rights, access, None, include=["lines"], most=5)
 
-    found = record(rights, Order, shop.a1.pk, layout_of=lambda *args, **kwargs: layout)
+    found = record(rights, Order, shop.a1.pk, include=["lines"])
 
     skus = [one["sku"] for one in found["lines"]["records"]]
     assert [inside(sku) for sku in skus] == ["x", "y"]
