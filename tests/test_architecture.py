@@ -144,9 +144,9 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_025,
-    ("exposure",): 4_608,
-    ("exposure/query",): 5_698,
-    ("exposure/admin_bridge", "exposure/forms"): 5_905,
+    ("exposure",): 4_606,
+    ("exposure/query",): 5_702,
+    ("exposure/admin_bridge", "exposure/forms"): 5_904,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_737,

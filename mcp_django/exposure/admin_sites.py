@@ -11,7 +11,7 @@ from django.contrib.admin import AdminSite, ModelAdmin, sites
 from django.contrib.admin.sites import all_sites
 from django.contrib.admin.utils import flatten, flatten_fieldsets
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import CharField, Model, QuerySet
+from django.db.models import CharField, ManyToManyField, Model, QuerySet
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
@@ -190,12 +190,17 @@ def exposure_of(
     else:
         fields = [name for name in readable_fields(model_admin) if name not in hidden]
         fields += currencies(model, fields)
+    computed = getattr(model_admin, "mcp_computed", None)
+    is_narrowed = any(hasattr(model_admin, name) for name in ("mcp_fields", "mcp_exclude_fields"))
+    # Staff open the list as it is, unless code says what may be shown.
+    if computed is None and (is_narrowed or not issubclass(base, WaitingExposure)):
+        computed = ()
     listed = (one[0] if isinstance(one, list | tuple) else one for one in model_admin.list_filter)
     filters = [path for path in listed if isinstance(path, str) and is_open(model, path)]
     search = [path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"))]
     attributes = {
         "fields": tuple(fields),
-        "computed": computed_of(model_admin, is_waiting=issubclass(base, WaitingExposure)),
+        "computed": None if computed is None else tuple(computed),
         # It takes every spelling of a path out of each use, and what lies behind it.
         "exclude": tuple(hidden),
         "more_filter_fields": tuple(name for name in filters if name not in fields),
@@ -206,15 +211,6 @@ def exposure_of(
         "__module__": type(model_admin).__module__,
     }
     return type(f"{type(model_admin).__name__}Exposure", (base,), attributes)
-
-
-def computed_of(model_admin: ModelAdmin[Any], *, is_waiting: bool) -> tuple[Any, ...] | None:
-    """What code names. Else staff open the list as it is, unless code says what may be shown."""
-    named = getattr(model_admin, "mcp_computed", None)
-    if named is not None:
-        return tuple(named)
-    is_narrowed = any(hasattr(model_admin, name) for name in ("mcp_fields", "mcp_exclude_fields"))
-    return None if is_waiting and not is_narrowed else ()
 
 
 def label_columns(model_admin: ModelAdmin[Any], fields: Iterable[str]) -> Iterator[str]:
@@ -255,7 +251,7 @@ def order_of(model_admin: ModelAdmin[Any]) -> dict[str, Any]:
 
 
 def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
-    """The key and the columns that the admin's list and form show, but none that looks secret."""
+    """The key, and columns and sets that the admin's list and form show. None looks secret."""
     model = model_admin.model
     names: Iterable[Any] = (
         *(part.name for part in model._meta.pk_fields),
@@ -268,7 +264,8 @@ def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
             field = model._meta.get_field(name)
         except FieldDoesNotExist:
             continue
-        if field.concrete and not field.many_to_many and not looks_secret(model, name):
+        is_column = field.concrete and not field.many_to_many
+        if (is_column or isinstance(field, ManyToManyField)) and not looks_secret(model, name):
             yield name
 
 
@@ -288,12 +285,11 @@ def form_fields(model_admin: ModelAdmin[Any]) -> list[Any]:
         return list(flatten_fieldsets(model_admin.fieldsets))
     if model_admin.fields:
         return list(flatten(model_admin.fields))
-    left_out = set(model_admin.exclude or ())
-    return [
-        field.name
-        for field in model_admin.model._meta.concrete_fields
-        if field.editable and field.name not in left_out
-    ]
+    left_out, opts = set(model_admin.exclude or ()), model_admin.model._meta
+    # As in the form of the admin: none with a table of the site's own in between.
+    sets = [one for one in opts.many_to_many if one.remote_field.through._meta.auto_created]
+    fields = [*opts.concrete_fields, *sets]
+    return [one.name for one in fields if one.editable and one.name not in left_out]
 
 
 def is_open(model: type[Model], path: str) -> bool:

@@ -27,7 +27,7 @@ from mcp_django.exposure.options import ModelExposure
 #: What a path may be used for.
 RETURN, FILTER, ORDER = "return", "filter", "order"
 GROUP, METRIC = "group", "metric"
-#: Related records beside a record. No list of an exposure says which.
+#: Related records beside a record, if a call names their relation.
 INCLUDE = "include"
 #: Related records that a metric counts. No list of an exposure says which, either.
 COUNT_RELATED = "count related"
@@ -270,13 +270,15 @@ class Declaration:
         #: Names of what `exclude` takes away.
         self.hidden = [path.names for path in self._resolve("exclude", exposure.exclude)]
         shown = self._open("fields", exposure.fields)
+        related = tuple(path for path in shown if path.field is None and len(path.hops) == 1)
         for path in shown:
-            if path.is_many:
+            if path.is_many and path not in related:
                 self._wrong("fields", path.text, "has many values for one record; filter by it")
         search = [text.lstrip("".join(PREFIXES)) for text in exposure.search_fields]
         self.search_prefixes = dict(zip(search, exposure.search_fields, strict=True))
         self.paths: dict[str, tuple[Path, ...]] = {
             RETURN: tuple(path for path in shown if not path.is_many),
+            INCLUDE: related,
             FILTER: shown,
             SEARCH: self._open("search_fields", search),
         }

@@ -54,6 +54,12 @@ def test_without_any_declaration_the_editable_columns_are_shown():
     assert exposure.fields == ("id", "number", "customer", "status", "total", "placed_at")
 
 
+def test_the_many_to_many_relations_of_a_form_are_shown():
+    assert expose(User, fields=["username", "groups"]).fields == ("id", "username", "groups")
+    assert expose(nasty.Order).fields[-1] == "tags"
+    assert "watchers" not in expose(nasty.Order).fields
+
+
 def test_what_looks_secret_is_shown_only_where_it_is_named():
     hidden = expose(User, list_display=["username", "password"], search_fields=["password"])
     named = expose(User, mcp_fields=["username", "password"])

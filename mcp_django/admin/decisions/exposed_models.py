@@ -25,7 +25,7 @@ from mcp_django.admin.decisions.base import (
 from mcp_django.admin.tokens import ONLY_READ, have_only_read
 from mcp_django.exposure.decisions import Exposed, label_choices, read_decisions, untrusted_choices
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import FILTER, GROUP, ORDER, RETURN, Declaration
+from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
@@ -149,8 +149,8 @@ def candidate(label: str) -> ModelExposure | None:
 def uses_of(code: ModelExposure) -> list[Use]:
     paths = Declaration(code).paths
     allowed = {use: [path.text for path in paths[use]] for use in paths}
-    allowed[LABEL] = label_choices(code)
-    allowed[UNTRUSTED] = untrusted_choices(code)
+    allowed[RETURN] += allowed[INCLUDE]
+    allowed |= {LABEL: label_choices(code), UNTRUSTED: untrusted_choices(code)}
     standard = {**allowed, LABEL: code.label_fields, UNTRUSTED: code.untrusted_fields}
     return [
         Use(

@@ -11,7 +11,6 @@ from django.db import router
 from django.db.models import ManyToManyField, Model, Q, QuerySet
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.paths import FILTER
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.find import get_record
@@ -41,7 +40,7 @@ def shows_relation(rights: Rights, field: Any) -> bool:
     if not (shows_records(rights, field.model) and shows_records(rights, field.related_model)):
         return False
     access = allowed_paths(rights, rights.exposed.exposures[field.model])
-    return field.name in access.tables[FILTER]
+    return field.name in access.many
 
 
 def record_of(

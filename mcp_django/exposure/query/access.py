@@ -23,6 +23,7 @@ from mcp_django.exposure.paths import (
     COUNT_RELATED,
     FILTER,
     GROUP,
+    INCLUDE,
     METRIC,
     ORDER,
     PREFIXES,
@@ -160,7 +161,7 @@ class AccessiblePaths:
             if at and begins_with(path.names[at:], self.grants.withheld.get(model, ())):
                 return False
         # A join would show, or sort by, rows that the caller cannot see.
-        return use in (FILTER, SEARCH) or self.needs_subquery(path) is None
+        return use in (INCLUDE, FILTER, SEARCH) or self.needs_subquery(path) is None
 
     def _is_shown(self, model: ModelClass, name: str) -> bool:
         names = self.grants.shown.get(model)
@@ -235,8 +236,12 @@ class AccessiblePaths:
     @cached_property
     def many(self) -> Mapping[str, Any]:
         """The relations of the model itself that lead to many records, by name."""
-        found = [path for path in self.paths[FILTER] if path.field is None and len(path.hops) == 1]
-        return {path.hops[0].name: path.hops[0].field for path in found}
+        relations = (*self.paths[INCLUDE], *self.paths[FILTER])
+        return {
+            path.hops[0].name: path.hops[0].field
+            for path in relations
+            if path.field is None and len(path.hops) == 1
+        }
 
     def _is_own(self, path: Path) -> bool:
         if path.hops or path.names not in self.shown:
@@ -335,10 +340,9 @@ class AccessiblePaths:
     @cached_property
     def digest(self) -> str:
         """Changes whenever these callers can reach something else: old cursors end with it."""
-        # Cursors are of records, whatever groups there are.
-        tables = {
-            use: sorted(table) for use, table in self.tables.items() if use not in (GROUP, METRIC)
-        }
+        # Cursors are of records, whatever groups there are, and whatever is beside them.
+        uses = (RETURN, FILTER, SEARCH, ORDER)
+        tables = {use: sorted(self.tables[use]) for use in uses}
         restricted = sorted(model._meta.label for model in self.restricted)
         known = (tables, restricted, self.default_order)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]

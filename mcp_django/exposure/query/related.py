@@ -16,7 +16,7 @@ from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import FILTER, RETURN, declaration_of, key_parts, spell_key
+from mcp_django.exposure.paths import FILTER, INCLUDE, RETURN, declaration_of, key_parts, spell_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
 from mcp_django.exposure.query.aggregates import floor_of
@@ -257,7 +257,7 @@ def shows_column(
 
 def can_find_out(rights: Rights, model: type[Model], name: str) -> bool:
     """Whether records show this caller a field, or can be filtered by it, which tells as much."""
-    return shows_column(rights, model, name, uses=(RETURN, FILTER))
+    return shows_column(rights, model, name, uses=(RETURN, INCLUDE, FILTER))
 
 
 def visible_labels(rights: Rights, model: type[Model], keys: Iterable[Any]) -> dict[Any, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Group, Permission
 from django.db.models import F, Sum, Window
 from django.db.models.functions import RowNumber
 
@@ -13,8 +14,10 @@ from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.levels import Level
+from mcp_django.models import ExposedModel
 from mcp_django.principal import Restriction
 from mcp_django.testing.client import rows_as_objects
+from tests.clients import CheckedClient
 from tests.exposure.query.test_paths_by_rule import who
 from tests.library.models import Book, Genre
 from tests.nasty.models import Customer, Line, Note, Order, Tag, Watch
@@ -295,6 +298,61 @@ def test_the_tools_take_a_relation_among_fields(client, tool):
     assert not named.is_error
     assert '"A1"' in named.text
     assert named.text == included.text
+
+
+# Many-to-many relations that an exposure lists in its fields
+
+
+def test_fields_of_an_exposure_take_a_relation_that_filters_leave_out(shop):
+    rights = who({Order: {**LISTED[Order], "fields": "number tags"}})
+
+    assert found(rights, filters={"number": "A2"})[0] == {"number": "A2"}
+    assert found(rights, fields=["tags"])[0]["tags"]["count"] == 2
+    assert "tags" in describe(rights, rights.registry.exposures[Order])["only_in_include"]
+    with pytest.raises(QueryError, match="cannot be used in filters"):
+        found(rights, filters={"tags": shop.red.pk})
+
+
+@pytest.fixture
+def grace(settings, make_user):
+    """Somebody on a site where staff opened two models of Django that code says nothing about."""
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin"]}
+    ExposedModel.objects.create(label="auth.user", level=Level.WRITE)
+    ExposedModel.objects.create(label="auth.group", level=Level.READ)
+    Group.objects.create(name="writers")
+    return make_user("grace", "change_user", "view_group", is_staff=True)
+
+
+def join_writers(user):
+    """What is said of a set to somebody who adds to it, and then reads it."""
+    client, arguments = CheckedClient(user=user), {"model": "auth.user", "pk": user.pk}
+    values = {"groups": {"add": [Group.objects.get().pk]}}
+    written = client.call_tool("update_record", values=values, **arguments)
+    read = client.call_tool("get_record", fields=["username", "groups"], **arguments)
+    described = client.call_tool("describe_model", model="auth.user").data
+    return written.data["changed"]["groups"], read, described.get("many_relations", {})
+
+
+def test_what_staff_opened_is_read_as_far_as_the_form_of_the_admin_shows_it(grace):
+    changed, read, relations = join_writers(grace)
+
+    assert changed == {
+        "added": [{"pk": Group.objects.get().pk, "label": "writers"}],
+        "removed": [],
+    }
+    assert [one["name"] for one in rows_as_objects(read.data["groups"])] == ["writers"]
+    assert relations["groups"] == "auth.group"
+
+
+def test_a_set_of_records_that_the_caller_may_not_view_is_not_read(grace):
+    grace.user_permissions.remove(Permission.objects.get(codename="view_group"))
+
+    changed, read, relations = join_writers(grace)
+
+    assert grace.groups.get().name == "writers"
+    assert changed is None
+    assert "'groups' cannot be used in fields" in read.text
+    assert relations == {}
 
 
 # The second stage
