@@ -76,14 +76,6 @@ class Elicitor(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskedFirst:
-    """What a person has to agree to before a function runs that asks for itself."""
-
-    text: str
-    digest: str
-
-
 @dataclass(kw_only=True)
 class CallContext:
     """Everything that the code behind one call may use.
@@ -103,7 +95,8 @@ class CallContext:
     can_request: bool = False
     #: Set for what was declared with asks=True.
     interview: Elicitor | None = None
-    asked_first: AskedFirst | None = None
+    #: What staff want a person to agree to before a function runs that asks for itself.
+    asked_first: str = ""
     #: Name and version of the connected program, as it says itself. Never a security input.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: The headers Mcp-Param-* of a modern HTTP request, and None elsewhere.
@@ -127,6 +120,8 @@ class CallContext:
     outside_transaction: OutsideTransaction = at_once
     #: Whether the call may change something: then its record is written before its answer.
     may_write: bool = False
+    #: Where the call was counted against the limit of its tool.
+    counted_as: str = ""
     _value: float | None = None
 
     def progress(self, value: float, *, total: float | None = None, message: str = "") -> None:

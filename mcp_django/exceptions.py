@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from mcp_django.protocol.results import InputRequired
+from mcp_django.protocol.results import InputRequired, ToolResult
 
 
 class ToolError(Exception):
@@ -44,7 +44,11 @@ class Leak(Exception):
     """A query holds a column, join or node that no declared path explains. Always our bug."""
 
 
-class Declined(ToolError):
+class Refused(ToolError):
+    """Nothing was done, and the same call is not to be made again."""
+
+
+class Declined(Refused):
     """A person was asked, and did not agree. Not caught, it ends the call."""
 
     def __init__(self, *, is_explicit: bool, outcome: str = "") -> None:
@@ -56,14 +60,10 @@ class Declined(ToolError):
         self.is_explicit = is_explicit
 
 
-class Unconfirmed(ToolError):
-    """Nothing was done yet: the sentence is what would be, and how to have it done."""
-
-
 class InputNeeded(Exception):
-    """The call ends here, and starts again with what the client answers to `result`."""
+    """The call ends here with a question, which is `result`, and starts again with the answer."""
 
-    def __init__(self, result: InputRequired) -> None:
+    def __init__(self, result: InputRequired | ToolResult) -> None:
         super().__init__("The client has to be asked.")
         self.result = result
 

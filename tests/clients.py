@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,9 +10,6 @@ from django.test import Client as WebClient
 
 from mcp_django.testing import Client, HTTPAnswer
 from tests.oracle import assert_valid_message
-
-#: The token in an answer that asks for a confirmation.
-TOKEN = re.compile(r'"confirmation": "([\w-]+)"')
 
 
 def browser_of(user: Any, **options: Any) -> WebClient:
@@ -26,9 +22,8 @@ def browser_of(user: Any, **options: Any) -> WebClient:
 def call_with_token(client: Client, tool: str, **arguments: Any) -> Any:
     """The second call of a client that cannot ask its person, with the token of the first."""
     first = client.call_tool(tool, **arguments)
-    token = TOKEN.search(first.text)
-    assert token is not None, first.text
-    return client.call_tool(tool, **arguments, confirmation=token[1])
+    assert not first.is_error, first.text
+    return client.call_tool(tool, **arguments, confirmation=first.data["confirmation"])
 
 
 class CheckedClient(Client):

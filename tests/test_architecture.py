@@ -146,14 +146,14 @@ BUDGET = {
     ("protocol",): 2_025,
     ("exposure",): 4_606,
     ("exposure/query",): 5_702,
-    ("exposure/admin_bridge", "exposure/forms"): 5_904,
+    ("exposure/admin_bridge", "exposure/forms"): 5_879,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_737,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_491,
+    ): 7_606,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_508,
     ("stores", "transports"): 9_252,
     ("admin",): 4_831,
-    ("", "templating", "testing", "management", "templatetags"): 3_776,
+    ("", "templating", "testing", "management", "templatetags"): 3_771,
     ("oauth",): 1_254,
 }
 

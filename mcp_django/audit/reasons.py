@@ -18,8 +18,8 @@ from mcp_django.exceptions import (
     Limited,
     NotFound,
     QueryError,
+    Refused,
     ToolError,
-    Unconfirmed,
     UnknownName,
 )
 from mcp_django.exposure.limits import TOO_SLOW
@@ -36,7 +36,7 @@ KINDS_OF_REFUSAL: tuple[tuple[type[ToolError], str], ...] = (
     (NotFound, "Not found, or not allowed"),
     (Limited, "Too many calls"),
     (Declined, "The person did not agree"),
-    (Unconfirmed, ""),
+    (Refused, "It cannot be done"),
     (UnknownName, "A name that cannot be used there"),
     (FormRefused, "The form of the admin refused the values"),
     (InvalidArguments, "Invalid arguments"),
@@ -87,8 +87,6 @@ def causes_of(error: BaseException) -> Iterator[ToolError]:
 
 def with_places(kind: str, sentence: str, params: Mapping[str, Any]) -> str:
     """The kind, and where in the call: names in front of its lines that are keys in it."""
-    if not kind:
-        return ""
     keys = set(keys_in(params.get("arguments"), DEEPEST_PLACE))
     places: list[str] = []
     for text in sentence[:LONGEST_SENTENCE].splitlines():

@@ -81,6 +81,13 @@ class Windows:
                     self._windows.popitem(last=False)
             window.count += 1
 
+    def remove(self, key: str) -> None:
+        """Take back that one was counted, if its window is still there."""
+        with self._lock:
+            window = self._windows.get(key)
+            if window is not None and window.count:
+                window.count -= 1
+
     def take(self, key: str, *, limit: int | None = None) -> float | None:
         """Count one, unless that would be too many: then the seconds to wait."""
         with self._lock:
@@ -166,9 +173,17 @@ def check_tool(context: CallContext, tool: str, *, limit: int | None) -> None:
     """
     if limit is None:
         return
-    wait = tool_calls.take(f"{tool} {context.principal.key}", limit=limit)
+    key = f"{tool} {context.principal.key}"
+    wait = tool_calls.take(key, limit=limit)
     if wait is not None:
         raise Limited(f"{tool} may be called {limit} times in a minute. {come_back(wait)}")
+    context.counted_as = key
+
+
+def give_back(context: CallContext) -> None:
+    """Take a call that only asked out of the count of its tool, of which its answer is a call."""
+    if context.counted_as:
+        tool_calls.remove(context.counted_as)
 
 
 def is_dry_run(tool: str, arguments: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from django.db import OperationalError
 
 from mcp_django.audit.reasons import reason_of
-from mcp_django.auth.throttles import exceeded
+from mcp_django.auth.throttles import exceeded, give_back
 from mcp_django.conf import Config, get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
@@ -187,11 +187,13 @@ class Answering:
     recording: Recording
 
     def finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
+        is_asked = False
         try:
             try:
                 outcome = make()
             except InputNeeded as needed:
-                outcome = needed.result
+                outcome, is_asked = needed.result, True
+                give_back(self.context)
             if isinstance(outcome, PendingCall):
                 return PendingAnswer(
                     awaitable=outcome.awaitable,
@@ -210,7 +212,7 @@ class Answering:
                 raise Cancelled from error
             final = self.crash(error)
         else:
-            self.recording.answered(outcome, size=len(final.body))
+            self.recording.answered(outcome, size=len(final.body), is_asked=is_asked)
         return final
 
     def encode(self, result: Result) -> Answer:

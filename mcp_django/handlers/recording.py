@@ -24,13 +24,13 @@ from mcp_django.audit.records import records
 from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Limited, NotFound, ToolError, Unconfirmed
+from mcp_django.exceptions import Limited, NotFound, Refused, ToolError
 from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.results import CompletionResult, InputRequired, ReadResult, ToolResult
+from mcp_django.protocol.results import CompletionResult, ReadResult, ToolResult
 
 logger = logging.getLogger("mcp_django")
 calls_logger = logging.getLogger("mcp_django.calls")
@@ -50,7 +50,7 @@ SIGNALS: dict[str, tuple[Signal, tuple[Outcome, ...]]] = {
     "tools/call": (
         signals.tool_called,
         # Not CANCELLED: event loops hear of that, and receivers may ask the database.
-        (Outcome.DONE, Outcome.FAILED, Outcome.CRASHED),
+        (Outcome.DONE, Outcome.REFUSED, Outcome.FAILED, Outcome.CRASHED),
     ),
     "resources/read": (signals.resource_read, (Outcome.DONE,)),
     "prompts/get": (signals.prompt_rendered, (Outcome.DONE,)),
@@ -71,8 +71,8 @@ class Recording:
         #: When a client leaves, two threads may report the end. Only one of them can take this.
         self.ends = [True]
 
-    def answered(self, result: object, *, size: int) -> None:
-        if isinstance(result, InputRequired):
+    def answered(self, result: object, *, size: int, is_asked: bool) -> None:
+        if is_asked:
             self.end(Outcome.ASKED, size=size)
         elif isinstance(result, ToolResult) and result.is_error:
             outcome = self._refused_as(result.refusal, otherwise=Outcome.FAILED)
@@ -93,8 +93,8 @@ class Recording:
                 return Outcome.DENIED
             case Limited():
                 return Outcome.LIMITED
-            case Unconfirmed():
-                return Outcome.ASKED
+            case Refused():
+                return Outcome.REFUSED
             case ToolError():
                 otherwise = Outcome.FAILED
         # What fails when nobody waits any more was most likely stopped.

@@ -19,7 +19,7 @@ from mcp_django.exposure.permissions import Rights, is_plain
 from mcp_django.exposure.primitives import Outcome, Tool
 from mcp_django.exposure.registry import registry
 from mcp_django.exposure.tools.decisions import (
-    confirmed,
+    approved,
     needs_confirmation,
     tool_definition,
     tool_exists,
@@ -170,7 +170,7 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
         if is_dry_run(tool.name, arguments):
             check_dry_run(context)
         if needs_confirmation(context, rights, tool, arguments):
-            arguments = confirmed(context, rights, tool, arguments)
+            arguments = approved(context, rights, tool, arguments)
         return tool.call(context, rights, arguments)
     except ToolError as error:
         return ToolResult.of_error(error)

@@ -463,6 +463,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("done", "done"),
                             ("asked", "asked"),
+                            ("refused", "refused"),
                             ("failed", "failed"),
                             ("denied", "denied"),
                             ("limited", "limited"),

@@ -23,6 +23,8 @@ class CallRecord(models.Model):
         DONE = "done", "done"
         #: Somebody was asked first, and nothing was done yet.
         ASKED = "asked", "asked"
+        #: Nothing was done: the person did not agree, or it is impossible.
+        REFUSED = "refused", "refused"
         #: The tool ran and could not do it: the model was told why.
         FAILED = "failed", "failed"
         #: Not allowed, or not there for this caller.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.models import SpentConfirmation
-from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
+from mcp_django.testing import DECLINE, Client, ProtocolFailure
 from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient
 from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Thing
@@ -45,39 +44,6 @@ def test_the_person_is_told_what_goes_and_what_goes_along(asker, thing):
     assert [model.objects.count() for model in (Thing, Part, Scrap)] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}], ids=str)
-@pytest.mark.parametrize("by", ["pk", "list", "filters"])
-def test_what_the_person_does_not_want_stays(asker, tags, no, by):
-    key = tags[0].pk
-    named = {"pk": key} if by == "pk" else {"pk": [key, tags[1].pk]}
-    client = asker(no)
-
-    refused = delete(client, **({"filters": {"name": "red"}} if by == "filters" else named))
-
-    assert refused.is_error
-    assert "Nothing was done." in refused.text
-    assert "confirmation" not in refused.text
-    assert Tag.objects.count() == 3
-
-
-def test_a_model_that_sends_a_token_from_elsewhere_still_has_the_person_asked(asker, tags):
-    client = asker(DECLINE)
-    mute = CheckedClient(token=client.token)
-    token = delete(mute, pk=tags[0].pk).data["confirmation"]
-
-    refused = delete(client, pk=tags[0].pk, confirmation=token)
-
-    assert refused.is_error
-    assert Tag.objects.count() == 3
-    assert not SpentConfirmation.objects.exists()
-
-
-@pytest.mark.parametrize("forged", ["yes", True, "x" * 22])
-def test_no_token_takes_the_place_of_an_answer(asker, tags, forged):
-    assert delete(asker(DECLINE), pk=tags[0].pk, confirmation=forged).is_error
-    assert Tag.objects.count() == 3
-
-
 def test_one_agreement_deletes_once_and_only_what_was_asked_about(boss, tags):
     client = Client(user=boss, capabilities=TALKATIVE)
     query = {"model": "workshop.tag", "filters": {"name__startswith": "b"}}
@@ -106,26 +72,6 @@ def test_the_person_is_asked_again_when_something_else_would_go(boss, tags):
     assert "1 record:" in talk.messages["confirmation"]
     assert "2 records:" in again.messages["confirmation"]
     assert Tag.objects.count() == 4
-
-
-def test_another_users_answer_is_none(boss, make_user, tags):
-    other = make_user("other", is_staff=True, is_superuser=True)
-    talk = Talk.call(
-        Client(user=boss, capabilities=TALKATIVE),
-        "delete_record",
-        model="workshop.tag",
-        pk=tags[0].pk,
-    )
-    thief = Client(user=other, capabilities=TALKATIVE)
-    answers = {"confirmation": {"action": "accept", "content": YES}}
-
-    with pytest.raises(ProtocolFailure):
-        thief.send(
-            talk.method,
-            {**talk.params, "requestState": talk.state, "inputResponses": answers},
-        )
-
-    assert Tag.objects.count() == 3
 
 
 def test_nobody_is_asked_about_what_cannot_be_deleted(asker, thing):

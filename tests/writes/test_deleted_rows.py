@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_django.models import ExposedTool
-from mcp_django.testing import CANCEL, DECLINE
-from tests.clients import TOKEN, CheckedClient, call_with_token
+from mcp_django.testing import DECLINE
+from tests.clients import CheckedClient, call_with_token
 
 pytestmark = pytest.mark.django_db
 
@@ -59,28 +59,11 @@ def test_the_person_is_told_which_rows_would_be_deleted(asker, thing, parts):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}], ids=str)
-def test_nothing_is_done_that_the_person_does_not_want(asker, thing, parts, no, snapshot):
-    before = snapshot(thing)
-
-    refused = asker(no).call_tool(
-        "update_record", **deletion(thing, *parts), values={"title": "x"}
-    )
-
-    assert refused.is_error
-    assert "Nothing was done." in refused.text
-    assert snapshot(thing) == before
-
-
-@pytest.mark.thorough
 def test_a_client_that_cannot_ask_comes_back_with_a_token(client, thing, parts):
     first = client.call_tool("update_record", **deletion(thing, *parts[:2]))
 
-    assert first.is_error
-    assert first.text.startswith(
-        "A person must agree before update_record deletes rows, so nothing was done yet. Ask the "
-        f"person this:\n\nChange this thing? 1 record: {thing.pk}.\n\n"
-        f"Delete 2 parts: {parts[0].pk}, {parts[1].pk}\n\n"
+    assert first.data["question"] == (
+        f"Change this thing? 1 record: {thing.pk}.\n\nDelete 2 parts: {parts[0].pk}, {parts[1].pk}"
     )
     assert thing.parts.count() == 3
     done = call_with_token(client, "update_record", **deletion(thing, *parts[:2]))
@@ -91,29 +74,16 @@ def test_a_client_that_cannot_ask_comes_back_with_a_token(client, thing, parts):
 @pytest.mark.thorough
 def test_a_token_is_for_one_call_with_the_same_rows(client, thing, parts):
     first = client.call_tool("update_record", **deletion(thing, parts[0]))
-    token = TOKEN.search(first.text)[1]
+    token = first.data["confirmation"]
 
     other = client.call_tool("update_record", **deletion(thing, parts[1]), confirmation=token)
     done = client.call_tool("update_record", **deletion(thing, parts[0]), confirmation=token)
     again = client.call_tool("update_record", **deletion(thing, parts[0]), confirmation=token)
 
-    assert "This confirmation was given for another call." in other.text
+    assert "This confirmation is not valid for this call" in other.text
     assert not done.is_error, done.text
     assert again.is_error
     assert list(thing.parts.order_by("pk")) == parts[1:]
-
-
-@pytest.mark.thorough
-def test_no_token_takes_the_place_of_a_question(asker, client, thing, parts):
-    first = client.call_tool("update_record", **deletion(thing, parts[0]))
-    token = TOKEN.search(first.text)[1]
-
-    refused = asker(DECLINE).call_tool(
-        "update_record", **deletion(thing, parts[0]), confirmation=token
-    )
-
-    assert refused.is_error
-    assert thing.parts.count() == 3
 
 
 @pytest.mark.parametrize(
@@ -169,7 +139,7 @@ def test_where_staff_want_it_confirmed_the_person_is_asked_once(asker, client, t
     talkative = asker()
     also = talkative.call_tool("update_record", **deletion(thing, parts[1]))
 
-    assert first.text.startswith("Staff of this site want a person to agree to each call")
+    assert first.data["question"].startswith("Change this thing?")
     assert not done.is_error, done.text
     assert not also.is_error, also.text
     assert f"Delete 1 part: {parts[1].pk}" in asked(talkative)

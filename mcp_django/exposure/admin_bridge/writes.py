@@ -9,13 +9,14 @@ from copy import copy
 from functools import partial
 from typing import Any
 
+import msgspec
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
 from django.db.models import Model
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import QueryError, ToolError
+from mcp_django.exceptions import QueryError, Refused, ToolError
 from mcp_django.exposure.admin_bridge.changes import (
     RecordState,
     before_and_after,
@@ -70,8 +71,7 @@ from mcp_django.exposure.query.arguments import (
     or_default,
 )
 from mcp_django.exposure.query.related import find_all, find_keys, find_object
-from mcp_django.exposure.questions import confirmations
-from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import (
     LONGEST_LINES,
     counted_names,
@@ -199,7 +199,7 @@ MOST_SHOWN, MOST_KEYS = 3, 100
 #: Records of which the answer of `update_records` shows what changed.
 MOST_CHANGES = 20
 #: Members of answers that are true only of what was done.
-ONLY_DONE = ("pk", "version", "record", "messages", "confirmation")
+ONLY_DONE = ("pk", "version", "record", "messages")
 
 
 def save(
@@ -254,13 +254,12 @@ def save_each(
     keys: Sequence[Any],
     values: Mapping[str, Any],
     *,
-    agree: Callable[[str], dict[str, Any] | None],
+    agree: Callable[[str], None],
     dry_run: bool,
 ) -> dict[str, Any]:
     """Change records in the same way, each as `update_record` does, and all of them or none.
 
     `agree` gets the question to the person, in the transaction and before anything is changed.
-    What it returns is answered in place of a change.
     """
     model, using = exposure.model, router.db_for_write(exposure.model)
     model_admin_for(rights, exposure, CHANGE)
@@ -272,8 +271,8 @@ def save_each(
     def work() -> dict[str, Any]:
         for one in find_all(rights, exposure, keys, using=using):
             check_changeable(rights, exposure, one)
-        if not dry_run and (shown := agree(question_about_each(context, rights, changes))):
-            return shown
+        if not dry_run:
+            agree(question_about_each(context, rights, changes))
         made = []
         for done, (key, change) in enumerate(changes, start=1):
             context.progress(done, total=len(changes))
@@ -350,30 +349,38 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
     exposure = rights.exposure(given.model)
     model_admin = model_admin_for(rights, exposure, REMOVE)
     using = router.db_for_write(exposure.model)
-    confirmation, dry_run = or_default(given.confirmation), given.dry_run
-    names = ("model", "pk", "filters", "exclude", "any_of")
-    asked = {name: or_default(getattr(given, name)) for name in names}
 
     def work() -> dict[str, Any]:
         objects = selected(rights, exposure, given, using=using)
         check_within(rights, exposure.model, objects, using=using)
         deletion = Deletion(context, rights, exposure, model_admin, objects)
         preview = deletion.preview()
-        can_go_on = bool(confirmation) or dry_run or context.can_ask
-        if not preview.is_possible or not can_go_on:
-            return shown(rights, exposure, objects, preview, asked, using=using)
-        call: dict[str, Any] = {"tool": "delete_record", "arguments": asked}
-        if context.can_ask and not dry_run:
-            text = deletion_question(rights, exposure.model, objects, preview)
-            ask_to_agree(context, rights, **call, text=text, digest=preview.digest)
-        elif not dry_run:
-            confirmations.redeem(rights, confirmation, **call, digest=preview.digest)
-        keys = [key_as_json(one.pk) for one in objects]
+        keys = [key_as_json(one.pk) for one in objects][:MOST_KEYS]
+        told = {"records": len(objects), "keys": keys, **preview.visible}
+        if not preview.is_possible:
+            sentence = "These records cannot be deleted. Nothing was done."
+            raise Refused(msgspec.json.encode({**told, "next": sentence}).decode())
+        if not given.dry_run:
+            approve(
+                context,
+                rights,
+                tool="delete_record",
+                arguments=msgspec.to_builtins(given),
+                question=deletion_question(rights, exposure.model, objects, preview),
+                digest=preview.digest,
+                preview=lambda: {
+                    **told,
+                    "examples": [
+                        record_of(rights, exposure.model, one.pk, using=using)
+                        for one in objects[:MOST_SHOWN]
+                    ],
+                },
+            )
         messages = deletion.execute()
-        found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys[:MOST_KEYS]}
+        found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys}
         return with_messages(found, messages)
 
-    return perform(work, using=using, dry_run=dry_run)
+    return perform(work, using=using, dry_run=given.dry_run)
 
 
 def perform(work: Callable[[], dict[str, Any]], *, using: str, dry_run: bool) -> dict[str, Any]:
@@ -406,38 +413,6 @@ def selected(
     if not keys:
         raise QueryError(f"No {exposure.label} matches. Nothing was done.")
     return find_all(rights, exposure, keys, using=using)
-
-
-def shown(
-    rights: Rights,
-    exposure: ModelExposure,
-    objects: Sequence[Any],
-    preview: Preview,
-    asked: Mapping[str, Any],
-    *,
-    using: str,
-) -> dict[str, Any]:
-    """What a person needs to know before agreeing."""
-    found: dict[str, Any] = {
-        "deleted": None,
-        "records": len(objects),
-        "keys": [key_as_json(one.pk) for one in objects[:MOST_KEYS]],
-        "examples": [
-            record_of(rights, exposure.model, one.pk, using=using) for one in objects[:MOST_SHOWN]
-        ],
-        **preview.visible,
-    }
-    if not preview.is_possible:
-        return found | {"next": "These records cannot be deleted. Nothing was done."}
-    token = confirmations.issue(
-        rights, tool="delete_record", arguments=asked, digest=preview.digest
-    )
-    return found | {
-        "question": deletion_question(rights, exposure.model, objects, preview),
-        "confirmation": token,
-        "next": "Nothing was deleted. Ask the person this question; if they agree, repeat the "
-        "call with this confirmation.",
-    }
 
 
 def deletion_question(

@@ -1,4 +1,4 @@
-"""Confirmations: signed tokens for a change, so that only what was shown can be done."""
+"""Confirmations: signed, used once, and good only for what a person was asked about."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import base64
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, router, transaction
@@ -18,99 +19,77 @@ from django.utils.timezone import make_naive
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.arguments import EMPTY
+from mcp_django.protocol.content import TextContent
+from mcp_django.protocol.results import ToolDefinition, ToolResult
 from mcp_django.signing import digest_of, digest_of_json, keyed_digests
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
 
-#: The argument of a tool that takes the token.
+#: The argument of a tool that takes the confirmation, and the member of the answer that gives it.
 ARGUMENT = "confirmation"
+NEXT = (
+    "Nothing was done yet. Ask the person: show them question as it is. Only if they agree, call "
+    "again with the same arguments and this confirmation."
+)
 #: Seconds that a person may think about it.
 LIFETIME = 600
 PURPOSE = "confirmation"
-#: Of 16 bytes, since a model has to repeat them: when the token expires, what makes two of them
-#: different, and the beginnings of three keyed digests: of caller, call and what was shown.
-LAYOUT = Struct(">I2s4s3s3s")
+#: Of 16 bytes, since a model has to repeat them: when it expires, what makes two of them
+#: different, and the beginning of a keyed digest of what was approved.
+LAYOUT = Struct(">I2s10s")
 LENGTH = 22
 
 
-@dataclass(frozen=True, kw_only=True)
-class Token:
-    """What this caller was issued, however old it is and whatever it is for."""
-
-    rights: Rights
-    expires: int
-    nonce: bytes
-    call: bytes
-    shown: bytes
-
-    def is_for(self, tool: str, arguments: Mapping[str, Any]) -> bool:
-        return self._has(self.call, f"call {call_digest(tool, arguments)}")
-
-    def shows(self, digest: str) -> bool:
-        return self._has(self.shown, f"shown {digest}")
-
-    def _has(self, tag: bytes, part: str) -> bool:
-        found = tags(self.rights, self.expires, self.nonce, part)
-        return any(secrets.compare_digest(tag, one[: len(tag)]) for one in found)
-
-
-def tags(rights: Rights, expires: int, nonce: bytes, part: str) -> list[bytes]:
-    """By the secret key first, then by its fallbacks."""
-    value = f"{expires} {nonce.hex()} {part}"
-    return keyed_digests(value, purpose=PURPOSE, bound_to=rights.identity)
-
-
-def issue(rights: Rights, *, tool: str, arguments: Mapping[str, Any], digest: str) -> str:
-    """A token for this caller, this call and what was shown, of which `digest` is the digest."""
+def issue(rights: Rights, approved: str) -> str:
+    """Return a confirmation for this caller and for what `approved` is the digest of."""
     expires = int(time.time()) + LIFETIME
-    # The nonce makes each preview give another token: who looks twice may act twice.
+    # Each question gives another confirmation: who agrees twice may act twice.
     nonce = secrets.token_bytes(2)
-    parts = ("", f"call {call_digest(tool, arguments)}", f"shown {digest}")
-    signed = [tags(rights, expires, nonce, part)[0] for part in parts]
-    return short_text(LAYOUT.pack(expires, nonce, *signed))
+    return short_text(LAYOUT.pack(expires, nonce, tags(rights, expires, nonce, approved)[0]))
+
+
+def redeem(rights: Rights, confirmation: object, approved: str, *, tool: str) -> None:
+    """Use a confirmation up. Raises ToolError for one that is not good, or not for this.
+
+    Call it in the transaction of the change: when that rolls back, it may be used again.
+    """
+
+    def refuse(reason: str) -> NoReturn:
+        raise ToolError(
+            f"This confirmation {reason}. Nothing was done. Call {tool} again without "
+            f"`{ARGUMENT}`: the answer has the question and a new one."
+        )
+
+    # Models send anything here, such as `true`.
+    if not isinstance(confirmation, str) or len(confirmation) != LENGTH:
+        refuse("is not valid")
+    try:
+        raw = base64.urlsafe_b64decode(confirmation + "==")
+    except ValueError:
+        refuse("is not valid")
+    # It is used up under its text, so it may have one spelling only.
+    if short_text(raw) != confirmation:
+        refuse("is not valid")
+    expires, nonce, tag = LAYOUT.unpack(raw)
+    expected = tags(rights, expires, nonce, approved)
+    if not any(secrets.compare_digest(tag, one) for one in expected):
+        refuse("is not valid for this call, or the call would do something else by now")
+    if expires <= time.time():
+        refuse("is too old")
+    if not spend(confirmation, expires_at=datetime.fromtimestamp(expires, tz=UTC)):
+        refuse("was used already")
+
+
+def tags(rights: Rights, expires: int, nonce: bytes, approved: str) -> list[bytes]:
+    """By the secret key first, then by its fallbacks."""
+    value = f"{expires} {nonce.hex()} {approved}"
+    digests = keyed_digests(value, purpose=PURPOSE, bound_to=rights.identity)
+    return [digest[:10] for digest in digests]
 
 
 def short_text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def read_token(rights: Rights, token: object) -> Token | None:
-    """None for whatever this caller was not issued."""
-    # Models send anything here, such as `true`.
-    if not isinstance(token, str) or len(token) != LENGTH:
-        return None
-    try:
-        raw = base64.urlsafe_b64decode(token + "==")
-    except ValueError:
-        return None
-    # A token is spent under its text, so it may have one spelling only.
-    if short_text(raw) != token:
-        return None
-    expires, nonce, caller, call, shown = LAYOUT.unpack(raw)
-    found = Token(rights=rights, expires=expires, nonce=nonce, call=call, shown=shown)
-    return found if found._has(caller, "") else None
-
-
-def redeem(
-    rights: Rights, token: object, *, tool: str, arguments: Mapping[str, Any], digest: str
-) -> None:
-    """Spend a token: it is good once, for what it was issued for. Raises ToolError, which says
-    how to get another.
-
-    Call it in the transaction of the change: when that rolls back, the token is unspent again.
-    """
-    found = read_token(rights, token)
-    if found is None:
-        refuse(tool, "This confirmation is not valid.")
-    if found.expires <= time.time():
-        refuse(tool, "This confirmation is too old.")
-    if not found.is_for(tool, arguments):
-        refuse(tool, "This confirmation was given for another call.")
-    if not found.shows(digest):
-        refuse(tool, "What this call would do is no longer what was shown.")
-    if not spend(str(token), expires_at=datetime.fromtimestamp(found.expires, tz=UTC)):
-        refuse(tool, "This confirmation was used already.")
 
 
 def spend(secret: str, *, expires_at: datetime) -> bool:
@@ -140,31 +119,53 @@ def unspend(secret: str) -> None:
 
 
 def call_digest(tool: str, arguments: Mapping[str, Any]) -> str:
-    """The same for the same arguments in any order, with and without a token."""
+    """The same for the same arguments in any order, with and without a confirmation."""
     return digest_of_json(tool, without_token(arguments))
 
 
-def refuse(tool: str, reason: str) -> NoReturn:
-    raise ToolError(
-        f"{reason} Nothing was changed. Call {tool} again without `{ARGUMENT}`: "
-        "it shows what would happen and gives a new one."
+def question_answer(
+    rights: Rights, tool: str, preview: Mapping[str, Any], *, question: str, confirmation: str
+) -> ToolResult:
+    """Return the question to a person for clients that cannot ask it themselves."""
+    answer = {**preview, "question": question, ARGUMENT: confirmation, "next": NEXT}
+    encoded = msgspec.json.encode(answer)
+    declared = rights.registry.tools.get(tool)
+    return ToolResult(
+        content=[TextContent(encoded.decode())],
+        structured=msgspec.Raw(encoded),
+        has_structured=declared is not None and declared.definition.output_schema is not None,
     )
 
 
-def with_token(schema: Mapping[str, Any], *, tool: str) -> dict[str, Any]:
-    """The input schema of a tool that may ask for a token."""
+#: Members of a schema that count for all schemas within it.
+OUTERMOST = frozenset({"$schema", "$id", "$defs", "definitions"})
+
+
+def with_confirmation(definition: ToolDefinition) -> ToolDefinition:
+    """The definition of a tool that may answer with a question before it is confirmed."""
+    text = {"type": "string"}
+    schema, output = definition.input_schema, definition.output_schema
     properties = schema.get("properties", {})
     if ARGUMENT in properties:
         raise ImproperlyConfigured(
-            f"The tool {tool!r} asks, so its argument {ARGUMENT!r} is ours. "
+            f"The tool {definition.name!r} asks, so its argument {ARGUMENT!r} is ours. "
             "Give yours another name."
         )
-    token = {"type": "string", "description": "Token from the answer that asked for it."}
-    return {**schema, "properties": {**properties, ARGUMENT: token}}
+    token = {**text, "description": "From the answer that has a question, once they agreed."}
+    schema = {**schema, "properties": {**properties, ARGUMENT: token}}
+    if output is not None:
+        names = ["question", ARGUMENT, "next"]
+        asks = {"type": "object", "properties": dict.fromkeys(names, text), "required": names}
+        done = {name: value for name, value in output.items() if name not in OUTERMOST}
+        around = {name: value for name, value in output.items() if name in OUTERMOST}
+        output = {**around, "type": "object", "anyOf": [done, asks]}
+    return replace(definition, input_schema=schema, output_schema=output)
 
 
 def token_in(arguments: Mapping[str, Any]) -> Any:
-    """What was sent as a token, or None. Clients that fill in every argument send an empty one."""
+    """What was sent as a confirmation, or None. Clients that fill in every argument send an empty
+    one.
+    """
     token = arguments.get(ARGUMENT)
     return None if token in EMPTY else token
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Declined, InputNeeded, ToolError, Unconfirmed
+from mcp_django.exceptions import Declined, InputNeeded, ToolError
 from mcp_django.exposure.forms.schemas import Describer
 from mcp_django.exposure.functions.arguments import check_plain
 from mcp_django.exposure.functions.results import plain_block, plain_text
@@ -50,6 +50,8 @@ PURPOSE = "state"
 LIFETIME = 600
 #: Seconds that all questions of a call may take together.
 LONGEST_TALK = 3600
+#: Seconds that a person needs to answer: with less of them left nobody is asked.
+SHORTEST_TIME = 60
 #: Characters. The answers so far travel in it, and in every request that follows.
 LONGEST = 256 * 1024
 INVALID = (
@@ -234,6 +236,9 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
 
 # The conversation of one call.
 
+#: What else a client is shown that cannot ask: members of the answer.
+Preview: TypeAlias = Callable[[], Mapping[str, Any]]
+
 USED = (
     "The answers to these questions were used already. Look at what came of it. "
     "To do it once more, make the call again from its start."
@@ -254,13 +259,13 @@ LACKING = (
     "This has to ask the client first, and it did not declare in its handshake that it answers "
     "{what}. Go on without this tool, or tell the person so."
 )
-UNCONFIRMED = (
-    "{text}\n\nNothing was changed yet. Show this to the person. Only if they agree, call {tool} "
-    'again with the same arguments and "{argument}": "{token}".'
-)
 TOO_LONG = (
     "The answers so far are too long to go on with. Make the call again, and have the person "
     "answer with less."
+)
+TOO_LATE = (
+    "The questions of this call have taken too long to ask another one. Make the call again from "
+    "its start."
 )
 SILENT = "This client has no sounds for its model. Use one that speaks MCP 2025-03-26 or newer."
 LONGEST_KEY = 64
@@ -311,6 +316,10 @@ class Elicitation:
         self._is_gathering = False
         self._is_spent = False
         self._has_confirmed = False
+        #: The confirmations that were sent: staff may want one before the tool itself asks.
+        token = confirmations.token_in(arguments) if method == "tools/call" else None
+        self._tokens = token.split(" ", 1) if isinstance(token, str) else [token] if token else []
+        self._redeemed: list[str] = []
 
     # What code of the site calls, through its context
 
@@ -343,14 +352,42 @@ class Elicitation:
             raise RuntimeError("A call confirms once. Say all of it in one text.")
         self._has_confirmed = True
         said = plain_text(text)
-        if not self.context.can_ask and self.method == "tools/call":
-            return self._confirm_by_token(said, shown=digest_of_json(said, digest))
-        self._agree(key, said, digest=digest)
+        self.approve(said, key=key, digest=digest_of_json(said, digest))
 
     def agree_first(self) -> None:
-        asked = self.context.asked_first
-        if asked is not None:
-            self._agree(ASKED_FIRST, asked.text, digest=asked.digest)
+        if self.context.asked_first:
+            self.approve(self.context.asked_first, key=ASKED_FIRST, digest="")
+
+    def approve(self, question: str, *, key: str, digest: str, preview: Preview = dict) -> None:
+        """Go on only if the person agrees to the question. `digest` is that of what would be
+        done, as far as the question does not say it.
+
+        Raises InputNeeded with the question while nobody has agreed to it.
+        """
+        if self.context.can_ask or self.method != "tools/call":
+            return self._agree(key, question, digest=digest)
+        call = confirmations.call_digest(self.name, self.arguments)
+        approved = digest_of_json(call, digest or question)
+        at = len(self._redeemed)
+        try:
+            if self._tokens[at:]:
+                token = self._tokens[at]
+                confirmations.redeem(self.rights, token, approved, tool=self.name)
+                self._redeemed.append(token)
+                return
+            token = confirmations.issue(self.rights, approved)
+            raise InputNeeded(
+                confirmations.question_answer(
+                    self.rights,
+                    self.name,
+                    preview(),
+                    question=question,
+                    confirmation=" ".join([*self._redeemed, token]),
+                )
+            )
+        except (InputNeeded, ToolError) as error:
+            self._ended = error
+            raise
 
     def _agree(self, key: str, said: str, *, digest: str) -> None:
         asked = AskedForm(ConfirmForm, features=self.context.revision.features)
@@ -395,9 +432,11 @@ class Elicitation:
             raise self._ended
 
     def release(self) -> None:
-        """Undo that the answers were used, where no transaction does it."""
+        """Undo that answers and confirmations were used, where no transaction does it."""
         if self._is_spent and self._state is not None:
             confirmations.unspend(self._state.nonce)
+        for token in self._redeemed:
+            confirmations.unspend(token)
 
     # What has an answer
 
@@ -443,24 +482,6 @@ class Elicitation:
             raise self._ended
         self._is_spent = True
 
-    def _confirm_by_token(self, text: str, *, shown: str) -> None:
-        arguments = confirmations.without_token(self.arguments)
-        call: dict[str, Any] = {"tool": self.name, "arguments": arguments, "digest": shown}
-        token = confirmations.token_in(self.arguments)
-        if token is None:
-            token = confirmations.issue(self.rights, **call)
-            self._ended = Unconfirmed(
-                UNCONFIRMED.format(
-                    text=text, tool=self.name, argument=confirmations.ARGUMENT, token=token
-                )
-            )
-            raise self._ended
-        try:
-            confirmations.redeem(self.rights, token, **call)
-        except ToolError as error:
-            self._ended = error
-            raise
-
     # What has no answer
 
     def _need(self, key: str, question: Question) -> None:
@@ -491,6 +512,8 @@ class Elicitation:
         if lacking:
             return questions.missing_capability(lacking)
         state = State() if self._state is None else self._state
+        if time.time() > state.started + LONGEST_TALK - SHORTEST_TIME:
+            return ToolError(TOO_LATE)
         state = replace(
             state,
             asked={key: self._asked[key] for key in self._open},
@@ -513,20 +536,24 @@ class Elicitation:
         return {"role": message.role, "content": wire}
 
 
-def ask_to_agree(
+def approve(
     context: CallContext,
     rights: Rights,
     *,
     tool: str,
     arguments: Mapping[str, Any],
-    text: str,
-    digest: str,
+    question: str,
+    digest: str = "",
+    preview: Preview = dict,
 ) -> None:
-    """Go on only if the person agrees to a change of which nothing was done yet. For clients that
-    can ask: they get no token.
+    """Go on only if the person agrees to a change of which nothing was done yet.
+
+    What they agree to is this call, with what `digest` stands for: the records and the page. Where
+    the client can ask its person, it asks. Else the call ends with `preview`, the question and a
+    confirmation to call again with. Either is good once, for this caller and in time.
 
     Call it in the transaction of the change: when that rolls back, the agreement is unused again.
-    Raises InputNeeded, and Declined, which says that nothing was done.
+    Raises InputNeeded, ToolError for a confirmation that is not good, and Declined.
     """
     conversation = Elicitation(
         context,
@@ -537,7 +564,7 @@ def ask_to_agree(
         is_single_use=True,
     )
     try:
-        conversation.confirm(text, key=confirmations.ARGUMENT, digest=digest)
+        conversation.approve(question, key=confirmations.ARGUMENT, digest=digest, preview=preview)
     except Declined as declined:
         raise Declined(is_explicit=declined.is_explicit, outcome="Nothing was done.") from None
 

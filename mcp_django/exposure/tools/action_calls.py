@@ -14,7 +14,7 @@ from django.utils.text import get_text_list
 from msgspec import UNSET
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import FormRefused, InputNeeded, ToolError
 from mcp_django.exposure.admin_bridge.actions import (
     MENU,
     ActionRun,
@@ -38,8 +38,7 @@ from mcp_django.exposure.forms.values import Pair, Post
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.arguments import Filters
-from mcp_django.exposure.questions import confirmations
-from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import (
     LONGEST_LINES,
     cut_short,
@@ -50,12 +49,16 @@ from mcp_django.exposure.questions.words import (
 )
 from mcp_django.exposure.tools.action_selections import ActionRecords, named, selected_records
 from mcp_django.exposure.tools.records import result_of
+from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolResult
+from mcp_django.signing import digest_of_json
 
 #: Fields that a sentence names.
 MOST_NAMES = 20
-NOT_YET = "Nothing was done yet. If this is wanted, call again with"
-ONCE_MORE = "The admin asks again. Correct the answer and call again with"
+NEEDS_ANSWER = (
+    "Nothing was done yet. Call again with the same arguments and an answer that fits "
+    "answer_schema."
+)
 GOES_ON = (
     "This action goes on with another page of the admin, which only a person can answer: they can "
     "go on at link, where they choose the action again."
@@ -66,8 +69,8 @@ GOES_ON = (
 class ActionCall:
     """One call of the tool of an action.
 
-    Where the records are shown before the action is chosen, a confirmation is for these records;
-    else it is for the page that came, and for its records.
+    Where the person is asked before the action is chosen, they agree to the records; else to the
+    page that came, and to its records.
     """
 
     context: CallContext
@@ -82,17 +85,17 @@ class ActionCall:
     sent: Mapping[str, Any]
 
     def run(self) -> ToolResult:
-        """Raises ToolError for what cannot be done, in words that say what can."""
+        """Raises ToolError for what cannot be done, in words that say what can, and InputNeeded
+        while values or the agreement of a person are missing.
+        """
         # First: without records nothing else is to be said.
         keys = self.selection.keys
         menu = self._menu_pairs()
         if self._asks_first():
-            if (refused := self._refused_early()) is not None:
-                return refused
-            if self._token is None and not self.context.can_ask:
-                way_on = self._way_on(NOT_YET)
-                return self._answer("preview", question=self._question(), **way_on)
-            self._confirm()
+            form = self._declared("mcp_form")
+            if form is not None:
+                self._post(page_of_form(form(), self.rights))
+            self._approve()
         run = ActionRun(self.context, self.rights, self.model_admin, self.action, keys)
         chosen = run.start(menu)
         page = None
@@ -100,88 +103,68 @@ class ActionCall:
             page = read_action_page(chosen, run, declared=self._declared("mcp_form"))
         if page is None or page.form is None:
             return self._done(chosen, page, messages=chosen.messages)
-        return self._answer_page(page, run, chosen=chosen)
-
-    def _answer_page(self, page: ActionPage, run: ActionRun, *, chosen: AdminAnswer) -> ToolResult:
-        """Send the page that the admin has shown, if it has its values and was confirmed."""
-        try:
-            post = self._post(page)
-        except ToolError:
-            self._unspend()
-            raise
-        if post is not None and (errors := page.refusals(post, self.rights)):
-            self._unspend()
-            return self._refused(errors, page=page, answer=chosen)
-        if post is None or not self._is_confirmed(page):
-            return self._asked(page, messages=chosen.messages)
+        post = self._post(page, messages=chosen.messages)
+        if not (self._is_free() or self._asks_first()):
+            self._approve(page, messages=chosen.messages)
         sent = run.send(page.path, post.pairs, post.files)
         messages = [*chosen.messages, *sent.messages]
         following = read_action_page(sent, run) if sent.kind is Kind.PAGE else None
         if following is None or following.form is None:
             return self._done(sent, following, messages=messages)
         if following.repeats(page, self.rights):
-            return self._asked_again(page, following, messages=messages)
-        goes_on = self._answer(
-            "goes on",
-            following,
-            messages=messages_as_json(messages),
-            link=public_address(run.home),
-            next=GOES_ON,
+            again = replace(page, title=following.title, text=following.text)
+            errors = following.errors(self.rights)
+            raise self._refused(again, errors, "The admin asks again.", messages=messages)
+        goes_on = self._told(
+            "goes on", following, messages=messages, link=public_address(run.home), next=GOES_ON
         )
-        return replace(goes_on, is_error=sent.is_error, records=len(self.selection.keys))
+        return replace(
+            result_of(msgspec.json.encode(goes_on)), is_error=sent.is_error, records=len(keys)
+        )
 
-    # Confirmations
-
-    def _is_confirmed(self, page: ActionPage) -> bool:
-        """Whether the page may be sent."""
-        if self._is_free() or self._asks_first():
-            return True
-        if self._token is None and not self.context.can_ask:
-            return False
-        self._confirm(page)
-        return True
-
-    def _confirm(self, page: ActionPage | None = None) -> None:
-        """Go on only if the person agrees to what was shown, or with a token for it where the
-        client cannot ask.
+    def _post(self, page: ActionPage, *, messages: Sequence[CapturedMessage] = ()) -> Post:
+        """Return what is sent of a page. Raises ToolError for values that do not fit, and
+        InputNeeded without those that the page requires.
         """
-        if self.context.can_ask:
-            ask_to_agree(
-                self.context,
-                self.rights,
-                tool=self.tool,
-                arguments=self.sent,
-                text=self._question(page),
-                digest=self._digest(page),
+        values = self._values
+        if values is not None:
+            page.check(values)
+        elif page.required:
+            asks = self._told(
+                "asks",
+                page,
+                messages=messages,
+                first=msgspec.Raw(self.selection.samples),
+                answer_schema=page.schema,
+                next=NEEDS_ANSWER,
             )
-            return
-        token = confirmations.read_token(self.rights, self._token)
-        arguments = self._token_arguments(has_values=True)
-        if token is None or not token.is_for(self.tool, arguments):
-            arguments = self._token_arguments(has_values=False)
-        confirmations.redeem(
-            self.rights,
-            self._token,
-            tool=self.tool,
-            arguments=arguments,
-            digest=self._digest(page),
-        )
+            raise InputNeeded(result_of(msgspec.json.encode(asks)))
+        post = page.post(values or {}, self.rights)
+        if errors := page.refusals(post, self.rights):
+            raise self._refused(page, errors, "Nothing was done.", messages=messages)
+        return post
 
-    def _token_arguments(self, *, has_values: bool) -> dict[str, Any]:
-        """Return the arguments that a confirmation is for: these records, however they were named,
-        what was chosen in the menu, and the values of the page if its question had any.
+    def _approve(
+        self, page: ActionPage | None = None, *, messages: Sequence[CapturedMessage] = ()
+    ) -> None:
+        """Go on only if the person agrees: to the page with its values, or without one to the
+        records and all values.
         """
-        arguments = {"records": self.selection.digest, "menu": self._part_of_answer(is_menu=True)}
-        return arguments | ({"values": self._values} if has_values else {})
-
-    def _digest(self, page: ActionPage | None) -> str:
-        """Of what was shown: the page, or the records where these are confirmed first."""
-        return self.selection.digest if page is None or self._asks_first() else page.digest
-
-    def _unspend(self) -> None:
-        """Keep the confirmation good for the corrected call: no page was sent."""
-        if self._asks_first() and not self.context.can_ask:
-            confirmations.unspend(self._token)
+        approve(
+            self.context,
+            self.rights,
+            tool=self.tool,
+            arguments=self.sent,
+            question=self._question(page),
+            digest=digest_of_json(self.selection.digest, "" if page is None else page.digest),
+            preview=lambda: self._told(
+                "asks",
+                page,
+                messages=messages,
+                first=msgspec.Raw(self.selection.samples),
+                answer_schema={} if page is None or not page.asks else page.schema,
+            ),
+        )
 
     # Questions
 
@@ -213,124 +196,54 @@ class ActionCall:
 
     # Answers
 
-    def _asked(self, page: ActionPage, *, messages: Sequence[CapturedMessage]) -> ToolResult:
-        """Show the page that is to be confirmed, or that values are missing for."""
-        is_settled = self._asks_first() or not self._needs_token()
-        return self._answer(
-            "asks",
-            page,
-            question="" if is_settled else self._question(page),
-            messages=messages_as_json(messages),
-            **self._way_on(NOT_YET, page),
-        )
-
-    def _asked_again(
-        self, page: ActionPage, again: ActionPage, *, messages: Sequence[CapturedMessage]
-    ) -> ToolResult:
-        """What the admin finds wrong with values that were sent to it."""
-        answer = self._answer(
-            "asks again",
-            again,
-            errors=again.errors(self.rights),
-            messages=messages_as_json(messages),
-            **self._way_on(ONCE_MORE, page, is_wrong=True),
-        )
-        return replace(answer, is_error=True)
-
     def _refused(
-        self, errors: Mapping[str, Any], *, page: ActionPage, answer: AdminAnswer | None = None
-    ) -> ToolResult:
-        """Say what the form of a page finds wrong, before anybody confirms it. `answer` is that
-        of the admin if it has shown the page.
-        """
+        self,
+        page: ActionPage,
+        errors: Mapping[str, Any],
+        sentence: str,
+        *,
+        messages: Sequence[CapturedMessage],
+    ) -> FormRefused:
+        """Return what a form finds wrong with the values of the answer."""
         # A rule over several fields may name none: then all.
         wrong = [name for name in errors if name] or list(page.asks)[:MOST_NAMES]
-        token = "" if self._token is None else " and the same confirmation"
-        refused = self._answer(
+        told = self._told(
             "asks again",
-            None if answer is None else page,
+            page,
             errors=errors,
-            messages=messages_as_json(() if answer is None else answer.messages),
+            messages=messages,
             answer_schema=page.schema,
-            next=f"Nothing was done. Correct {get_text_list(wrong, 'and')} in answer, as errors "
-            f"and answer_schema say, and call again with the corrected arguments{token}.",
+            next=f"{sentence} Correct {get_text_list(wrong, 'and')} in answer, as errors and "
+            "answer_schema say, and call again with the corrected arguments.",
         )
-        return replace(refused, is_error=True)
-
-    def _refused_early(self) -> ToolResult | None:
-        """What a declared form finds wrong, where a person is asked before its page is shown."""
-        form, values = self._declared("mcp_form"), self._values
-        if form is None or not values:
-            return None
-        page = page_of_form(form(), self.rights)
-        page.check(values)
-        errors = page.refusals(page.post(values, self.rights), self.rights)
-        return self._refused(errors, page=page) if errors else None
+        return FormRefused(msgspec.json.encode(told).decode())
 
     def _done(
         self, answer: AdminAnswer, page: ActionPage | None, *, messages: Sequence[CapturedMessage]
     ) -> ToolResult:
-        told = self._answer(
-            answer.kind.value, page, messages=messages_as_json(messages), link=answer.link
-        )
+        told = self._told(answer.kind.value, page, messages=messages, link=answer.link)
         # The address of a file: it cannot be read a second time.
         uri = f"django://actions/{self.exposure.label}/{self.action.name}"
-        beside = [] if answer.file is None else [answer.file.embedded(uri)]
-        return replace(
-            told,
-            content=[*told.content, *beside],
+        file = [] if answer.file is None else [answer.file.embedded(uri)]
+        return ToolResult(
+            content=[TextContent(msgspec.json.encode(told).decode()), *file],
             is_error=answer.is_error,
             records=len(self.selection.keys),
         )
 
-    def _way_on(
-        self, sentence: str, page: ActionPage | None = None, *, is_wrong: bool = False
+    def _told(
+        self,
+        outcome: str,
+        page: ActionPage | None,
+        *,
+        messages: Sequence[CapturedMessage],
+        **members: Any,
     ) -> dict[str, Any]:
-        """How to have done what is shown: a page, or without one the records, with the schema of
-        a declared form. With `is_wrong` the values for the page have to change.
-        """
-        members: dict[str, Any] = {"first": msgspec.Raw(self.selection.samples)}
-        needed = ["the same arguments"]
-        has_values = bool(self._values) and not is_wrong
-        if page is not None:
-            schema = page.schema if page.asks else None
-        else:
-            form = self._declared("mcp_form")
-            schema = None if form is None else declared_schema(form, self.rights)
-        if schema is not None:
-            members["answer_schema"] = schema
-            if not has_values:
-                needed.append("an answer that fits answer_schema")
-        if self._needs_token():
-            members[confirmations.ARGUMENT] = confirmations.issue(
-                self.rights,
-                tool=self.tool,
-                arguments=self._token_arguments(has_values=has_values),
-                digest=self._digest(page),
-            )
-            needed.append("this confirmation")
-        return {**members, "next": f"{sentence} {get_text_list(needed, 'and')}."}
-
-    def _needs_token(self) -> bool:
-        return not (self._is_free() or self.context.can_ask)
-
-    def _answer(self, outcome: str, page: ActionPage | None = None, **members: Any) -> ToolResult:
         told: dict[str, Any] = {"outcome": outcome, "records": len(self.selection.keys)}
-        if page is not None:
+        if page is not None and page.text:
             told["page"] = {"title": page.title, "text": page.text}
-        told |= {name: value for name, value in members.items() if value not in ([], {}, "")}
-        return result_of(msgspec.json.encode(told))
-
-    def _post(self, page: ActionPage) -> Post | None:
-        """What is sent of a page, or None while something is missing that it asks for.
-
-        Raises ToolError for an answer that does not fit.
-        """
-        if self._values is not None:
-            page.check(self._values)
-        elif page.required:
-            return None
-        return page.post(self._values or {}, self.rights)
+        members["messages"] = messages_as_json(messages)
+        return told | {name: value for name, value in members.items() if value not in ([], {}, "")}
 
     def _declared(self, name: str) -> Any:
         """What the site says of the action with one of its attributes, or None."""
@@ -339,10 +252,6 @@ class ActionCall:
     def _value(self, name: str) -> Any:
         value = getattr(self.given, name, UNSET)
         return None if value is UNSET else value
-
-    @property
-    def _token(self) -> Any:
-        return self._value(confirmations.ARGUMENT)
 
     def _is_free(self) -> bool:
         """Whether nothing has to be confirmed, as the site says and staff do not deny."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
+
+import msgspec
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
@@ -12,11 +13,9 @@ from mcp_django.exposure.admin_bridge.rights import CHANGE, model_admin_for
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.arguments import Filters, UpdateRecords, or_default
 from mcp_django.exposure.query.find import check_shows_records
-from mcp_django.exposure.questions import confirmations
-from mcp_django.exposure.questions.conversation import ask_to_agree
-from mcp_django.exposure.tools.action_selections import ActionRecords, selected_records
+from mcp_django.exposure.questions.conversation import approve
+from mcp_django.exposure.tools.action_selections import selected_records
 
-TOOL = "update_records"
 #: Records that one call may change.
 MOST_UPDATED = 200
 
@@ -42,37 +41,14 @@ def update_each(context: CallContext, rights: Rights, given: UpdateRecords) -> d
         # Two calls that change the same records must not wait for each other.
         sorted(selection.keys, key=str),
         given.values,
-        agree=partial(agree_or_preview, context, rights, given, selection),
+        agree=lambda question: approve(
+            context,
+            rights,
+            tool="update_records",
+            arguments=msgspec.to_builtins(given),
+            question=question,
+            digest=selection.digest,
+            preview=lambda: {"records": len(selection.keys)},
+        ),
         dry_run=given.dry_run,
     )
-
-
-def agree_or_preview(
-    context: CallContext,
-    rights: Rights,
-    given: UpdateRecords,
-    selection: ActionRecords,
-    text: str,
-) -> dict[str, Any] | None:
-    """Go on only if the person agrees, or with a confirmation. Returns what a client that cannot
-    ask is shown first.
-    """
-    names = ("model", "pks", "filters", "exclude", "search", "values")
-    call: dict[str, Any] = {
-        "tool": TOOL,
-        "arguments": {name: or_default(getattr(given, name)) for name in names},
-        "digest": selection.digest,
-    }
-    if context.can_ask:
-        ask_to_agree(context, rights, **call, text=text)
-    elif confirmation := or_default(given.confirmation):
-        confirmations.redeem(rights, confirmation, **call)
-    else:
-        return {
-            "records": len(selection.keys),
-            "question": text,
-            confirmations.ARGUMENT: confirmations.issue(rights, **call),
-            "next": "Nothing was changed. Ask the person this question; if they agree, repeat the "
-            "call with this confirmation.",
-        }
-    return None

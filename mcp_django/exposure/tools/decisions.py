@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mcp_django.context import AskedFirst, CallContext
-from mcp_django.exceptions import ToolError, Unconfirmed
+from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
 from mcp_django.exposure.decisions import ToolDecision
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Tool
 from mcp_django.exposure.questions import confirmations
-from mcp_django.exposure.questions.confirmations import ARGUMENT, with_token
-from mcp_django.exposure.questions.conversation import ask_to_agree
+from mcp_django.exposure.questions.confirmations import ARGUMENT, with_confirmation
+from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import question, value_lines
 from mcp_django.exposure.tools.functions import FunctionTool
 from mcp_django.exposure.tools.records import WriteTool
@@ -51,28 +50,15 @@ def tool_definition(rights: Rights, tool: Tool) -> ToolDefinition:
 
 def redefined(tool: Tool, definition: ToolDefinition, decision: ToolDecision) -> ToolDefinition:
     annotations = {MEMBERS[name]: value for name, value in decision.annotations}
-    schema = definition.input_schema
-    if decision.needs_confirmation and ARGUMENT not in schema.get("properties", {}):
-        schema = with_token(schema, tool=tool.name)
+    properties = definition.input_schema.get("properties", {})
+    if decision.needs_confirmation and ARGUMENT not in properties:
+        definition = with_confirmation(definition)
     return replace(
         definition,
-        input_schema=schema,
         title=decision.title or definition.title,
         description=decision.description or definition.description,
         annotations=replace(definition.annotations, **annotations),
     )
-
-
-#: Why a person has to agree.
-STAFF_WANT_IT = "Staff of this site want a person to agree to each call of {tool}"
-ROWS_ARE_DELETED = "A person must agree before {tool} deletes rows"
-ASKED = (
-    "{reason}, so nothing was done yet. "
-    "Ask the person this:\n\n{question}\n\nOnly if they agree, call {tool} again with the same "
-    'arguments and "{argument}": "{token}".'
-)
-#: What was shown is the call, of which a confirmation holds a digest already.
-SHOWN = hashlib.sha256(b"staff want it").hexdigest()
 
 
 def needs_confirmation(
@@ -82,18 +68,14 @@ def needs_confirmation(
     the tool is a function that is declared destructive, which clients that can ask a person do not
     call unasked. One that asks for itself knows what to ask.
     """
-    if is_confirmed_by_staff(rights, tool):
+    decision = rights.exposed.decisions.tools.get(tool.name)
+    if decision is not None and decision.needs_confirmation:
         return True
     if isinstance(tool, WriteTool):
         return tool.deletes_rows(arguments)
     if not isinstance(tool, FunctionTool) or tool.asks or tool.scope != DELETE:
         return False
     return context.can_ask and tool_definition(rights, tool).annotations.destructive is True
-
-
-def is_confirmed_by_staff(rights: Rights, tool: Tool) -> bool:
-    decision = rights.exposed.decisions.tools.get(tool.name)
-    return decision is not None and decision.needs_confirmation
 
 
 def takes_token(tool: Tool) -> bool:
@@ -105,12 +87,12 @@ def takes_token(tool: Tool) -> bool:
     )
 
 
-def confirmed(
+def approved(
     context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The arguments to run the tool with. Raises InputNeeded where the client can ask its person,
-    else Unconfirmed with a token to come back with, and ToolError for one that is not good, for
-    arguments that the tool does not take, and for a person who does not agree.
+    """Return the arguments to run the tool with, once a person has agreed to the call.
+
+    Raises what `approve` does, and ToolError for arguments that the tool does not take.
     """
     if tool.confirms_itself:
         tool.check(context, rights, arguments)
@@ -122,41 +104,14 @@ def confirmed(
             f'of its own called "{ARGUMENT}". Tell the person.'
         )
     bare = confirmations.without_token(arguments) if has_place else arguments
-    # Do not ask for, or spend, a confirmation of a call that would be refused.
+    # Do not ask for, or use, an agreement to a call that would be refused.
     tool.check(context, rights, bare)
-    if context.can_ask:
-        text = question_of(context, rights, tool, bare)
-        if tool.asks:
-            # A call has one conversation, and a tool that asks needs it.
-            context.asked_first = AskedFirst(text=text, digest=SHOWN)
-        else:
-            ask_to_agree(
-                context, rights, tool=tool.name, arguments=arguments, text=text, digest=SHOWN
-            )
-        return bare
-    token = confirmations.token_in(arguments)
-    issued = confirmations.read_token(rights, token)
-    is_ours = issued is not None and issued.shows(SHOWN)
-    # A tool that asks was confirmed before it asked. Its own state and tokens come from there
-    # alone, and it refuses others.
+    text = question_of(context, rights, tool, bare)
     if tool.asks:
-        if context.sent_input.state is not None:
-            return bare if is_ours else arguments
-        if issued is not None and not is_ours and issued.is_for(tool.name, bare):
-            return arguments
-    call: dict[str, Any] = {"tool": tool.name, "arguments": bare, "digest": SHOWN}
-    if token is None:
-        reason = STAFF_WANT_IT if is_confirmed_by_staff(rights, tool) else ROWS_ARE_DELETED
-        raise Unconfirmed(
-            ASKED.format(
-                reason=reason.format(tool=tool.name),
-                tool=tool.name,
-                question=question_of(context, rights, tool, bare),
-                argument=ARGUMENT,
-                token=confirmations.issue(rights, **call),
-            )
-        )
-    confirmations.redeem(rights, token, **call)
+        # A call has one conversation, and a tool that asks needs it.
+        context.asked_first = text
+        return arguments
+    approve(context, rights, tool=tool.name, arguments=arguments, question=text)
     return bare
 
 

@@ -16,7 +16,7 @@ from mcp_django.exposure.functions.results import Results
 from mcp_django.exposure.functions.signatures import Permission, Signature
 from mcp_django.exposure.functions.site_schemas import RawArguments, RawResults, param_headers
 from mcp_django.exposure.primitives import Lane, Outcome
-from mcp_django.exposure.questions.confirmations import with_token, without_token
+from mcp_django.exposure.questions.confirmations import with_confirmation, without_token
 from mcp_django.exposure.registry import Registry, check_name
 from mcp_django.exposure.registry import registry as default_registry
 from mcp_django.exposure.site_functions import Function, SiteFunction, known_now, registering
@@ -138,15 +138,16 @@ class FunctionTool(SiteFunction):
             self.name, self.signature, schema=output_schema, serializer=output_serializer
         )
         schema = self.arguments.schema
-        self._definition = ToolDefinition(
+        definition = ToolDefinition(
             name=self.name,
             title=known_now(self.title),
             description=known_now(self.description),
-            input_schema=with_token(schema, tool=self.name) if self.asks else schema,
+            input_schema=schema,
             output_schema=self.results.schema,
             annotations=annotations,
             param_headers=param_headers(schema, tool=self.name),
         )
+        self._definition = with_confirmation(definition) if self.asks else definition
 
     @property
     def definition(self) -> ToolDefinition:

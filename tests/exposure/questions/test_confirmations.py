@@ -1,30 +1,386 @@
+"""Whatever a person has to agree to is asked, confirmed and bound in the same way."""
+
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from threading import Barrier
+from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import connections, transaction
 from django.http import HttpRequest
-from hypothesis import given
-from hypothesis import strategies as st
 
+import mcp_django as mcp
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.questions.confirmations import issue, redeem
-from mcp_django.models import SpentConfirmation
+from mcp_django.exposure.questions.confirmations import NEXT, issue, redeem
+from mcp_django.models import CallRecord, ExposedModel, ExposedTool, SpentConfirmation
 from mcp_django.principal import SCOPES, Principal
-from tests.shop.models import Memo
+from mcp_django.testing import CANCEL, DECLINE, Client
+from tests.clients import CheckedClient
+from tests.depot import actions
+from tests.depot.models import Driver, Parcel
+from tests.shop.models import Customer, Memo
 from tests.waiting import PATIENCE
 
-ARGUMENTS = {"model": "shop.order", "pks": [1, 2]}
-CALL = {"tool": "delete_record", "arguments": ARGUMENTS, "digest": "two orders"}
-AGAIN = (
-    " Nothing was changed. Call delete_record again without `confirmation`: "
-    "it shows what would happen and gives a new one."
-)
-INVALID = "This confirmation is not valid." + AGAIN
+# Of packages that were written for Django 6.0.
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding get_action")
+
+OTHER = "is not valid for this call, or the call would do something else by now"
+AGAIN = "Nothing was done. Call {tool} again without `confirmation`: the answer has the question"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approved:
+    """A call that a person has to agree to."""
+
+    tool: str
+    arguments: dict[str, Any]
+    question: str
+    #: Arguments of other calls of this tool, which nobody has agreed to.
+    others: list[dict[str, Any]]
+    #: Makes the same call do something else.
+    change: Callable[[], object] | None = None
+    #: Whether staff want each call to be confirmed.
+    is_guarded: bool = False
+    members: set[str] = field(default_factory=set)
+
+
+def another_page():
+    actions.page = lambda *args, **context: PAGE(*args, **{**context, "title": "Burn parcels"})
+
+
+PAGE = actions.page
+CUSTOMER = {"model": "shop.customer"}
+ANN = {"filters": {"name": "Ann"}}
+N0 = {"filters": {"number__startswith": "n"}}
+APPROVED = {
+    "deletion": Approved(
+        tool="delete_record",
+        arguments={**CUSTOMER, **ANN},
+        question="Delete this customer? 1 record: ",
+        others=[{**CUSTOMER, "filters": {"name": "Bea"}}, {**CUSTOMER, "pk": 1}],
+        change=lambda: Customer.objects.create(name="Ann"),
+        members={"records", "keys", "examples", "would_delete"},
+    ),
+    "bulk update": Approved(
+        tool="update_records",
+        arguments={**CUSTOMER, **ANN, "values": {"name": "Eve"}},
+        question="Change this customer? 1 record: ",
+        others=[
+            {**CUSTOMER, **ANN, "values": {"name": "Eva"}},
+            {**CUSTOMER, "pks": [1], "values": {"name": "Eve"}},
+        ],
+        change=lambda: Customer.objects.create(name="Ann"),
+        members={"records"},
+    ),
+    "write that staff guard": Approved(
+        tool="create_record",
+        arguments={**CUSTOMER, "values": {"name": "Eve", "country": "FR"}},
+        question="Create this customer?\n\nName: Eve",
+        others=[{**CUSTOMER, "values": {"name": "Eva", "country": "FR"}}],
+        is_guarded=True,
+    ),
+    "function that staff guard": Approved(
+        tool="note",
+        arguments={"text": "a <b>"},
+        question="Call note?\n\nText: a <b>",
+        others=[{"text": "b"}],
+        is_guarded=True,
+    ),
+    "function that asks": Approved(
+        tool="clear",
+        arguments={"name": "Ann"},
+        question="Delete 1 Ann?",
+        others=[{"name": "Bea"}],
+        change=lambda: Customer.objects.create(name="Ann"),
+    ),
+    "coroutine that asks": Approved(
+        tool="clear_later",
+        arguments={"name": "Ann"},
+        question="Delete 1 Ann?",
+        others=[{"name": "Bea"}],
+        change=lambda: Customer.objects.create(name="Ann"),
+    ),
+    "action on filters": Approved(
+        tool="depot_parcel_mark_shipped",
+        arguments=N0,
+        question="Mark selected parcels as shipped? 2 records: ",
+        others=[{"filters": {"number": "n0"}}, {**N0, "exclude": {"number": "n1"}}],
+        change=lambda: Parcel.objects.create(number="n9"),
+        members={"outcome", "records", "first"},
+    ),
+    "action that staff guard": Approved(
+        tool="ship_now",
+        arguments={**N0, "answer": {"carrier": "ups"}},
+        question="Ship freely? 2 records: ",
+        others=[{**N0, "answer": {"carrier": "dhl"}}],
+        change=lambda: Parcel.objects.create(number="n9"),
+        is_guarded=True,
+        members={"outcome", "records", "first"},
+    ),
+    "action that always asks": Approved(
+        tool="depot_parcel_ask_always",
+        arguments={"pks": ["n0"]},
+        question="Ask always? 1 record: ",
+        others=[{"pks": ["n0", "n1"]}, {"pks": ["n1"]}],
+        members={"outcome", "records", "first"},
+    ),
+    "menu": Approved(
+        tool="depot_driver_rename",
+        arguments={**ANN, "answer": {"reason": "Eve"}},
+        question="Rename? 1 record: ",
+        others=[{**ANN, "answer": {"reason": "Mallory"}}],
+        change=lambda: Driver.objects.create(name="Ann"),
+        members={"outcome", "records", "first"},
+    ),
+    "page": Approved(
+        tool="depot_parcel_confirm_only",
+        arguments={"pks": ["n0"]},
+        question="Confirm only? 1 record: ",
+        others=[{"pks": ["n0", "n1"]}, {"pks": ["n1"]}],
+        change=another_page,
+        members={"outcome", "records", "first", "page"},
+    ),
+    "page with values": Approved(
+        tool="depot_parcel_ship",
+        arguments={"pks": ["n0"], "answer": {"carrier": "dhl"}},
+        question="Ship? 1 record: ",
+        others=[
+            {"pks": ["n0"], "answer": {"carrier": "ups"}},
+            {"pks": ["n0"], "answer": {"carrier": "dhl", "copies": 2}},
+            {"pks": ["n1"], "answer": {"carrier": "dhl"}},
+        ],
+        change=another_page,
+        members={"outcome", "records", "first", "page", "answer_schema"},
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def world(request, add_tool, monkeypatch):
+    """What the calls are about. Tests that have no database have none of it."""
+    if "approved" not in request.fixturenames:
+        return
+    request.getfixturevalue("db")
+    monkeypatch.setattr(actions, "page", PAGE)
+    ExposedModel.objects.create(label="shop.customer", level=5)
+    for name in ("Ann", "Bea"):
+        Customer.objects.create(name=name, country="FR")
+        Driver.objects.create(name=name)
+    for number in ("n0", "n1", "x2"):
+        Parcel.objects.create(number=number)
+
+    def note(text: str) -> str:
+        """Write it down."""
+        Memo.objects.create(text=text, code=text)
+        return "Written."
+
+    def clear(ctx: mcp.Context, name: str) -> str:
+        """Delete all of that name."""
+        rows = Customer.objects.filter(name=name)
+        ctx.confirm(f"Delete {rows.count()} {name}?")
+        rows.delete()
+        return "Deleted."
+
+    async def clear_later(ctx: mcp.Context, name: str) -> str:
+        """Delete all of that name."""
+        rows = Customer.objects.filter(name=name)
+        await ctx.aconfirm(f"Delete {await rows.acount()} {name}?")
+        await rows.adelete()
+        return "Deleted."
+
+    add_tool(note, read_only=False)
+    add_tool(clear, read_only=False, asks=True)
+    add_tool(clear_later, read_only=False, asks=True)
+
+
+@pytest.fixture(params=APPROVED.values(), ids=APPROVED)
+def approved(request):
+    if request.param.is_guarded:
+        request.getfixturevalue("db")
+        ExposedTool.objects.create(name=request.param.tool, needs_confirmation=True)
+    return request.param
+
+
+def call(client, approved, arguments=None, **more):
+    arguments = approved.arguments if arguments is None else arguments
+    if "pks" in arguments and approved.tool.startswith("depot_parcel"):
+        keys = dict(Parcel.objects.values_list("number", "pk"))
+        arguments = {**arguments, "pks": [keys[number] for number in arguments["pks"]]}
+    return client.call_tool(approved.tool, **arguments, **more)
+
+
+def stored():
+    models = (Customer, Parcel, Driver, Memo)
+    return [list(model.objects.order_by("pk").values_list()) for model in models]
+
+
+@pytest.fixture
+def person(boss):
+    return get_user_model().objects.get(username="boss")
+
+
+@pytest.fixture
+def asked(boss, approved):
+    """The answer to a call that nobody has agreed to yet."""
+    return call(boss, approved)
+
+
+def test_what_nobody_agreed_to_is_a_question_and_no_error(boss, approved):
+    before = stored()
+
+    asked = call(boss, approved)
+
+    assert not asked.is_error
+    assert set(asked.data) == {"question", "confirmation", "next", *approved.members}
+    assert asked.data["question"].startswith(approved.question)
+    assert len(asked.data["confirmation"]) == 22
+    assert asked.data["next"] == NEXT
+    assert stored() == before
+
+
+def test_with_the_confirmation_it_is_done_once(boss, approved, asked):
+    rows = [row for model in (Customer, Parcel, Driver) for row in model.objects.all()]
+    before, token = stored(), asked.data["confirmation"]
+
+    done = call(boss, approved, confirmation=token)
+    after = stored()
+    for row in rows:
+        row.save()
+    restored = stored()
+    again = call(boss, approved, confirmation=token)
+
+    assert not done.is_error, done.text
+    assert "confirmation" not in done.text
+    assert after != before
+    assert again.is_error
+    assert stored() == restored
+
+
+def test_it_is_good_for_no_other_call(boss, approved, asked):
+    before = stored()
+
+    for other in approved.others:
+        refused = call(boss, approved, other, confirmation=asked.data["confirmation"])
+
+        assert refused.is_error
+        assert stored() == before
+
+
+def test_it_is_not_good_when_the_call_would_do_something_else(boss, approved, asked):
+    if approved.change is None:
+        return
+    approved.change()
+    before = stored()
+
+    refused = call(boss, approved, confirmation=asked.data["confirmation"])
+
+    assert f"This confirmation {OTHER}. {AGAIN.format(tool=approved.tool)}" in refused.text
+    assert stored() == before
+
+
+def test_that_of_somebody_else_is_none(approved, asked, make_user):
+    other = CheckedClient(user=make_user("other", is_staff=True, is_superuser=True))
+    before = stored()
+
+    refused = call(other, approved, confirmation=asked.data["confirmation"])
+
+    assert f"This confirmation {OTHER}." in refused.text
+    assert stored() == before
+
+
+def test_a_model_cannot_make_one_up(boss, approved):
+    before = stored()
+
+    for forged in (True, 1, "yes", "x" * 22, "a b", ["x"], {"a": 1}, "é" * 5000):
+        refused = call(boss, approved, confirmation=forged)
+
+        assert refused.is_error
+        assert stored() == before
+
+
+def test_an_empty_one_is_none_and_the_question_comes(boss, approved):
+    for empty in ("", None):
+        assert "confirmation" in call(boss, approved, confirmation=empty).data
+
+
+def test_it_is_good_for_ten_minutes(boss, approved, asked, monkeypatch):
+    now, before, token = time.time(), stored(), asked.data["confirmation"]
+
+    monkeypatch.setattr(time, "time", lambda: now + 602)
+    late = call(boss, approved, confirmation=token)
+    untouched = stored()
+    monkeypatch.setattr(time, "time", lambda: now + 590)
+    done = call(boss, approved, confirmation=token)
+
+    assert "This confirmation is too old." in late.text
+    assert untouched == before
+    assert not done.is_error
+
+
+def test_where_the_person_can_be_asked_none_takes_their_place(person, approved, asked):
+    before = stored()
+
+    for no in (DECLINE, CANCEL, {"confirm": False}):
+        client = CheckedClient(user=person, answers={"confirmation": no, "confirm": no})
+        refused = call(client, approved, confirmation=asked.data["confirmation"])
+
+        assert refused.is_error
+        assert "Do not try again unless they want you to." in refused.text
+        assert list(client.questions) in (["confirmation"], ["confirm"])
+        assert stored() == before
+
+
+def test_where_the_person_can_be_asked_and_agrees_it_is_done(person, approved):
+    yes = {"confirm": True}
+    client = Client(user=person, answers={"confirmation": yes, "confirm": yes})
+    before = stored()
+
+    done = call(client, approved)
+
+    (asked,) = client.questions.values()
+    assert asked["params"]["message"].startswith(approved.question)
+    assert not done.is_error, done.text
+    assert stored() != before
+
+
+def test_a_record_of_the_call_never_says_that_it_was_done(person, approved):
+    client = CheckedClient(user=person, record=True)
+    no = CheckedClient(
+        user=person, record=True, answers={"confirmation": DECLINE, "confirm": DECLINE}
+    )
+
+    token = call(client, approved).data["confirmation"]
+    call(no, approved)
+    call(client, approved, confirmation=token)
+
+    found = CallRecord.objects.order_by("pk").values_list("outcome", "rows", "reason")
+    assert list(found)[:3] == [
+        ("asked", None, ""),
+        ("asked", None, ""),
+        ("refused", None, "The person did not agree"),
+    ]
+    assert list(found)[3][0] == "done"
+
+
+def test_a_question_does_not_count_against_the_limit_of_its_tool(boss, approved):
+    ExposedTool.objects.update_or_create(name=approved.tool, defaults={"calls_per_minute": 1})
+
+    asked = call(boss, approved)
+    done = call(boss, approved, confirmation=asked.data["confirmation"])
+    limited = call(boss, approved)
+
+    assert not done.is_error, done.text
+    assert "may be called 1 times in a minute" in limited.text
+    assert "confirmation" not in limited.text
+
+
+# The tokens themselves
 
 
 def rights_of(user, **attributes):
@@ -34,9 +390,9 @@ def rights_of(user, **attributes):
     return Rights(HttpRequest(), principal)
 
 
-def refusal(rights, token, **call):
+def refusal(rights, token, approved="two orders"):
     with pytest.raises(ToolError) as refused:
-        redeem(rights, token, **{**CALL, **call})
+        redeem(rights, token, approved, tool="clear")
     return str(refused.value)
 
 
@@ -45,150 +401,59 @@ def rights(staff):
     return rights_of(staff)
 
 
-def test_a_confirmation_is_short_enough_for_a_model_to_repeat(db, rights):
-    assert len(issue(rights, **CALL)) == 22
+@pytest.fixture
+def token(rights):
+    return issue(rights, "two orders")
 
 
 @pytest.mark.django_db
-def test_what_was_confirmed_is_done_once(rights):
-    token = issue(rights, **CALL)
+def test_each_question_gives_a_confirmation_of_its_own(rights, token):
+    redeem(rights, token, "two orders", tool="clear")
+    redeem(rights, issue(rights, "two orders"), "two orders", tool="clear")
 
-    redeem(rights, token, **CALL)
-
-    said = refusal(rights, token)
-    assert said == (
-        "This confirmation was used already. Nothing was changed. Call delete_record again "
-        "without `confirmation`: it shows what would happen and gives a new one."
-    )
-
-
-@pytest.mark.django_db
-def test_the_token_itself_and_the_order_of_arguments_make_no_difference(rights):
-    token = issue(rights, **CALL)
-
-    sent = {"confirmation": token, **dict(reversed(ARGUMENTS.items()))}
-    redeem(rights, token, **{**CALL, "arguments": sent})
-
-    assert SpentConfirmation.objects.count() == 1
-
-
-@pytest.mark.django_db
-def test_each_preview_gives_a_confirmation_of_its_own(rights):
-    first, second = issue(rights, **CALL), issue(rights, **CALL)
-
-    redeem(rights, first, **CALL)
-    redeem(rights, second, **CALL)
-
+    assert "was used already" in refusal(rights, token)
     assert SpentConfirmation.objects.count() == 2
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"arguments": {**ARGUMENTS, "pks": [1, 2, 3]}}, "was given for another call."),
-        ({"arguments": {**ARGUMENTS, "pks": ["1", "2"]}}, "was given for another call."),
-        ({"arguments": {**ARGUMENTS, "force": None}}, "was given for another call."),
-        ({"arguments": {}}, "was given for another call."),
-    ],
-)
-def test_other_arguments_need_another_confirmation(rights, change, reason):
-    token = issue(rights, **CALL)
+def test_another_program_or_server_of_the_same_person_cannot_use_it(rights, token):
+    user = rights.principal.user
 
-    assert refusal(rights, token, **change) == f"This confirmation {reason}" + AGAIN
-    redeem(rights, token, **CALL)
+    assert OTHER in refusal(rights_of(user, client="another program"), token)
+    assert OTHER in refusal(rights_of(user, server="another server"), token)
 
 
 @pytest.mark.django_db
-def test_another_tool_needs_another_confirmation(rights):
-    token = issue(rights, **CALL)
-
-    said = refusal(rights, token, tool="cancel_orders")
-
-    assert said.startswith("This confirmation was given for another call.")
-    assert "Call cancel_orders again without `confirmation`" in said
-
-
-@pytest.mark.django_db
-def test_what_looks_different_by_now_has_to_be_confirmed_again(rights):
-    token = issue(rights, **CALL)
-
-    said = refusal(rights, token, digest="three orders")
-
-    assert said == "What this call would do is no longer what was shown." + AGAIN
-
-
-@pytest.mark.django_db
-def test_a_confirmation_is_good_for_ten_minutes(rights, monkeypatch):
-    token = issue(rights, **CALL)
-    now = time.time()
-
-    monkeypatch.setattr(time, "time", lambda: now + 601)
-
-    assert refusal(rights, token) == "This confirmation is too old." + AGAIN
-    monkeypatch.setattr(time, "time", lambda: now + 598)
-    redeem(rights, token, **CALL)
-
-
-@pytest.mark.django_db
-def test_a_confirmation_of_somebody_else_is_like_one_that_was_made_up(rights, make_user):
-    token = issue(rights, **CALL)
-    others = (
-        rights_of(make_user("eve", is_staff=True)),
-        rights_of(rights.principal.user, client="another program"),
-        rights_of(rights.principal.user, server="another server"),
-    )
-
-    assert {refusal(other, token) for other in others} == {INVALID}
-    redeem(rights, token, **CALL)
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "token",
-    [
-        *(True, 1, None, "", "true", "yes", [], {}, "é", "a:b:c", "x" * 9999),
-        *("x" * 22, "é" * 22, "=" * 22, "." * 22, "A" * 21 + "="),
-    ],
-)
-def test_what_is_no_token_confirms_nothing(rights, token):
-    assert refusal(rights, token) == INVALID
-    assert not SpentConfirmation.objects.exists()
-
-
-@pytest.mark.django_db
-def test_a_token_with_any_character_changed_confirms_nothing(rights):
-    token = issue(rights, **CALL)
-
+def test_one_with_any_character_changed_confirms_nothing(rights, token):
     for at in range(len(token)):
         changed = token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :]
-        assert refusal(rights, changed).endswith(AGAIN)
+        assert "is not valid" in refusal(rights, changed)
     assert not SpentConfirmation.objects.exists()
 
 
-@given(token=st.text())
-def test_any_text_is_refused_in_the_same_words(token):
-    nobody = rights_of(type("User", (), {"pk": None}))
-
-    assert refusal(nobody, token) == INVALID
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "token", ["é" * 22, "=" * 22, "." * 22, "A" * 21 + "=", "\x00", 1.5, b"x"]
+)
+def test_what_is_none_confirms_nothing(rights, token):
+    assert "is not valid" in refusal(rights, token)
 
 
 @pytest.mark.django_db
-def test_confirmations_outlive_a_new_secret_key_as_long_as_the_old_one_is_known(rights, settings):
-    token = issue(rights, **CALL)
-
+def test_confirmations_outlive_a_new_secret_key_as_long_as_the_old_one_is_known(
+    rights, token, settings
+):
     settings.SECRET_KEY = "another"
-    assert refusal(rights, token) == INVALID
+    assert OTHER in refusal(rights, token)
     settings.SECRET_KEY_FALLBACKS = ["not-a-secret"]
-    redeem(rights, token, **CALL)
+    redeem(rights, token, "two orders", tool="clear")
 
     assert SpentConfirmation.objects.count() == 1
 
 
 @pytest.mark.django_db
-def test_a_refusal_leaves_the_transaction_of_the_caller_alive(rights):
-    token = issue(rights, **CALL)
-    redeem(rights, token, **CALL)
+def test_a_refusal_leaves_the_transaction_of_the_caller_alive(rights, token):
+    redeem(rights, token, "two orders", tool="clear")
 
     with transaction.atomic():
         refusal(rights, token)
@@ -198,57 +463,30 @@ def test_a_refusal_leaves_the_transaction_of_the_caller_alive(rights):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_change_that_rolls_back_leaves_its_confirmation_unspent(rights):
-    token = issue(rights, **CALL)
-
-    with transaction.atomic():
-        redeem(rights, token, **CALL)
-        transaction.set_rollback(True)
-
-    redeem(rights, token, **CALL)
-
-
-def race(rights, token, *, threads=8, fails=frozenset()):
-    """What came of redeeming one token in threads that start at the same time.
-
-    Those numbered in `fails` roll back what they have done.
-    """
-    start = Barrier(threads)
+@pytest.mark.parametrize("fails", [frozenset(), frozenset({0, 1})], ids=len)
+def test_of_many_calls_with_one_confirmation_at_the_same_time_one_does_its_work(
+    rights, token, fails
+):
+    """Those numbered in `fails` roll back what they have done, and leave it to another."""
+    start = Barrier(6)
 
     def run(number):
         start.wait(PATIENCE)
         try:
             with transaction.atomic():
-                redeem(rights, token, **CALL)
+                redeem(rights, token, "two orders", tool="clear")
                 Memo.objects.create(code=f"memo-{number}")
                 if number in fails:
                     return transaction.set_rollback(True)
             return "done"
         except ToolError as error:
-            return str(error)
+            return "used" if "was used already" in str(error) else str(error)
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(run, range(threads)))
+    with ThreadPoolExecutor(6) as pool:
+        outcomes = list(pool.map(run, range(6)))
 
-
-@pytest.mark.django_db(transaction=True)
-def test_of_many_calls_with_one_confirmation_at_the_same_time_one_does_its_work(rights):
-    token = issue(rights, **CALL)
-
-    outcomes = race(rights, token)
-
-    assert sorted(set(outcomes)) == ["This confirmation was used already." + AGAIN, "done"]
-    assert outcomes.count("done") == 1
-    assert Memo.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_call_that_rolls_back_in_a_race_leaves_the_confirmation_to_another(rights):
-    token = issue(rights, **CALL)
-
-    outcomes = race(rights, token, threads=4, fails={0, 1})
-
+    assert set(outcomes) <= {"done", "used", None}
     assert outcomes.count("done") == 1
     assert Memo.objects.count() == 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+import jsonschema_rs
 import pytest
 from django.contrib import admin
 
@@ -11,7 +10,7 @@ import mcp_django as mcp
 from mcp_django.models import ExposedModel, ExposedTool, SpentConfirmation
 from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
 from tests.asking import TALKATIVE, Talk
-from tests.clients import CheckedClient
+from tests.clients import call_with_token
 from tests.shop.models import Customer
 
 pytestmark = pytest.mark.django_db
@@ -19,11 +18,6 @@ pytestmark = pytest.mark.django_db
 
 def guard(name):
     return ExposedTool.objects.create(name=name, needs_confirmation=True)
-
-
-def token_in(result):
-    (found,) = re.findall(r'"confirmation": "([^"]+)"', result.text)
-    return found
 
 
 @pytest.fixture
@@ -40,56 +34,6 @@ def notes(add_tool):
     return written
 
 
-def test_without_a_confirmation_the_call_is_shown_and_not_done(client, notes):
-    guard("note")
-
-    asked = client.call_tool("note", text="Hello <b>")
-
-    assert asked.is_error
-    assert "Call note?\n\nText: Hello <b>\n\nOnly if they agree" in asked.text
-    assert "nothing was done yet" in asked.text
-    assert notes == []
-
-
-def test_with_the_confirmation_it_is_done_once(client, notes):
-    guard("note")
-    token = token_in(client.call_tool("note", text="a"))
-
-    first = client.call_tool("note", text="a", confirmation=token)
-    second = client.call_tool("note", text="a", confirmation=token)
-
-    assert first.text == "Written."
-    assert "used already" in second.text
-    assert notes == ["a"]
-
-
-@pytest.mark.parametrize("empty", ["", None, [], {}])
-def test_an_empty_confirmation_is_none_and_the_call_is_shown(client, notes, empty):
-    guard("note")
-
-    asked = client.call_tool("note", text="a", confirmation=empty)
-    done = client.call_tool("note", text="a", confirmation=token_in(asked))
-
-    assert "nothing was done yet" in asked.text
-    assert done.text == "Written."
-
-
-@pytest.mark.parametrize("forged", [True, "yes", "", None, 1, ["x"], {"a": 1}, "x" * 5000])
-def test_nothing_else_is_a_confirmation(client, notes, forged):
-    guard("note")
-
-    assert client.call_tool("note", text="a", confirmation=forged).is_error
-    assert notes == []
-
-
-def test_a_confirmation_is_for_the_call_that_was_shown(client, notes):
-    guard("note")
-    token = token_in(client.call_tool("note", text="a"))
-
-    assert "another call" in client.call_tool("note", text="b", confirmation=token).text
-    assert notes == []
-
-
 def test_a_confirmation_is_for_one_tool(client, notes, add_tool):
     def also(text: str) -> str:
         """Do it as well."""
@@ -98,18 +42,9 @@ def test_a_confirmation_is_for_one_tool(client, notes, add_tool):
     add_tool(also, read_only=False)
     guard("note")
     guard("also")
-    token = token_in(client.call_tool("also", text="a"))
+    token = client.call_tool("also", text="a").data["confirmation"]
 
     assert client.call_tool("note", text="a", confirmation=token).is_error
-    assert notes == []
-
-
-def test_a_confirmation_is_for_one_person(client, make_user, notes):
-    guard("note")
-    other = CheckedClient(user=make_user("other", is_staff=True))
-    token = token_in(other.call_tool("note", text="a"))
-
-    assert "not valid" in client.call_tool("note", text="a", confirmation=token).text
     assert notes == []
 
 
@@ -123,18 +58,6 @@ def test_the_definition_says_how(client, notes):
     assert after["inputSchema"]["required"] == before["inputSchema"]["required"] == ["text"]
 
 
-def test_what_was_confirmed_may_be_asked_again_for_another_call(client, notes):
-    guard("note")
-
-    for _ in range(2):
-        client.call_tool(
-            "note", text="a", confirmation=token_in(client.call_tool("note", text="a"))
-        )
-
-    assert notes == ["a", "a"]
-    assert SpentConfirmation.objects.count() == 2
-
-
 def test_generic_tools_and_coroutines_can_be_guarded_too(client):
     Customer.objects.create(name="Ann")
     for name in ("find_records", "echo_later"):
@@ -145,8 +68,8 @@ def test_generic_tools_and_coroutines_can_be_guarded_too(client):
         ("echo_later", {"text": "x"}),
     ):
         asked = client.call_tool(name, **arguments)
-        done = client.call_tool(name, **arguments, confirmation=token_in(asked))
-        assert asked.is_error
+        done = client.call_tool(name, **arguments, confirmation=asked.data["confirmation"])
+        assert not asked.is_error
         assert not done.is_error
 
 
@@ -208,21 +131,57 @@ def test_a_tool_that_asks_by_tokens_is_confirmed_first_and_asks_then(staff, aski
     client = Client(user=staff, revision="2025-11-25")
 
     first = client.call_tool("ship", number=1)
-    second = client.call_tool("ship", number=1, confirmation=token_in(first))
-    third = client.call_tool("ship", number=1, confirmation=token_in(second))
+    second = client.call_tool("ship", number=1, confirmation=first.data["confirmation"])
+    third = client.call_tool("ship", number=1, confirmation=second.data["confirmation"])
+    again = client.call_tool("ship", number=1, confirmation=second.data["confirmation"])
 
-    assert "Staff of this site" in first.text
-    assert "Ship 1?" in second.text
+    assert first.data["question"] == "Call ship?\n\nNumber: 1"
+    assert second.data["question"] == "Ship 1?"
     assert third.text == "Shipped."
+    assert "was used already" in again.text
     assert asking == [1]
 
 
-def test_a_forged_token_does_not_pass_to_a_tool_that_asks(staff, asking):
-    guard("ship")
+def test_what_the_tool_asks_needs_the_agreement_to_the_call_as_well(staff, asking):
     client = Client(user=staff, revision="2025-11-25")
+    unguarded = client.call_tool("ship", number=1).data["confirmation"]
+    guard("ship")
 
-    assert client.call_tool("ship", number=1, confirmation="x.y.z").is_error
+    refused = client.call_tool("ship", number=1, confirmation=unguarded)
+    first = client.call_tool("ship", number=1).data["confirmation"]
+    twice = client.call_tool("ship", number=1, confirmation=f"{first} {first}")
+
+    assert "is not valid for this call" in refused.text
+    assert "is not valid for this call" in twice.text
     assert asking == []
+
+
+def test_the_question_fits_the_output_schema_of_a_tool_that_has_one(client, add_tool):
+    def count(ctx: mcp.Context, words: list[str]) -> dict[str, int]:
+        """Count them."""
+        ctx.confirm("Count?")
+        return dict.fromkeys(words, 1)
+
+    def tally(words: list[str]) -> dict[str, int]:
+        """Count them."""
+        return dict.fromkeys(words, 1)
+
+    add_tool(count, read_only=False, asks=True)
+    add_tool(tally, read_only=False)
+    guard("tally")
+    schemas = {one["name"]: one.get("outputSchema") for one in client.list_tools()}
+
+    for name in ("count", "tally"):
+        call = {"name": name, "arguments": {"words": ["a"]}}
+        asked = client.request("tools/call", call)
+        done = call_with_token(client, name, words=["a"])
+
+        validator = jsonschema_rs.validator_for(schemas[name])
+        assert validator.is_valid(asked["structuredContent"])
+        assert asked["structuredContent"]["question"]
+        assert validator.is_valid(done.data)
+        assert done.data == {"a": 1}
+        assert not validator.is_valid({"question": "Count?"})
 
 
 def test_a_token_of_a_tool_that_asks_confirms_no_call_on_which_it_asks_nothing(staff, add_tool):
@@ -240,11 +199,11 @@ def test_a_token_of_a_tool_that_asks_confirms_no_call_on_which_it_asks_nothing(s
     client = Client(user=staff, revision="2025-11-25")
 
     guarded = client.call_tool("ship", number=10)
-    asked = client.call_tool("ship", number=10, confirmation=token_in(guarded))
-    other = client.call_tool("ship", number=1, confirmation=token_in(asked))
+    asked = client.call_tool("ship", number=10, confirmation=guarded.data["confirmation"])
+    other = client.call_tool("ship", number=1, confirmation=asked.data["confirmation"])
 
     assert "Ship 10?" in asked.text
-    assert "was given for another call" in other.text
+    assert "is not valid for this call" in other.text
     assert shipped == []
 
 
@@ -327,35 +286,12 @@ def test_answers_that_nobody_asked_for_confirm_nothing(staff, asking):
     with pytest.raises(ProtocolFailure):
         client.request("tools/call", {**call, "requestState": "forged"})
 
-    assert without["isError"]
+    assert "confirmation" in without["content"][0]["text"]
     assert asking == []
 
 
 def agreeing(user, *, agrees=True):
     return Client(user=user, answers={"confirmation": {"confirm": agrees}})
-
-
-def test_a_client_that_can_ask_its_person_does(staff, notes):
-    guard("note")
-    client = agreeing(staff)
-
-    done = client.call_tool("note", text="Hello")
-
-    assert done.text == "Written."
-    assert "Hello" in str(client.questions)
-    assert notes == ["Hello"]
-
-
-def test_a_person_who_does_not_agree_is_obeyed(staff, notes):
-    guard("note")
-
-    for client in (
-        agreeing(staff, agrees=False),
-        Client(user=staff, answers={"confirmation": DECLINE}),
-        Client(user=staff, answers={"confirmation": CANCEL}),
-    ):
-        assert client.call_tool("note", text="a").is_error
-    assert notes == []
 
 
 def test_an_answer_counts_once_and_for_the_call_that_was_shown(staff, notes):
@@ -459,7 +395,7 @@ def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(staff, client, notes,
 
 def test_a_confirmation_is_not_spent_on_a_call_that_cannot_run(client, notes):
     guard("note")
-    token = token_in(client.call_tool("note", text="a"))
+    token = client.call_tool("note", text="a").data["confirmation"]
 
     wrong = client.call_tool("note", text=1, confirmation=token)
 
@@ -473,7 +409,7 @@ def test_a_tool_that_asks_is_not_confirmed_with_arguments_it_cannot_take(staff, 
 
     answer = Client(user=staff).call_tool("ship", number="one")
 
-    assert "Staff of this site" not in answer.text
+    assert "confirmation" not in answer.text
     assert "number" in answer.text
 
 
@@ -487,9 +423,8 @@ def test_a_tool_with_a_schema_of_its_own_is_not_confirmed_against_it(client, add
     add_tool(greet, read_only=False, input_schema=schema)
     guard("greet")
 
-    assert "Staff of this site" not in client.call_tool("greet", to="Bob").text
-    asked = client.call_tool("greet", to="Ada")
-    assert client.call_tool("greet", to="Ada", confirmation=token_in(asked)).text == "Hello Ada"
+    assert "question" not in client.call_tool("greet", to="Bob").text
+    assert call_with_token(client, "greet", to="Ada").text == "Hello Ada"
 
 
 def test_a_read_with_unknown_arguments_is_not_confirmed(client):
@@ -527,7 +462,7 @@ def test_a_write_that_the_form_cannot_take_is_not_confirmed(keeper, name, argume
 
     assert answer.is_error
     assert told in answer.text
-    assert "Staff of this site" not in answer.text
+    assert "confirmation" not in answer.text
     assert not Customer.objects.exists()
 
 
@@ -544,24 +479,7 @@ def test_a_write_to_a_record_that_is_read_only_is_not_confirmed(keeper, monkeypa
     )
 
     assert "read-only for you" in answer.text
-    assert "Staff of this site" not in answer.text
-
-
-def test_a_write_that_the_form_takes_is_confirmed_and_done_once(keeper):
-    guard("create_record")
-    guard("update_record")
-    call = {"model": "shop.customer", "values": {"name": "Ann", "country": "FR"}}
-
-    asked = keeper.call_tool("create_record", **call)
-    assert not Customer.objects.exists()
-    keeper.call_tool("create_record", **call, confirmation=token_in(asked))
-    customer = Customer.objects.get()
-    change = {"model": "shop.customer", "pk": customer.pk, "values": {"name": "Bea"}}
-    asked = keeper.call_tool("update_record", **change)
-    keeper.call_tool("update_record", **change, confirmation=token_in(asked))
-
-    customer.refresh_from_db()
-    assert customer.name == "Bea"
+    assert "confirmation" not in answer.text
 
 
 def test_what_confirms_itself_is_checked_as_well(make_user):

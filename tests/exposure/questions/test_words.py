@@ -174,7 +174,7 @@ def test_a_new_record_that_staff_want_confirmed_is_asked_by_labels(boss_user):
 
     shown = client.call_tool("create_record", model="workshop.tag", values={"name": "green"})
 
-    assert "Create this tag?\n\nName: green\n\nOnly if they agree" in shown.text
+    assert shown.data["question"] == "Create this tag?\n\nName: green"
     assert not Tag.objects.exists()
 
 
