@@ -201,9 +201,12 @@ def act(username, action, statuses, answer=None):
         params["arguments"] = arguments
         *told, final = client.exchange("tools/call", params)
         asked = json.loads(final["result"]["content"][0]["text"])
-        if "confirmation" in asked:
-            more = {} if answer is None else {"answer": answer}
-            params["arguments"] = {**arguments, "confirmation": asked["confirmation"], **more}
+        if answer is not None:
+            params["arguments"] = arguments = {**arguments, "answer": answer}
+            *told, final = client.exchange("tools/call", params)
+        shown = json.loads(final["result"]["content"][0]["text"])
+        if "confirmation" in shown:
+            params["arguments"] = {**arguments, "confirmation": shown["confirmation"]}
             *told, final = client.exchange("tools/call", params)
         for one in flights:
             one.refresh_from_db()

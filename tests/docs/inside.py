@@ -360,11 +360,11 @@ class ExampleTests(TestCase):
         plain = Client(user=self.ada)
         asked = Client(user=self.ada, answers={"confirm": {"confirm": True}})
 
-        shown = plain.call_tool("remove_order", number="A-2").text
-        token = shown.rpartition('"confirmation": "')[2].removesuffix('".')
+        shown = plain.call_tool("remove_order", number="A-2").data
+        token = shown["confirmation"]
         said = plain.call_tool("remove_order", number="A-2", confirmation=token).text
 
-        assert shown.startswith("Delete order A-2 of ")
+        assert shown["question"].startswith("Delete order A-2 of ")
         assert said == "A-2 is deleted."
         assert asked.call_tool("remove_order", number="A-1").text == "A-1 is deleted."
 

@@ -52,6 +52,9 @@ Inlines = Annotated[
 DryRun = Annotated[
     bool, about("Only tell what would change. Requests to other systems may happen all the same.")
 ]
+#: The same in every tool: see `exposure.questions.confirmations`.
+CONFIRMATION = "From the answer with a question, once the person agreed."
+Confirmation = Annotated[str, about(CONFIRMATION)]
 
 #: Groups in an answer.
 DEFAULT_GROUPS, MOST_GROUPS = 50, 200
@@ -218,15 +221,13 @@ class UpdateRecord(ToolArguments):
     if_unmodified_since: Annotated[
         str | UnsetType, about("The same by time, where models keep it.")
     ] = UNSET
-    confirmation: Annotated[
-        str | UnsetType, about("What a call that deletes rows gave without it.")
-    ] = UNSET
+    confirmation: Confirmation | UnsetType = UNSET
     dry_run: DryRun = False
 
 
 class UpdateRecords(ToolArguments):
-    """Make the same change to up to 200 records, all or none. The person is asked before, or the
-    first call gives a confirmation."""
+    """Make the same change to up to 200 records, all or none. A person must agree before: if the
+    answer has a question, ask it."""
 
     model: ModelLabel
     values: Annotated[dict[str, Any], about("As in update_record.")]
@@ -236,15 +237,13 @@ class UpdateRecords(ToolArguments):
     filters: dict[str, Any] | UnsetType = UNSET
     exclude: dict[str, Any] | UnsetType = UNSET
     search: str | UnsetType = UNSET
-    confirmation: Annotated[
-        str | UnsetType, about("What the same call without it gave, once a person has agreed.")
-    ] = UNSET
+    confirmation: Confirmation | UnsetType = UNSET
     dry_run: DryRun = False
 
 
 class DeleteRecord(ToolArguments):
-    """Delete records, by key or by filters. The person is asked before. Where that cannot be, the
-    first call shows what would go along, and gives a confirmation for the second."""
+    """Delete records, by key or by filters. A person must agree before: if the answer has a
+    question, ask it."""
 
     model: ModelLabel
     pk: Annotated[
@@ -253,7 +252,5 @@ class DeleteRecord(ToolArguments):
     filters: Conditions | UnsetType = UNSET
     exclude: Conditions | UnsetType = UNSET
     any_of: Alternatives | UnsetType = UNSET
-    confirmation: Annotated[
-        str | UnsetType, about("What the same call without it gave, once a person has agreed.")
-    ] = UNSET
+    confirmation: Confirmation | UnsetType = UNSET
     dry_run: DryRun = False

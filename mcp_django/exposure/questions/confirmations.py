@@ -19,6 +19,7 @@ from django.utils.timezone import make_naive
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.arguments import EMPTY
+from mcp_django.exposure.query.arguments import CONFIRMATION
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolDefinition, ToolResult
 from mcp_django.signing import digest_of, digest_of_json, keyed_digests
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 #: The argument of a tool that takes the confirmation, and the member of the answer that gives it.
 ARGUMENT = "confirmation"
 NEXT = (
-    "Nothing was done yet. Ask the person: show them question as it is. Only if they agree, call "
-    "again with the same arguments and this confirmation."
+    "Nothing was done yet. Ask the person: question, word for word. Only if they agree, call again "
+    "with this confirmation. All other arguments stay the same."
 )
 #: Seconds that a person may think about it.
 LIFETIME = 600
@@ -151,7 +152,7 @@ def with_confirmation(definition: ToolDefinition) -> ToolDefinition:
             f"The tool {definition.name!r} asks, so its argument {ARGUMENT!r} is ours. "
             "Give yours another name."
         )
-    token = {**text, "description": "From the answer that has a question, once they agreed."}
+    token = {**text, "description": CONFIRMATION}
     schema = {**schema, "properties": {**properties, ARGUMENT: token}}
     if output is not None:
         names = ["question", ARGUMENT, "next"]
