@@ -44,11 +44,11 @@ class Leak(Exception):
     """A query holds a column, join or node that no declared path explains. Always our bug."""
 
 
-class Refused(ToolError):
+class NotDone(ToolError):
     """Nothing was done, and the same call is not to be made again."""
 
 
-class Declined(Refused):
+class Declined(NotDone):
     """A person was asked, and did not agree. Not caught, it ends the call."""
 
     def __init__(self, *, is_explicit: bool, outcome: str = "") -> None:

@@ -71,7 +71,7 @@ class Windows:
                 return None if most else MINUTE
             return None if window.count < most else window.ends - now
 
-    def add(self, key: str) -> None:
+    def add(self, key: str, count: int = 1) -> None:
         with self._lock:
             window, now = self._windows.get(key), self.clock()
             if window is None or window.ends <= now:
@@ -79,14 +79,7 @@ class Windows:
                 self._windows.move_to_end(key)
                 while len(self._windows) > self.size:
                     self._windows.popitem(last=False)
-            window.count += 1
-
-    def remove(self, key: str) -> None:
-        """Take back that one was counted, if its window is still there."""
-        with self._lock:
-            window = self._windows.get(key)
-            if window is not None and window.count:
-                window.count -= 1
+            window.count = max(0, window.count + count)
 
     def take(self, key: str, *, limit: int | None = None) -> float | None:
         """Count one, unless that would be too many: then the seconds to wait."""
@@ -178,12 +171,6 @@ def check_tool(context: CallContext, tool: str, *, limit: int | None) -> None:
     if wait is not None:
         raise Limited(f"{tool} may be called {limit} times in a minute. {come_back(wait)}")
     context.counted_as = key
-
-
-def give_back(context: CallContext) -> None:
-    """Take a call that only asked out of the count of its tool, of which its answer is a call."""
-    if context.counted_as:
-        tool_calls.remove(context.counted_as)
 
 
 def is_dry_run(tool: str, arguments: Mapping[str, Any]) -> bool:

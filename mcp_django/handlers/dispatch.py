@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from django.db import OperationalError
 
 from mcp_django.audit.reasons import reason_of
-from mcp_django.auth.throttles import exceeded, give_back
+from mcp_django.auth.throttles import exceeded, tool_calls
 from mcp_django.conf import Config, get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, InputNeeded, ToolError
@@ -193,7 +193,9 @@ class Answering:
                 outcome = make()
             except InputNeeded as needed:
                 outcome, is_asked = needed.result, True
-                give_back(self.context)
+                # A question is no call of its tool: what follows it is.
+                if self.context.counted_as:
+                    tool_calls.add(self.context.counted_as, -1)
             if isinstance(outcome, PendingCall):
                 return PendingAnswer(
                     awaitable=outcome.awaitable,

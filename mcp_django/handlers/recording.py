@@ -24,7 +24,7 @@ from mcp_django.audit.records import records
 from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Limited, NotFound, Refused, ToolError
+from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
 from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import ProtocolError
@@ -93,7 +93,7 @@ class Recording:
                 return Outcome.DENIED
             case Limited():
                 return Outcome.LIMITED
-            case Refused():
+            case NotDone():
                 return Outcome.REFUSED
             case ToolError():
                 otherwise = Outcome.FAILED

@@ -18,12 +18,7 @@ from mcp_django.exposure.admin_bridge import rights as write_rights
 from mcp_django.exposure.permissions import Rights, is_plain
 from mcp_django.exposure.primitives import Outcome, Tool
 from mcp_django.exposure.registry import registry
-from mcp_django.exposure.tools.decisions import (
-    approved,
-    needs_confirmation,
-    tool_definition,
-    tool_exists,
-)
+from mcp_django.exposure.tools.decisions import approved, tool_definition, tool_exists
 from mcp_django.exposure.tools.functions import FunctionTool
 from mcp_django.exposure.tools.records import RECORD_TOOLS, HistoryTool, WriteTool
 from mcp_django.handlers.lists import page
@@ -169,8 +164,6 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
         arguments: Mapping[str, Any] = call.arguments or {}
         if is_dry_run(tool.name, arguments):
             check_dry_run(context)
-        if needs_confirmation(context, rights, tool, arguments):
-            arguments = approved(context, rights, tool, arguments)
-        return tool.call(context, rights, arguments)
+        return tool.call(context, rights, approved(context, rights, tool, arguments))
     except ToolError as error:
         return ToolResult.of_error(error)

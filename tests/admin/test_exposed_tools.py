@@ -190,18 +190,6 @@ def test_a_forged_form_saves_nothing(browser, wrong):
     assert not ExposedTool.objects.exists()
 
 
-def test_a_tool_that_cannot_be_asked_about_cannot_be_guarded(browser, add_tool):
-    def odd(confirmation: str) -> str:
-        """Take it for itself."""
-        return confirmation
-
-    add_tool(odd)
-    save(browser, page_of("odd"), needs_confirmation="on")
-
-    assert not ExposedTool.objects.exists()
-    assert "argument of its own" in browser.get(page_of("odd")).content.decode()
-
-
 def test_a_tool_that_code_has_no_more_can_be_forgotten(browser):
     row = ExposedTool.objects.create(name="old_tool", enabled=False)
 

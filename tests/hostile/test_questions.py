@@ -172,8 +172,12 @@ def test_a_client_cannot_keep_asking_for_fresh_states_for_more_than_an_hour(clie
     for minutes in range(9, 60, 9):
         monkeypatch.setattr(time, "time", lambda minutes=minutes: now + 60 * minutes)
         asked = asked.answer({})
+    monkeypatch.setattr(time, "time", lambda: now + 60 * 59.5)
+    hurried = asked.answer({})
     monkeypatch.setattr(time, "time", lambda: now + 60 * 61)
 
+    # Nobody is asked what cannot be answered in time.
+    assert hurried.text.startswith("The questions of this call have taken too long")
     assert refusal(asked.answer, {}) == STALE
 
 

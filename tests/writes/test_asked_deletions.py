@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.testing import DECLINE, Client, ProtocolFailure
+from mcp_django.testing import Client, ProtocolFailure
 from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient
 from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Thing
@@ -94,16 +94,6 @@ def test_nobody_is_asked_about_records_that_are_not_there_for_the_caller(asker):
 
     assert client.questions == {}
     assert missing.text.startswith("There is no workshop.job with the key")
-
-
-def test_a_dry_run_asks_nobody(asker, tags):
-    client = asker(DECLINE)
-
-    tried = delete(client, pk=tags[0].pk, dry_run=True)
-
-    assert client.questions == {}
-    assert not tried.is_error
-    assert Tag.objects.count() == 3
 
 
 def test_many_records_are_named_by_the_first_five_and_the_number_of_the_rest(asker):

@@ -29,7 +29,7 @@ from mcp_django.exposure.tools.actions import (
     action_names,
     actions_of,
 )
-from mcp_django.exposure.tools.decisions import MEMBERS, takes_token
+from mcp_django.exposure.tools.decisions import MEMBERS
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.levels import Level
 from mcp_django.models import ExposedTool
@@ -51,7 +51,6 @@ class KnownTool:
     #: Whether it is there while staff decided nothing.
     is_on: bool = True
     confirms_itself: bool = False
-    can_be_confirmed: bool = True
     #: The model of an action.
     label: str = ""
     #: What staff should know before they switch it on.
@@ -78,7 +77,6 @@ def known_tool(tool: Tool, *, source: str) -> KnownTool:
         definition=tool.definition,
         source=source,
         confirms_itself=tool.confirms_itself,
-        can_be_confirmed=takes_token(tool),
     )
 
 
@@ -157,14 +155,6 @@ class ExposedToolForm(SwitchForm):
             if getattr(annotations, MEMBERS[name]) is not STRICTER[name]
         ]
         stricter.initial = list(self.instance.annotations)
-        # Not what a tool without an argument for it would never be called with.
-        if not thing.can_be_confirmed:
-            confirmation = self.fields["needs_confirmation"]
-            confirmation.disabled = True
-            confirmation.help_text = (
-                "Not possible for this tool, because it has an argument of its own with the name "
-                "“confirmation”."
-            )
 
     @staticmethod
     def words(row: Any, groups: Iterable[Group]) -> dict[str, str]:

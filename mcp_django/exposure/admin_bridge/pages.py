@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -13,7 +11,6 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import jsonschema_rs
-import msgspec
 from django.forms import BaseForm, BoundField
 from django.forms.formsets import BaseFormSet
 from django.forms.utils import pretty_name
@@ -37,7 +34,8 @@ from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
 from mcp_django.exposure.forms.values import Pair, Post, query_dict, untouched
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.questions.words import choice_words, field_line, value_line
+from mcp_django.exposure.questions.words import choice_words, field_line, value_line, without_times
+from mcp_django.signing import digest_of_json
 
 logger = logging.getLogger("mcp_django")
 
@@ -45,8 +43,6 @@ logger = logging.getLogger("mcp_django")
 DEPTH, WIDTH = 2, 20
 #: Errors that the answer to one call names.
 MOST_ERRORS = 20
-#: A time of day says when the page was made: that differs each time.
-TIME_OF_DAY = re.compile(r"\b\d{1,2}:\d{2}(:\d{2})?\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +96,7 @@ class ActionPage:
     @property
     def digest(self) -> str:
         """Of what a person would read and fill in."""
-        text = TIME_OF_DAY.sub("", self.text)
-        shown = msgspec.json.encode([self.title, text, self.schema], order="sorted")
-        return hashlib.sha256(shown).hexdigest()
+        return digest_of_json(self.title, without_times(self.text), self.schema)
 
     def check(self, answer: Mapping[str, Any]) -> None:
         """Raise ToolError for names that the page does not ask for, and for those that miss."""

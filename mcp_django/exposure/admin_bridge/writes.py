@@ -16,12 +16,11 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import QueryError, Refused, ToolError
+from mcp_django.exceptions import NotDone, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.changes import (
     RecordState,
     before_and_after,
     key_as_json,
-    record_of,
     state_of_record,
 )
 from mcp_django.exposure.admin_bridge.deletes import (
@@ -194,8 +193,8 @@ def first_record(rights: Rights, exposure: ModelExposure) -> Any:
         )
 
 
-#: Records that a preview of a deletion shows, and keys that it names.
-MOST_SHOWN, MOST_KEYS = 3, 100
+#: Keys that the answer of a deletion names.
+MOST_KEYS = 100
 #: Records of which the answer of `update_records` shows what changed.
 MOST_CHANGES = 20
 #: Members of answers that are true only of what was done.
@@ -272,7 +271,7 @@ def save_each(
         for one in find_all(rights, exposure, keys, using=using):
             check_changeable(rights, exposure, one)
         if not dry_run:
-            agree(question_about_each(context, rights, changes))
+            agree(question_about(context, rights, changes[0][1], keys=keys))
         made = []
         for done, (key, change) in enumerate(changes, start=1):
             context.progress(done, total=len(changes))
@@ -293,33 +292,6 @@ def save_each(
         }
 
     return perform(work, using=using, dry_run=dry_run)
-
-
-def question_about_each(
-    context: CallContext, rights: Rights, changes: Sequence[tuple[Any, UpdateRecord]]
-) -> str:
-    """What a person is asked before records are changed. Raises ToolError where the form of the
-    first one refuses the values.
-    """
-    keys = [key for key, _ in changes]
-    given = changes[0][1]
-    form = open_form(context, rights, given)
-    values = given.values or {}
-    form.submitted(values, {})
-    model = rights.exposure(given.model).model
-    opts = model._meta
-    name = opts.verbose_name if len(keys) == 1 else opts.verbose_name_plural
-    title = f"Change {'this' if len(keys) == 1 else 'these'} {name}"
-    labels = record_labels(rights, model, keys)
-    lines = said_of_form(rights, form, values)
-    return question(title, labels=labels, count=len(keys), parts=[lines])
-
-
-def check(context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord) -> None:
-    """Raise ToolError if `save` could only fail: for rights that are missing, and for values that
-    no form takes. Nothing is saved.
-    """
-    open_form(context, rights, given).submitted(given.values or {}, given.inlines or {})
 
 
 def open_form(
@@ -359,7 +331,7 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         told = {"records": len(objects), "keys": keys, **preview.visible}
         if not preview.is_possible:
             sentence = "These records cannot be deleted. Nothing was done."
-            raise Refused(msgspec.json.encode({**told, "next": sentence}).decode())
+            raise NotDone(msgspec.json.encode({**told, "next": sentence}).decode())
         if not given.dry_run:
             approve(
                 context,
@@ -368,13 +340,7 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
                 arguments=msgspec.to_builtins(given),
                 question=deletion_question(rights, exposure.model, objects, preview),
                 digest=preview.digest,
-                preview=lambda: {
-                    **told,
-                    "examples": [
-                        record_of(rights, exposure.model, one.pk, using=using)
-                        for one in objects[:MOST_SHOWN]
-                    ],
-                },
+                preview=lambda: told,
             )
         messages = deletion.execute()
         found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys}
@@ -428,25 +394,35 @@ def deletion_question(
 
 
 def question_about(
-    context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord
+    context: CallContext,
+    rights: Rights,
+    given: CreateRecord | UpdateRecord,
+    *,
+    keys: Sequence[Any] = (),
 ) -> str:
-    """What a person is asked before a record is created or changed in this way."""
+    """What a person is asked before a record is created or changed in this way, or before each of
+    these `keys` is. Raises ToolError where the form refuses the call. Nothing is saved.
+    """
     form = open_form(context, rights, given)
+    values, inlines = given.values or {}, given.inlines or {}
+    form.submitted(values, inlines)
     model = rights.exposure(given.model).model
-    name = model._meta.verbose_name
-    inlines = given.inlines or {}
     kept = {
         prefix: [row for row in rows if not row.get("delete")] for prefix, rows in inlines.items()
     }
     lines = [
-        said_of_form(rights, form, given.values or {}),
+        said_of_form(rights, form, values),
         value_lines({prefix: rows for prefix, rows in kept.items() if rows}),
         said_of_deleted_rows(rights, form, inlines),
     ]
     if form.obj is None:
-        return question(f"Create this {name}", parts=lines)
-    labels = record_labels(rights, model, [form.obj.pk])
-    return question(f"Change this {name}", labels=labels, count=1, parts=lines)
+        return question(f"Create this {model._meta.verbose_name}", parts=lines)
+    keys = keys or [form.obj.pk]
+    named = f"this {model._meta.verbose_name}"
+    if len(keys) > 1:
+        named = f"these {model._meta.verbose_name_plural}"
+    labels = record_labels(rights, model, keys)
+    return question(f"Change {named}", labels=labels, count=len(keys), parts=lines)
 
 
 def said_of_form(rights: Rights, form: RecordForm, values: Mapping[str, Any]) -> str:

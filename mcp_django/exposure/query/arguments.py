@@ -53,7 +53,7 @@ DryRun = Annotated[
     bool, about("Only tell what would change. Requests to other systems may happen all the same.")
 ]
 #: The same in every tool: see `exposure.questions.confirmations`.
-CONFIRMATION = "From the answer with a question, once the person agreed."
+CONFIRMATION = "From the question, once the person agreed."
 Confirmation = Annotated[str, about(CONFIRMATION)]
 
 #: Groups in an answer.

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, router, transaction
 from django.utils.timezone import make_naive
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.functions.arguments import EMPTY
 from mcp_django.exposure.query.arguments import CONFIRMATION
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolDefinition, ToolResult
-from mcp_django.signing import digest_of, digest_of_json, keyed_digests
+from mcp_django.signing import digest_of, keyed_digests
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 #: The argument of a tool that takes the confirmation, and the member of the answer that gives it.
 ARGUMENT = "confirmation"
 NEXT = (
-    "Nothing was done yet. Ask the person: question, word for word. Only if they agree, call again "
-    "with this confirmation. All other arguments stay the same."
+    "Nothing was done yet. Ask the person: question, word for word. Only if they agree, call "
+    "again with this confirmation. All other arguments stay the same."
 )
 #: Seconds that a person may think about it.
 LIFETIME = 600
@@ -119,11 +117,6 @@ def unspend(secret: str) -> None:
     SpentConfirmation.objects.using(alias).filter(digest=digest_of(secret)).delete()
 
 
-def call_digest(tool: str, arguments: Mapping[str, Any]) -> str:
-    """The same for the same arguments in any order, with and without a confirmation."""
-    return digest_of_json(tool, without_token(arguments))
-
-
 def question_answer(
     rights: Rights, tool: str, preview: Mapping[str, Any], *, question: str, confirmation: str
 ) -> ToolResult:
@@ -148,10 +141,7 @@ def with_confirmation(definition: ToolDefinition) -> ToolDefinition:
     schema, output = definition.input_schema, definition.output_schema
     properties = schema.get("properties", {})
     if ARGUMENT in properties:
-        raise ImproperlyConfigured(
-            f"The tool {definition.name!r} asks, so its argument {ARGUMENT!r} is ours. "
-            "Give yours another name."
-        )
+        return definition
     token = {**text, "description": CONFIRMATION}
     schema = {**schema, "properties": {**properties, ARGUMENT: token}}
     if output is not None:
@@ -161,14 +151,6 @@ def with_confirmation(definition: ToolDefinition) -> ToolDefinition:
         around = {name: value for name, value in output.items() if name in OUTERMOST}
         output = {**around, "type": "object", "anyOf": [done, asks]}
     return replace(definition, input_schema=schema, output_schema=output)
-
-
-def token_in(arguments: Mapping[str, Any]) -> Any:
-    """What was sent as a confirmation, or None. Clients that fill in every argument send an empty
-    one.
-    """
-    token = arguments.get(ARGUMENT)
-    return None if token in EMPTY else token
 
 
 def without_token(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from mcp_django.exposure.functions.arguments import check_plain
 from mcp_django.exposure.functions.results import plain_block, plain_text
 from mcp_django.exposure.options import SECRET_WORDS
 from mcp_django.exposure.questions import confirmations
+from mcp_django.exposure.questions.words import without_times
 from mcp_django.protocol import questions
 from mcp_django.protocol.content import AudioContent, ImageContent, TextContent
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
@@ -237,7 +238,7 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
 # The conversation of one call.
 
 #: What else a client is shown that cannot ask: members of the answer.
-Preview: TypeAlias = Callable[[], Mapping[str, Any]]
+AnswerMembers: TypeAlias = Callable[[], Mapping[str, Any]]
 
 USED = (
     "The answers to these questions were used already. Look at what came of it. "
@@ -263,7 +264,7 @@ TOO_LONG = (
     "The answers so far are too long to go on with. Make the call again, and have the person "
     "answer with less."
 )
-TOO_LATE = (
+NO_TIME_LEFT = (
     "The questions of this call have taken too long to ask another one. Make the call again from "
     "its start."
 )
@@ -317,8 +318,9 @@ class Elicitation:
         self._is_spent = False
         self._has_confirmed = False
         #: The confirmations that were sent: staff may want one before the tool itself asks.
-        token = confirmations.token_in(arguments) if method == "tools/call" else None
-        self._tokens = token.split(" ", 1) if isinstance(token, str) else [token] if token else []
+        token = arguments.get(confirmations.ARGUMENT)
+        # Clients that fill in every argument send an empty one.
+        self._tokens = token.split() if isinstance(token, str) else [token] if token else []
         self._redeemed: list[str] = []
 
     # What code of the site calls, through its context
@@ -327,7 +329,7 @@ class Elicitation:
         asked = AskedForm(form, features=self.context.revision.features)
         said = plain_text(message) or f"{self.name} needs an answer."
         question = form_question(said, asked)
-        answer = self._answer(key, question, questions.read_form)
+        answer = self._answer(key, digest_of_json(question.as_wire()), questions.read_form)
         if answer is None:
             return self._need(key, question)
         if answer.action != "accept":
@@ -355,19 +357,23 @@ class Elicitation:
         self.approve(said, key=key, digest=digest_of_json(said, digest))
 
     def agree_first(self) -> None:
+        """Go on only if a person agrees to what staff want to be asked before the code runs."""
         if self.context.asked_first:
             self.approve(self.context.asked_first, key=ASKED_FIRST, digest="")
 
-    def approve(self, question: str, *, key: str, digest: str, preview: Preview = dict) -> None:
+    def approve(
+        self, question: str, *, key: str, digest: str, preview: AnswerMembers = dict
+    ) -> None:
         """Go on only if the person agrees to the question. `digest` is that of what would be
         done, as far as the question does not say it.
 
         Raises InputNeeded with the question while nobody has agreed to it.
         """
+        digest = digest_of_json(without_times(question), digest)
         if self.context.can_ask or self.method != "tools/call":
             return self._agree(key, question, digest=digest)
-        call = confirmations.call_digest(self.name, self.arguments)
-        approved = digest_of_json(call, digest or question)
+        arguments = confirmations.without_token(self.arguments)
+        approved = digest_of_json(self.name, arguments, digest)
         at = len(self._redeemed)
         try:
             if self._tokens[at:]:
@@ -394,7 +400,7 @@ class Elicitation:
         # Otherwise a client need not ask for the tick, and may send an empty answer.
         asked.schema["required"] = ["confirm"]
         question = form_question(said, asked)
-        answer = self._answer(key, question, questions.read_form, digest=digest, needs_state=True)
+        answer = self._answer(key, digest, questions.read_form, needs_state=True)
         if answer is None:
             return self._need(key, question)
         tick = (answer.content or {}).get("confirm") if answer.action == "accept" else False
@@ -441,7 +447,7 @@ class Elicitation:
     # What has an answer
 
     def _ask_for(self, key: str, question: Question, read: Callable[[Any], Any]) -> Any:
-        answer = self._answer(key, question, read)
+        answer = self._answer(key, digest_of_json(question.as_wire()), read)
         if answer is None:
             return self._need(key, question)
         self._take(key)
@@ -450,16 +456,14 @@ class Elicitation:
     def _answer(
         self,
         key: str,
-        question: Question,
+        wanted: str,
         read: Callable[[Any], Any],
         *,
-        digest: str = "",
         needs_state: bool = False,
     ) -> Any:
-        """What came back for exactly this question. None: nothing, or no answer to it."""
+        """What came back for the question with this digest. None: nothing, or no answer to it."""
         if not 0 < len(key) <= LONGEST_KEY:
             raise ValueError(f"The key of a question has 1 to {LONGEST_KEY} characters.")
-        wanted = digest_of_json(question.as_wire(), digest)
         if self._asked.setdefault(key, wanted) != wanted:
             raise RuntimeError(f"Two questions of one call have the key {key!r}.")
         given = self._given.get(key)
@@ -513,7 +517,7 @@ class Elicitation:
             return questions.missing_capability(lacking)
         state = State() if self._state is None else self._state
         if time.time() > state.started + LONGEST_TALK - SHORTEST_TIME:
-            return ToolError(TOO_LATE)
+            return ToolError(NO_TIME_LEFT)
         state = replace(
             state,
             asked={key: self._asked[key] for key in self._open},
@@ -544,7 +548,7 @@ def approve(
     arguments: Mapping[str, Any],
     question: str,
     digest: str = "",
-    preview: Preview = dict,
+    preview: AnswerMembers = dict,
 ) -> None:
     """Go on only if the person agrees to a change of which nothing was done yet.
 

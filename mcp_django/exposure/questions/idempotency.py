@@ -14,10 +14,9 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.decisions import rights_digest
 from mcp_django.exposure.limits import contended
 from mcp_django.exposure.query.serializers import encoder
-from mcp_django.exposure.questions.confirmations import call_digest
 from mcp_django.models import IdempotentAnswer, SpentConfirmation
 from mcp_django.principal import Principal
-from mcp_django.signing import digest_of
+from mcp_django.signing import digest_of, digest_of_json
 
 # How long answers are kept.
 
@@ -81,7 +80,7 @@ def once(
     # A digest, since the column does not hold every client's key.
     owner = f"{principal.server}:{digest_of(principal.key)}"
     promise = {"principal": owner, "tool": tool, "key": key}
-    digest = call_digest(tool, asked)
+    digest = digest_of_json(tool, asked)
     alias = router.db_for_write(IdempotentAnswer)
     answers = IdempotentAnswer.objects.using(alias)
     rights = rights_digest(principal)

@@ -4,6 +4,7 @@ values by the labels of fields and choices.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,14 @@ def question(
     if count:
         asked = f"{asked} {named_records(labels, count)}."
     return "\n\n".join(part for part in (asked, *parts) if part)
+
+
+#: It says when the page of an action was made, which differs each time.
+TIME_OF_DAY = re.compile(r"\b\d{1,2}:\d{2}(:\d{2})?\b")
+
+
+def without_times(text: str) -> str:
+    return TIME_OF_DAY.sub("", text)
 
 
 def named_records(labels: Sequence[str], count: int) -> str:

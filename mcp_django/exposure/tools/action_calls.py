@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from django.contrib.admin import ModelAdmin
@@ -81,8 +81,6 @@ class ActionCall:
     model_admin: ModelAdmin[Any]
     #: The arguments, read into the struct of the tool. Not every tool has each of them.
     given: Any
-    #: The same as they were sent: an answer of a person is for these.
-    sent: Mapping[str, Any]
 
     def run(self) -> ToolResult:
         """Raises ToolError for what cannot be done, in words that say what can, and InputNeeded
@@ -91,7 +89,7 @@ class ActionCall:
         # First: without records nothing else is to be said.
         keys = self.selection.keys
         menu = self._menu_pairs()
-        if self._asks_first():
+        if self._asked_at() == "start":
             form = self._declared("mcp_form")
             if form is not None:
                 self._post(page_of_form(form(), self.rights))
@@ -104,7 +102,7 @@ class ActionCall:
         if page is None or page.form is None:
             return self._done(chosen, page, messages=chosen.messages)
         post = self._post(page, messages=chosen.messages)
-        if not (self._is_free() or self._asks_first()):
+        if self._asked_at() == "page":
             self._approve(page, messages=chosen.messages)
         sent = run.send(page.path, post.pairs, post.files)
         messages = [*chosen.messages, *sent.messages]
@@ -134,7 +132,6 @@ class ActionCall:
                 "asks",
                 page,
                 messages=messages,
-                first=msgspec.Raw(self.selection.samples),
                 answer_schema=page.schema,
                 next=NEEDS_ANSWER,
             )
@@ -154,14 +151,13 @@ class ActionCall:
             self.context,
             self.rights,
             tool=self.tool,
-            arguments=self.sent,
+            arguments=msgspec.to_builtins(self.given),
             question=self._question(page),
             digest=digest_of_json(self.selection.digest, "" if page is None else page.digest),
             preview=lambda: self._told(
                 "asks",
                 page,
                 messages=messages,
-                first=msgspec.Raw(self.selection.samples),
                 answer_schema={} if page is None or not page.asks else page.schema,
             ),
         )
@@ -253,23 +249,19 @@ class ActionCall:
         value = getattr(self.given, name, UNSET)
         return None if value is UNSET else value
 
-    def _is_free(self) -> bool:
-        """Whether nothing has to be confirmed, as the site says and staff do not deny."""
-        return self._declared("mcp_confirm") is False and not self._is_guarded()
-
-    def _is_guarded(self) -> bool:
-        """Whether staff want every call to be confirmed."""
-        decision = self.rights.exposed.decisions.tools.get(self.tool)
-        return decision is not None and decision.needs_confirmation
-
-    def _asks_first(self) -> bool:
-        """Whether the records are shown before the action is even chosen."""
+    def _asked_at(self) -> Literal["start", "page", "never"]:
+        """When the person is asked: before the action is chosen, or about the page that it shows.
+        Staff may want more than the site says, and not less.
+        """
         declared = self._declared("mcp_confirm")
-        if declared is not None or self._is_guarded():
-            return bool(declared) or self._is_guarded()
-        if self._declared("mcp_read_only"):
-            return False
-        return self._filters() != Filters() or self._declared("mcp_destructive") is True
+        decision = self.rights.exposed.decisions.tools.get(self.tool)
+        if declared or (decision is not None and decision.needs_confirmation):
+            return "start"
+        if declared is False:
+            return "never"
+        may_act = not self._declared("mcp_read_only")
+        is_risky = self._filters() != Filters() or self._declared("mcp_destructive") is True
+        return "start" if may_act and is_risky else "page"
 
     def _filters(self) -> Filters:
         """How the records are to be found, beside by their keys."""

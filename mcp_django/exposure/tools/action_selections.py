@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure.admin_bridge.actions import not_found
@@ -22,14 +19,10 @@ from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.search import Search
 from mcp_django.exposure.query.selection import select_paths
-from mcp_django.exposure.query.serializers import encoder
+from mcp_django.signing import digest_of_json
 
 #: Records that one call may act on.
 MOST_RECORDS = 1000
-#: Records that are shown before a call acts on them.
-SAMPLES = 3
-#: Fields of each.
-SAMPLE_FIELDS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +30,11 @@ class ActionRecords:
     """Records that exist for the caller, in the order of the model."""
 
     keys: Sequence[Any]
-    #: The first of them, as a JSON array.
-    samples: bytes = b"[]"
 
     @property
     def digest(self) -> str:
         """Of the keys in any order: other records make another one."""
-        text = msgspec.json.encode(sorted(str(key) for key in self.keys))
-        return hashlib.sha256(text).hexdigest()
+        return digest_of_json(sorted(str(key) for key in self.keys))
 
 
 def selected_records(
@@ -102,14 +92,10 @@ def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> ActionR
 
 
 def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters) -> ActionRecords:
-    shown = access.names(RETURN)
-    # What tells records apart: their keys and labels, if the caller sees them.
-    telling = [*(part.name for part in access.keys), *access.exposure.label_fields]
-    fields = [name for name in telling if name in shown] or list(shown[:SAMPLE_FIELDS]) or None
     search = Search(
         rights=rights,
         access=access,
-        selection=select_paths(access, fields),
+        selection=select_paths(access, list(access.names(RETURN)[:1]) or None),
         order=parse_order(access, None),
         parsed_filters=wanted,
         using=rights.rows(access.model).db,
@@ -121,10 +107,7 @@ def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters
             "call. Nothing was done. Narrow them."
         )
     keys: Sequence[Any] = rows.columns[access.keys[0].attname][: rows.count]
-    table = rows.table()
     if rights.checks_rows_one_by_one(access.model):
         verdicts = judge(search, rows)
         keys = [key for key, is_seen in zip(keys, verdicts, strict=True) if is_seen]
-        seen = [row for row, is_seen in zip(table.rows, verdicts, strict=True) if is_seen]
-        table = replace(table, rows=seen)
-    return ActionRecords(keys=list(keys), samples=encoder.encode(table.objects()[:SAMPLES]))
+    return ActionRecords(keys=list(keys))

@@ -35,7 +35,7 @@ from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
-from mcp_django.exposure.query.arguments import Confirmation, about
+from mcp_django.exposure.query.arguments import about
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
 from mcp_django.exposure.tools.action_calls import ActionCall, declared_schema
 from mcp_django.exposure.tools.action_selections import MOST_RECORDS
@@ -177,7 +177,7 @@ SELECTION: dict[Place, dict[str, Any]] = {
     Place.RECORD_BUTTON: {"pk": Key},
     Place.MODEL_BUTTON: {},
 }
-REST: dict[str, Any] = {"answer": dict[str, Any] | UnsetType, "confirmation": Confirmation | UnsetType}
+REST: dict[str, Any] = {"answer": dict[str, Any] | UnsetType, "confirmation": str | UnsetType}
 
 
 @lru_cache(maxsize=500)
@@ -339,7 +339,6 @@ class ActionTool:
             exposure=self.exposure,
             model_admin=self.model_admin,
             given=self._read(arguments),
-            sent=arguments,
         )
         return call.run()
 

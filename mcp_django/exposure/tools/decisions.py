@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.decisions import ToolDecision
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Tool
 from mcp_django.exposure.questions import confirmations
-from mcp_django.exposure.questions.confirmations import ARGUMENT, with_confirmation
+from mcp_django.exposure.questions.confirmations import with_confirmation
 from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import question, value_lines
 from mcp_django.exposure.tools.functions import FunctionTool
@@ -50,8 +49,7 @@ def tool_definition(rights: Rights, tool: Tool) -> ToolDefinition:
 
 def redefined(tool: Tool, definition: ToolDefinition, decision: ToolDecision) -> ToolDefinition:
     annotations = {MEMBERS[name]: value for name, value in decision.annotations}
-    properties = definition.input_schema.get("properties", {})
-    if decision.needs_confirmation and ARGUMENT not in properties:
+    if decision.needs_confirmation:
         definition = with_confirmation(definition)
     return replace(
         definition,
@@ -64,10 +62,12 @@ def redefined(tool: Tool, definition: ToolDefinition, decision: ToolDecision) ->
 def needs_confirmation(
     context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
 ) -> bool:
-    """Whether a person has to agree to this call: staff want it, it deletes rows of a record, or
-    the tool is a function that is declared destructive, which clients that can ask a person do not
-    call unasked. One that asks for itself knows what to ask.
+    """Whether a person has to agree to this call before the tool runs: staff want it, it deletes
+    rows of a record, or the tool is a function that is declared destructive, which clients that
+    can ask a person do not call unasked. One that asks for itself knows what to ask.
     """
+    if tool.confirms_itself:
+        return False
     decision = rights.exposed.decisions.tools.get(tool.name)
     if decision is not None and decision.needs_confirmation:
         return True
@@ -78,15 +78,6 @@ def needs_confirmation(
     return context.can_ask and tool_definition(rights, tool).annotations.destructive is True
 
 
-def takes_token(tool: Tool) -> bool:
-    """Whether the argument of that name is free for a token, or is one already."""
-    return (
-        tool.asks
-        or isinstance(tool, WriteTool)
-        or ARGUMENT not in tool.definition.input_schema.get("properties", {})
-    )
-
-
 def approved(
     context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
 ) -> Mapping[str, Any]:
@@ -94,32 +85,19 @@ def approved(
 
     Raises what `approve` does, and ToolError for arguments that the tool does not take.
     """
-    if tool.confirms_itself:
-        tool.check(context, rights, arguments)
+    if not needs_confirmation(context, rights, tool, arguments):
         return arguments
-    has_place = takes_token(tool)
-    if not (has_place or context.can_ask):
-        raise ToolError(
-            f"{tool.name} cannot be called: staff want it to be confirmed, and it has an argument "
-            f'of its own called "{ARGUMENT}". Tell the person.'
-        )
-    bare = confirmations.without_token(arguments) if has_place else arguments
+    bare = confirmations.without_token(arguments)
     # Do not ask for, or use, an agreement to a call that would be refused.
-    tool.check(context, rights, bare)
-    text = question_of(context, rights, tool, bare)
+    if isinstance(tool, WriteTool):
+        text = tool.question(context, rights, bare)
+    else:
+        tool.check(context, rights, bare)
+        title = tool_definition(rights, tool).title or f"Call {tool.name}"
+        text = question(title, parts=[value_lines(bare)])
     if tool.asks:
         # A call has one conversation, and a tool that asks needs it.
         context.asked_first = text
         return arguments
     approve(context, rights, tool=tool.name, arguments=arguments, question=text)
     return bare
-
-
-def question_of(
-    context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
-) -> str:
-    """What a person is asked before this call. Its arguments were checked."""
-    if isinstance(tool, WriteTool):
-        return tool.question(context, rights, arguments)
-    title = tool_definition(rights, tool).title or f"Call {tool.name}"
-    return question(title, parts=[value_lines(arguments)])

@@ -16,7 +16,7 @@ from mcp_django.exposure.functions.results import Results
 from mcp_django.exposure.functions.signatures import Permission, Signature
 from mcp_django.exposure.functions.site_schemas import RawArguments, RawResults, param_headers
 from mcp_django.exposure.primitives import Lane, Outcome
-from mcp_django.exposure.questions.confirmations import with_confirmation, without_token
+from mcp_django.exposure.questions.confirmations import ARGUMENT, with_confirmation, without_token
 from mcp_django.exposure.registry import Registry, check_name
 from mcp_django.exposure.registry import registry as default_registry
 from mcp_django.exposure.site_functions import Function, SiteFunction, known_now, registering
@@ -138,6 +138,11 @@ class FunctionTool(SiteFunction):
             self.name, self.signature, schema=output_schema, serializer=output_serializer
         )
         schema = self.arguments.schema
+        if ARGUMENT in schema.get("properties", {}):
+            raise ImproperlyConfigured(
+                f"The argument {ARGUMENT!r} of the tool {self.name!r} has a name that is ours. "
+                "Give yours another name."
+            )
         definition = ToolDefinition(
             name=self.name,
             title=known_now(self.title),

@@ -221,14 +221,6 @@ class WriteTool(RecordTool):
         decision = rights.exposed.decisions.tools.get(self.part_of)
         return has_admin and rights.is_left(decision) and may_write(rights, self.verb)
 
-    def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
-        """Checks as much as the form of the admin can before it is sent."""
-        from mcp_django.exposure.admin_bridge import writes
-
-        decoded = self.decode(arguments)
-        if not self.confirms_itself:
-            writes.check(context, rights, decoded)
-
     def deletes_rows(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call deletes rows in the form of a record. Raises ToolError for arguments that
         the tool does not take.
@@ -242,7 +234,9 @@ class WriteTool(RecordTool):
         return any(row.get("delete") for row in rows)
 
     def question(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> str:
-        """What a person is asked before a call whose arguments were checked."""
+        """What a person is asked before a call. Raises ToolError for what could only fail: for
+        rights that are missing, and for values that no form takes.
+        """
         from mcp_django.exposure.admin_bridge import writes
 
         return writes.question_about(context, rights, self.decode(arguments))

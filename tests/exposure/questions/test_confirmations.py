@@ -65,7 +65,7 @@ APPROVED = {
         question="Delete this customer? 1 record: ",
         others=[{**CUSTOMER, "filters": {"name": "Bea"}}, {**CUSTOMER, "pk": 1}],
         change=lambda: Customer.objects.create(name="Ann"),
-        members={"records", "keys", "examples", "would_delete"},
+        members={"records", "keys", "would_delete"},
     ),
     "bulk update": Approved(
         tool="update_records",
@@ -112,7 +112,7 @@ APPROVED = {
         question="Mark selected parcels as shipped? 2 records: ",
         others=[{"filters": {"number": "n0"}}, {**N0, "exclude": {"number": "n1"}}],
         change=lambda: Parcel.objects.create(number="n9"),
-        members={"outcome", "records", "first"},
+        members={"outcome", "records"},
     ),
     "action that staff guard": Approved(
         tool="ship_now",
@@ -121,14 +121,14 @@ APPROVED = {
         others=[{**N0, "answer": {"carrier": "dhl"}}],
         change=lambda: Parcel.objects.create(number="n9"),
         is_guarded=True,
-        members={"outcome", "records", "first"},
+        members={"outcome", "records"},
     ),
     "action that always asks": Approved(
         tool="depot_parcel_ask_always",
         arguments={"pks": ["n0"]},
         question="Ask always? 1 record: ",
         others=[{"pks": ["n0", "n1"]}, {"pks": ["n1"]}],
-        members={"outcome", "records", "first"},
+        members={"outcome", "records"},
     ),
     "menu": Approved(
         tool="depot_driver_rename",
@@ -136,7 +136,7 @@ APPROVED = {
         question="Rename? 1 record: ",
         others=[{**ANN, "answer": {"reason": "Mallory"}}],
         change=lambda: Driver.objects.create(name="Ann"),
-        members={"outcome", "records", "first"},
+        members={"outcome", "records"},
     ),
     "page": Approved(
         tool="depot_parcel_confirm_only",
@@ -144,7 +144,7 @@ APPROVED = {
         question="Confirm only? 1 record: ",
         others=[{"pks": ["n0", "n1"]}, {"pks": ["n1"]}],
         change=another_page,
-        members={"outcome", "records", "first", "page"},
+        members={"outcome", "records", "page"},
     ),
     "page with values": Approved(
         tool="depot_parcel_ship",
@@ -156,7 +156,7 @@ APPROVED = {
             {"pks": ["n1"], "answer": {"carrier": "dhl"}},
         ],
         change=another_page,
-        members={"outcome", "records", "first", "page", "answer_schema"},
+        members={"outcome", "records", "page", "answer_schema"},
     ),
 }
 

@@ -620,7 +620,7 @@ def test_an_argument_of_that_name_is_refused_when_the_tool_is_registered(add_too
         return confirmation
 
     with pytest.raises(ImproperlyConfigured, match="Give yours another name"):
-        add_tool(confused, asks=True)
+        add_tool(confused)
 
 
 def test_a_confirmation_may_be_asked_for_with_other_questions(offer, client):

@@ -7,7 +7,7 @@ import pytest
 from django.contrib import admin
 
 import mcp_django as mcp
-from mcp_django.models import ExposedModel, ExposedTool, SpentConfirmation
+from mcp_django.models import ExposedModel, ExposedTool
 from mcp_django.testing import CANCEL, DECLINE, Client, ProtocolFailure
 from tests.asking import TALKATIVE, Talk
 from tests.clients import call_with_token
@@ -85,21 +85,6 @@ def test_what_asks_for_itself_is_not_asked_twice(make_user):
     boss.call_tool("delete_record", model="shop.customer", pk=customer.pk, confirmation=token)
 
     assert not Customer.objects.exists()
-
-
-def test_a_tool_with_such_an_argument_of_its_own_is_refused_and_not_run(client, add_tool):
-    ran = []
-
-    def odd(confirmation: str) -> str:
-        """Take it for itself."""
-        ran.append(confirmation)
-        return "done"
-
-    add_tool(odd, read_only=False)
-    guard("odd")
-
-    assert "cannot be called" in client.call_tool("odd", confirmation="x").text
-    assert ran == []
 
 
 def test_long_arguments_are_cut_where_they_are_shown(client, notes):
@@ -331,10 +316,10 @@ def wiped(add_tool):
     """A tool that deletes for good, and what it deleted."""
     gone = []
 
-    def wipe(text: str, confirmation: str = "") -> str:
+    def wipe(text: str) -> str:
         """Wipe it."""
         gone.append(text)
-        return f"Wiped{confirmation}."
+        return "Wiped."
 
     add_tool(wipe, read_only=False, destructive=True)
     return gone
@@ -343,10 +328,10 @@ def wiped(add_tool):
 def test_a_function_that_destroys_is_called_when_the_person_agrees(staff, wiped):
     client = agreeing(staff)
 
-    done = client.call_tool("wipe", text="all", confirmation="!")
+    done = client.call_tool("wipe", text="all")
 
     assert "all" in client.questions["confirmation"]["params"]["message"]
-    assert done.text == "Wiped!."
+    assert done.text == "Wiped."
     assert wiped == ["all"]
 
 
@@ -391,17 +376,6 @@ def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(staff, client, notes,
         assert "confirmation" not in answer.text
     assert not person.questions
     assert notes == []
-
-
-def test_a_confirmation_is_not_spent_on_a_call_that_cannot_run(client, notes):
-    guard("note")
-    token = client.call_tool("note", text="a").data["confirmation"]
-
-    wrong = client.call_tool("note", text=1, confirmation=token)
-
-    assert "used already" not in wrong.text
-    assert not SpentConfirmation.objects.exists()
-    assert client.call_tool("note", text="a", confirmation=token).text == "Written."
 
 
 def test_a_tool_that_asks_is_not_confirmed_with_arguments_it_cannot_take(staff, asking):

@@ -46,10 +46,10 @@ def test_the_second_call_with_a_key_gets_the_answer_of_the_first_and_does_nothin
 
 
 @pytest.mark.django_db
-def test_the_key_itself_and_a_confirmation_are_no_other_arguments():
+def test_the_key_itself_is_no_other_argument():
     first = create(arguments={"name": "Ann", "idempotency_key": "k1"})
 
-    assert create(arguments={"confirmation": "abc", "name": "Ann"}) == first
+    assert create(arguments={"name": "Ann"}) == first
 
 
 @pytest.mark.django_db
