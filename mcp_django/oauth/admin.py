@@ -12,13 +12,14 @@ from mcp_django.admin.pages import AnyModelAdmin
 from mcp_django.oauth.models import Authorization
 
 CONSENT_COLUMNS = ("user", "application", "scopes", "consented_at", "last_used_at", "ended_at")
+LIMITS = ("read_only", "models", "expires_at")
 
 
 @admin.register(Authorization)
 class AuthorizationAdmin(AnyModelAdmin):
     list_display = CONSENT_COLUMNS
     list_select_related = ["user", "application"]
-    readonly_fields = (*CONSENT_COLUMNS, "resource", "valid_after")
+    readonly_fields = (*CONSENT_COLUMNS, *LIMITS, "resource", "valid_after")
     actions = ["end"]
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:

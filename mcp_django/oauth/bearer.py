@@ -26,7 +26,17 @@ from mcp_django.stores.last_used import note_use
 from mcp_django.stores.transactions import turns
 
 #: Columns of a consent that decide about its tokens.
-CONSENT = ("pk", "valid_after", "ended_at", "last_used_at", "password_state")
+CONSENT = (
+    "pk",
+    "scopes",
+    "read_only",
+    "models",
+    "valid_after",
+    "ended_at",
+    "expires_at",
+    "last_used_at",
+    "password_state",
+)
 
 
 class OAuthBearer:
@@ -49,31 +59,38 @@ class OAuthBearer:
         token = find_access_token(secret) if secret else None
         if token is None:
             return None
-        now, scopes = timezone.now(), frozenset(SCOPES).intersection(token.scope.split())
-        if token.expires <= now or token.resource != [endpoint_url()] or not scopes:
+        now = timezone.now()
+        if token.expires <= now or token.resource != [endpoint_url()]:
+            raise AuthenticationFailed
+        consent = self._consent_to(token, now=now)
+        scopes = frozenset(SCOPES).intersection(token.scope.split(), consent.scopes)
+        if not scopes:
             raise AuthenticationFailed
         return Principal(
-            user=self._user_of(token, now=now),
+            user=consent.user,
             scopes=scopes,
             method="oauth",
             client=f"oauth:{token.application.client_id}",
             credential_id=str(token.pk),
+            restriction=consent.restriction,
             grantable=frozenset(SCOPES),
-            expires_at=token.expires,
+            expires_at=min(token.expires, consent.expires_at or token.expires),
         )
 
-    def _user_of(self, token: Any, *, now: datetime) -> Any:
-        """Return the user for whom a token stands. Raises AuthenticationFailed for nobody."""
+    def _consent_to(self, token: Any, *, now: datetime) -> Authorization:
+        """Return who allowed what. Raises AuthenticationFailed where it does not hold any more."""
         if token.application is None or not token.application.is_usable(None):
             raise AuthenticationFailed
         if token.user is None:
             user = service_user(token.application)
             if user is None:
                 raise AuthenticationFailed
-            return user
-        consent = Authorization(**{name: getattr(token, f"consent_{name}") for name in CONSENT})
+            return Authorization(user=user, scopes=list(SCOPES))
+        consent = Authorization(
+            user=token.user, **{name: getattr(token, f"consent_{name}") for name in CONSENT}
+        )
         if (
-            token.consent_pk is None
+            consent.pk is None
             or not is_active(token.user)
             or not consent.covers(token.created, user=token.user)
         ):
@@ -81,7 +98,7 @@ class OAuthBearer:
         if consent.last_used_at is None or now - consent.last_used_at >= USED_EVERY:
             note = partial(note_consent_used, consent.pk, now=now)
             note_use(("authorization", consent.pk), note)
-        return token.user
+        return consent
 
     def challenge(self) -> str:
         return bearer_challenge()

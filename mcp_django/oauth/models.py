@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import (
     CASCADE,
+    BooleanField,
     CharField,
     DateTimeField,
     ForeignKey,
@@ -19,6 +21,7 @@ from django.db.models import (
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from mcp_django.principal import Restriction
 from mcp_django.signing import digest_of
 
 APPLICATION_MODEL = getattr(
@@ -40,8 +43,9 @@ def has_password_state(user: Any, state: str) -> bool:
 class Authorization(Model):
     """A person's consent. Every token of the client for this person depends on it.
 
-    A token is good if the authorization has not ended, if the token is not older than
-    `valid_after`, and if the password is the one of the consent.
+    A token is good if the authorization has not ended or expired, if the token is not older than
+    `valid_after`, and if the password is the one of the consent. It opens no more than the
+    authorization, whatever was allowed when the token was made.
     """
 
     user = ForeignKey(
@@ -56,10 +60,14 @@ class Authorization(Model):
     )
     resource = CharField(max_length=500)
     scopes = JSONField(default=list)
+    read_only = BooleanField("read-only", default=False)
+    #: Labels of the only models that exist for the client. None: no such limit.
+    models = JSONField(null=True, default=None)
     consented_at = DateTimeField(default=timezone.now)
     #: Tokens from before are not good any more, and never become so again.
     valid_after = DateTimeField(null=True, default=None)
     ended_at = DateTimeField(null=True, default=None)
+    expires_at = DateTimeField(null=True, default=None)
     last_used_at = DateTimeField(null=True, default=None)
     password_state = CharField(max_length=200, default="", editable=False)
     #: Of the last code, so that one that comes back is known.
@@ -80,14 +88,26 @@ class Authorization(Model):
 
     @classmethod
     def grant(
-        cls, *, user: Any, application: Any, resource: str, scopes: list[str], code: str
+        cls,
+        *,
+        user: Any,
+        application: Any,
+        resource: str,
+        scopes: list[str],
+        code: str,
+        limits: Mapping[str, Any],
     ) -> None:
-        """Store a consent. Tokens of an earlier one that has ended stay dead."""
+        """Store a consent, in the place of any before it.
+
+        Tokens of an earlier one that has ended stay dead. `limits` are values of `read_only`,
+        `models` and `expires_at`.
+        """
         cls.objects.update_or_create(
             user=user,
             application=application,
             resource=resource,
             defaults={
+                **limits,
                 "scopes": scopes,
                 "consented_at": timezone.now(),
                 "ended_at": None,
@@ -99,10 +119,21 @@ class Authorization(Model):
     def covers(self, created: datetime, *, user: Any) -> bool:
         """Return whether a token of this user, made at this time, is still good."""
         return (
-            self.ended_at is None
+            self.is_in_force
             and (self.valid_after is None or created > self.valid_after)
             and has_password_state(user, self.password_state)
         )
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.ended_at is None and (
+            self.expires_at is None or timezone.now() < self.expires_at
+        )
+
+    @property
+    def restriction(self) -> Restriction:
+        models = None if self.models is None else frozenset(self.models)
+        return Restriction(read_only=self.read_only, models=models)
 
     def end(self) -> None:
         """Refuse all tokens that exist, from now on and for good."""

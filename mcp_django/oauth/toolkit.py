@@ -13,6 +13,8 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider import cimd, views
+from oauth2_provider.exceptions import FatalClientError
+from oauth2_provider.forms import AllowForm
 from oauth2_provider.models import get_access_token_model, get_application_model, get_grant_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauth2_provider.scopes import SettingsScopes
@@ -22,6 +24,8 @@ from mcp_django.conf import get_config
 from mcp_django.principal import ACTION, DELETE, READ, WRITE
 
 __all__ = [
+    "AllowForm",
+    "FatalClientError",
     "OAuth2Validator",
     "SettingsScopes",
     "cimd",

@@ -28,8 +28,9 @@ from mcp_django.oauth.toolkit import (
 from mcp_django.principal import SCOPES
 from mcp_django.signing import digest_of
 
-#: Set by the page where people consent, while it answers a signed-in user.
-on_consent_page: ContextVar[bool] = ContextVar("mcp_django_on_consent_page", default=False)
+#: Limits of a consent, which the page where people consent fills in while it answers a signed-in
+#: user. None everywhere else.
+consent_page: ContextVar[dict[str, Any] | None] = ContextVar("mcp_django_consent", default=None)
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -90,7 +91,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
         Only the page where people consent reads a client's document. Otherwise everybody could
         make this server call addresses, without signing in.
         """
-        if on_consent_page.get() or not cimd.is_cimd_client_id(client_id):
+        if consent_page.get() is not None or not cimd.is_cimd_client_id(client_id):
             client = super()._load_application(client_id, request)
         else:
             clients = get_application_model()._default_manager.filter(client_id=client_id)
@@ -131,7 +132,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
     def _create_authorization_code(self, request: Any, code: Any, expires: Any = None) -> Any:
         if not asks_for_endpoint(request):
             return super()._create_authorization_code(request, code, expires)
-        if not on_consent_page.get() or not is_active(request.user):
+        limits = consent_page.get()
+        if limits is None or not is_active(request.user):
             raise errors.AccessDeniedError(
                 description="Nobody has consented on the page for it.", request=request
             )
@@ -143,6 +145,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
             resource=request.resource[0],
             scopes=list(request.scopes),
             code=code["code"],
+            limits=limits,
         )
         return grant
 

@@ -6,18 +6,24 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from django.contrib.auth import logout
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import NoReverseMatch, reverse
 from django.utils.decorators import method_decorator
+from django.utils.functional import cached_property
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
+from oauthlib.oauth2.rfc6749 import errors
 
 from mcp_django.auth.authenticators import is_loopback
 from mcp_django.conf import get_config
+from mcp_django.oauth.consent import ConsentForm, Offer
+from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.setup import login_address
-from mcp_django.oauth.toolkit import is_self_registered, issuer, views
-from mcp_django.oauth.validators import on_consent_page
+from mcp_django.oauth.toolkit import FatalClientError, is_self_registered, issuer, views
+from mcp_django.oauth.validators import consent_page
 
 #: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:
 #: Chromium applies it to the redirect to the client as well.
@@ -49,19 +55,20 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
     """Ask a signed-in person whether a client may act for them."""
 
     template_name = "mcp_django_oauth/authorize.html"
+    form_class = ConsentForm
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # A client must not be able to say that nobody is to be asked.
         query = request.GET.copy()
         query.pop("approval_prompt", None)
         request.GET = query  # type: ignore[assignment]  # as Django's own tests do
-        token = on_consent_page.set(request.user.is_authenticated)
+        token = consent_page.set({} if request.user.is_authenticated else None)
         try:
             response: Any = super().dispatch(request, *args, **kwargs)
             if hasattr(response, "render"):
                 response.render()
         finally:
-            on_consent_page.reset(token)
+            consent_page.reset(token)
         response.headers["Content-Security-Policy"] = POLICY
         response.headers["X-Frame-Options"] = "DENY"
         # Without a referrer, browsers hide the origin of the form, and Django refuses it.
@@ -71,8 +78,43 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
     def get_login_url(self) -> str:
         return login_address()
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if "somebody_else" in request.POST:
+            address = request.get_full_path()
+            logout(request)
+            return redirect_to_login(address, self.get_login_url())
+        response: HttpResponseBase = super().post(request, *args, **kwargs)
+        return response
+
+    @cached_property
+    def offer(self) -> Offer:
+        return Offer(self.request)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "models": self.offer.models()}
+
+    def get_initial(self) -> dict[str, Any]:
+        """Return what the client asks for, and the limits that this person set it before."""
+        initial: dict[str, Any] = super().get_initial()
+        earlier = Authorization.objects.filter(
+            user=self.request.user, application__client_id=initial["client_id"], ended_at=None
+        ).first()
+        if earlier is not None:
+            initial["read_only"] = earlier.read_only
+            if earlier.models is not None:
+                initial["models"] = earlier.models
+        return initial
+
+    def form_invalid(self, form: Any) -> Any:
+        """Refuse what no button of the page sends."""
+        error = errors.InvalidRequestError(description="The form is not the one of this page.")
+        return self.error_response(FatalClientError(error=error), application=None)
+
     def form_valid(self, form: Any) -> Any:
-        """Grant the scopes that are ticked. Nothing ticked is a no."""
+        """Grant the scopes that are ticked, within the limits. Nothing ticked is a no."""
+        limits = consent_page.get()
+        if limits is not None:
+            limits.update(form.limits())
         asked, ticked = form.cleaned_data["scope"].split(), self.request.POST.getlist("granted")
         form.cleaned_data["scope"] = " ".join(scope for scope in asked if scope in ticked)
         form.cleaned_data["allow"] &= bool(form.cleaned_data["scope"])
@@ -93,9 +135,9 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
         context["site_name"] = get_config().name
         context["redirect_host"] = redirect_host
         context["is_on_this_computer"] = is_loopback(redirect_host) or redirect_host == "localhost"
-        asked = context.get("scopes", ()), context.get("scopes_descriptions", ())
-        context["asked"] = zip(*asked, strict=True)
+        asked = context.get("scopes", ()), map(str, context.get("scopes_descriptions", ()))
         if application is not None:
+            context["asked"] = self.offer.scopes(zip(*asked, strict=True))
             context["is_unverified"] = is_self_registered(application)
             context["client_host"] = urlsplit(application.client_id).hostname
         return context

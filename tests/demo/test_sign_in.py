@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager, closing
-from html import unescape
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
@@ -22,7 +21,7 @@ from mcp.shared.auth import OAuthClientMetadata
 
 from tests.children import start
 from tests.demo.state import ROOT
-from tests.oauth.flow import BOXES, CHALLENGE, HIDDEN
+from tests.oauth.flow import CHALLENGE, fields_of
 from tests.services import is_there, path_of
 from tests.transports.live_servers import free_port, wait_for
 from tests.waiting import LONG_PATIENCE
@@ -109,17 +108,13 @@ class Person:
         page = self.browser.get(url)
         if page.status_code == 302:
             login = page.headers["location"]
-            fields = self.fields_of(self.browser.get(login))
+            fields = fields_of(self.browser.get(login).text)
             fields |= {"username": self.username, "password": self.password}
             page = self.browser.get(self.browser.post(login, data=fields).headers["location"])
         assert page.status_code == 200, page.text
         self.pages.append(page.text)
-        answer = self.browser.post(page.url, data={**self.fields_of(page), "allow": "1"})
+        answer = self.browser.post(page.url, data={**fields_of(page.text), "allow": "1"})
         self.answer = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
-
-    def fields_of(self, page):
-        hidden = {name: unescape(value) for name, value in HIDDEN.findall(page.text)}
-        return {**hidden, "granted": BOXES.findall(page.text)}
 
     def close(self):
         self.browser.close()

@@ -15,10 +15,18 @@ RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/callback"
 VERIFIER = "v" * 43
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?')
-BOXES = re.compile(r'<input type="checkbox" name="granted" value="([^"]+)"')
+BOXES = re.compile(r'<input type="checkbox" name="(granted|models)" value="([^"]+)"[^>]* checked>')
 CHALLENGE = (
     base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 )
+
+
+def fields_of(page):
+    """Return what a browser sends of a page on which a person has changed nothing."""
+    fields = {name: unescape(value) for name, value in HIDDEN.findall(page)}
+    for name, value in BOXES.findall(page):
+        fields[name] = [*fields.get(name, ()), unescape(value)]
+    return fields
 
 
 def query_of(address):
@@ -52,9 +60,8 @@ class Flow:
 
     def answer(self, page, *, allow=True, **changes):
         """Press a button of the page."""
-        fields = {name: unescape(value) for name, value in HIDDEN.findall(page.content.decode())}
+        fields = fields_of(page.content.decode())
         fields |= {"allow": "1"} if allow else {"deny": "1"}
-        fields["granted"] = BOXES.findall(page.content.decode())
         fields = {name: value for name, value in (fields | changes).items() if value is not None}
         return self.browser.post(page.request["PATH_INFO"], fields)
 

@@ -1,0 +1,150 @@
+"""What a person may allow a program: what its scopes open for them, and the limits they set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.forms import (
+    BooleanField,
+    CheckboxSelectMultiple,
+    ChoiceField,
+    Form,
+    MultipleChoiceField,
+)
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from mcp_django.context import CallContext
+from mcp_django.exposure.admin_bridge.rights import ADD, CHANGE, REMOVE, may
+from mcp_django.exposure.limits import lift_deadlines
+from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.tools.decisions import tool_definition, tool_exists
+from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.handlers.tools import offered_tools
+from mcp_django.oauth.toolkit import AllowForm
+from mcp_django.principal import DELETE, READ, SCOPES, WRITE, Principal
+from mcp_django.protocol.revisions import MODERN
+
+#: Verbs of a model, by the scope that they need.
+VERBS = {WRITE: (ADD, CHANGE), DELETE: (REMOVE,)}
+#: Days after which access ends, as people choose them. None: when they end it.
+LIFETIMES = {"": _("Until I end it"), "1": _("For a day"), "30": _("For 30 days")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedTool:
+    title: str
+    is_destructive: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferedScope:
+    """A scope, and what it opens for one person beside what reading opens."""
+
+    scope: str
+    description: str
+    #: Names of kinds of records, in the plural.
+    models: tuple[str, ...] = ()
+    tools: tuple[OpenedTool, ...] = ()
+
+
+class Offer:
+    """What scopes open for the person at a page, with their own rights and nobody else's."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.request = request
+        users: Any = get_user_model()
+        # Read anew, as a plain object of the model: code of the site gets it.
+        self.user = users._default_manager.get(pk=request.user.pk)
+
+    def models(self) -> list[tuple[str, str]]:
+        """Return the labels and names of the models that the person may see."""
+        try:
+            return [
+                (exposure.label, capfirst(str(exposure.model._meta.verbose_name_plural)))
+                for exposure in self._rights(READ).exposures()
+            ]
+        finally:
+            lift_deadlines()
+
+    def scopes(self, described: Iterable[tuple[str, str]]) -> list[OfferedScope]:
+        """Return what each of the scopes, with its description, adds to reading."""
+        try:
+            return [self._opened_by(*scope) for scope in described]
+        finally:
+            lift_deadlines()
+
+    def _opened_by(self, scope: str, description: str) -> OfferedScope:
+        if scope not in SCOPES:  # one of the site's own, which opens nothing here
+            return OfferedScope(scope=scope, description=description)
+        rights, reading = self._rights(READ, scope), self._rights(READ)
+        verbs = VERBS.get(scope, ())
+        models = [
+            exposure.model
+            for exposure in rights.exposures()
+            if scope == READ or any(may(rights, exposure.model, verb) for verb in verbs)
+        ]
+        plain = set() if scope == READ else {name for name, _tool in self._tools(reading)}
+        return OfferedScope(
+            scope=scope,
+            description=description,
+            models=tuple(capfirst(str(model._meta.verbose_name_plural)) for model in models),
+            tools=tuple(tool for name, tool in self._tools(rights) if name not in plain),
+        )
+
+    def _tools(self, rights: Rights) -> Iterator[tuple[str, OpenedTool]]:
+        """Yield actions and functions. The generic tools say no more than the models do."""
+        context = CallContext(
+            request=self.request, principal=rights.principal, revision=MODERN[-1]
+        )
+        for tool in offered_tools(context, rights):
+            if tool.name not in RECORD_TOOLS and tool_exists(rights, tool):
+                definition = tool_definition(rights, tool)
+                yield (
+                    tool.name,
+                    OpenedTool(
+                        title=definition.title or tool.name,
+                        is_destructive=definition.annotations.destructive is True,
+                    ),
+                )
+
+    def _rights(self, *scopes: str) -> Rights:
+        principal = Principal(user=self.user, scopes=frozenset(scopes), method="oauth")
+        return Rights(self.request, principal)
+
+
+class LimitsForm(Form):
+    """What a person leaves of their rights to a program. Ticking all models is no limit."""
+
+    read_only = BooleanField(
+        required=False, label=_("Only let it read, whatever it asks for later")
+    )
+    models = MultipleChoiceField(
+        required=False, widget=CheckboxSelectMultiple, label=_("Kinds of records")
+    )
+    lifetime = ChoiceField(required=False, choices=list(LIFETIMES.items()), label=_("Until when?"))
+
+    def __init__(self, *args: Any, models: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.labels = [label for label, _name in models]
+        field: Any = self.fields["models"]
+        field.choices, field.initial = models, self.labels
+
+    def limits(self) -> dict[str, Any]:
+        """Return values for columns: of a valid form."""
+        chosen, days = self.cleaned_data["models"], self.cleaned_data["lifetime"]
+        return {
+            "read_only": self.cleaned_data["read_only"],
+            "models": None if len(chosen) == len(self.labels) else chosen,
+            "expires_at": timezone.now() + timedelta(days=int(days)) if days else None,
+        }
+
+
+class ConsentForm(LimitsForm, AllowForm):  # type: ignore[misc]  # untyped base
+    """The toolkit's form, with limits."""

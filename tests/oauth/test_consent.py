@@ -1,0 +1,175 @@
+"""The page where people consent: what it says, what it takes, and what that leaves of a token."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.utils import timezone
+
+from mcp_django.auth.authenticate import cache
+from tests.oauth.flow import fields_of, query_of
+from tests.services import is_there
+from tests.workshop.exposed import exposed
+
+if is_there("oauth"):
+    from mcp_django.oauth.models import Authorization
+
+pytestmark = pytest.mark.needs("oauth")
+EVERYTHING = "mcp:read mcp:write mcp:delete mcp:action"
+ORDERS, TAGS, THINGS = "shop.order", "workshop.tag", "workshop.thing"
+
+
+@pytest.fixture
+def clerk(settings, make_user, browser):
+    """Signed in: may change tags, view things and pay orders, and nothing else."""
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin", "workshop"]}
+    codenames = ("view_tag", "change_tag", "view_thing", "view_order", "change_order")
+    user = make_user("clerk", *codenames, is_staff=True)
+    browser.force_login(user)
+    with exposed():
+        yield user
+
+
+def offered(page):
+    """Return what the page says behind each of the boxes, by scope."""
+    parts = re.split(r'<input type="checkbox" name="granted" value="([^"]+)"[^>]*>', page)
+    texts = (re.sub(r"<[^>]+>", " ", part.partition("</fieldset>")[0]) for part in parts[2::2])
+    words = (" ".join(unescape(text).split()) for text in texts)
+    return dict(zip(parts[1::2], words, strict=True))
+
+
+def names_of(response):
+    return {tool["name"] for tool in response.json()["result"]["tools"]}
+
+
+def labels_of(response):
+    [block] = response.json()["result"]["content"]
+    return set(re.findall(r"\b(?:shop|workshop)\.[a-z]+", block["text"]))
+
+
+def list_models(flow, tokens):
+    cache.clear()
+    return flow.call(tokens["access_token"], method="tools/call", name="list_models", arguments={})
+
+
+def allow(flow, *, scope=EVERYTHING, **changes):
+    answer = flow.answer(flow.ask(scope=scope), **changes)
+    return flow.exchange(query_of(answer.headers["Location"])["code"]).json()
+
+
+def test_the_page_says_what_each_scope_opens_for_this_person(flow, clerk):
+    seen = offered(flow.ask(scope=EVERYTHING).content.decode())
+
+    assert "Tags" in seen["mcp:read"]
+    assert "Things" in seen["mcp:read"]
+    assert "Tags" in seen["mcp:write"]
+    assert "Things" not in seen["mcp:write"]
+    assert "Nothing at the moment" in seen["mcp:delete"]
+    assert "pay" in seen["mcp:write"]
+    assert "echo" not in seen["mcp:write"]
+    assert "echo" in seen["mcp:read"]
+    assert "pay" not in seen["mcp:read"]
+    assert not any("Memos" in text or "Customers" in text for text in seen.values())
+
+
+def test_tools_that_are_hard_to_undo_are_marked(flow, clerk, add_tool):
+    def burn() -> str:
+        """Burn it all down."""
+
+    add_tool(burn, read_only=False, destructive=True, permission="shop.change_order")
+
+    seen = offered(flow.ask(scope="mcp:write mcp:delete").content.decode())
+
+    assert "burn hard to undo" in seen["mcp:delete"]
+    assert "pay hard" not in seen["mcp:write"]
+
+
+def test_models_that_are_unticked_do_not_exist_for_the_client(flow, clerk):
+    page = flow.ask(scope=EVERYTHING)
+    boxes = fields_of(page.content.decode())["models"]
+    tokens = allow(flow, models=[TAGS])
+
+    assert {ORDERS, TAGS, THINGS} <= {*boxes}
+    assert Authorization.objects.get().models == [TAGS]
+    assert labels_of(list_models(flow, tokens)) == {TAGS}
+
+
+def test_all_models_ticked_is_no_limit(flow, clerk):
+    tokens = allow(flow)
+
+    assert Authorization.objects.get().models is None
+    assert {ORDERS, TAGS, THINGS} <= labels_of(list_models(flow, tokens))
+
+
+def test_a_client_that_may_only_read_is_offered_nothing_that_writes(flow, clerk):
+    tokens = allow(flow, read_only="on")
+
+    names = names_of(flow.call(tokens["access_token"]))
+    refused = flow.call(
+        tokens["access_token"], method="tools/call", name="pay", arguments={"number": "1"}
+    )
+
+    assert "find_records" in names
+    assert names.isdisjoint({"update_record", "pay"})
+    # It is not told to ask for more: this person has said no to all of it.
+    assert refused.status_code == 200
+    assert refused.json()["error"]["message"] == "Unknown tool: pay"
+
+
+def test_access_ends_when_the_person_wanted_it_to(flow, clerk):
+    tokens = allow(flow, lifetime="1")
+    authorization = Authorization.objects.get()
+    assert timedelta(hours=23) < authorization.expires_at - timezone.now() < timedelta(hours=25)
+    assert flow.call(tokens["access_token"]).status_code == 200
+
+    authorization.expires_at = timezone.now()
+    authorization.save()
+    cache.clear()
+
+    assert flow.call(tokens["access_token"]).status_code == 401
+    assert flow.refresh(tokens["refresh_token"]).status_code == 400
+
+
+def test_what_is_allowed_last_holds_for_tokens_from_before_as_well(flow, clerk):
+    before = allow(flow, scope="mcp:read mcp:write")
+    after = allow(flow, scope="mcp:read mcp:write", granted=["mcp:read"], models=[ORDERS])
+
+    for tokens in (before, after):
+        assert labels_of(list_models(flow, tokens)) == {ORDERS}
+        arguments = {"number": "1"}
+        refused = flow.call(
+            tokens["access_token"], method="tools/call", name="pay", arguments=arguments
+        )
+        assert refused.status_code == 403
+    renewed = flow.refresh(before["refresh_token"]).json()
+    assert labels_of(list_models(flow, renewed)) == {ORDERS}
+
+
+def test_the_page_starts_with_the_limits_from_before(flow, clerk):
+    allow(flow, models=[TAGS], read_only="on")
+
+    page = flow.ask().content.decode()
+
+    assert fields_of(page)["models"] == [TAGS]
+    assert re.search(r'name="read_only"[^>]* checked', page)
+
+
+def test_somebody_else_may_sign_in_and_comes_back_to_the_page(flow, clerk):
+    address = flow.ask().request["PATH_INFO"] + "?client_id=x"
+
+    answer = flow.browser.post(address, {"somebody_else": "1"})
+
+    assert answer.headers["Location"].startswith("/admin/login/?next=/oauth/authorize%3Fclient_id")
+    assert flow.ask().status_code == 302
+
+
+@pytest.mark.parametrize("changes", [{"lifetime": "9999"}, {"models": ["shop.secret"]}])
+def test_what_the_page_did_not_offer_is_refused(flow, clerk, changes):
+    answer = flow.answer(flow.ask(), **changes)
+
+    assert answer.status_code == 400
+    assert "invalid_request" in answer.content.decode()
+    assert not Authorization.objects.exists()
