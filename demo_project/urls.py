@@ -14,6 +14,7 @@ urlpatterns = [
     path("", views.start, name="start"),
     path("admin/", admin.site.urls),
     path("", include("mcp_django.oauth.urls")),
+    path("assistants/", include("mcp_django.oauth.pages")),
     path("media/<path:name>", views.report, name="report"),
     *staticfiles_urlpatterns(),
 ]

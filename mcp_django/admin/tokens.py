@@ -20,8 +20,8 @@ from mcp_django.admin.pages import (
     render_page,
     url_of,
 )
-from mcp_django.admin.snippets import address_for_clients, snippets
 from mcp_django.auth.authenticators import PERSONAL_TOKENS, configured_authenticators
+from mcp_django.auth.clients import address_for_clients, client_cards
 from mcp_django.exposure.decisions import exposed_by
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PersonalToken
@@ -318,7 +318,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
             title="Copy the token now",
             token=obj,
             secret=request.mcp_secret,  # type: ignore[attr-defined]  # set by save_model
-            snippets=snippets(address, credential=request.mcp_secret) if address else [],  # type: ignore[attr-defined]
+            cards=client_cards(address, credential=request.mcp_secret) if address else [],  # type: ignore[attr-defined]
         )
         add_never_cache_headers(response)
         return response

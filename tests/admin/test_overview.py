@@ -152,22 +152,14 @@ def test_on_a_machine_of_a_developer_the_address_is_that_of_the_request(watcher,
     assert "claude mcp add" in text
 
 
-def test_snippets_name_the_server_as_clients_take_it(watcher, settings):
-    settings.MCP_DJANGO = {"NAME": "<b>Ädas Shop", "PUBLIC_URL": "https://shop.example.com/"}
+@pytest.mark.parametrize(("name", "server"), [("<b>Ädas Shop", "b-das-shop"), ("☃", "django")])
+def test_configurations_name_the_server_as_clients_take_it(watcher, settings, name, server):
+    settings.MCP_DJANGO = {"NAME": name, "PUBLIC_URL": "https://shop.example.com/"}
 
-    response = browser_of(watcher).get(url("overview"))
+    page = browser_of(watcher).get(url("overview")).content.decode()
 
-    first = response.context["snippets"][0]["text"]
-    assert "claude mcp add --transport http b-das-shop https://shop.example.com/mcp" in first
-    assert "<b>" not in response.content.decode().split("mcp-connect")[1].split("</section>")[0]
-
-
-def test_a_name_without_letters_still_names_a_server(watcher, settings):
-    settings.MCP_DJANGO = {"NAME": "☃", "PUBLIC_URL": "https://shop.example.com"}
-
-    first = browser_of(watcher).get(url("overview")).context["snippets"][0]["text"]
-
-    assert "http django https://shop.example.com/mcp" in first
+    assert f"claude mcp add --transport http {server} https://shop.example.com/mcp" in page
+    assert "<b>" not in page.split("mcp-connect")[1].split("</section>")[0]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.template import Context, Engine, Template
+from django.urls import NoReverseMatch, reverse
 
 from mcp_django.auth.redaction import holds_credential
 from mcp_django.auth.resource import endpoint_url
@@ -323,7 +324,11 @@ def page_of_endpoint(verb: str, headers: Headers) -> Reply | None:
     accept = headers.joined("accept") or ""
     if verb != "GET" or HTML not in accept or EVENT_STREAM in accept:
         return None
-    words = Context({"name": get_config().name, "address": endpoint_url()})
+    try:
+        connect = reverse("mcp_django_pages:connect")
+    except NoReverseMatch:
+        connect = ""
+    words = Context({"name": get_config().name, "address": endpoint_url(), "connect": connect})
     page = endpoint_template().render(words)
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     return Reply(

@@ -1,0 +1,224 @@
+"""The pages for everybody: connect a client, connected apps, tokens."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from html import unescape
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from django.test import Client
+
+from mcp_django.auth.authenticate import cache
+from mcp_django.models import PersonalToken
+from tests.oauth.flow import fields_of
+from tests.services import is_there
+
+if is_there("oauth"):
+    from mcp_django.auth.clients import client_cards
+    from mcp_django.oauth.models import Authorization
+
+pytestmark = pytest.mark.needs("oauth")
+CONNECT, APPS, TOKENS = "/assistants/", "/assistants/apps/", "/assistants/tokens/"
+ADDRESS = "https://shop.example.com/mcp"
+
+
+@pytest.fixture
+def eve(make_user):
+    """May do nothing at all, and is no member of the staff."""
+    return make_user("eve")
+
+
+@pytest.fixture
+def as_eve(eve):
+    browser = Client()
+    browser.force_login(eve)
+    return browser
+
+
+def text_of(response):
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
+@pytest.mark.parametrize("page", [CONNECT, APPS, TOKENS])
+def test_a_page_is_for_people_who_are_signed_in_and_for_nobody_to_keep(as_eve, page):
+    stranger = Client().get(page)
+    response = as_eve.get(page)
+
+    assert stranger.headers["Location"] == f"/admin/login/?next={page}"
+    assert response.status_code == 200
+    assert "no-store" in response.headers["Cache-Control"]
+    assert response.headers["X-Frame-Options"] == "DENY"
+    assert as_eve.put(page).status_code == 405
+
+
+# Connect.
+
+
+def test_the_page_names_the_address_and_a_way_for_each_client(as_eve):
+    text = text_of(as_eve.get(CONNECT))
+
+    assert "Give the assistant this address: http://testserver/mcp" in text
+    for client in ("Claude", "ChatGPT", "VS Code", "Cursor", "Gemini CLI", "MCP Inspector"):
+        assert client in text
+
+
+def test_without_an_address_the_page_says_whom_to_tell(as_eve, settings):
+    settings.MCP_DJANGO = {"NAME": "Shop"}
+
+    assert "Tell the people who run it." in text_of(as_eve.get(CONNECT))
+
+
+def test_links_open_clients_with_the_address_filled_in(settings):
+    links = {card.title: urlsplit(card.link) for card in client_cards(ADDRESS)}
+
+    code, cursor = links["VS Code"], parse_qs(links["Cursor"].query)
+    assert f"{code.scheme}:{code.path}" == "vscode:mcp/install"
+    assert json.loads(unquote(code.query)) == {
+        "name": "test-shop",
+        "type": "http",
+        "url": ADDRESS,
+    }
+    assert cursor["name"] == ["test-shop"]
+    assert json.loads(b64decode(cursor["config"][0])) == {"url": ADDRESS}
+
+
+def test_a_credential_stands_in_every_configuration_and_in_no_link():
+    cards = client_cards(ADDRESS, credential="mcp_secret")
+
+    silent = [card.title for card in cards if "mcp_secret" not in card.text + card.steps]
+    assert silent == []
+    assert {card.link for card in cards} == {""}
+
+
+def test_the_address_of_the_endpoint_leads_people_to_the_page(as_eve):
+    page = as_eve.get("/mcp", headers={"Accept": "text/html"}).content.decode()
+
+    assert f'<a href="{CONNECT}">' in page
+
+
+# Connected apps.
+
+
+def press(browser, page, do, pk):
+    return browser.post(page, {"do": do, "pk": pk})
+
+
+def test_people_see_what_they_allowed_and_end_it(flow):
+    tokens = flow.tokens()
+    [consent] = Authorization.objects.all()
+
+    text = text_of(flow.browser.get(APPS))
+    press(flow.browser, APPS, "end", consent.pk)
+    cache.clear()
+
+    assert "Claude claude.example, checked by nobody at this site" in text
+    assert "It may See what you may see on this site" in text
+    assert flow.call(tokens["access_token"]).status_code == 401
+    assert "There are none." in text_of(flow.browser.get(APPS))
+
+
+def test_a_program_only_reads_from_the_moment_that_the_person_wants_that(flow, add_tool):
+    def burn() -> str:
+        """Burn it all down."""
+
+    add_tool(burn, read_only=False, destructive=False)
+    tokens = flow.tokens(scope="mcp:read mcp:write")
+    [consent] = Authorization.objects.all()
+
+    def offered():
+        cache.clear()
+        return "burn" in flow.call(tokens["access_token"]).content.decode()
+
+    before = offered()
+    press(flow.browser, APPS, "read_only", consent.pk)
+    meanwhile, text = offered(), text_of(flow.browser.get(APPS))
+    press(flow.browser, APPS, "not_read_only", consent.pk)
+
+    assert (before, meanwhile, offered()) == (True, False, True)
+    assert "(at the moment it only reads)" in text
+
+
+def test_kinds_of_records_that_the_person_may_not_see_any_more_have_no_name(flow, alice):
+    flow.answer(flow.ask(), models=["shop.memo"])
+    before = text_of(flow.browser.get(APPS))
+    alice.is_superuser = False
+    alice.save()
+
+    assert "Only in Memos" in before
+    assert "Memos" not in text_of(flow.browser.get(APPS))
+
+
+# Tokens.
+
+
+def fill(browser, **changes):
+    fields = {**fields_of(browser.get(TOKENS).content.decode()), "name": "Script", **changes}
+    fields.setdefault("scopes", ["mcp:read"])
+    return browser.post(TOKENS, fields)
+
+
+def secret_in(response):
+    return re.search(r"mcp_[A-Za-z0-9]{40,}", response.content.decode())[0]
+
+
+def test_a_person_makes_a_token_sees_it_once_and_revokes_it(flow):
+    secret = secret_in(fill(flow.browser, models=["shop.order"]))
+    [token] = PersonalToken.objects.all()
+    page = flow.browser.get(TOKENS)
+
+    assert token.models == ["shop.order"]
+    assert flow.call(secret).status_code == 200
+    assert secret not in page.content.decode()
+    assert "Only in Orders" in text_of(page)
+    press(flow.browser, TOKENS, "end", token.pk)
+    assert flow.call(secret).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("codenames", "scopes", "made"),
+    [
+        ([], ["mcp:read"], True),
+        ([], ["mcp:write"], False),
+        (["add_personaltoken"], ["mcp:read", "mcp:write"], True),
+        (["add_personaltoken"], ["mcp:everything"], False),
+        ([], [], False),
+    ],
+)
+def test_tokens_that_change_something_are_for_people_who_may_add_them(
+    make_user, codenames, scopes, made
+):
+    browser = Client()
+    browser.force_login(make_user("eve", *codenames))
+
+    response = fill(browser, scopes=scopes)
+
+    assert PersonalToken.objects.exists() is made
+    assert ("Copy the token now" in text_of(response)) is made
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": ""}, {"name": "x" * 101}, {"models": ["shop.order"]}, {"lifetime": "400"}]
+)
+def test_what_the_page_did_not_offer_makes_no_token(as_eve, changes):
+    response = fill(as_eve, **changes)
+
+    assert response.status_code == 200
+    assert not PersonalToken.objects.exists()
+
+
+@pytest.mark.parametrize("do", ["end", "read_only", "not_read_only"])
+def test_rows_of_somebody_else_do_not_exist(flow, alice, as_eve, do):
+    tokens = flow.tokens()
+    token, secret = PersonalToken.create(user=alice, name="hers")
+    keys = [Authorization.objects.get().pk, token.pk]
+
+    for page, key in zip([APPS, TOKENS], keys, strict=True):
+        for unknown in (key, 999, "x", "²", "9" * 40, ""):
+            assert press(as_eve, page, do, unknown).status_code == 404
+        assert "hers" not in as_eve.get(page).content.decode()
+    cache.clear()
+    assert flow.call(tokens["access_token"]).status_code == 200
+    assert flow.call(secret).status_code == 200
