@@ -74,7 +74,7 @@ class OAuthBearer:
             credential_id=str(token.pk),
             restriction=consent.restriction,
             grantable=frozenset(SCOPES),
-            expires_at=min(token.expires, consent.expires_at or token.expires),
+            expires_at=min(filter(None, (token.expires, consent.expires_at))),
         )
 
     def _consent_to(self, token: Any, *, now: datetime) -> Authorization:
@@ -90,7 +90,7 @@ class OAuthBearer:
             user=token.user, **{name: getattr(token, f"consent_{name}") for name in CONSENT}
         )
         if (
-            consent.pk is None
+            token.consent_pk is None
             or not is_active(token.user)
             or not consent.covers(token.created, user=token.user)
         ):
