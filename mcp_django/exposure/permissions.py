@@ -204,6 +204,13 @@ class Rights:
         self._checks_rows: dict[type[Model], bool] = {}
         self._masks: dict[type[Model], Mapping[str, str]] = {}
 
+    def with_grantable(self) -> Rights:
+        """Return the rights of this caller if its person allowed all that it may ask for."""
+        principal = self.principal.with_scopes(self.principal.grantable)
+        if principal is self.principal:
+            return self
+        return Rights(self.request, principal, registry=self.registry)
+
     @cached_property
     def exposed(self) -> Exposed:
         """The exposures in force, the same throughout the call."""

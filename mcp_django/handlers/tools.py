@@ -61,8 +61,7 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     # Once: tools may come and go while the list is being made.
     tools = every_tool()
     # What a client may ask for is listed, or it would never ask: `call_tool` says for which scope.
-    principal = context.principal
-    rights = Rights(context.request, principal.with_scopes(principal.grantable))
+    rights = Rights(context.request, context.principal).with_grantable()
     actions = action_tools(context, rights)
     offered = (*tools, *(() if actions is None else actions.all()))
     found = [tool_definition(rights, tool) for tool in offered if tool_exists(rights, tool)]

@@ -142,10 +142,17 @@ def test_a_client_takes_one_more_consent_to_call_what_needs_more(flow, workshop)
     tokens = flow.tokens()
     arguments = {"model": "shop.customer", "values": {"name": "Ann"}}
 
+    described = flow.call(
+        tokens["access_token"],
+        method="tools/call",
+        name="describe_model",
+        arguments={"model": "workshop.tag"},
+    )
     refused = flow.call(
         tokens["access_token"], method="tools/call", name="create_record", arguments=arguments
     )
 
+    assert "create_record" in described.json()["result"]["content"][0]["text"]
     assert refused.status_code == 403, refused.content
     challenge = refused.headers["WWW-Authenticate"]
     assert 'error="insufficient_scope"' in challenge

@@ -355,7 +355,9 @@ def list_models(context: CallContext, rights: Rights, given: asked.ListModels) -
 
 def describe_model(context: CallContext, rights: Rights, given: asked.DescribeModel) -> ToolResult:
     exposure = rights.exposure(given.model)
-    described = describe(rights, exposure, writing=writing_of(context, rights, exposure))
+    # As in the list of tools: the call that writes says which scope to ask the person for.
+    writing = writing_of(context, rights.with_grantable(), exposure)
+    described = describe(rights, exposure, writing=writing)
     return result_of(msgspec.json.encode(described))
 
 
