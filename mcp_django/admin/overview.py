@@ -10,7 +10,7 @@ from django.urls import URLPattern, path, reverse
 from mcp_django.admin.figures import LAST_DAY, PERIODS, figures
 from mcp_django.admin.pages import OVERVIEW, PAGES, AnyModelAdmin, url_of
 from mcp_django.auth.clients import address_for_clients, client_cards
-from mcp_django.auth.resource import endpoint_path, issuers
+from mcp_django.auth.resource import endpoint_path
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.limits import lift_deadlines
@@ -62,7 +62,7 @@ def overview_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "is_closed": decisions().closed,
     }
     if context["endpoint"]:
-        context |= {"cards": client_cards(context["endpoint"]), "signs_in": bool(issuers())}
+        context["cards"] = client_cards(context["endpoint"])
     context |= own_tokens(model_admin, request) | calls(model_admin, request)
     return OVERVIEW.render(model_admin, request, **context)
 

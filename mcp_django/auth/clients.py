@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from django.apps import apps
 from django.conf import settings
 from django.http import HttpRequest
 
@@ -39,88 +40,116 @@ class ClientCard:
 
 
 def client_cards(url: str, *, credential: str = "") -> list[ClientCard]:
-    """Return a card for each client: signing in, or with a personal token.
+    """Return a card for each client: for signing in, or with a personal token.
 
-    Without a credential the cards are those for people who sign in, if this site lets them; else
-    `TOKEN` stands in its place. No link holds a credential: browsers keep addresses.
+    Clients that this site does not let register, and all of them where nobody can sign in, get the
+    credential, or `TOKEN` in its place. No link holds one: browsers keep addresses.
     """
-    if not credential and issuers():
-        return [*cards_for_cloud(url), *cards_for_computer(url)]
-    return list(cards_for_computer(url, f"Bearer {credential or 'TOKEN'}"))
+    token = f"Bearer {credential or 'TOKEN'}"
+    if credential or not issuers():
+        return list(cards_for_computer(url, publishing=token, registering=token))
+    is_ours = apps.is_installed("mcp_django.oauth")
+    registration = get_config().registration if is_ours else "cimd+dcr"
+    return [
+        *cards_for_cloud(url, needs_id=registration == "manual"),
+        *cards_for_computer(
+            url,
+            publishing=token if registration == "manual" else "",
+            registering="" if registration == "cimd+dcr" else token,
+        ),
+    ]
 
 
-def cards_for_cloud(url: str) -> Iterator[ClientCard]:
+def cards_for_cloud(url: str, *, needs_id: bool) -> Iterator[ClientCard]:
     """Yield the clients that connect from the servers of their makers, and take no token."""
+    more = " Enter the client ID that the people who run this site gave you." if needs_id else ""
     yield ClientCard(
         title="Claude on the web, on the desktop and on phones",
-        steps="In the settings, under Connectors, add a custom connector with this address.",
+        steps=f"Under Customize, Connectors, add a custom connector with this address.{more}",
         text=url,
-        link="https://claude.ai/settings/connectors",
+        link="https://claude.ai/customize/connectors",
     )
     yield ClientCard(
         title="ChatGPT",
         steps=(
-            "In the settings, under Apps and connectors, turn developer mode on under Advanced. "
-            "Then create a connector with this address, and OAuth as its authentication."
+            "Under Settings, Apps, Advanced settings, switch developer mode on. Then create an "
+            f"app with this address, and choose OAuth.{more}"
         ),
         text=url,
-        link="https://chatgpt.com/#settings/Connectors",
     )
 
 
-def cards_for_computer(url: str, header: str = "") -> Iterator[ClientCard]:
+def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterator[ClientCard]:
+    """Yield the clients on the computer of a person, with a value for Authorization or "".
+
+    Some publish a document about themselves, others only register themselves.
+    """
     name = re.sub(r"[^a-z0-9]+", "-", get_config().name.lower()).strip("-") or "django"
-    headers = {"headers": {"Authorization": header}} if header else {}
-    option = f' --header "Authorization: {header}"' if header else ""
+    option = f' --header "Authorization: {publishing}"' if publishing else ""
     yield ClientCard(
         title="Claude Code",
-        steps="Run this command." + ("" if header else " Then sign in with /mcp."),
+        steps=with_token("Run this command.", publishing)
+        if publishing
+        else "Run this command. Then sign in with /mcp.",
         text=f"claude mcp add --transport http {name} {url}{option}",
     )
-    server = {"type": "http", "url": url, **headers}
-    install = quote(json.dumps({"name": name, **server}), safe="")
+    server = {"type": "http", "url": url, **headers_with(publishing)}
     yield ClientCard(
         title="VS Code",
-        steps="Put this into .vscode/mcp.json.",
+        steps=with_token("Put this into .vscode/mcp.json.", publishing),
         text=indented({"servers": {name: server}}),
-        link="" if header else f"vscode:mcp/install?{install}",
+        link=""
+        if publishing
+        else f"vscode:mcp/install?{quote(json.dumps({'name': name, **server}), safe='')}",
     )
-    config = b64encode(json.dumps({"url": url}).encode()).decode()
-    install = urlencode({"name": name, "config": config})
+    server = {"url": url, **headers_with(registering)}
+    config = b64encode(json.dumps(server).encode()).decode()
+    query = urlencode({"name": name, "config": config})
     yield ClientCard(
         title="Cursor",
-        steps="Put this into ~/.cursor/mcp.json.",
-        text=indented({"mcpServers": {name: {"url": url, **headers}}}),
-        link="" if header else f"cursor://anysphere.cursor-deeplink/mcp/install?{install}",
+        steps=with_token("Put this into ~/.cursor/mcp.json.", registering),
+        text=indented({"mcpServers": {name: server}}),
+        link="" if registering else f"cursor://anysphere.cursor-deeplink/mcp/install?{query}",
     )
+    server = {"httpUrl": url, **headers_with(registering)}
     yield ClientCard(
         title="Gemini CLI",
-        steps="Put this into ~/.gemini/settings.json.",
-        text=indented({"mcpServers": {name: {"httpUrl": url, **headers}}}),
+        steps=with_token("Put this into ~/.gemini/settings.json.", registering),
+        text=indented({"mcpServers": {name: server}}),
     )
+    header = f" and the header Authorization: {registering}" if registering else ""
+    page = f"Run this command. In the page that opens, choose Streamable HTTP, and enter {url}"
     yield ClientCard(
         title="MCP Inspector",
-        steps=(
-            "Run this command. In the page that opens, choose Streamable HTTP and enter "
-            + (f"{url} and the header Authorization: {header}." if header else f"{url}.")
-        ),
+        steps=with_token(f"{page}{header}.", registering),
         text="npx @modelcontextprotocol/inspector",
     )
     command: dict[str, Any] = {"command": "npx", "args": ["-y", "mcp-remote", url]}
-    if header:
+    if registering:
         # On Windows, programs break an argument at a space.
         command["args"] += ["--header", "Authorization:${AUTHORIZATION}"]
-        command["env"] = {"AUTHORIZATION": header}
+        command["env"] = {"AUTHORIZATION": registering}
+    file = "Put this into the file where the program lists its servers."
     yield ClientCard(
         title="Programs that only start commands, by mcp-remote",
-        steps="Put this into the file where the program lists its servers.",
+        steps=with_token(file, registering),
         text=indented({"mcpServers": {name: command}}),
     )
+    server = {"type": "http", "url": url, **headers_with(registering)}
     yield ClientCard(
         title="Many others",
-        steps="Put this into the file where the program lists its servers.",
+        steps=with_token(file, registering),
         text=indented({"mcpServers": {name: server}}),
     )
+
+
+def with_token(steps: str, header: str) -> str:
+    replaced = " Put a personal token in the place of TOKEN."
+    return f"{steps}{replaced}" if header.endswith(" TOKEN") else steps
+
+
+def headers_with(header: str) -> dict[str, Any]:
+    return {"headers": {"Authorization": header}} if header else {}
 
 
 def indented(config: dict[str, Any]) -> str:

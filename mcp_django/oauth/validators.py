@@ -133,7 +133,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
         if not asks_for_endpoint(request):
             return super()._create_authorization_code(request, code, expires)
         limits = consent_page.get()
-        if limits is None or not is_active(request.user):
+        if not limits or not is_active(request.user):
             raise errors.AccessDeniedError(
                 description="Nobody has consented on the page for it.", request=request
             )

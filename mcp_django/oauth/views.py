@@ -50,6 +50,10 @@ class ServerMetadata(views.OAuthServerMetadataView):  # type: ignore[misc]  # un
         return f"{get_config().public_url.rstrip('/')}{path}"
 
 
+class PersonNotAsked(Exception):
+    """A code is about to be made for a client that staff let skip the page."""
+
+
 @method_decorator([csrf_protect, never_cache], name="dispatch")
 class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
     """Ask a signed-in person whether a client may act for them."""
@@ -77,6 +81,21 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
 
     def get_login_url(self) -> str:
         return login_address()
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase
+        try:
+            response = super().get(request, *args, **kwargs)
+        except PersonNotAsked:
+            response = self.render_to_response(self.get_context_data(**self.oauth2_data))
+        return response
+
+    def create_authorization_response(
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> Any:
+        if request.method != "POST":
+            raise PersonNotAsked
+        return super().create_authorization_response(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "somebody_else" in request.POST:

@@ -148,6 +148,27 @@ def test_what_is_allowed_last_holds_for_tokens_from_before_as_well(flow, clerk):
     assert labels_of(list_models(flow, renewed)) == {ORDERS}
 
 
+def test_people_are_asked_by_clients_that_skip_that_elsewhere(flow, clerk):
+    flow.application.skip_authorization = True
+    flow.application.save()
+
+    page = flow.ask()
+
+    assert "Allow Claude to use" in page.content.decode()
+    assert not Authorization.objects.exists()
+    assert allow(flow)["scope"] == EVERYTHING
+
+
+def test_the_page_says_that_nobody_has_checked_the_client(flow, clerk):
+    unchecked = flow.ask().content.decode()
+    flow.application.registration_source = "manual"
+    flow.application.client_id = "checked"
+    flow.application.save()
+
+    assert "It says that it comes from <strong>claude.example</strong>." in unchecked
+    assert "Nobody at this site has checked" not in flow.ask().content.decode()
+
+
 def test_the_page_starts_with_the_limits_from_before(flow, clerk):
     allow(flow, models=[TAGS], read_only="on")
 

@@ -61,7 +61,7 @@ def test_the_page_names_the_address_and_a_way_for_each_client(as_eve):
     text = text_of(as_eve.get(CONNECT))
 
     assert "Give the assistant this address: http://testserver/mcp" in text
-    for client in ("Claude", "ChatGPT", "VS Code", "Cursor", "Gemini CLI", "MCP Inspector"):
+    for client in ("Claude Code", "ChatGPT", "VS Code", "Cursor", "Gemini CLI", "MCP Inspector"):
         assert client in text
 
 
@@ -71,7 +71,32 @@ def test_without_an_address_the_page_says_whom_to_tell(as_eve, settings):
     assert "Tell the people who run it." in text_of(as_eve.get(CONNECT))
 
 
+@pytest.mark.parametrize(
+    ("registration", "with_tokens", "with_ids"),
+    [
+        ("manual", {"Claude Code", "VS Code", "Cursor", "Many others"}, True),
+        ("cimd", {"Cursor", "Many others"}, False),
+        ("cimd+dcr", set(), False),
+    ],
+)
+def test_clients_that_cannot_register_here_get_a_token(
+    settings, registration, with_tokens, with_ids
+):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": registration}
+
+    cards = {card.title: card for card in client_cards(ADDRESS)}
+
+    checked = ("Claude Code", "VS Code", "Cursor", "Many others")
+    assert {name for name in checked if "Bearer TOKEN" in cards[name].text} == with_tokens
+    assert {
+        name for name in checked if "in the place of TOKEN" in cards[name].steps
+    } == with_tokens
+    assert ("client ID" in cards["ChatGPT"].steps) is with_ids
+
+
 def test_links_open_clients_with_the_address_filled_in(settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": "cimd+dcr"}
+
     links = {card.title: urlsplit(card.link) for card in client_cards(ADDRESS)}
 
     code, cursor = links["VS Code"], parse_qs(links["Cursor"].query)
