@@ -40,6 +40,10 @@ class Kind:
     allowed: float | None = None
 
 
+#: Of a client that signs in. `benchmarks.prepare` prints the personal token.
+ACCESS_TOKEN = "access-token-of-the-bench"
+
+
 def nothing(chance: random.Random) -> dict[str, Any]:
     return {}
 

@@ -1,7 +1,8 @@
 """Server CPU of our endpoint beside the floor, in one interleaved run.
 
 `make bench` prints, for each kind of call, the CPU of both servers and the ratio: formed inside
-each round, median over the rounds. It exits with 1 when a ratio is above what is allowed, or when
+each round, median over the rounds. In the row "access token" the floor is our endpoint as well,
+called with a personal token. It exits with 1 when a ratio is above what is allowed, or when
 the floor itself is slow: then its ratios would mean nothing.
 """
 
@@ -12,9 +13,9 @@ import os
 import statistics
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from benchmarks.calls import KINDS, Kind
+from benchmarks.calls import ACCESS_TOKEN, KINDS, Kind
 from benchmarks.servers import (
     CLIENT_CORE,
     COMMANDS,
@@ -63,14 +64,18 @@ class Measured:
 
 
 def rounds(ours: Server, floor: Server) -> dict[str, Measured]:
-    """All kinds in each round, the two servers in turn."""
-    for kind in KINDS.values():
-        for server in (ours, floor):
-            asyncio.run(load(server, kind, max(CALLS // kind.per, 20)))
+    """All kinds in each round, the two servers in turn, and two credentials at ours."""
+    access = replace(ours, token=ACCESS_TOKEN)
     found = {name: Measured(kind, [], []) for name, kind in KINDS.items()}
+    pairs = dict.fromkeys(KINDS, (ours, floor))
+    found["access token"] = Measured(replace(KINDS["get one"], wanted=None, allowed=1.05), [], [])
+    pairs["access token"] = (access, ours)
+    for name, one in found.items():
+        for server in pairs[name]:
+            asyncio.run(load(server, one.kind, max(CALLS // one.kind.per, 20)))
     for number in range(ROUNDS):
-        for one in found.values():
-            pair = [(ours, one.ours), (floor, one.floor)]
+        for name, one in found.items():
+            pair = list(zip(pairs[name], (one.ours, one.floor), strict=True))
             for server, values in pair if number % 2 else reversed(pair):
                 values.append(measure(server, one.kind, CALLS))
     return found

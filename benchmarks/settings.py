@@ -15,7 +15,9 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
+    "oauth2_provider",
     "mcp_django",
+    "mcp_django.oauth",
     "benchmarks.library",
 ]
 MIDDLEWARE = [
