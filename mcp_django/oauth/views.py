@@ -24,12 +24,14 @@ from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.setup import login_address
 from mcp_django.oauth.toolkit import FatalClientError, is_self_registered, issuer, views
 from mcp_django.oauth.validators import consent_page
+from mcp_django.transports.http.wsgi import cross_origin
 
 #: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:
 #: Chromium applies it to the redirect to the client as well.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
 
+@method_decorator(cross_origin, name="dispatch")
 class ServerMetadata(views.OAuthServerMetadataView):  # type: ignore[misc]  # untyped base
     """RFC 8414, at the well-known path and, behind it, at that of the issuer. Nowhere else."""
 
@@ -40,6 +42,8 @@ class ServerMetadata(views.OAuthServerMetadataView):  # type: ignore[misc]  # un
         response: Any = super().get(request)
         metadata = {**json.loads(response.content), "response_modes_supported": ["query"]}
         response.content = json.dumps(metadata)
+        # The toolkit lets every page read it.
+        del response.headers["Access-Control-Allow-Origin"]
         return response  # type: ignore[no-any-return]  # untyped base
 
     def _get_endpoint_url(self, request: HttpRequest, view_name: str) -> str | None:
@@ -164,6 +168,7 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
 
 @method_decorator(
     [
+        cross_origin,
         never_cache,
         sensitive_post_parameters("client_secret", "code", "code_verifier", "refresh_token"),
     ],
@@ -179,6 +184,8 @@ class IssueToken(views.TokenView):  # type: ignore[misc]  # untyped base
         return response
 
 
-@method_decorator(sensitive_post_parameters("client_secret", "token"), name="dispatch")
+@method_decorator(
+    [cross_origin, sensitive_post_parameters("client_secret", "token")], name="dispatch"
+)
 class RevokeToken(views.RevokeTokenView):  # type: ignore[misc]  # untyped base
     """RFC 7009."""

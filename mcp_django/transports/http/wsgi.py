@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from threading import Event
+from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
+from django.core.handlers.exception import response_for_exception
+from django.http import Http404, HttpRequest, HttpResponseBase, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from mcp_django.auth.authenticate import authenticate, lacks_credential
@@ -22,6 +25,7 @@ from mcp_django.transports.http.endpoint import (
     check_host_and_origin,
     cors_headers,
     evidence_revision,
+    preflight,
     understand,
     unidentified,
     with_cors,
@@ -59,6 +63,30 @@ def headers_of(request: HttpRequest) -> Headers:
     )
 
 
+def cross_origin(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Let pages of ALLOWED_ORIGINS use a view. Goes around everything else that answers for it."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        headers = headers_of(request)
+        asked = preflight(request.method or "", headers)
+        try:
+            response = view(request, *args, **kwargs) if asked is None else response_of(asked)
+        except Http404 as error:
+            # A page must be able to read that nothing is there: it looks in several places.
+            response = response_for_exception(request, error)
+        return add_cors(response, headers)
+
+    return answer
+
+
+def add_cors(response: HttpResponseBase, headers: Headers) -> HttpResponseBase:
+    """Add what lets a page of ALLOWED_ORIGINS read the response to a request with `headers`."""
+    for name, value in with_cors(tuple(response.items()), cors_headers(headers)):
+        response.headers[name] = value
+    return response
+
+
 def read_body(request: HttpRequest, headers: Headers) -> bytes | None:
     """The body, or None where it is longer than the limit."""
     limit = get_config().max_body
@@ -83,9 +111,7 @@ def mcp_view(request: HttpRequest) -> HttpResponseBase:
         request.method or "", headers
     )
     response = serve_post(request, headers) if refusal is None else response_of(refusal)
-    for name, value in with_cors(tuple(response.items()), cors_headers(headers)):
-        response.headers[name] = value
-    return response
+    return add_cors(response, headers)
 
 
 def serve_post(request: HttpRequest, headers: Headers) -> HttpResponseBase:
