@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests import npm
+
 HOME = Path(__file__).parent.parent.parent / ".conformance"
 PACKAGES = {"node": "node@24", "suite": "@modelcontextprotocol/conformance@0.2.0-alpha.12"}
 SUITE = HOME / "suite/node_modules/@modelcontextprotocol/conformance/dist/index.js"
@@ -24,18 +26,7 @@ PATIENCE = 600
 def install() -> None:
     """Node and the suite, where they are missing."""
     for folder, package in PACKAGES.items():
-        target = HOME / folder
-        stamp = target / "stamp"
-        if stamp.exists() and stamp.read_text() == package:
-            continue
-        target.mkdir(parents=True, exist_ok=True)
-        (target / "package.json").write_text('{"name": "x", "version": "0.0.0", "private": true}')
-        subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", package],
-            cwd=target,
-            check=True,
-        )
-        stamp.write_text(package)
+        npm.install(package, HOME / folder)
 
 
 @dataclass(frozen=True, kw_only=True)

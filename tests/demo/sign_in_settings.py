@@ -7,4 +7,5 @@ import os
 from demo_project.settings import *  # noqa: F403
 
 OAUTH2_PROVIDER = {"CIMD_METADATA_FETCHER": "tests.oauth.documents.LocalDocuments"}
+MCP_DJANGO["ALLOWED_ORIGINS"] = [os.environ["INSPECTOR"]]  # noqa: F405
 LOCAL_CERTIFICATE = os.environ.get("LOCAL_CERTIFICATE")

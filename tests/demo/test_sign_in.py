@@ -1,4 +1,4 @@
-"""The official client signs in to the demo: from a URL alone to a call, without a browser."""
+"""Clients sign in to the demo, from a URL alone to a call: the official one, and MCP Inspector."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
 
+from tests import npm
 from tests.children import start
 from tests.demo.state import ROOT
 from tests.oauth.flow import CHALLENGE, fields_of
@@ -31,6 +32,8 @@ if is_there("jwt") and is_there("oauth"):
 
 pytestmark = [pytest.mark.needs("demo", "oauth", "jwt"), pytest.mark.asyncio]
 CALLBACK = "http://127.0.0.1:8765/callback"
+#: Pages of the line before 2 can connect without a proxy.
+INSPECTOR = "@modelcontextprotocol/inspector@1.0.3"
 
 
 @pytest.fixture
@@ -53,10 +56,11 @@ def host(tmp_path):
 def site(fresh_demo, tmp_path, host):
     """Serve a copy of the demo. Return its address and state."""
     demo, port = fresh_demo.copy_to(tmp_path / "state"), free_port()
-    address = f"http://127.0.0.1:{port}"
+    address, inspector = f"http://127.0.0.1:{port}", f"http://localhost:{free_port()}"
     environment = demo.environment(
         DJANGO_SETTINGS_MODULE="tests.demo.sign_in_settings",
         DEMO_PUBLIC_URL=address,
+        INSPECTOR=inspector,
         LOCAL_CERTIFICATE=str(host.certificate),
     )
     with (tmp_path / "log").open("w") as log:
@@ -71,7 +75,7 @@ def site(fresh_demo, tmp_path, host):
             stderr=subprocess.STDOUT,
         )
         wait_for(port)
-        demo.address, demo.log = address, tmp_path / "log"
+        demo.address, demo.inspector, demo.log = address, inspector, tmp_path / "log"
         yield demo
         os.kill(process.pid, signal.SIGTERM)
         process.wait(LONG_PATIENCE)
@@ -216,10 +220,26 @@ async def test_a_program_with_a_secret_acts_for_its_user(site):
     assert not page.is_error, page.content
 
 
-@pytest.mark.needs("chromium", "playwright")
-async def test_a_person_allows_a_client_in_a_browser(site, person):
+@asynccontextmanager
+async def open_page():
     from playwright.async_api import async_playwright
 
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(
+            executable_path=path_of("chromium"), args=["--no-sandbox"]
+        )
+        yield await chromium.new_page()
+        await chromium.close()
+
+
+async def log_in(page, person):
+    await page.fill("#id_username", person.username)
+    await page.fill("#id_password", person.password)
+    await page.click("input[type=submit]")
+
+
+@pytest.mark.needs("chromium", "playwright")
+async def test_a_person_allows_a_client_in_a_browser(site, person):
     async with httpx2.AsyncClient(base_url=site.address) as http:
         metadata = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none"}
         client = (await http.post("/oauth/register", json=metadata)).json()
@@ -231,19 +251,52 @@ async def test_a_person_allows_a_client_in_a_browser(site, person):
         code_challenge_method="S256",
     )
 
-    async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(
-            executable_path=path_of("chromium"), args=["--no-sandbox"]
-        )
-        page = await chromium.new_page()
+    async with open_page() as page:
         await page.goto(f"{site.address}/oauth/authorize?{asked}")
-        await page.fill("#id_username", person.username)
-        await page.fill("#id_password", person.password)
-        await page.click("input[type=submit]")
+        await log_in(page, person)
         async with page.expect_request(lambda request: request.url.startswith(CALLBACK)) as sent:
             await page.click("button.allow")
         request = await sent.value
-        await chromium.close()
 
     assert "code=" in request.url
     assert "referer" not in request.headers
+
+
+@pytest.fixture
+def inspector(site):
+    """Serve the pages of MCP Inspector without its proxy: they ask the site themselves."""
+    packages, port = npm.install(INSPECTOR, ROOT / ".inspector"), urlsplit(site.inspector).port
+    process = start(
+        ["node", packages / "@modelcontextprotocol/inspector/client/bin/client.js"],
+        env={**os.environ, "CLIENT_PORT": str(port), "MCP_AUTO_OPEN_ENABLED": "false"},
+        stdout=subprocess.DEVNULL,
+    )
+    wait_for(port)
+    yield site.inspector
+    process.terminate()
+    process.wait(LONG_PATIENCE)
+
+
+@pytest.mark.needs("chromium", "playwright", "node", "npm")
+async def test_mcp_inspector_signs_in_and_calls_a_tool_from_a_page(site, person, inspector):
+    asked = httpx2.QueryParams(transport="streamable-http", serverUrl=f"{site.address}/mcp")
+    sent = []
+
+    async with open_page() as page:
+        page.on("request", lambda request: sent.append((request.method, request.url)))
+        await page.goto(f"{inspector}/?{asked}")
+        await page.click("#connection-type-select")
+        await page.get_by_role("option", name="Direct").click()
+        await page.get_by_role("button", name="Connect", exact=True).click()
+        await log_in(page, person)
+        await page.click("button.allow")
+        await page.get_by_role("tab", name="Tools").click()
+        await page.get_by_role("button", name="List Tools").click()
+        await page.get_by_text("List models", exact=True).click()
+        await page.get_by_role("button", name="Run Tool").click()
+        await page.get_by_text("Tool Result: Success").wait_for()
+        text = await page.inner_text("body")
+
+    assert "flights.flight" in text
+    steps = ["/oauth/register", "/oauth/token", "/mcp"]
+    assert {("POST", f"{site.address}{path}") for path in steps} <= set(sent)
