@@ -32,8 +32,8 @@ if is_there("jwt") and is_there("oauth"):
 
 pytestmark = [pytest.mark.needs("demo", "oauth", "jwt"), pytest.mark.asyncio]
 CALLBACK = "http://127.0.0.1:8765/callback"
-#: Pages of the line before 2 can connect without a proxy.
-INSPECTOR = "@modelcontextprotocol/inspector@1.0.3"
+#: MCP Inspector wants a newer one than Debian has.
+NODE = "node@24"
 
 
 @pytest.fixture
@@ -263,28 +263,42 @@ async def test_a_person_allows_a_client_in_a_browser(site, person):
 
 
 @pytest.fixture
-def inspector(site):
-    """Serve the pages of MCP Inspector without its proxy: they ask the site themselves."""
-    packages, port = npm.install(INSPECTOR, ROOT / ".inspector"), urlsplit(site.inspector).port
-    process = start(
-        ["node", packages / "@modelcontextprotocol/inspector/client/bin/client.js"],
-        env={**os.environ, "CLIENT_PORT": str(port), "MCP_AUTO_OPEN_ENABLED": "false"},
-        stdout=subprocess.DEVNULL,
-    )
-    wait_for(port)
-    yield site.inspector
-    process.terminate()
-    process.wait(LONG_PATIENCE)
+def inspect(site):
+    """Start a program of MCP Inspector that serves its pages."""
+    processes = []
+
+    def serve(package, program, *arguments):
+        folder = ROOT / ".inspector" / package.rpartition("@")[2]
+        node = npm.install(NODE, folder.with_name("node")) / "node/bin/node"
+        command = npm.install(package, folder) / "@modelcontextprotocol/inspector" / program
+        port = urlsplit(site.inspector).port
+        environment = {
+            **os.environ,
+            "HOME": str(site.state),
+            "CLIENT_PORT": str(port),
+            "DANGEROUSLY_OMIT_AUTH": "true",
+            "MCP_AUTO_OPEN_ENABLED": "false",
+        }
+        options = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+        processes.append(start([node, command, *arguments], **options))
+        wait_for(port)
+
+    yield serve
+    for process in processes:
+        process.terminate()
+        process.wait(LONG_PATIENCE)
 
 
-@pytest.mark.needs("chromium", "playwright", "node", "npm")
-async def test_mcp_inspector_signs_in_and_calls_a_tool_from_a_page(site, person, inspector):
+@pytest.mark.needs("chromium", "playwright", "npm")
+async def test_mcp_inspector_signs_in_and_calls_a_tool_from_its_page(site, person, inspect):
+    # Only this line of releases connects without a program in between, so that CORS counts.
+    inspect("@modelcontextprotocol/inspector@1.0.3", "client/bin/client.js")
     asked = httpx2.QueryParams(transport="streamable-http", serverUrl=f"{site.address}/mcp")
     sent = []
 
     async with open_page() as page:
         page.on("request", lambda request: sent.append((request.method, request.url)))
-        await page.goto(f"{inspector}/?{asked}")
+        await page.goto(f"{site.inspector}/?{asked}")
         await page.click("#connection-type-select")
         await page.get_by_role("option", name="Direct").click()
         await page.get_by_role("button", name="Connect", exact=True).click()
@@ -300,3 +314,22 @@ async def test_mcp_inspector_signs_in_and_calls_a_tool_from_a_page(site, person,
     assert "flights.flight" in text
     steps = ["/oauth/register", "/oauth/token", "/mcp"]
     assert {("POST", f"{site.address}{path}") for path in steps} <= set(sent)
+
+
+@pytest.mark.needs("chromium", "playwright", "npm")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_the_newest_mcp_inspector_signs_in_and_calls_a_tool(site, person, inspect, era):
+    inspect(
+        *("@modelcontextprotocol/inspector@2.12.0", "clients/launcher/build/index.js", "--web"),
+        *("--transport", "http", "--server-url", f"{site.address}/mcp", "--protocol-era", era),
+    )
+
+    async with open_page() as page:
+        await page.goto(site.inspector)
+        await page.get_by_role("switch").first.locator("..").click()
+        await log_in(page, person)
+        await page.click("button.allow")
+        await page.get_by_text("Tools", exact=True).first.click()
+        await page.get_by_text("List models", exact=True).click()
+        await page.get_by_role("button", name="Execute Tool").click()
+        await page.get_by_text("flights.airline").first.wait_for()
