@@ -204,6 +204,21 @@ def test_an_allowed_origin_may_send_our_headers_though_the_site_names_none_of_th
     assert names(answer, "access-control-allow-headers") >= set(SENT.split(","))
 
 
+def test_a_view_answers_where_middleware_leaves_its_address_alone(
+    staff, configure, cors, settings
+):
+    client = WSGIClient(user=staff)
+    before = names(ask(client), "access-control-allow-headers")
+    settings.CORS_ALLOWED_ORIGINS = []
+    unlisted = control(ask(client))
+
+    settings.CORS_URLS_REGEX = r"^/(?!mcp|oauth/|\.well-known/oauth-)"
+
+    assert "mcp-protocol-version" not in before
+    assert unlisted == []
+    assert names(ask(client), "access-control-allow-headers") >= set(SENT.split(","))
+
+
 @pytest.mark.parametrize("choice", ["auto", "project"])
 def test_an_answer_names_its_origin_once_whoever_answers_for_it(connect, configure, cors, choice):
     configure(RUN_MIDDLEWARE=choice)
