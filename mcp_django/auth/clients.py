@@ -88,7 +88,7 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
     option = f' --header "Authorization: {publishing}"' if publishing else ""
     yield ClientCard(
         title="Claude Code",
-        steps=with_token("Run this command.", publishing)
+        steps=token_steps("Run this command.", publishing)
         if publishing
         else "Run this command. Then sign in with /mcp.",
         text=f"claude mcp add --transport http {name} {url}{option}",
@@ -96,7 +96,7 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
     server = {"type": "http", "url": url, **headers_with(publishing)}
     yield ClientCard(
         title="VS Code",
-        steps=with_token("Put this into .vscode/mcp.json.", publishing),
+        steps=token_steps("Put this into .vscode/mcp.json.", publishing),
         text=indented({"servers": {name: server}}),
         link=""
         if publishing
@@ -107,21 +107,21 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
     query = urlencode({"name": name, "config": config})
     yield ClientCard(
         title="Cursor",
-        steps=with_token("Put this into ~/.cursor/mcp.json.", registering),
+        steps=token_steps("Put this into ~/.cursor/mcp.json.", registering),
         text=indented({"mcpServers": {name: server}}),
         link="" if registering else f"cursor://anysphere.cursor-deeplink/mcp/install?{query}",
     )
     server = {"httpUrl": url, **headers_with(registering)}
     yield ClientCard(
         title="Gemini CLI",
-        steps=with_token("Put this into ~/.gemini/settings.json.", registering),
+        steps=token_steps("Put this into ~/.gemini/settings.json.", registering),
         text=indented({"mcpServers": {name: server}}),
     )
     header = f" and the header Authorization: {registering}" if registering else ""
     page = f"Run this command. In the page that opens, choose Streamable HTTP, and enter {url}"
     yield ClientCard(
         title="MCP Inspector",
-        steps=with_token(f"{page}{header}.", registering),
+        steps=token_steps(f"{page}{header}.", registering),
         text="npx @modelcontextprotocol/inspector",
     )
     command: dict[str, Any] = {"command": "npx", "args": ["-y", "mcp-remote", url]}
@@ -132,18 +132,18 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
     file = "Put this into the file where the program lists its servers."
     yield ClientCard(
         title="Programs that only start commands, by mcp-remote",
-        steps=with_token(file, registering),
+        steps=token_steps(file, registering),
         text=indented({"mcpServers": {name: command}}),
     )
     server = {"type": "http", "url": url, **headers_with(registering)}
     yield ClientCard(
         title="Many others",
-        steps=with_token(file, registering),
+        steps=token_steps(file, registering),
         text=indented({"mcpServers": {name: server}}),
     )
 
 
-def with_token(steps: str, header: str) -> str:
+def token_steps(steps: str, header: str) -> str:
     replaced = " Put a personal token in the place of TOKEN."
     return f"{steps}{replaced}" if header.endswith(" TOKEN") else steps
 

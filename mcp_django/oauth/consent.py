@@ -32,7 +32,7 @@ from mcp_django.principal import DELETE, READ, SCOPES, WRITE, Principal
 from mcp_django.protocol.revisions import MODERN
 
 #: Verbs of a model, by the scope that they need.
-VERBS = {WRITE: (ADD, CHANGE), DELETE: (REMOVE,)}
+VERBS_BY_SCOPE = {WRITE: (ADD, CHANGE), DELETE: (REMOVE,)}
 #: Days after which access ends, as people choose them. None: when they end it.
 LIFETIMES = {"": _("Until I end it"), "1": _("For a day"), "30": _("For 30 days")}
 
@@ -54,7 +54,7 @@ class OfferedScope:
     tools: tuple[OpenedTool, ...] = ()
 
 
-class Offer:
+class ScopeOffer:
     """What scopes open for the person at a page, with their own rights and nobody else's."""
 
     def __init__(self, request: HttpRequest) -> None:
@@ -84,7 +84,7 @@ class Offer:
         if scope not in SCOPES:  # one of the site's own, which opens nothing here
             return OfferedScope(scope=scope, description=description)
         rights, reading = self._rights(READ, scope), self._rights(READ)
-        verbs = VERBS.get(scope, ())
+        verbs = VERBS_BY_SCOPE.get(scope, ())
         models = [
             exposure.model
             for exposure in rights.exposures()

@@ -27,7 +27,7 @@ from mcp_django.auth.authenticators import is_active
 from mcp_django.auth.clients import address_for_clients, client_cards
 from mcp_django.conf import get_config
 from mcp_django.models import PersonalToken
-from mcp_django.oauth.consent import LimitsForm, Offer
+from mcp_django.oauth.consent import LimitsForm, ScopeOffer
 from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.setup import login_address
 from mcp_django.oauth.toolkit import SCOPE_DESCRIPTIONS, is_self_registered
@@ -36,7 +36,7 @@ from mcp_django.principal import DEFAULT_SERVER, READ
 app_name = "mcp_django_pages"
 View = Callable[..., HttpResponseBase]
 #: Nobody needs to see more at a time, and the rest is in the admin.
-MOST_ROWS = 100
+PAGE_LENGTH = 100
 
 
 def for_people(view: View) -> View:
@@ -66,7 +66,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     return page(request, "connect", address=address, cards=cards)
 
 
-def change(request: HttpRequest, row: Any, *, end: Callable[[], None]) -> HttpResponse:
+def press(request: HttpRequest, row: Any, *, end: Callable[[], None]) -> HttpResponse:
     """Press a button beside an authorization or a token."""
     match request.POST.get("do"):
         case "end":
@@ -77,7 +77,7 @@ def change(request: HttpRequest, row: Any, *, end: Callable[[], None]) -> HttpRe
     return redirect(request.path)
 
 
-def described(row: Any, offer: Offer) -> dict[str, Any]:
+def described(row: Any, offer: ScopeOffer) -> dict[str, Any]:
     """Return in words what an authorization or a token of the person is good for."""
     names = dict(offer.models())
     labels = row.models or []
@@ -97,9 +97,9 @@ def apps(request: HttpRequest) -> HttpResponse:
     theirs = Authorization.objects.filter(user=request.user.pk, ended_at=None)
     if request.method == "POST":
         row = get_object_or_404(theirs, pk=number_in(request))
-        return change(request, row, end=row.end)
-    offer = Offer(request)
-    rows = theirs.select_related("application").order_by("-consented_at")[:MOST_ROWS]
+        return press(request, row, end=row.end)
+    offer = ScopeOffer(request)
+    rows = theirs.select_related("application").order_by("-consented_at")[:PAGE_LENGTH]
     lines = [
         {
             **described(row, offer),
@@ -135,8 +135,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
     )
     if request.method == "POST" and "do" in request.POST:
         row = get_object_or_404(theirs, pk=number_in(request))
-        return change(request, row, end=row.revoke)
-    offer = Offer(request)
+        return press(request, row, end=row.revoke)
+    offer = ScopeOffer(request)
     # The same rule as in the admin.
     may_change = request.user.has_perm("mcp_django.add_personaltoken")
     form = NewTokenForm(
@@ -158,7 +158,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
             address = address_for_clients(request)
             cards = client_cards(address, credential=secret) if address else []
             return page(request, "secret", token=token, secret=secret, cards=cards)
-    lines = [described(row, offer) for row in theirs[:MOST_ROWS] if row.state() == "active"]
+    lines = [described(row, offer) for row in theirs[:PAGE_LENGTH] if row.state() == "active"]
     return page(request, "tokens", lines=lines, form=form, may_change=may_change)
 
 

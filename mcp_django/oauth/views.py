@@ -19,7 +19,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from mcp_django.auth.authenticators import is_loopback
 from mcp_django.conf import get_config
-from mcp_django.oauth.consent import ConsentForm, Offer
+from mcp_django.oauth.consent import ConsentForm, ScopeOffer
 from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.setup import login_address
 from mcp_django.oauth.toolkit import FatalClientError, is_self_registered, issuer, views
@@ -110,8 +110,8 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
         return response
 
     @cached_property
-    def offer(self) -> Offer:
-        return Offer(self.request)
+    def offer(self) -> ScopeOffer:
+        return ScopeOffer(self.request)
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "models": self.offer.models()}

@@ -9,3 +9,6 @@ urlpatterns = [
     path("", include("mcp_django.oauth.urls")),
 ]
 # docs: end signin
+# docs: start pages
+urlpatterns += [path("assistants/", include("mcp_django.oauth.pages"))]
+# docs: end pages
