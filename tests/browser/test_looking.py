@@ -178,16 +178,6 @@ def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
     assert page.title() != "taken"
 
 
-def test_the_numbers_behind_the_drawing_are_opened_by_the_keyboard(browse, boss, calls):
-    page = browse(boss)
-    page.goto(OVERVIEW)
-
-    page.get_by_text("Numbers: Calls").focus()
-    page.press("Enter")
-
-    page.expect(page.get_by_role("columnheader", name="From")).to_be_visible()
-
-
 @every_look
 def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
     ExposedModel.objects.create(label="shop.order", level=5)
