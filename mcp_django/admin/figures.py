@@ -109,7 +109,7 @@ def top(rows: QuerySet[CallRecord], by: str, *, unnamed: str) -> tuple[Top, ...]
             took=Avg("milliseconds"),
             size=Sum("bytes"),
         )
-        .order_by("-calls", "name")[:TOP]
+        .order_by("-calls", F("name").asc(nulls_first=True))[:TOP]
     )
     return tuple(
         Top(
