@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 from django.test import RequestFactory
 from django.test.utils import override_script_prefix
 from django.utils import timezone
@@ -254,6 +255,20 @@ def test_a_call_asks_for_token_user_client_and_consent_in_one_query(
         OAuthBearer().authenticate(request)
 
     assert "oauth2_provider_accesstoken" in queries[0]["sql"]
+
+
+def test_cleaning_up_leaves_what_is_in_use(flow, new_client):
+    tokens = flow.tokens()
+    long_ago = timezone.now() - timedelta(days=30)
+    idle = new_client(client_id="https://idle.example/c.json", cimd_expires_at=long_ago)
+    type(idle).objects.update(cimd_expires_at=long_ago)
+
+    call_command("cleartokens")
+    call_command("clearcimdapplications")
+    cache.clear()
+
+    assert list(type(idle).objects.all()) == [flow.application]
+    assert flow.call(tokens["access_token"]).status_code == 200
 
 
 def test_metadata_of_a_site_under_a_prefix_are_where_its_issuer_says(flow, settings):
