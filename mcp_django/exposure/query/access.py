@@ -529,24 +529,17 @@ class RelationSubquery:
 
     def rows(self, group: list[Condition]) -> GuardedQuerySet:
         """The matching, visible rows, or those in between that lead to them."""
-        if self.hop.ends is not None:
-            return self._through(group, self.hop.ends)
-        if self.hop.is_generic:
-            return self._generic(group)
-        return self._targets(group, self.hop.link[1].attname)
-
-    def _through(self, group: list[Condition], ends: tuple[Any, Any]) -> GuardedQuerySet:
-        near, far = ends
+        if self.hop.ends is None and self.hop.is_generic:
+            rows = self._targets(group, kind_field(self.hop).attname, self.hop.link[1].attname)
+            return rows.filter(is_of_kind(self.hop, using=rows.db))
+        if self.hop.ends is None:
+            return self._targets(group, self.hop.link[1].attname)
+        near, far = self.hop.ends
         key = far.target_field.attname
         targets: Any = self._targets(group, key).values(key)
-        through: ModelClass = near.model
-        base = rows_between(self.rights, through, using=targets._db)
-        rows = guarded(base, policy_of(through, [near.attname, far.attname]))
+        base = rows_between(self.rights, near.model, using=targets._db)
+        rows = guarded(base, policy_of(near.model, [near.attname, far.attname]))
         return rows.filter(Q((f"{far.attname}__in", targets)))
-
-    def _generic(self, group: list[Condition]) -> GuardedQuerySet:
-        rows = self._targets(group, kind_field(self.hop).attname, self.hop.link[1].attname)
-        return rows.filter(is_of_kind(self.hop, using=rows.db))
 
     def _targets(self, group: list[Condition], *links: str) -> GuardedQuerySet:
         """The visible rows behind the hop that match; only what the group needs may be used."""

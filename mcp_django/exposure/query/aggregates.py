@@ -46,7 +46,7 @@ from mcp_django.exposure.query.arguments import (
     or_default,
 )
 from mcp_django.exposure.query.filters import parse
-from mcp_django.exposure.query.find import check_shows_numbers
+from mcp_django.exposure.query.find import Page, check_shows_numbers
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
 from mcp_django.exposure.query.pagination import MAX_ORDER, page_limit
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
@@ -429,24 +429,8 @@ class AggregateQuery:
         return {f"_n{at}": Count(one) for at, one in enumerate(["*", *lookups])}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Aggregates:
-    """The numbers about some groups."""
-
-    #: A JSON object, as `Table.encoded`, with `truncated` where there are more.
-    encoded: bytes
-    #: The same groups.
-    table: Table
-
-    @property
-    def count(self) -> int:
-        return len(self.table.rows)
-
-
-def aggregate_records(
-    rights: Rights, exposure: ModelExposure, asked: AggregateRecords
-) -> Aggregates:
-    """Groups and their metrics.
+def aggregate_records(rights: Rights, exposure: ModelExposure, asked: AggregateRecords) -> Page:
+    """Groups and their metrics, with `truncated` where there are more.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
@@ -466,7 +450,12 @@ def aggregate_records(
     with limited(rows.db):
         found = grouped(rows, question) if question.groups else total(rows, question)
     groups = rendered(rights, access, question, found[: question.limit])
-    return encode(groups, is_truncated=len(found) > question.limit, note=question.note)
+    encoded, fitting = encode_fitting(groups)
+    more: dict[str, Any] = {"note": question.note} if question.note else {}
+    # An answer that is too long in bytes ends early, and says so.
+    if len(fitting.rows) < len(found):
+        more = {"truncated": True, **more}
+    return Page(encoded=with_members(encoded, more), table=fitting)
 
 
 def parse_question(
@@ -583,16 +572,6 @@ def rendered(
         )
     table = list(zip(*shown.values(), strict=True))
     return Table(columns=tuple(shown), rows=table, labels=labels)
-
-
-def encode(groups: Table, *, is_truncated: bool, note: str) -> Aggregates:
-    """An answer that is too long in bytes ends early, and says so."""
-    encoded, fitting = encode_fitting(groups)
-    is_truncated = is_truncated or len(fitting.rows) < len(groups.rows)
-    more: dict[str, Any] = {"note": note} if note else {}
-    if is_truncated:
-        more = {"truncated": True, **more}
-    return Aggregates(encoded=with_members(encoded, more), table=fitting)
 
 
 def examples(access: AccessiblePaths) -> dict[str, Any]:

@@ -101,15 +101,6 @@ def is_narrowed(rights: Rights, exposure: ModelExposure, model_admin: ModelAdmin
     return len(access.columns) < len(declared)
 
 
-def described_columns(rights: Rights, exposure: ModelExposure) -> list[dict[str, Any]]:
-    """What describe_model says of each."""
-    return [
-        {"name": one.name, "label": plain_text(one.label)}
-        | ({"order": True} if orderable_path(rights, exposure, one) else {})
-        for one in computed_columns(rights, exposure).values()
-    ]
-
-
 def orderable_path(rights: Rights, exposure: ModelExposure, column: ComputedColumn) -> str:
     """The path that a column is ordered by, if this caller may order by it. Else empty."""
     path = column.order.removeprefix("-")
@@ -184,7 +175,11 @@ class ComputedCells:
         if time.monotonic() > self._end:
             raise QueryError(TOO_SLOW)
         try:
-            value = self._json(column.value_of(obj, self.model_admin))
+            value = column.value_of(obj, self.model_admin)
+            if not isinstance(value, KNOWN) or isinstance(value, SafeData):
+                value = None if value is None else plain_text(value)
+            most = MOST_PARTS_OF_WHOLE if self.whole else MOST_PARTS
+            value = Trimming(most, whole=self.whole).json(value)
             encoder.encode(value)
         except ObjectDoesNotExist:  # what the list shows as empty
             return None
@@ -194,9 +189,3 @@ class ComputedCells:
             log_once(f"{self.label}.{column.name}", "cannot always be computed.", error)
             return FAILED
         return value
-
-    def _json(self, value: Any) -> Any:
-        if not isinstance(value, KNOWN) or isinstance(value, SafeData):
-            value = None if value is None else plain_text(value)
-        most = MOST_PARTS_OF_WHOLE if self.whole else MOST_PARTS
-        return Trimming(most, whole=self.whole).json(value)

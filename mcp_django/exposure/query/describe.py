@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db.models import FileField
-
 from mcp_django.exposure.fields import MEASURES, choices_of, kind_of, target_of
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import (
@@ -25,9 +23,9 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.aggregates import COUNTS, floor_of, measured
-from mcp_django.exposure.query.computed import described_columns
+from mcp_django.exposure.query.computed import computed_columns, orderable_path
 from mcp_django.exposure.query.paths_by_rule import RelationStep, Rule
-from mcp_django.exposure.query.serializers import Trimming, as_text
+from mcp_django.exposure.query.serializers import Trimming, as_text, plain_text
 from mcp_django.templating.fences import FENCES
 
 MAX_CHOICES = 100
@@ -66,6 +64,8 @@ def describe(
         definition |= {"definition_only": True, "fields": fields}
     else:
         key, order = [part.name for part in access.keys], list(access.default_order)
+        tool = "aggregate_records" if exposure.aggregates_only else "find_records"
+        arguments = (aggregates.examples if exposure.aggregates_only else example)(access)
         definition |= {
             "aggregates_only": exposure.aggregates_only,
             "smallest_group": floor_of(exposure),
@@ -73,12 +73,16 @@ def describe(
             "fields": fields,
             "more_filters": [path.text for path in entries.filters],
             "more_aggregates": [entries.entry(path) for path in entries.numbers],
-            "computed": described_columns(rights, exposure),
+            "computed": [
+                {"name": one.name, "label": plain_text(one.label)}
+                | ({"order": True} if orderable_path(rights, exposure, one) else {})
+                for one in computed_columns(rights, exposure).values()
+            ],
             **entries.relations,
             "fences": FENCES if any(map(access.is_untrusted, access.columns)) else "",
             "search": access.names(SEARCH),
             "default_order": [] if exposure.aggregates_only or order == key else order,
-            "example": example_call(access),
+            "example": {"tool": tool, "arguments": arguments},
         }
     definition["writing"] = brief_writing(writing or {}, {one["name"]: one for one in fields})
     return {name: value for name, value in definition.items() if value}
@@ -106,18 +110,19 @@ def counts_of_related(
     """Which relations of the model a metric counts."""
     if rights.checks_rows_one_by_one(access.model):
         return ""
+    exposures = rights.exposed.exposures
     many = {name: step for name, step in steps.items() if step.hop.is_many}
     filters = [name for name, step in many.items() if FILTER in step.uses]
-    counted = [name for name in filters if is_countable(rights, many[name])]
+    counted = [
+        name
+        for name in filters
+        if COUNT_RELATED in many[name].uses
+        and not any(exposures[model].smallest_group for model in many[name].hop.models)
+    ]
     if not counted:
         return ""
     names = "them" if counted == filters else ", ".join(counted)
     return COUNTS_OF_RELATED.format(names=names, example=counted[0])
-
-
-def is_countable(rights: Rights, step: RelationStep) -> bool:
-    exposures = [rights.exposed.exposures[model] for model in step.hop.models]
-    return COUNT_RELATED in step.uses and not any(one.smallest_group for one in exposures)
 
 
 class Entries:
@@ -174,6 +179,8 @@ class Entries:
         access, kind, uses = self.access, type_of(path), self.uses.get(path.names, {})
         label, kind_of_filter = label_of(path), uses.get("filter", kind)
         is_key, is_masked = kind_of_filter == "key", path in access.masks
+        is_file = path.field in access.files and not path.hops
+        is_read = is_file and not access.exposure.aggregates_only
         entry = {
             "name": path.text,
             "type": "key" if is_key else kind,
@@ -184,7 +191,7 @@ class Entries:
             "null": path.field is not None and path.is_nullable,
             "masked": access.masks.get(path),
             "untrusted": not is_masked and access.is_untrusted(path),
-            "content": "" if access.exposure.aggregates_only else content_of(path),
+            "content": f"django://files/{access.exposure.label}/{{pk}}/{path.text}" * is_read,
             "help": as_text(getattr(path.field, "help_text", "")),
             "not": [use for use in self.common if use not in uses],
         }
@@ -208,13 +215,6 @@ def label_of(path: Path) -> str:
     return " ".join(as_text(field.verbose_name) for field in fields)
 
 
-def content_of(path: Path) -> str:
-    """Return the template of the addresses of a file."""
-    if path.hops or not isinstance(path.field, FileField):
-        return ""
-    return f"django://files/{path.model._meta.label_lower}/{{pk}}/{path.field.name}"
-
-
 def brief_choices(field: Any) -> Any:
     """Return values alone where they say what their labels say, an object where they are texts."""
     choices = [
@@ -235,12 +235,6 @@ def type_of(path: Path) -> str:
     if kind == "other":
         return str(field.get_internal_type()).removesuffix("Field").lower()
     return kind
-
-
-def example_call(access: AccessiblePaths) -> dict[str, Any]:
-    if not access.exposure.aggregates_only:
-        return {"tool": "find_records", "arguments": example(access)}
-    return {"tool": "aggregate_records", "arguments": aggregates.examples(access)}
 
 
 def example(access: AccessiblePaths) -> dict[str, Any]:

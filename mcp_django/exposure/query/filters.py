@@ -77,78 +77,18 @@ def any_of(parts: Iterable[Q]) -> Q:
 
 def parse(rights: Rights, access: AccessiblePaths, asked: Filters, *, using: str) -> ParsedFilters:
     """Raises QueryError for anything that the caller may not ask or that means nothing."""
-    found: dict[str, Any] = {}
-    related = RelatedNames(rights)
-    for name, parser in PARSERS.items():
+    parser = FilterParser(rights, access, using=using)
+    parsed: dict[str, Any] = {}
+    for name, method in PARSERS.items():
         value = getattr(asked, name)
         if value is not UNSET:
-            found[name] = parser(related, access, value, using=using, what=name)
-    return ParsedFilters(**found)
-
-
-def parse_conditions(
-    related: RelatedNames, access: AccessiblePaths, given: Any, *, using: str, what: str
-) -> list[Condition]:
-    if not isinstance(given, Mapping):
-        example = example_lookup(access)
-        raise QueryError(f"{what} takes an object of lookups and values{example}.")
-    conditions = list(lookups_of(given))
-    if len(conditions) > MAX_CONDITIONS:
-        raise QueryError(
-            f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(conditions)}."
-        )
-    return [
-        parse_condition(related, access, key, value, using=using, what=what)
-        for key, value in conditions
-    ]
+            parsed[name] = method(parser, value, what=name)
+    return ParsedFilters(**parsed)
 
 
 def example_lookup(access: AccessiblePaths) -> str:
     names = access.names(FILTER)
     return f', such as {{"{names[0]}__isnull": false}}' if names else ""
-
-
-def parse_condition(
-    related: RelatedNames, access: AccessiblePaths, key: Any, value: Any, *, using: str, what: str
-) -> Condition:
-    rights = related.rights
-    known = access.lookups.get(key) if isinstance(key, str) else None
-    if known is None:
-        try:
-            known = split(rights, access, key, what)
-        except QueryError as error:
-            hint = negation_hint(rights, access, key, value, what=what)
-            raise QueryError(f"{error}{hint}") from None
-        access.lookups[key] = known
-    path, transform, operator = known
-    if value is None and operator == "exact" and not transform:
-        operator, value = "isnull", True
-    try:
-        if transform == "date":
-            value = fields.convert(DateField(), operator, value, using=using)
-        elif transform:
-            check_parts(path, transform, operator, using=using)
-            value = part(TRANSFORMS[kind_of(path.field)][transform], operator, value)
-        else:
-            value = key_or_value(related, path, operator, value, using=using)
-    except QueryError as error:
-        hint = key_hint(rights, access, path)
-        raise QueryError(f"{what}: {key}: {error}{hint}") from None
-    return Condition(path=path, transform=transform, operator=operator, value=value)
-
-
-def key_or_value(
-    related: RelatedNames, path: Path, operator: str, value: Any, *, using: str
-) -> Any:
-    """The value of a column. What is no key of a related record may be what it is called."""
-    field = path.hops[-1].model._meta.pk if path.field is None else path.field
-    try:
-        return fields.convert(field, operator, value, using=using)
-    except QueryError:
-        named = related.value(path, operator, value, using=using)
-        if named is None:
-            raise
-        return named
 
 
 def negation_hint(
@@ -211,19 +151,13 @@ def split(rights: Rights, access: AccessiblePaths, key: Any, what: str) -> tuple
             found = suffix(kind_of(path.field), names[size:])
             if found is not None:
                 return path, *found
-            sentence = no_such_lookup(rights, access, path, names[size:])
-            raise QueryError(f"{what}: {sentence}")
+            # It does not depend on what the caller tried behind the path.
+            operators = ", ".join(offered(kind_of(path.field), names[size]))
+            sentence = f"{what}: {path.text} has the operators {operators}."
+            if through := paths_behind(rights, access, path):
+                sentence += f" Behind it there is: {', '.join(through[:30])}."
+            raise QueryError(sentence)
     raise unknown(key, access.names(FILTER), what)
-
-
-def no_such_lookup(
-    rights: Rights, access: AccessiblePaths, path: Path, rest: Sequence[str]
-) -> str:
-    """What may stand behind a path. It does not depend on what the caller tried there."""
-    sentence = f"{path.text} has the operators {', '.join(offered(kind_of(path.field), rest[0]))}."
-    if through := paths_behind(rights, access, path):
-        sentence += f" Behind it there is: {', '.join(through[:30])}."
-    return sentence
 
 
 def offered(kind: str, part: str) -> Sequence[str]:
@@ -255,59 +189,105 @@ def part(bounds: tuple[int, int], operator: str, value: Any) -> Any:
     return fields.integer(value, low=low, high=high)
 
 
-def parse_alternatives(
-    related: RelatedNames, access: AccessiblePaths, given: Any, *, using: str, what: str
-) -> list[list[Condition]]:
-    if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
-        example = example_lookup(access)
-        raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
-    found = [parse_conditions(related, access, item, using=using, what=what) for item in given]
-    if not all(found):
-        raise QueryError(f"An empty object in {what} would match everything. Take it out.")
-    return found
+class FilterParser:
+    """Parses what one call says of the records that it means."""
 
+    def __init__(self, rights: Rights, access: AccessiblePaths, *, using: str) -> None:
+        self.rights = rights
+        self.access = access
+        self.related = RelatedNames(rights)
+        self.using = using
 
-def parse_search(
-    related: RelatedNames, access: AccessiblePaths, term: Any, *, using: str, what: str
-) -> list[list[Condition]]:
-    """Every word in any declared column, as in the admin."""
-    try:
-        words = fields.short(fields.attempt(fields.text, term, "text")).split()
-    except QueryError as error:
-        raise QueryError(f"{what}: {error}") from None
-    if len(words) > MAX_WORDS:
-        raise QueryError(f"{what} takes at most {MAX_WORDS} words; this has {len(words)}.")
-    if not access.search:
-        example = example_lookup(access)
-        raise QueryError(f"{access.exposure.label} has no search; use filters{example}.")
-    return [list(places_of(access, word, using=using)) for word in words]
+    def conditions(self, given: Any, *, what: str) -> list[Condition]:
+        if not isinstance(given, Mapping):
+            example = example_lookup(self.access)
+            raise QueryError(f"{what} takes an object of lookups and values{example}.")
+        conditions = list(lookups_of(given))
+        if len(conditions) > MAX_CONDITIONS:
+            raise QueryError(
+                f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(conditions)}."
+            )
+        return [self.condition(key, value, what=what) for key, value in conditions]
 
-
-def places_of(access: AccessiblePaths, word: str, *, using: str) -> Iterator[Condition]:
-    for path, operator in access.search:
-        if kind_of(path.field) == "text":
-            is_missing = operator == "search" and not has_full_text(using)
-            found = "icontains" if is_missing else operator
-            yield Condition(path=path, operator=found, value=word)
-            continue
+    def condition(self, key: Any, value: Any, *, what: str) -> Condition:
+        lookup = self.access.lookups.get(key) if isinstance(key, str) else None
+        if lookup is None:
+            try:
+                lookup = split(self.rights, self.access, key, what)
+            except QueryError as error:
+                hint = negation_hint(self.rights, self.access, key, value, what=what)
+                raise QueryError(f"{error}{hint}") from None
+            self.access.lookups[key] = lookup
+        path, transform, operator = lookup
+        if value is None and operator == "exact" and not transform:
+            operator, value = "isnull", True
         try:
-            value = fields.scalar(path.field, word, using=using)
-        except QueryError:  # not a number, so not in a column of numbers
-            continue
-        yield Condition(path=path, operator="exact", value=value)
+            if transform == "date":
+                value = fields.convert(DateField(), operator, value, using=self.using)
+            elif transform:
+                check_parts(path, transform, operator, using=self.using)
+                value = part(TRANSFORMS[kind_of(path.field)][transform], operator, value)
+            else:
+                value = self.key_or_value(path, operator, value)
+        except QueryError as error:
+            hint = key_hint(self.rights, self.access, path)
+            raise QueryError(f"{what}: {key}: {error}{hint}") from None
+        return Condition(path=path, transform=transform, operator=operator, value=value)
 
+    def key_or_value(self, path: Path, operator: str, value: Any) -> Any:
+        """The value of a column. What is no key of a related record may be what it is called."""
+        field = path.hops[-1].model._meta.pk if path.field is None else path.field
+        try:
+            return fields.convert(field, operator, value, using=self.using)
+        except QueryError:
+            named = self.related.value(path, operator, value, using=self.using)
+            if named is None:
+                raise
+            return named
 
-def has_full_text(using: str) -> bool:
-    return connections[using].vendor == "postgresql" and apps.is_installed(
-        "django.contrib.postgres"
-    )
+    def alternatives(self, given: Any, *, what: str) -> list[list[Condition]]:
+        if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
+            example = example_lookup(self.access)
+            raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
+        alternatives = [self.conditions(item, what=what) for item in given]
+        if not all(alternatives):
+            raise QueryError(f"An empty object in {what} would match everything. Take it out.")
+        return alternatives
+
+    def search(self, term: Any, *, what: str) -> list[list[Condition]]:
+        """Every word in any declared column, as in the admin."""
+        try:
+            words = fields.short(fields.attempt(fields.text, term, "text")).split()
+        except QueryError as error:
+            raise QueryError(f"{what}: {error}") from None
+        if len(words) > MAX_WORDS:
+            raise QueryError(f"{what} takes at most {MAX_WORDS} words; this has {len(words)}.")
+        if not self.access.search:
+            example = example_lookup(self.access)
+            raise QueryError(f"{self.access.exposure.label} has no search; use filters{example}.")
+        return [list(self.places_of(word)) for word in words]
+
+    def places_of(self, word: str) -> Iterator[Condition]:
+        for path, operator in self.access.search:
+            if kind_of(path.field) == "text":
+                has_full_text = connections[self.using].vendor == "postgresql"
+                has_full_text = has_full_text and apps.is_installed("django.contrib.postgres")
+                if operator == "search" and not has_full_text:
+                    operator = "icontains"
+                yield Condition(path=path, operator=operator, value=word)
+                continue
+            try:
+                value = fields.scalar(path.field, word, using=self.using)
+            except QueryError:  # not a number, so not in a column of numbers
+                continue
+            yield Condition(path=path, operator="exact", value=value)
 
 
 PARSERS: dict[str, Callable[..., Any]] = {
-    "filters": parse_conditions,
-    "exclude": parse_conditions,
-    "any_of": parse_alternatives,
-    "search": parse_search,
+    "filters": FilterParser.conditions,
+    "exclude": FilterParser.conditions,
+    "any_of": FilterParser.alternatives,
+    "search": FilterParser.search,
 }
 
 

@@ -56,13 +56,15 @@ TOO_SPARSE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Some records. `next_cursor` is None at the end; a page may be short and have one."""
+    """Some records, or groups of them. `next_cursor` is None at the end; a page may be short and
+    have one.
+    """
 
     #: A JSON object, as `Table.encoded`.
     encoded: bytes
     #: The same rows.
     table: Table
-    next_cursor: str | None
+    next_cursor: str | None = None
     #: What the caller should know of the answer.
     note: str = ""
 
@@ -192,13 +194,20 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     if asked.cursor is not UNSET:
         position = pagination.decode(bound(), asked.cursor)
     if rights.checks_rows_one_by_one(exposure.model):
-        return page(page_of_permitted(search, position, limit), bound, note=note)
-    rows = search.rows(position, most=limit)
-    end = rows.position(limit - 1) if rows.has_more else None
-    if position is None and not rows.count:
-        about_texts = note_on_texts(search.parsed_filters, search.count)
-        note = " ".join(filter(None, [note, about_texts]))
-    return page(PageRows(table=rows.table(), place=rows.position, end=end), bound, note=note)
+        found = page_of_permitted(search, position, limit)
+    else:
+        rows = search.rows(position, most=limit)
+        end = rows.position(limit - 1) if rows.has_more else None
+        found = PageRows(table=rows.table(), place=rows.position, end=end)
+        if position is None and not rows.count:
+            about_texts = note_on_texts(search.parsed_filters, search.count)
+            note = " ".join(filter(None, [note, about_texts]))
+    encoded, table = encode_fitting(found.table)
+    # A page that is too long in bytes ends early.
+    count = len(table.rows)
+    end = found.end if count == len(found.table.rows) else found.place(count - 1)
+    cursor = None if end is None else pagination.encode(bound(), end)
+    return Page(encoded=encoded, table=table, next_cursor=cursor, note=note)
 
 
 def check_shows_numbers(exposure: ModelExposure) -> None:
@@ -290,15 +299,6 @@ def objects_of(
     return objects
 
 
-def page(found: PageRows, bound: Callable[[], str], *, note: str) -> Page:
-    """Encode. A page that is too long in bytes ends early, with a cursor."""
-    encoded, table = encode_fitting(found.table)
-    count = len(table.rows)
-    end = found.end if count == len(found.table.rows) else found.place(count - 1)
-    cursor = None if end is None else pagination.encode(bound(), end)
-    return Page(encoded=encoded, table=table, next_cursor=cursor, note=note)
-
-
 def get_record(
     rights: Rights,
     exposure: ModelExposure,
@@ -319,13 +319,7 @@ def get_record(
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
     selection = parse_selection(
-        rights,
-        access,
-        fields,
-        include,
-        whole=True,
-        all_computed=all_computed,
-        using=using,
+        rights, access, fields, include, whole=True, all_computed=all_computed, using=using
     )
     row = row_of(rights, access, pk, selection=selection, using=using)
     encoded = encoder.encode(row.table().objects()[0])
@@ -350,19 +344,21 @@ def row_of(
     base = pinned_to_database(rows) if using is None else rows.using(using)
     missing = missing_record(access.exposure, pk)
     try:
-        key = key_conditions(access, pk, using=base.db)
+        key = parse_key(access.model, pk, using=base.db)
     except QueryError:
         raise missing from None
-    if rights.checks_rows_one_by_one(access.model):
-        keys = [tuple(one.value for one in key)]
-        if not objects_of(rights, access.model, keys, using=base.db):
-            raise missing
+    is_judged = rights.checks_rows_one_by_one(access.model)
+    if is_judged and not objects_of(rights, access.model, [key], using=base.db):
+        raise missing
+    filters = [
+        Condition(path=path, operator="exact", value=value)
+        for path, value in zip(access.key_paths, key, strict=True)
+    ]
     search = Search(
         rights=rights,
         access=access,
         selection=selection,
-        order=(),
-        parsed_filters=ParsedFilters(filters=key),
+        parsed_filters=ParsedFilters(filters=filters),
         using=base.db,
     )
     found = search.rows(None, most=1)
@@ -376,15 +372,6 @@ def missing_record(exposure: ModelExposure, pk: Any) -> NotFound:
         f"There is no {exposure.label} with the key {quoted(pk)}. "
         f'Call find_records with {{"model": "{exposure.label}"}} to see which there are.'
     )
-
-
-def key_conditions(access: AccessiblePaths, pk: Any, *, using: str) -> list[Condition]:
-    """What each part of the key must equal. Raises QueryError for what cannot be a key."""
-    key = parse_key(access.model, pk, using=using)
-    return [
-        Condition(path=path, operator="exact", value=value)
-        for path, value in zip(access.key_paths, key, strict=True)
-    ]
 
 
 def count_records(rights: Rights, exposure: ModelExposure, *, most: int = 10_000) -> int | None:

@@ -104,7 +104,6 @@ class IncludedRelation:
             selection=replace(
                 selection, lookups={**selection.lookups, key.lookup: None}, is_for_one_call=True
             ),
-            order=(),
             parsed_filters=ParsedFilters(
                 filters=[Condition(path=key, operator="in", value=wanted)]
             ),

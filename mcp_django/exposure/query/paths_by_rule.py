@@ -6,7 +6,7 @@ way back. What is not shown, not open or narrowed away does not exist, here as a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -105,7 +105,7 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if not given:  # most are left out
             continue
         if argument == "any_of":
-            parts = list_of(given)
+            parts = given if isinstance(given, list | tuple) else ()
         elif argument == "metrics":
             parts = [list(one.values()) for one in dict_of(given).values() if dict_of(one)]
         else:
@@ -116,10 +116,6 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for name in part if isinstance(part, list | tuple) else ():
                 if isinstance(name, str) and len(name) <= LONGEST:
                     yield use, name.removeprefix("-")
-
-
-def list_of(given: Any) -> Sequence[Any]:
-    return given if isinstance(given, list | tuple) else ()
 
 
 def dict_of(given: Any) -> Mapping[str, Any]:
@@ -258,16 +254,15 @@ class Rule:
     def access_to(self, model: ModelClass) -> AccessiblePaths | None:
         """The paths of a model whose records are open to this caller, for paths to pass."""
         if model not in self._passed:
-            self._passed[model] = self._find_access(model)
+            rights, exposure = self.rights, self.rights.exposed.exposures.get(model)
+            self._passed[model] = (
+                allowed_paths(rights, exposure)
+                if exposure is not None
+                and is_followed(rights, exposure)
+                and is_open(rights, self.access.exposure, model, home=self._home)
+                else None
+            )
         return self._passed[model]
-
-    def _find_access(self, model: ModelClass) -> AccessiblePaths | None:
-        exposure = self.rights.exposed.exposures.get(model)
-        if exposure is None or not is_followed(self.rights, exposure):
-            return None
-        if not is_open(self.rights, self.access.exposure, model, home=self._home):
-            return None
-        return allowed_paths(self.rights, exposure)
 
     def is_narrowed(self, model: ModelClass) -> bool:
         return not is_plain(self.rights.rows(model).query)

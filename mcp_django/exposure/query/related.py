@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,7 +17,15 @@ from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import FILTER, INCLUDE, RETURN, declaration_of, key_parts, spell_key
+from mcp_django.exposure.paths import (
+    FILTER,
+    INCLUDE,
+    RETURN,
+    declaration_of,
+    key_parts,
+    parse_key,
+    spell_key,
+)
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
 from mcp_django.exposure.query.aggregates import floor_of
@@ -25,7 +34,6 @@ from mcp_django.exposure.query.filters import any_of, parse
 from mcp_django.exposure.query.find import (
     check_shows_records,
     judge,
-    key_conditions,
     missing_record,
     objects_of,
 )
@@ -89,20 +97,14 @@ def countable(
         if model not in rights.exposed.exposures:
             model = model._meta.concrete_model
         by_model.setdefault(model, []).append(one)
-    exposures = {
-        model: rights.exposed.exposures[model]
-        for model in by_model
-        if rights.level(model) >= Level.AGGREGATES
-    }
-    found = {
-        model: visible_objects(rights, exposure, by_model[model], using=using)
-        for model, exposure in exposures.items()
-    }
-    return {
-        model: rows
-        for model, rows in found.items()
-        if not exposures[model].aggregates_only or len(rows) >= floor_of(exposures[model])
-    }
+    visible = {}
+    for model, rows in by_model.items():
+        if rights.level(model) >= Level.AGGREGATES:
+            exposure = rights.exposed.exposures[model]
+            seen = visible_objects(rights, exposure, rows, using=using)
+            if not exposure.aggregates_only or len(seen) >= floor_of(exposure):
+                visible[model] = seen
+    return visible
 
 
 def known_keys(
@@ -159,14 +161,11 @@ def find_objects(
 ) -> list[Any]:
     """Those of the records that this caller may see."""
     check_shows_records(exposure)
-    access = allowed_paths(rights, exposure)
+    allowed_paths(rights, exposure)  # raises NotFound where there is no such model
     keys = []
     for pk in pks:
-        try:
-            key = key_conditions(access, pk, using=using)
-        except QueryError:
-            continue
-        keys.append(tuple(one.value for one in key))
+        with suppress(QueryError):
+            keys.append(parse_key(exposure.model, pk, using=using))
     query = rights.rows(exposure.model).query
     if query.is_sliced or query.combinator:
         # Of these `objects_of` looks among all there are.

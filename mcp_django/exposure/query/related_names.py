@@ -61,8 +61,8 @@ class RelatedNames:
         model: Any
         if path.field is None:
             model = path.hops[-1].model
-        elif not path.field.is_relation or not leads_to_key(path.field):
-            return None
+        elif not path.field.is_relation or not target_of(path.field).primary_key:
+            return None  # it may hold those of another column
         else:
             model = path.field.related_model
         is_open = model in self.rights.exposed.exposures and len(key_parts(model)) == 1
@@ -138,8 +138,3 @@ def name_of(row: Sequence[Any]) -> str:
     """What to show of a key and the columns of names."""
     name = next(str(one) for one in row[1:] if one)
     return Truncator(folded(name)).chars(LONGEST_SHOWN_NAME)
-
-
-def leads_to_key(foreign_key: Any) -> bool:
-    """Whether it holds primary keys, and not those of another column."""
-    return bool(target_of(foreign_key).primary_key)

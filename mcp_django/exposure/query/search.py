@@ -47,21 +47,6 @@ def labels_by_key(
         return {row[0]: label([row[place] for place in places]) for row in found}
 
 
-def select(
-    rights: Rights, query: GuardedQuery, selection: Selection, extra: Sequence[str]
-) -> list[str]:
-    """Put the columns of a selection and of the order into a query. Returns their names."""
-    names = list(dict.fromkeys((*selection.lookups, *extra)))
-    for check, path in selection.checks.items():
-        model = path.field.related_model
-        key = path.field.target_field.attname
-        visible = guarded(rights.rows(model), policy_of(model, [key])).values(key)
-        query.add_annotation(Q((f"{path.lookup}__in", visible)), check)
-    names += selection.checks
-    query.set_values(names)
-    return names
-
-
 def read(compiler: Any, sql: str, params: Any) -> tuple[list[Any], list[Values]]:
     """Rows as the driver gave them, and the same as columns of Python values."""
     with compiler.connection.cursor() as cursor:
@@ -170,7 +155,7 @@ class Search:
     rights: Rights
     access: AccessiblePaths
     selection: Selection
-    order: Sequence[Ordering]
+    order: Sequence[Ordering] = ()
     parsed_filters: ParsedFilters
     using: str
     #: Whether a position is the number of records before it. What the caller may not see, such as
@@ -203,8 +188,9 @@ class Search:
         for one in self.parsed_filters.filters:
             if one.transform or self.access.needs_subquery(one.path) is not None:
                 return None
-            has_form = one.operator in ("isnull", "in")
-            conditions.append((one.path, one.operator, has_form and form_of(one.value)))
+            form = one.value if one.operator in ("isnull", "in") else None
+            form = len(form) if isinstance(form, list) else form
+            conditions.append((one.path, one.operator, form))
         terms = tuple(one.term for one in self.order)
         return base.model, self.using, self.selection, terms, tuple(conditions), most
 
@@ -219,7 +205,13 @@ class Search:
         elif position is not None:
             query.add_q(after(self.order, position, using=self.using))
         query.add_ordering(*(one.term for one in self.order))
-        names = select(self.rights, query, self.selection, [one.lookup for one in self.order])
+        lookups = (*self.selection.lookups, *(one.lookup for one in self.order))
+        for check, path in self.selection.checks.items():
+            model, key = path.field.related_model, path.field.target_field.attname
+            visible = guarded(self.rights.rows(model), policy_of(model, [key])).values(key)
+            query.add_annotation(Q((f"{path.lookup}__in", visible)), check)
+        names = [*dict.fromkeys(lookups), *self.selection.checks]
+        query.set_values(names)
         query.set_limits(start, start + most + 1)
         compiler: Any = query.get_compiler(self.using)
         try:
@@ -239,10 +231,6 @@ class Search:
         condition = parsed_filters.build(self.rights, self.access)
         with limited(self.using):
             return rows.filter(condition)[: most + 1].count()
-
-
-def form_of(value: Any) -> Any:
-    return len(value) if isinstance(value, list) else value
 
 
 class Rows:

@@ -3,7 +3,7 @@ made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -85,42 +85,41 @@ def select_paths(
     key = (whole, None if names is None else tuple(names))
     selection = access.selections.get(key)
     if selection is None:
-        if names is None:
-            paths = access.columns
-        else:
-            paths = tuple(dict.fromkeys(access.column_table[name] for name in names))
-        selection = Selection()
-        for path in paths:
-            add_path(selection, access, path, whole=whole)
+        table = access.column_table
+        paths = access.columns if names is None else dict.fromkeys(table[name] for name in names)
+        selection = selection_of(access, paths, whole=whole)
         if len(access.selections) >= MOST_SELECTIONS:
             access.selections.clear()
         access.selections[key] = selection
     return selection
 
 
-def add_path(selection: Selection, access: AccessiblePaths, path: Path, *, whole: bool) -> None:
-    selection.lookups[path.lookup] = None
-    is_untrusted = access.is_untrusted(path)
-    if path in access.masks:
-        selection.masks[path.text] = access.masks[path]
-    elif is_untrusted:
-        selection.untrusted.add(path.text)
-    # Equal values have one mask, so that no text is cut and no choice has its label. What stands
-    # in a fence is cut there.
-    convert = converter_of(path.field, whole=whole or is_untrusted or path in access.masks)
-    selection.renders[path.text] = plain(path.lookup, convert)
-    labels = access.labels.get(path, ())
-    if not labels:
-        return
-    check = None
-    if path.field.related_model in access.restricted:
-        check = f"_seen{len(selection.checks)}"
-        selection.checks[check] = path
-    if any(access.is_untrusted(one) for one in labels):
-        selection.untrusted.add(path.text)
-    names = [one.lookup for one in labels]
-    selection.lookups.update(dict.fromkeys(names))
-    selection.labels[path.text] = labels_of_keys(path, convert, names, check)
+def selection_of(access: AccessiblePaths, paths: Iterable[Path], *, whole: bool) -> Selection:
+    selection = Selection()
+    for path in paths:
+        selection.lookups[path.lookup] = None
+        is_untrusted = access.is_untrusted(path)
+        if path in access.masks:
+            selection.masks[path.text] = access.masks[path]
+        elif is_untrusted:
+            selection.untrusted.add(path.text)
+        # Equal values have one mask, so that no text is cut and no choice has its label. What
+        # stands in a fence is cut there.
+        convert = converter_of(path.field, whole=whole or is_untrusted or path in access.masks)
+        selection.renders[path.text] = plain(path.lookup, convert)
+        labels = access.labels.get(path, ())
+        if not labels:
+            continue
+        check = None
+        if path.field.related_model in access.restricted:
+            check = f"_seen{len(selection.checks)}"
+            selection.checks[check] = path
+        if any(access.is_untrusted(one) for one in labels):
+            selection.untrusted.add(path.text)
+        names = [one.lookup for one in labels]
+        selection.lookups.update(dict.fromkeys(names))
+        selection.labels[path.text] = labels_of_keys(path, convert, names, check)
+    return selection
 
 
 def plain(name: str, convert: Converter) -> Render:

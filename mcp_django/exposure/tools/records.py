@@ -381,15 +381,8 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
         row = exposure.model._base_manager.using(using).filter(pk=key).first()
         if row is not None:  # else it was created in between
             version = {VERSION: version_of(row, rows=rows_in_form(rights, row))}
-    encoded = find.get_record(
-        rights,
-        exposure,
-        given.pk,
-        fields=asked.or_default(given.fields),
-        include=given.include,
-        all_computed=True,
-        using=using,
-    )
+    named = {"fields": asked.or_default(given.fields), "include": given.include}
+    encoded = find.get_record(rights, exposure, given.pk, all_computed=True, using=using, **named)
     encoded = with_admin_url(rights, exposure, given.pk, with_members(encoded, version))
     if not (exposure.modified_field or allowed_paths(rights, exposure).files):
         return result_of(encoded, records=1)

@@ -24,7 +24,6 @@ from mcp_django.exposure.inspection import SharedRights, own_rights
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.find import get_record
-from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.principal import Restriction
@@ -841,19 +840,3 @@ def test_somebody_who_may_change_a_record_reads_them_with_its_version(ledger, ma
 
     assert record["doubled"] == 42
     assert "_version" in record
-
-
-def test_the_tools_have_them(shop, site):
-    rights = who("line_count")
-    context = SimpleNamespace(principal=rights.principal)
-
-    def call(tool, **arguments):
-        arguments = {"model": "nasty.order", **arguments}
-        answer = RECORD_TOOLS[tool].call(context, rights, arguments)  # type: ignore[arg-type]
-        return answer.content[0].text
-
-    assert '"line_count":2' in call("get_record", pk=shop.a1.pk)
-    assert '"line_count":2' in call("get_record", pk=shop.a1.pk, fields=["line_count"])
-    assert "line_count" in call("find_records", fields="number, line_count", limit=1)
-    assert "Line count" in call("describe_model")
-    assert Line.objects.count() == 3

@@ -273,19 +273,6 @@ def test_nobody_gets_what_was_included_for_somebody_else(shop):
     assert found(who(), "lines", **arguments)[0]["lines"]["count"] == 2
 
 
-def test_the_tools_include_what_a_call_names(client):
-    customer = ShopCustomer.objects.create(name="Anne")
-    ShopOrder.objects.create(number="A1", customer=customer)
-
-    arguments = {"model": "shop.customer", "include": ["orders"]}
-    [listed] = client.call_tool("find_records", **arguments).records
-    one = client.call_tool("get_record", pk=customer.pk, **arguments).data
-
-    for answer in (listed, one):
-        assert answer["orders"]["count"] == 1
-        assert [order["number"] for order in rows_as_objects(answer["orders"])] == ["A1"]
-
-
 @pytest.mark.parametrize("tool", ["find_records", "get_record"])
 def test_the_tools_take_a_relation_among_fields(client, tool):
     customer = ShopCustomer.objects.create(name="Anne")

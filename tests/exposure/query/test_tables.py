@@ -87,13 +87,9 @@ def test_groups_are_a_table_with_labels(shop):
     assert "truncated" not in found
 
 
-def included():
-    asked = {"include": ["orders"], "fields": ["name"], "filters": {"name": "Anne"}}
-    return msgspec.json.decode(page(who(), Customer, **asked).answer)
-
-
 def test_the_columns_of_related_records_are_said_with_their_name(shop):
-    found = included()
+    asked = {"include": ["orders"], "fields": ["name"], "filters": {"name": "Anne"}}
+    found = msgspec.json.decode(page(who(), Customer, **asked).answer)
 
     name, orders = found["columns"]
     assert name == "name"
