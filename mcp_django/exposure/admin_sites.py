@@ -251,7 +251,7 @@ def order_of(model_admin: ModelAdmin[Any]) -> dict[str, Any]:
 
 
 def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
-    """The key, and columns and sets that the admin's list and form show. None looks secret."""
+    """Yield the key, and columns and relations that list and form show, but nothing secret."""
     model = model_admin.model
     names: Iterable[Any] = (
         *(part.name for part in model._meta.pk_fields),

@@ -15,6 +15,7 @@ from mcp_django.exposure.paths import FILTER, SEARCH, declaration_of, resolve
 from mcp_django.exposure.query import (
     access,
     describe,
+    included,
     pagination,
     paths_by_rule,
     related_counts,
@@ -150,7 +151,37 @@ def count_rows_that_nobody_sees(patch: Any) -> None:
     patch.setattr(PathRule, "is_narrowed", lambda self, model: False)
 
 
+class AllRows:
+    """Rights that narrow no rows."""
+
+    def __init__(self, rights: Any) -> None:
+        self.rights = rights
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rights, name)
+
+    def rows(self, model: Any) -> QuerySet[Any]:
+        return QuerySet(model)
+
+
+def count_members_that_nobody_sees(patch: Any) -> None:
+    make = included.RelationSubquery
+    patch.setattr(
+        included,
+        "RelationSubquery",
+        lambda rights, *args, **options: make(AllRows(rights), *args, **options),
+    )
+
+
 MUTANTS = (
+    Mutant(
+        name="related records that the caller does not see are counted beside a record",
+        plant=count_members_that_nobody_sees,
+        viewer=NARROWED,
+        roots=(models.Order,),
+        promise="difference",
+        is_exhaustive=True,
+    ),
     Mutant(
         name="a count takes rows that the caller does not see",
         plant=count_rows_that_nobody_sees,

@@ -84,6 +84,10 @@ class Public(Narrowable):
 
 
 LEAKY: dict[Any, dict[str, Any]] = {
+    models.Order: {
+        **EXPOSED[models.Order],
+        "fields": f"{EXPOSED[models.Order]['fields']} tags watchers",
+    },
     models.Customer: {
         **EXPOSED[models.Customer],
         "computed": "shout",

@@ -109,7 +109,7 @@ def orderable_path(rights: Rights, exposure: ModelExposure, column: ComputedColu
 
 
 def ordered_by_paths(rights: Rights, access: AccessiblePaths, asked: FindRecords) -> FindRecords:
-    """The call with the path of each computed column that it orders by in place of its name."""
+    """Return the call with paths in place of the computed columns that it orders by."""
     names: Any = asked.order_by
     # The admin is asked about its list only for names that no path has.
     if not is_list_of_names(names) or all(one.removeprefix("-") in access.orders for one in names):

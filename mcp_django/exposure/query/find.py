@@ -97,8 +97,9 @@ def parse_selection(
     all_computed: bool = False,
     using: str | None = None,
 ) -> Selection:
-    """What `fields` and `include` name: paths, relations that lead to many records, and computed
-    columns. Raises QueryError for anything else.
+    """Return what `fields` and `include` name: paths, relations that lead to many records, and
+    computed columns; with `all_computed` every one of these, unless there are `fields`. Raises
+    QueryError for anything else.
     """
     if fields is not None and not is_list_of_names(fields):
         names = access.names(RETURN)
@@ -194,18 +195,18 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     if asked.cursor is not UNSET:
         position = pagination.decode(bound(), asked.cursor)
     if rights.checks_rows_one_by_one(exposure.model):
-        found = page_of_permitted(search, position, limit)
+        page = page_of_permitted(search, position, limit)
     else:
         rows = search.rows(position, most=limit)
         end = rows.position(limit - 1) if rows.has_more else None
-        found = PageRows(table=rows.table(), place=rows.position, end=end)
+        page = PageRows(table=rows.table(), place=rows.position, end=end)
         if position is None and not rows.count:
             about_texts = note_on_texts(search.parsed_filters, search.count)
             note = " ".join(filter(None, [note, about_texts]))
-    encoded, table = encode_fitting(found.table)
+    encoded, table = encode_fitting(page.table)
     # A page that is too long in bytes ends early.
     count = len(table.rows)
-    end = found.end if count == len(found.table.rows) else found.place(count - 1)
+    end = page.end if count == len(page.table.rows) else page.place(count - 1)
     cursor = None if end is None else pagination.encode(bound(), end)
     return Page(encoded=encoded, table=table, next_cursor=cursor, note=note)
 
@@ -313,8 +314,7 @@ def get_record(
 
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
-    With `all_computed` it shows computed columns that `fields` does not name, unless that names
-    others. With `using` it is read there: what was just written is on no replica yet.
+    With `using` it is read there: what was just written is on no replica yet.
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})

@@ -42,8 +42,8 @@ class IncludedRelation:
         return str(self.step.hop.link[0].attname)
 
     def cells(self, columns: Columns) -> Values:
-        """What stands beside each record. Where there are more than `most` rows, `rest` is the
-        call of find_records that gives all, if this caller may filter by the relation.
+        """Return what stands beside each record. Where there are more than `most` rows, `rest` is
+        the call of find_records that gives all, if this caller may filter by the relation.
         """
         keys = columns[self.key]
         links = self._links(keys)
@@ -64,9 +64,8 @@ class IncludedRelation:
     def _name_of_back(self) -> str | None:
         """The filter of the related model that leads back, if this caller has one."""
         field, target = self.step.hop.field, self.step.access
-        name = (
-            field.field.name if field.auto_created else getattr(field.remote_field, "name", None)
-        )
+        back = field.field if field.auto_created else field.remote_field
+        name = getattr(back, "name", None)
         if name is None or name in target.tables[FILTER]:
             return name
         by_rule = Rule(self.rights, target).find(name)

@@ -57,7 +57,7 @@ class Selection:
         return Table(columns=tuple(self.renders), rows=rows, labels=labels)
 
     def extended(self, cells: Mapping[str, tuple[str, Render]]) -> Selection:
-        """With more members, each made of one column."""
+        """Return a selection with more members, each made of one column."""
         if not cells:
             return self
         keys = {key: None for key, _ in cells.values()}
@@ -81,7 +81,7 @@ def is_list_of_names(given: Any) -> bool:
 def select_paths(
     access: AccessiblePaths, names: Sequence[str] | None, *, whole: bool = False
 ) -> Selection:
-    """The paths with these names, which exist. None: all of them."""
+    """Return the selection of paths with these names, which exist. None: of all paths."""
     key = (whole, None if names is None else tuple(names))
     selection = access.selections.get(key)
     if selection is None:

@@ -287,6 +287,12 @@ def test_the_tools_take_a_relation_among_fields(client, tool):
     assert named.text == included.text
 
 
+def test_the_address_of_a_collection_takes_a_relation_among_fields(client):
+    ShopOrder.objects.create(number="A1", customer=ShopCustomer.objects.create(name="Anne"))
+
+    assert "A1" in str(client.read_resource("django://objects/shop.customer?fields=name,orders"))
+
+
 # Many-to-many relations that an exposure lists in its fields
 
 
