@@ -19,7 +19,8 @@ TIMED = 1000
 LAST = 10
 #: Lines of each list of what was called most.
 TOP = 5
-DONE = CallRecord.Outcome.DONE
+#: A question, and a person who says no, are no errors.
+NO_ERRORS = ["done", "asked", "refused"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ def figures(*, period: Period = LAST_DAY, now: datetime | None = None) -> Figure
     with limited(rows.db):
         summed = rows.order_by().aggregate(
             calls=Count("pk"),
-            errors=Count("pk", filter=~Q(outcome=DONE)),
+            errors=Count("pk", filter=~Q(outcome__in=NO_ERRORS)),
             bytes=Sum("bytes"),
             slowest=Max("milliseconds"),
         )
@@ -105,7 +106,7 @@ def top(rows: QuerySet[CallRecord], by: str, *, unnamed: str) -> tuple[Top, ...]
         .values(name=F(by))
         .annotate(
             calls=Count("pk"),
-            errors=Count("pk", filter=~Q(outcome=DONE)),
+            errors=Count("pk", filter=~Q(outcome__in=NO_ERRORS)),
             took=Avg("milliseconds"),
             size=Sum("bytes"),
         )

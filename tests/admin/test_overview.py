@@ -225,7 +225,7 @@ def test_own_tokens_are_listed_and_those_of_others_are_not(make_user):
 
 def test_calls_of_a_day_are_added_up(watcher, make_call):
     for number in range(10):
-        make_call(milliseconds=number * 10)
+        make_call(outcome=["done", "asked", "refused"][number % 3], milliseconds=number * 10)
     make_call(outcome="failed", milliseconds=1000)
     make_call(minutes=60 * 25, milliseconds=9000)
 

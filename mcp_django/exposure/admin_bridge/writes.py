@@ -400,8 +400,8 @@ def question_about(
     *,
     keys: Sequence[Any] = (),
 ) -> str:
-    """What a person is asked before a record is created or changed in this way, or before each of
-    these `keys` is. Raises ToolError where the form refuses the call. Nothing is saved.
+    """Return what a person is asked before a record is created or changed in this way, or before
+    each of these `keys` is. Raises ToolError where the form refuses the call. Nothing is saved.
     """
     form = open_form(context, rights, given)
     values, inlines = given.values or {}, given.inlines or {}

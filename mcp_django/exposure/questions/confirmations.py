@@ -136,7 +136,7 @@ OUTERMOST = frozenset({"$schema", "$id", "$defs", "definitions"})
 
 
 def with_confirmation(definition: ToolDefinition) -> ToolDefinition:
-    """The definition of a tool that may answer with a question before it is confirmed."""
+    """Return the definition of a tool that may answer with a question before it runs."""
     text = {"type": "string"}
     schema, output = definition.input_schema, definition.output_schema
     properties = schema.get("properties", {})

@@ -113,7 +113,7 @@ class ActionCall:
             again = replace(page, title=following.title, text=following.text)
             errors = following.errors(self.rights)
             raise self._refused(again, errors, "The admin asks again.", messages=messages)
-        goes_on = self._told(
+        goes_on = self._members(
             "goes on", following, messages=messages, link=public_address(run.home), next=GOES_ON
         )
         return replace(
@@ -128,7 +128,7 @@ class ActionCall:
         if values is not None:
             page.check(values)
         elif page.required:
-            asks = self._told(
+            asks = self._members(
                 "asks",
                 page,
                 messages=messages,
@@ -154,7 +154,7 @@ class ActionCall:
             arguments=msgspec.to_builtins(self.given),
             question=self._question(page),
             digest=digest_of_json(self.selection.digest, "" if page is None else page.digest),
-            preview=lambda: self._told(
+            preview=lambda: self._members(
                 "asks",
                 page,
                 messages=messages,
@@ -203,7 +203,7 @@ class ActionCall:
         """Return what a form finds wrong with the values of the answer."""
         # A rule over several fields may name none: then all.
         wrong = [name for name in errors if name] or list(page.asks)[:MOST_NAMES]
-        told = self._told(
+        told = self._members(
             "asks again",
             page,
             errors=errors,
@@ -217,7 +217,7 @@ class ActionCall:
     def _done(
         self, answer: AdminAnswer, page: ActionPage | None, *, messages: Sequence[CapturedMessage]
     ) -> ToolResult:
-        told = self._told(answer.kind.value, page, messages=messages, link=answer.link)
+        told = self._members(answer.kind.value, page, messages=messages, link=answer.link)
         # The address of a file: it cannot be read a second time.
         uri = f"django://actions/{self.exposure.label}/{self.action.name}"
         file = [] if answer.file is None else [answer.file.embedded(uri)]
@@ -227,7 +227,7 @@ class ActionCall:
             records=len(self.selection.keys),
         )
 
-    def _told(
+    def _members(
         self,
         outcome: str,
         page: ActionPage | None,
@@ -250,8 +250,8 @@ class ActionCall:
         return None if value is UNSET else value
 
     def _asked_at(self) -> Literal["start", "page", "never"]:
-        """When the person is asked: before the action is chosen, or about the page that it shows.
-        Staff may want more than the site says, and not less.
+        """Return when the person is asked: before the action is chosen, or about its page. Staff
+        may want more than the site says, and not less.
         """
         declared = self._declared("mcp_confirm")
         decision = self.rights.exposed.decisions.tools.get(self.tool)

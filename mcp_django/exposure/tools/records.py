@@ -234,8 +234,8 @@ class WriteTool(RecordTool):
         return any(row.get("delete") for row in rows)
 
     def question(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> str:
-        """What a person is asked before a call. Raises ToolError for what could only fail: for
-        rights that are missing, and for values that no form takes.
+        """Return what a person is asked before a call. Raises ToolError for what could only fail:
+        for rights that are missing, and for values that no form takes.
         """
         from mcp_django.exposure.admin_bridge import writes
 
