@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -12,9 +14,11 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
+from django.utils.timezone import template_localtime
 
 from mcp_django.admin.pages import AnyModelAdmin
 from mcp_django.models import CallRecord
@@ -104,11 +108,22 @@ def recent(request: HttpRequest) -> list[tuple[Any, ...]]:
     return known
 
 
+def csv_rows(records: QuerySet[CallRecord]) -> Iterator[list[str]]:
+    """Yield a heading, and a row for each of the newest records."""
+    names = [field.name for field in CallRecord._meta.concrete_fields]
+    yield names
+    for values in records.order_by("-at", "-pk").values_list(*names)[:MOST_COUNTED]:
+        texts = (json.dumps(value) if isinstance(value, dict) else value for value in values)
+        cells = ["" if text is None else str(text) for text in texts]
+        # Spreadsheets run what begins so as a formula, and clients choose their names.
+        yield [f"'{cell}" if cell[:1] in {*"=+-@\t\r"} else cell for cell in cells]
+
+
 class CallRecordAdmin(AnyModelAdmin):
     """For those with the permission `view_callrecord`, who see the calls of everybody."""
 
     list_display = (
-        "at",
+        "when",
         "who",
         "what",
         "ending",
@@ -124,12 +139,14 @@ class CallRecordAdmin(AnyModelAdmin):
         TargetFilter,
     )
     list_select_related = ("user",)
+    search_fields = ("=correlation_id", "principal", "client", "target")
+    search_help_text = "A user, a client, a tool, a model, or the whole ID of a call."
     # The table may have millions of rows: nothing sorts or counts all of them.
     sortable_by = ()
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     paginator = CappedPaginator
-    actions = None
+    actions = ("export_csv",)
     fields = (
         "at",
         "who",
@@ -146,6 +163,17 @@ class CallRecordAdmin(AnyModelAdmin):
         "correlation_id",
         "shown_arguments",
     )
+
+    @admin.action(description="Export selected calls as CSV", permissions=["view"])
+    def export_csv(self, request: HttpRequest, queryset: QuerySet[CallRecord]) -> HttpResponse:
+        headers = {"Content-Disposition": 'attachment; filename="calls.csv"'}
+        response = HttpResponse(content_type="text/csv; charset=utf-8", headers=headers)
+        csv.writer(response).writerows(csv_rows(queryset))
+        return response
+
+    @admin.display(description="when")
+    def when(self, record: CallRecord) -> str:
+        return date_format(template_localtime(record.at), "Y-m-d H:i:s")
 
     @admin.display(description="user")
     def who(self, record: CallRecord) -> str:

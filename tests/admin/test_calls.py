@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from datetime import timedelta
 
 import pytest
@@ -156,6 +157,39 @@ def test_filters_leave_what_they_say(browser, auditor, query, expected):
     found = targets(browser.get(LIST, query))
 
     assert found == (["pay", "django://site"] if expected is None else expected)
+
+
+@pytest.mark.parametrize("words", ["search for", "Claude 7", "shop.memo", "c0ffee"])
+def test_a_call_is_searched_by_what_people_know_of_it(browser, words):
+    called(target="other")
+    called(
+        principal="default/user:7/search for",
+        client="Claude 7",
+        target="get_record shop.memo",
+        correlation_id="c0ffee",
+    )
+
+    assert targets(browser.get(LIST, {"q": words})) == ["get_record shop.memo"]
+
+
+def test_calls_of_one_minute_are_told_apart(browser):
+    record = called()
+
+    assert record.at.strftime("%Y-%m-%d %H:%M:%S") in browser.get(LIST).content.decode()
+
+
+def test_selected_calls_are_exported_and_no_cell_is_a_formula(browser, auditor):
+    called(target="not selected")
+    chosen = called(auditor, client="=1+1", arguments={"model": "shop.order"}, reason="a, b")
+
+    response = browser.post(LIST, {"action": "export_csv", "_selected_action": [chosen.pk]})
+    heading, row = csv.reader(response.content.decode().splitlines())
+
+    cells = dict(zip(heading, row, strict=True))
+    assert cells["client"] == "'=1+1"
+    assert cells["user"] == str(auditor.pk)
+    assert cells["arguments"] == '{"model": "shop.order"}'
+    assert cells["reason"] == "a, b"
 
 
 def test_the_user_filter_offers_names_and_takes_keys(browser, auditor, make_user):
