@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.timezone import template_localtime
+from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # no stub
 
 from mcp_django.admin.pages import AnyModelAdmin
 from mcp_django.models import CallRecord
