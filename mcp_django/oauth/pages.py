@@ -54,7 +54,7 @@ def for_people(view: View) -> View:
     return never_cache(csrf_protect(require_http_methods(["GET", "HEAD", "POST"])(guarded)))
 
 
-def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
+def people_page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
     context |= {"page": name, "site_name": get_config().name}
     return render(request, f"mcp_django_oauth/{name}.html", context)
 
@@ -63,7 +63,7 @@ def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
 def connect(request: HttpRequest) -> HttpResponse:
     address = address_for_clients(request)
     cards = client_cards(address) if address else []
-    return page(request, "connect", address=address, cards=cards)
+    return people_page(request, "connect", address=address, cards=cards)
 
 
 def press(request: HttpRequest, row: Any, *, end: Callable[[], None]) -> HttpResponse:
@@ -109,7 +109,7 @@ def apps(request: HttpRequest) -> HttpResponse:
         for row in rows
         if row.is_in_force
     ]
-    return page(request, "apps", lines=lines)
+    return people_page(request, "apps", lines=lines)
 
 
 class NewTokenForm(LimitsForm):
@@ -157,9 +157,9 @@ def tokens(request: HttpRequest) -> HttpResponse:
         else:
             address = address_for_clients(request)
             cards = client_cards(address, credential=secret) if address else []
-            return page(request, "secret", token=token, secret=secret, cards=cards)
+            return people_page(request, "secret", token=token, secret=secret, cards=cards)
     lines = [described(row, offer) for row in theirs[:PAGE_LENGTH] if row.state() == "active"]
-    return page(request, "tokens", lines=lines, form=form, may_change=may_change)
+    return people_page(request, "tokens", lines=lines, form=form, may_change=may_change)
 
 
 def number_in(request: HttpRequest) -> int:
