@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -26,11 +26,16 @@ SCOPES = (READ, WRITE, DELETE, ACTION)
 IMPLIED = {WRITE: frozenset({READ}), DELETE: frozenset({READ})}
 
 
+def with_implied(scopes: Iterable[str]) -> list[str]:
+    """Return the scopes with those that they imply, in the order of SCOPES. Others come last."""
+    held = {*scopes, *(implied for scope in scopes for implied in IMPLIED.get(scope, ()))}
+    return [scope for scope in SCOPES if scope in held] + sorted(held.difference(SCOPES))
+
+
 @lru_cache(maxsize=256)
 def satisfies(granted: frozenset[str], needed: frozenset[str]) -> bool:
     """Whether the granted scopes cover every needed one, what they imply included."""
-    held = granted.union(*(IMPLIED.get(scope, frozenset()) for scope in granted))
-    return needed <= held
+    return needed.issubset(with_implied(granted))
 
 
 class CachePerPrincipal(Generic[Key, Value]):

@@ -19,7 +19,7 @@ LIMITS = ("read_only", "models", "expires_at")
 class AuthorizationAdmin(AnyModelAdmin):
     list_display = CONSENT_COLUMNS
     list_select_related = ["user", "application"]
-    readonly_fields = (*CONSENT_COLUMNS, *LIMITS, "resource", "valid_after")
+    readonly_fields = (*CONSENT_COLUMNS, *LIMITS, "resource")
     actions = ["end"]
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:

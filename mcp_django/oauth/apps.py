@@ -21,6 +21,7 @@ class MCPOAuthConfig(AppConfig):
         from mcp_django.exposure.generation import row_changed, watch
         from mcp_django.oauth import checks, toolkit  # noqa: F401  registers the check
         from mcp_django.oauth.models import Authorization
+        from mcp_django.subscriptions.receivers import restriction_changed
 
         def forget_principals(**kwargs: Any) -> None:
             cache.clear()
@@ -35,5 +36,6 @@ class MCPOAuthConfig(AppConfig):
         setting_changed.connect(follow_settings, weak=False, dispatch_uid="mcp_django.oauth")
         toolkit.keep_codes_out_of_logs()
         watch(row_changed, post_save, post_delete, sender=Authorization)
+        watch(restriction_changed, post_save, post_delete, sender=Authorization)
         # Other processes ask again within a second.
         watch(forget_principals, post_delete, sender=toolkit.get_access_token_model())

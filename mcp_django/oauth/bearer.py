@@ -31,7 +31,6 @@ CONSENT = (
     "scopes",
     "read_only",
     "models",
-    "valid_after",
     "ended_at",
     "expires_at",
     "last_used_at",
@@ -92,7 +91,7 @@ class OAuthBearer:
         if (
             token.consent_pk is None
             or not is_active(token.user)
-            or not consent.covers(token.created, user=token.user)
+            or not consent.holds_for(token.user)
         ):
             raise AuthenticationFailed
         if consent.last_used_at is None or now - consent.last_used_at >= USED_EVERY:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.forms import (
     BooleanField,
     CheckboxSelectMultiple,
@@ -17,7 +18,9 @@ from django.forms import (
 )
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.text import capfirst
+from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # no stub
 from django.utils.translation import gettext_lazy as _
 
 from mcp_django.context import CallContext
@@ -27,14 +30,17 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools.decisions import tool_definition, tool_exists
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.handlers.tools import offered_tools
-from mcp_django.oauth.toolkit import AllowForm
-from mcp_django.principal import DELETE, READ, SCOPES, WRITE, Principal
+from mcp_django.oauth.models import Authorization
+from mcp_django.oauth.toolkit import AllowForm, get_application_model
+from mcp_django.principal import DELETE, IMPLIED, READ, SCOPES, WRITE, Principal, Restriction
 from mcp_django.protocol.revisions import MODERN
 
 #: Verbs of a model, by the scope that they need.
 VERBS_BY_SCOPE = {WRITE: (ADD, CHANGE), DELETE: (REMOVE,)}
 #: Days after which access ends, as people choose them. None: when they end it.
 LIFETIMES = {"": _("Until I end it"), "1": _("For a day"), "30": _("For 30 days")}
+#: As the earlier consent has it.
+AS_BEFORE = "before"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,8 @@ class OfferedScope:
 
     scope: str
     description: str
+    #: It is good only together with those.
+    implied: frozenset[str] = frozenset()
     #: Names of kinds of records, in the plural.
     models: tuple[str, ...] = ()
     tools: tuple[OpenedTool, ...] = ()
@@ -94,6 +102,7 @@ class ScopeOffer:
         return OfferedScope(
             scope=scope,
             description=description,
+            implied=IMPLIED.get(scope, frozenset()),
             models=tuple(capfirst(str(model._meta.verbose_name_plural)) for model in models),
             tools=tuple(tool for name, tool in self._tools(rights) if name not in plain),
         )
@@ -120,31 +129,64 @@ class ScopeOffer:
 
 
 class LimitsForm(Form):
-    """What a person leaves of their rights to a program. Ticking all models is no limit."""
+    """What a person leaves of their rights to a program."""
 
     read_only = BooleanField(
-        required=False, label=_("Only let it read, whatever it asks for later")
+        required=False, label=_("Read only: it can never change or delete anything")
     )
     models = MultipleChoiceField(
         required=False, widget=CheckboxSelectMultiple, label=_("Kinds of records")
     )
+    later_models = BooleanField(
+        required=False, initial=True, label=_("Also kinds that the site adds later")
+    )
     lifetime = ChoiceField(required=False, choices=list(LIFETIMES.items()), label=_("Until when?"))
 
-    def __init__(self, *args: Any, models: list[tuple[str, str]], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        models: list[tuple[str, str]],
+        earlier: Authorization | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """`models` are labels and names. The form starts with the limits of an earlier consent."""
         super().__init__(*args, **kwargs)
+        fields: dict[str, Any] = self.fields
         self.labels = [label for label, _name in models]
-        field: Any = self.fields["models"]
-        field.choices, field.initial = models, self.labels
+        fields["models"].choices, fields["models"].initial = models, self.labels
+        self.expires_at, self.is_limited = None, False
+        if earlier is None:
+            return
+        fields["read_only"].initial = earlier.read_only
+        if earlier.models is not None:
+            fields["models"].initial, fields["later_models"].initial = earlier.models, False
+        if earlier.expires_at is not None and earlier.expires_at > timezone.now():
+            self.expires_at = earlier.expires_at
+            words = _("Until %s, as you chose before") % date_format(
+                template_localtime(self.expires_at)
+            )
+            fields["lifetime"].choices = [(AS_BEFORE, words), *LIFETIMES.items()]
+        self.is_limited = earlier.restriction != Restriction() or self.expires_at is not None
 
     def limits(self) -> dict[str, Any]:
         """Return values for columns: of a valid form."""
-        chosen, days = self.cleaned_data["models"], self.cleaned_data["lifetime"]
+        chosen = {*self.cleaned_data["models"]}
+        is_all = self.cleaned_data["later_models"] and chosen.issuperset(self.labels)
+        expires_at, lifetime = self.expires_at, self.cleaned_data["lifetime"]
+        if lifetime != AS_BEFORE:
+            expires_at = timezone.now() + timedelta(days=int(lifetime)) if lifetime else None
         return {
             "read_only": self.cleaned_data["read_only"],
-            "models": None if len(chosen) == len(self.labels) else chosen,
-            "expires_at": timezone.now() + timedelta(days=int(days)) if days else None,
+            "models": None if is_all else [label for label in self.labels if label in chosen],
+            "expires_at": expires_at,
         }
 
 
 class ConsentForm(LimitsForm, AllowForm):  # type: ignore[misc]  # untyped base
     """The toolkit's form, with limits."""
+
+    def clean_client_id(self) -> str:
+        client_id: str = self.cleaned_data["client_id"]
+        if not get_application_model().objects.filter(client_id=client_id).exists():
+            raise ValidationError("There is no such client.")
+        return client_id

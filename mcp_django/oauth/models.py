@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -16,6 +15,7 @@ from django.db.models import (
     JSONField,
     Manager,
     Model,
+    Q,
     UniqueConstraint,
 )
 from django.utils import timezone
@@ -40,12 +40,16 @@ def has_password_state(user: Any, state: str) -> bool:
     return any(constant_time_compare(state, now) for now in (password_state(user), *earlier()))
 
 
+def in_force() -> Q:
+    """Return a condition: not ended, and not expired."""
+    return Q(ended_at=None) & (Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+
+
 class Authorization(Model):
     """A person's consent. Every token of the client for this person depends on it.
 
-    A token is good if the authorization has not ended or expired, if the token is not older than
-    `valid_after`, and if the password is the one of the consent. It opens no more than the
-    authorization, whatever was allowed when the token was made.
+    A token is good while the authorization is in force and the password is the one of the consent.
+    It opens no more than the authorization, whatever was allowed when the token was made.
     """
 
     user = ForeignKey(
@@ -64,8 +68,6 @@ class Authorization(Model):
     #: Labels of the only models that exist for the client. None: no such limit.
     models = JSONField(null=True, default=None)
     consented_at = DateTimeField(default=timezone.now)
-    #: Tokens from before are not good any more, and never become so again.
-    valid_after = DateTimeField(null=True, default=None)
     ended_at = DateTimeField(null=True, default=None)
     expires_at = DateTimeField(null=True, default=None)
     last_used_at = DateTimeField(null=True, default=None)
@@ -97,15 +99,20 @@ class Authorization(Model):
         code: str,
         limits: Mapping[str, Any],
     ) -> None:
-        """Store a consent, in the place of any before it.
+        """Store a consent, in the place of any before it. Call it before the code is stored.
 
-        Tokens of an earlier one that has ended stay dead. `limits` are values of `read_only`,
-        `models` and `expires_at`.
+        Codes and tokens of one that does not hold any more are deleted: a new consent brings
+        nothing back to life. `limits` are values of `read_only`, `models` and `expires_at`.
         """
+        key = {"user": user, "application": application, "resource": resource}
+        earlier = cls.objects.filter(**key).first()
+        if earlier is None or not earlier.holds_for(user):
+            # Not at the top: the toolkit may be an app that is loaded later.
+            from mcp_django.oauth.toolkit import delete_tokens
+
+            delete_tokens(user, application, resource)
         cls.objects.update_or_create(
-            user=user,
-            application=application,
-            resource=resource,
+            **key,
             defaults={
                 **limits,
                 "scopes": scopes,
@@ -116,13 +123,9 @@ class Authorization(Model):
             },
         )
 
-    def covers(self, created: datetime, *, user: Any) -> bool:
-        """Return whether a token of this user, made at this time, is still good."""
-        return (
-            self.is_in_force
-            and (self.valid_after is None or created > self.valid_after)
-            and has_password_state(user, self.password_state)
-        )
+    def holds_for(self, user: Any) -> bool:
+        """Return whether codes and tokens of this user are still good."""
+        return self.is_in_force and has_password_state(user, self.password_state)
 
     @property
     def is_in_force(self) -> bool:
@@ -136,6 +139,6 @@ class Authorization(Model):
         return Restriction(read_only=self.read_only, models=models)
 
     def end(self) -> None:
-        """Refuse all tokens that exist, from now on and for good."""
-        self.valid_after = self.ended_at = timezone.now()
-        self.save(update_fields=["valid_after", "ended_at"])
+        """Refuse all codes and tokens that exist, from now on and for good."""
+        self.ended_at = timezone.now()
+        self.save(update_fields=["ended_at"])

@@ -6,17 +6,19 @@ or makes anything of somebody else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.auth.decorators import login_not_required, user_passes_test
 from django.core.exceptions import ValidationError
 from django.forms import CharField, CheckboxSelectMultiple, MultipleChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
+from django.utils import timezone
+from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
@@ -25,18 +27,17 @@ from django.views.decorators.http import require_http_methods
 
 from mcp_django.auth.authenticators import is_active
 from mcp_django.auth.clients import address_for_clients, client_cards
+from mcp_django.auth.resource import endpoint_url
 from mcp_django.conf import get_config
 from mcp_django.models import PersonalToken
 from mcp_django.oauth.consent import LimitsForm, ScopeOffer
-from mcp_django.oauth.models import Authorization
+from mcp_django.oauth.models import Authorization, in_force
 from mcp_django.oauth.setup import login_address
 from mcp_django.oauth.toolkit import SCOPE_DESCRIPTIONS, is_self_registered
-from mcp_django.principal import DEFAULT_SERVER, READ
+from mcp_django.principal import DEFAULT_SERVER, READ, with_implied
 
 app_name = "mcp_django_pages"
 View = Callable[..., HttpResponseBase]
-#: Nobody needs to see more at a time, and the rest is in the admin.
-PAGE_LENGTH = 100
 
 
 def for_people(view: View) -> View:
@@ -44,14 +45,16 @@ def for_people(view: View) -> View:
 
     @wraps(view)
     def guarded(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-        if not is_active(request.user):
-            return redirect_to_login(request.get_full_path(), login_address())
         response = view(request, **kwargs)
         response.headers["X-Frame-Options"] = "DENY"
         response.headers["Referrer-Policy"] = "same-origin"
         return response
 
-    return never_cache(csrf_protect(require_http_methods(["GET", "HEAD", "POST"])(guarded)))
+    # LOGIN_URL may change after this module is imported.
+    signed_in = user_passes_test(is_active, login_url=lazy(login_address, str)())
+    for decorator in (require_http_methods(["GET", "HEAD", "POST"]), signed_in, csrf_protect):
+        guarded = decorator(guarded)
+    return login_not_required(never_cache(guarded))
 
 
 def people_page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
@@ -66,48 +69,54 @@ def connect(request: HttpRequest) -> HttpResponse:
     return people_page(request, "connect", address=address, cards=cards)
 
 
-def press(request: HttpRequest, row: Any, *, end: Callable[[], None]) -> HttpResponse:
+def press(
+    request: HttpRequest, row: Any, *, end: Callable[[], None], may_widen: bool = True
+) -> HttpResponse:
     """Press a button beside an authorization or a token."""
     match request.POST.get("do"):
         case "end":
             end()
-        case "read_only" | "not_read_only" as wish:
-            row.read_only = wish == "read_only"
+        case "read_only":
+            row.read_only = True
+            row.save(update_fields=["read_only"])
+        case "not_read_only" if may_widen:
+            row.read_only = False
             row.save(update_fields=["read_only"])
     return redirect(request.path)
 
 
-def described(row: Any, offer: ScopeOffer) -> dict[str, Any]:
-    """Return in words what an authorization or a token of the person is good for."""
-    names = dict(offer.models())
-    labels = row.models or []
+def described(row: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return in words what an authorization or a token is good for.
+
+    `names` are those of the models that the person may see. Others have none.
+    """
+    scopes = with_implied(row.scopes)
     return {
         "row": row,
-        "scopes": [text for scope, text in SCOPE_DESCRIPTIONS.items() if scope in row.scopes],
-        # What the person may not see any more has no name for them.
-        "models": None
-        if row.models is None
-        else [names[label] for label in labels if label in names],
+        "scopes": [text for scope, text in SCOPE_DESCRIPTIONS.items() if scope in scopes],
+        "models": row.models and [names[label] for label in row.models if label in names],
+        "is_limited": row.models is not None,
     }
 
 
 @for_people
 def apps(request: HttpRequest) -> HttpResponse:
     """List the programs that the person allowed something, newest first."""
-    theirs = Authorization.objects.filter(user=request.user.pk, ended_at=None)
+    theirs = Authorization.objects.filter(
+        in_force(), user=request.user.pk, resource=endpoint_url()
+    )
     if request.method == "POST":
         row = get_object_or_404(theirs, pk=number_in(request))
         return press(request, row, end=row.end)
-    offer = ScopeOffer(request)
-    rows = theirs.select_related("application").order_by("-consented_at")[:PAGE_LENGTH]
+    names = dict(ScopeOffer(request).models())
     lines = [
         {
-            **described(row, offer),
+            **described(row, names),
+            "may_widen": True,
             "is_unverified": is_self_registered(row.application),
             "host": urlsplit(row.application.client_id).hostname or "",
         }
-        for row in rows
-        if row.is_in_force
+        for row in theirs.select_related("application").order_by("-consented_at")
     ]
     return people_page(request, "apps", lines=lines)
 
@@ -131,17 +140,21 @@ class NewTokenForm(LimitsForm):
 def tokens(request: HttpRequest) -> HttpResponse:
     """List the tokens of the person, make one, and show its secret once."""
     theirs = PersonalToken.objects.filter(
-        server=DEFAULT_SERVER, user=request.user.pk, revoked_at=None
+        server=DEFAULT_SERVER,
+        user=request.user.pk,
+        revoked_at=None,
+        expires_at__gt=timezone.now(),
     )
+    # The same rule as in the admin: others may only narrow.
+    may_change = request.user.has_perm("mcp_django.add_personaltoken")
     if request.method == "POST" and "do" in request.POST:
         row = get_object_or_404(theirs, pk=number_in(request))
-        return press(request, row, end=row.revoke)
+        return press(request, row, end=row.revoke, may_widen=may_change)
     offer = ScopeOffer(request)
-    # The same rule as in the admin.
-    may_change = request.user.has_perm("mcp_django.add_personaltoken")
+    models = offer.models()
     form = NewTokenForm(
         request.POST or None,
-        models=offer.models(),
+        models=models,
         scopes=SCOPE_DESCRIPTIONS if may_change else [READ],
     )
     if request.method == "POST" and form.is_valid():
@@ -158,7 +171,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
             address = address_for_clients(request)
             cards = client_cards(address, credential=secret) if address else []
             return people_page(request, "secret", token=token, secret=secret, cards=cards)
-    lines = [described(row, offer) for row in theirs[:PAGE_LENGTH] if row.state() == "active"]
+    names = dict(models)
+    lines = [{**described(row, names), "may_widen": may_change} for row in theirs]
     return people_page(request, "tokens", lines=lines, form=form, may_change=may_change)
 
 

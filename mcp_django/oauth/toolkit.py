@@ -15,7 +15,12 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider import cimd, views
 from oauth2_provider.exceptions import FatalClientError
 from oauth2_provider.forms import AllowForm
-from oauth2_provider.models import get_access_token_model, get_application_model, get_grant_model
+from oauth2_provider.models import (
+    get_access_token_model,
+    get_application_model,
+    get_grant_model,
+    get_refresh_token_model,
+)
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauth2_provider.scopes import SettingsScopes
 from oauth2_provider.settings import oauth2_settings
@@ -136,6 +141,16 @@ def keep_codes_out_of_logs() -> None:
 
 def is_above_debug(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
+
+
+def delete_tokens(user: Any, application: Any, resource: str) -> None:
+    """Delete the codes and tokens of a client for a user and the endpoint."""
+    models = get_grant_model(), get_access_token_model(), get_refresh_token_model()
+    for model in models:
+        rows = model._default_manager.filter(user=user, application=application)
+        # Read here: databases differ in how they compare JSON.
+        theirs = [row.pk for row in rows if row.resource == [resource]]
+        model._default_manager.filter(pk__in=theirs).delete()
 
 
 def may_ask(application: Any) -> bool:

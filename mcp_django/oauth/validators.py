@@ -138,7 +138,6 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
                 description="Nobody has consented on the page for it.", request=request
             )
         request.resource = resource_of(request, getattr(request, "resource", None) or [])
-        grant = super()._create_authorization_code(request, code, expires)
         Authorization.grant(
             user=request.user,
             application=request.client,
@@ -147,7 +146,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
             code=code["code"],
             limits=limits,
         )
-        return grant
+        return super()._create_authorization_code(request, code, expires)
 
     def _check_and_set_request_resource(self, request: Any) -> None:
         """Raise an OAuth2Error unless the token that is about to be stored may be."""
@@ -172,7 +171,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
         if "\0" in code:  # PostgreSQL raises an error
             return False
         if super().validate_code(client_id, code, client, request):
-            return not asks_for_endpoint(request) or is_active(request.user)
+            return not asks_for_endpoint(request) or holds_consent(request)
         if not get_grant_model().objects.filter(code=code).exists():
             # OAuth 2.1, 4.1.3: what a code bought ends when somebody comes with it again.
             spent = Authorization.objects.filter(application=client, code_digest=digest_of(code))
@@ -187,16 +186,19 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
         if not super().validate_refresh_token(refresh_token, client, request):
             return False
         token = request.refresh_token_instance
-        if endpoint_url() not in token.resource:
-            return True
-        authorization = Authorization.objects.filter(
-            user=request.user, application=client, resource=endpoint_url()
-        ).first()
-        return (
-            authorization is not None
-            and is_active(request.user)
-            and authorization.covers(token.created, user=request.user)
-        )
+        return endpoint_url() not in token.resource or holds_consent(request)
+
+
+def holds_consent(request: Any) -> bool:
+    """Return whether the user of a request of oauthlib allows its client the endpoint, and may."""
+    authorization = Authorization.objects.filter(
+        user=request.user, application=request.client, resource=endpoint_url()
+    ).first()
+    return (
+        authorization is not None
+        and is_active(request.user)
+        and authorization.holds_for(request.user)
+    )
 
 
 def service_user(application: Any) -> Any:

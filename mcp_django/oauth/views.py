@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from django.contrib.auth import logout
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.auth.decorators import login_not_required
+from django.db import router
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import NoReverseMatch, reverse
 from django.utils.decorators import method_decorator
@@ -18,12 +19,21 @@ from django.views.decorators.debug import sensitive_post_parameters
 from oauthlib.oauth2.rfc6749 import errors
 
 from mcp_django.auth.authenticators import is_loopback
+from mcp_django.auth.resource import endpoint_url
 from mcp_django.conf import get_config
+from mcp_django.exposure.generation import invalidate
 from mcp_django.oauth.consent import ConsentForm, ScopeOffer
 from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.setup import login_address
-from mcp_django.oauth.toolkit import FatalClientError, is_self_registered, issuer, views
+from mcp_django.oauth.toolkit import (
+    SCOPE_DESCRIPTIONS,
+    FatalClientError,
+    is_self_registered,
+    issuer,
+    views,
+)
 from mcp_django.oauth.validators import consent_page
+from mcp_django.principal import IMPLIED, with_implied
 from mcp_django.transports.http.wsgi import cross_origin
 
 #: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:
@@ -58,7 +68,7 @@ class PersonNotAsked(Exception):
     """A code is about to be made for a client that staff let skip the page."""
 
 
-@method_decorator([csrf_protect, never_cache], name="dispatch")
+@method_decorator([login_not_required, csrf_protect, never_cache], name="dispatch")
 class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
     """Ask a signed-in person whether a client may act for them."""
 
@@ -102,11 +112,12 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
         return super().create_authorization_response(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase
         if "somebody_else" in request.POST:
-            address = request.get_full_path()
             logout(request)
-            return redirect_to_login(address, self.get_login_url())
-        response: HttpResponseBase = super().post(request, *args, **kwargs)
+            response = self.handle_no_permission()
+        else:
+            response = super().post(request, *args, **kwargs)
         return response
 
     @cached_property
@@ -114,19 +125,18 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
         return ScopeOffer(self.request)
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return {**super().get_form_kwargs(), "models": self.offer.models()}
+        client_id = self.request.POST.get("client_id") or self.oauth2_data.get("client_id", "")
+        earlier = Authorization.objects.filter(
+            user=self.request.user,
+            application__client_id=str(client_id).replace("\0", ""),
+            resource=endpoint_url(),
+        ).first()
+        kwargs: dict[str, Any] = super().get_form_kwargs()
+        return {**kwargs, "models": self.offer.models(), "earlier": earlier}
 
     def get_initial(self) -> dict[str, Any]:
-        """Return what the client asks for, and the limits that this person set it before."""
         initial: dict[str, Any] = super().get_initial()
-        earlier = Authorization.objects.filter(
-            user=self.request.user, application__client_id=initial["client_id"], ended_at=None
-        ).first()
-        if earlier is not None:
-            initial["read_only"] = earlier.read_only
-            if earlier.models is not None:
-                initial["models"] = earlier.models
-        return initial
+        return {**initial, "scope": " ".join(with_implied(initial["scope"].split()))}
 
     def form_invalid(self, form: Any) -> Any:
         """Refuse what no button of the page sends."""
@@ -134,12 +144,19 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
         return self.error_response(FatalClientError(error=error), application=None)
 
     def form_valid(self, form: Any) -> Any:
-        """Grant the scopes that are ticked, within the limits. Nothing ticked is a no."""
+        """Grant the scopes that are ticked, within the limits. Nothing ticked is a no.
+
+        A scope that implies another one is good only if both are ticked.
+        """
         limits = consent_page.get()
         if limits is not None:
             limits.update(form.limits())
-        asked, ticked = form.cleaned_data["scope"].split(), self.request.POST.getlist("granted")
-        form.cleaned_data["scope"] = " ".join(scope for scope in asked if scope in ticked)
+        ticked = {*self.request.POST.getlist("granted")}
+        form.cleaned_data["scope"] = " ".join(
+            scope
+            for scope in dict.fromkeys(form.cleaned_data["scope"].split())
+            if scope in ticked and ticked.issuperset(IMPLIED.get(scope, ()))
+        )
         form.cleaned_data["allow"] &= bool(form.cleaned_data["scope"])
         return super().form_valid(form)
 
@@ -158,9 +175,12 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
         context["site_name"] = get_config().name
         context["redirect_host"] = redirect_host
         context["is_on_this_computer"] = is_loopback(redirect_host) or redirect_host == "localhost"
-        asked = context.get("scopes", ()), map(str, context.get("scopes_descriptions", ()))
         if application is not None:
-            context["asked"] = self.offer.scopes(zip(*asked, strict=True))
+            asked = zip(context["scopes"], context["scopes_descriptions"], strict=True)
+            words = {**dict(asked), **SCOPE_DESCRIPTIONS}
+            scopes = with_implied(context["scopes"])
+            context["asked"] = self.offer.scopes((scope, str(words[scope])) for scope in scopes)
+            context["username"] = self.request.user.get_username()
             context["is_unverified"] = is_self_registered(application)
             context["client_host"] = urlsplit(application.client_id).hostname
         return context
@@ -189,3 +209,10 @@ class IssueToken(views.TokenView):  # type: ignore[misc]  # untyped base
 )
 class RevokeToken(views.RevokeTokenView):  # type: ignore[misc]  # untyped base
     """RFC 7009."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase = super().post(request, *args, **kwargs)
+        if response.status_code == 200:
+            # Open streams, in every process.
+            invalidate(None, using=router.db_for_write(Authorization))
+        return response

@@ -15,7 +15,7 @@ RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/callback"
 VERIFIER = "v" * 43
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?')
-BOXES = re.compile(r'<input type="checkbox" name="(granted|models)" value="([^"]+)"[^>]* checked>')
+BOXES = re.compile(r'<input type="checkbox" name="([^"]+)"(?: value="([^"]*)")?[^>]* checked>')
 CHALLENGE = (
     base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 )
@@ -25,7 +25,7 @@ def fields_of(page):
     """Return what a browser sends of a page on which a person has changed nothing."""
     fields = {name: unescape(value) for name, value in HIDDEN.findall(page)}
     for name, value in BOXES.findall(page):
-        fields[name] = [*fields.get(name, ()), unescape(value)]
+        fields[name] = [*fields.get(name, ()), unescape(value) or "on"]
     return fields
 
 

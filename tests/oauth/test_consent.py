@@ -67,7 +67,7 @@ def test_the_page_says_what_each_scope_opens_for_this_person(flow, clerk):
     assert "Things" in seen["mcp:read"]
     assert "Tags" in seen["mcp:write"]
     assert "Things" not in seen["mcp:write"]
-    assert "Nothing at the moment" in seen["mcp:delete"]
+    assert "You have no rights here that this would use." in seen["mcp:delete"]
     assert "pay" in seen["mcp:write"]
     assert "echo" not in seen["mcp:write"]
     assert "echo" in seen["mcp:read"]
@@ -95,6 +95,48 @@ def test_models_that_are_unticked_do_not_exist_for_the_client(flow, clerk):
     assert {ORDERS, TAGS, THINGS} <= {*boxes}
     assert Authorization.objects.get().models == [TAGS]
     assert labels_of(list_models(flow, tokens)) == {TAGS}
+
+
+def test_seeing_is_on_the_page_where_a_scope_implies_it(flow, clerk):
+    page = flow.ask(scope="mcp:write").content.decode()
+    tokens = allow(flow, scope="mcp:write")
+
+    assert [*offered(page)] == ["mcp:read", "mcp:write"]
+    assert "Only together with the first box." in offered(page)["mcp:write"]
+    assert tokens["scope"] == "mcp:read mcp:write"
+
+
+def test_a_client_that_may_not_see_may_not_write_or_delete(flow, clerk):
+    tokens = allow(flow, granted=["mcp:write", "mcp:delete", "mcp:action"])
+
+    assert tokens["scope"] == "mcp:action"
+
+
+def test_scopes_that_a_client_names_often_are_asked_once(flow, clerk):
+    page = flow.ask(scope="mcp:read " * 500).content.decode()
+
+    assert page.count('name="granted"') == 1
+    assert fields_of(page)["scope"] == "mcp:read"
+
+
+@pytest.mark.parametrize(
+    "choice", [{"later_models": None}, {"models": [ORDERS] * 3}, {"models": []}]
+)
+def test_only_a_choice_of_all_is_no_limit(flow, clerk, choice):
+    allow(flow, **choice)
+
+    stored = Authorization.objects.get().models
+    assert stored is not None
+    assert len(stored) == len({*stored})
+
+
+def test_a_kind_that_was_unticked_does_not_come_back_by_itself(flow, clerk):
+    allow(flow, models=[TAGS])
+    clerk.user_permissions.set(clerk.user_permissions.exclude(codename="view_thing"))
+
+    allow(flow)
+
+    assert THINGS not in Authorization.objects.get().models
 
 
 def test_all_models_ticked_is_no_limit(flow, clerk):
@@ -169,13 +211,30 @@ def test_the_page_says_that_nobody_has_checked_the_client(flow, clerk):
     assert "Nobody at this site has checked" not in flow.ask().content.decode()
 
 
-def test_the_page_starts_with_the_limits_from_before(flow, clerk):
-    allow(flow, models=[TAGS], read_only="on")
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_the_page_starts_with_the_limits_from_before(flow, clerk, is_ended):
+    allow(flow, models=[TAGS], read_only="on", lifetime="1")
+    earlier = Authorization.objects.get()
+    if is_ended:
+        earlier.end()
 
     page = flow.ask().content.decode()
+    allow(flow, lifetime="before")
 
     assert fields_of(page)["models"] == [TAGS]
-    assert re.search(r'name="read_only"[^>]* checked', page)
+    assert "later_models" not in fields_of(page)
+    assert "as you chose before</option>" in page
+    assert page.count("<details open>") >= 2
+    now = Authorization.objects.get()
+    assert (now.models, now.read_only) == ([TAGS], True)
+    assert now.expires_at == earlier.expires_at
+
+
+def test_limits_of_the_same_client_elsewhere_stay_there(flow, clerk, settings):
+    allow(flow, models=[TAGS])
+    Authorization.objects.update(resource="https://old.example/mcp")
+
+    assert len(fields_of(flow.ask().content.decode())["models"]) > 1
 
 
 def test_somebody_else_may_sign_in_and_comes_back_to_the_page(flow, clerk):
@@ -187,7 +246,16 @@ def test_somebody_else_may_sign_in_and_comes_back_to_the_page(flow, clerk):
     assert flow.ask().status_code == 302
 
 
-@pytest.mark.parametrize("changes", [{"lifetime": "9999"}, {"models": ["shop.secret"]}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lifetime": "9999"},
+        {"lifetime": "before"},
+        {"models": ["shop.secret"]},
+        {"client_id": "nobody"},
+        {"client_id": "a\0b"},
+    ],
+)
 def test_what_the_page_did_not_offer_is_refused(flow, clerk, changes):
     answer = flow.answer(flow.ask(), **changes)
 

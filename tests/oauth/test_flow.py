@@ -11,6 +11,7 @@ from django.test.utils import override_script_prefix
 from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
+from mcp_django.models import ExposureGeneration
 from tests.oauth.flow import CALLBACK, RESOURCE, Flow, query_of
 from tests.services import is_there
 from tests.workshop.exposed import exposed
@@ -232,15 +233,61 @@ def test_access_ends(flow, how):
     assert flow.refresh(tokens["refresh_token"]).status_code == 400
 
 
-def test_tokens_of_a_consent_that_has_ended_stay_dead_after_the_next(flow):
-    dead = flow.tokens()
-    Authorization.objects.get().end()
+def let_consent_expire(flow, tokens):
+    Authorization.objects.update(expires_at=timezone.now())
+
+
+def delete_consent(flow, tokens):
+    Authorization.objects.all().delete()
+
+
+def change_password_and_sign_in(flow, tokens):
+    change_password(flow, tokens)
+    flow.browser.force_login(Authorization.objects.get().user)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [end, end_in_the_admin, change_password_and_sign_in, let_consent_expire, delete_consent],
+)
+def test_what_is_dead_stays_dead_after_the_next_consent(flow, how):
+    tokens, code = flow.tokens(), flow.code()
+    how(flow, tokens)
+    refused = flow.exchange(code)
 
     alive = flow.tokens()
+    cache.clear()
 
-    assert flow.call(dead["access_token"]).status_code == 401
-    assert flow.refresh(dead["refresh_token"]).status_code == 400
+    assert refused.status_code == 400
+    assert flow.call(tokens["access_token"]).status_code == 401
+    assert flow.refresh(tokens["refresh_token"]).status_code == 400
+    assert flow.exchange(code).status_code == 400
     assert flow.call(alive["access_token"]).status_code == 200
+
+
+def test_another_consent_leaves_tokens_of_one_that_is_in_force(flow):
+    first, second = flow.tokens(), flow.tokens()
+
+    for tokens in (first, second):
+        assert flow.call(tokens["access_token"]).status_code == 200
+
+
+def change_limits(flow, tokens):
+    Authorization.objects.get().save(update_fields=["read_only"])
+
+
+@pytest.mark.parametrize("how", [revoke, end, change_limits])
+def test_every_process_is_told_of_a_change_to_what_a_client_may(
+    flow, how, django_capture_on_commit_callbacks
+):
+    tokens = flow.tokens()
+    before = dict(ExposureGeneration.objects.values_list("server", "number"))
+
+    with django_capture_on_commit_callbacks(execute=True):
+        how(flow, tokens)
+
+    after = dict(ExposureGeneration.objects.values_list("server", "number"))
+    assert after["default"] > before.get("default", 0)
 
 
 def test_a_call_asks_for_token_user_client_and_consent_in_one_query(

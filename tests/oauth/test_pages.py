@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
@@ -131,6 +132,19 @@ def press(browser, page, do, pk):
     return browser.post(page, {"do": do, "pk": pk})
 
 
+@pytest.mark.parametrize("page", [CONNECT, APPS, TOKENS, "/oauth/authorize"])
+def test_sites_that_ask_everybody_to_sign_in_send_people_to_the_same_page(settings, page):
+    settings.LOGIN_URL = "https://login.example/"
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE,
+        "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    ]
+
+    address = Client().get(page).headers["Location"]
+
+    assert address == f"https://login.example/?next=http%3A//testserver{page}"
+
+
 def test_people_see_what_they_allowed_and_end_it(flow):
     tokens = flow.tokens()
     [consent] = Authorization.objects.all()
@@ -232,6 +246,39 @@ def test_what_the_page_did_not_offer_makes_no_token(as_eve, changes):
 
     assert response.status_code == 200
     assert not PersonalToken.objects.exists()
+
+
+@pytest.mark.parametrize(("codenames", "is_lifted"), [([], False), (["add_personaltoken"], True)])
+def test_a_limit_is_lifted_by_people_who_could_make_such_a_token(make_user, codenames, is_lifted):
+    eve = make_user("eve", *codenames)
+    browser = Client()
+    browser.force_login(eve)
+    token, _ = PersonalToken.create(
+        user=eve, name="by staff", scopes=["mcp:read", "mcp:write"], read_only=True
+    )
+
+    page = browser.get(TOKENS).content.decode()
+    press(browser, TOKENS, "not_read_only", token.pk)
+
+    token.refresh_from_db()
+    assert ("not_read_only" in page) is is_lifted
+    assert token.read_only is not is_lifted
+
+
+def test_every_credential_that_is_good_can_be_ended(flow, alice):
+    living, _ = PersonalToken.create(user=alice, name="living")
+    PersonalToken.objects.bulk_create(
+        PersonalToken(user=alice, name="dead", digest=str(number), expires_at=timezone.now())
+        for number in range(150)
+    )
+
+    page = flow.browser.get(TOKENS).content.decode()
+    press(flow.browser, TOKENS, "end", living.pk)
+
+    assert "living" in page
+    assert "dead" not in page
+    living.refresh_from_db()
+    assert living.revoked_at is not None
 
 
 @pytest.mark.parametrize("do", ["end", "read_only", "not_read_only"])

@@ -36,7 +36,6 @@ class Migration(migrations.Migration):
                 ("read_only", models.BooleanField(default=False, verbose_name="read-only")),
                 ("models", models.JSONField(default=None, null=True)),
                 ("consented_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("valid_after", models.DateTimeField(default=None, null=True)),
                 ("ended_at", models.DateTimeField(default=None, null=True)),
                 ("expires_at", models.DateTimeField(default=None, null=True)),
                 ("last_used_at", models.DateTimeField(default=None, null=True)),
