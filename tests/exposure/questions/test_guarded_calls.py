@@ -40,8 +40,9 @@ def test_a_confirmation_is_for_one_tool(client, notes, add_tool):
         return text
 
     add_tool(also, read_only=False)
-    guard("note")
-    guard("also")
+    # The question is the same.
+    for name in ("note", "also"):
+        ExposedTool.objects.create(name=name, needs_confirmation=True, title="Do it")
     token = client.call_tool("also", text="a").data["confirmation"]
 
     assert client.call_tool("note", text="a", confirmation=token).is_error
