@@ -18,6 +18,7 @@ from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
+from mcp_django.models import ExposedModel, ExposedPrompt, ExposedTool, ServerSettings
 from mcp_django.protocol.revisions import Revision
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.calls.lanes import lanes, make_lane
@@ -125,8 +126,11 @@ def lanes_of_the_settings():
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup):
-    """Threads and their connections end before the test database is dropped."""
+def django_db_setup(django_db_setup, django_db_blocker):
+    """Tests make rows themselves. Threads and their connections end before the database goes."""
+    with django_db_blocker.unblock():
+        for model in (ExposedModel, ExposedTool, ExposedPrompt, ServerSettings):
+            model.objects.all()._raw_delete(model.objects.db)
     yield
     lanes.close()
     # Where asgiref runs the ORM of async tests.

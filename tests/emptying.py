@@ -50,9 +50,8 @@ def empty_databases(case: Any) -> None:
         empty_as_django(case)
         return
     found = [connections[alias] for alias in case._databases_names(include_mirrors=False)]
-    if all(written.get(one.alias) and written[one.alias] == kept_rows(one) for one in found):
-        for connection in found:
-            empty(connection)
-        return
-    empty_as_django(case)
-    written.update({connection.alias: kept_rows(connection) for connection in found})
+    if not all(written.get(one.alias) and written[one.alias] == kept_rows(one) for one in found):
+        empty_as_django(case)
+        written.update({connection.alias: kept_rows(connection) for connection in found})
+    for connection in found:
+        empty(connection)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin
+from django.db import router
 from django.db.models import Model
+from django.db.models.signals import post_migrate
 
 from mcp_django.admin.calls import CallRecordAdmin
+from mcp_django.admin.decisions.base import DecisionAdmin, make_rows
 from mcp_django.admin.decisions.exposed_models import ExposedModelAdmin
 from mcp_django.admin.decisions.exposed_prompts import ExposedPromptAdmin
 from mcp_django.admin.decisions.exposed_tools import ExposedToolAdmin
@@ -67,4 +71,17 @@ def register(site: admin.AdminSite) -> None:
         site.register(model, model_admin)
 
 
+def make_all_rows(*, using: str, apps: Any = apps, **kwargs: Any) -> None:
+    """Make a row for each thing that code has, once the tables are there."""
+    for model, kind in ADMINS.items():
+        if issubclass(kind, DecisionAdmin) and router.allow_migrate_model(using, model):
+            try:
+                # As the tables are: not each migration has to be applied.
+                table = apps.get_model(model._meta.label)
+            except LookupError:
+                continue
+            make_rows(table, kind.key, kind.things(), using=using)
+
+
 register(admin.site)
+post_migrate.connect(make_all_rows, sender=apps.get_app_config("mcp_django"))

@@ -192,16 +192,12 @@ def read_rows(server: str, alias: str) -> Decisions:
     def rows(model: Any) -> Any:
         return model.objects.using(alias).filter(server=server)
 
-    exposed = rows(models.ExposedModel).prefetch_related("groups")
-    tools = rows(models.ExposedTool).prefetch_related("groups")
-    prompts = rows(models.ExposedPrompt).prefetch_related("groups")
     settings = rows(models.ServerSettings).first()
-    restrictions = rows(models.UserRestriction)
-    users = list(restrictions.values_list("user_id", "read_only", "blocked"))
+    users = list(rows(models.UserRestriction).values_list("user_id", "read_only", "blocked"))
     return Decisions(
-        models={row.label.lower(): decision_of(ModelDecision, row) for row in exposed},
-        tools={row.name: decision_of(ToolDecision, row) for row in tools},
-        prompts={row.name: decision_of(PromptDecision, row) for row in prompts},
+        models=decisions_of(ModelDecision, rows(models.ExposedModel)),
+        tools=decisions_of(ToolDecision, rows(models.ExposedTool)),
+        prompts=decisions_of(PromptDecision, rows(models.ExposedPrompt)),
         instructions="" if settings is None else settings.instructions,
         read_only=settings is not None and settings.read_only,
         read_only_users=frozenset(user for user, read_only, _ in users if read_only),
@@ -210,10 +206,14 @@ def read_rows(server: str, alias: str) -> Decisions:
     )
 
 
-def decision_of(kind: type[Decision], row: Any) -> Decision:
-    """A row as data that does not change: its fields of the same names, and its groups by key."""
-    values = {one.name: frozen(getattr(row, one.name)) for one in fields(kind)}
-    return kind(**{**values, "groups": frozenset(group.pk for group in row.groups.all())})
+def decisions_of(kind: type[Decision], rows: Any) -> dict[str, Decision]:
+    """Return what rows decide, by label or name: nothing where all is as in code."""
+    decided = {}
+    for row in rows.prefetch_related("groups"):
+        values = {one.name: frozen(getattr(row, one.name)) for one in fields(kind)}
+        values["groups"] = frozenset(group.pk for group in row.groups.all())
+        decided[str(row).lower()] = kind(**values)
+    return {name: decision for name, decision in decided.items() if decision != kind()}
 
 
 def frozen(value: Any) -> Any:

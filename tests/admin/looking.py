@@ -91,4 +91,4 @@ def in_this_thread():
 
 
 def decide(label, **decision):
-    return ExposedModel.objects.create(label=label, **decision)
+    return ExposedModel.objects.update_or_create(label=label, defaults=decision)[0]

@@ -7,6 +7,8 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
+from mcp_django.admin import make_all_rows
+from mcp_django.exposure.decisions import read_decisions
 from mcp_django.models import ExposedPrompt
 from mcp_django.testing import Client, ProtocolFailure
 from tests.admin.test_exposed_tools import browser_of, save
@@ -27,12 +29,17 @@ def browser(make_user):
 
 
 @pytest.fixture(autouse=True)
-def _hello(add_prompt):
+def _hello(db, add_prompt):
     def hello() -> str:
         """Say hello."""
         return "Hello"
 
     add_prompt(hello)
+    make_all_rows(using="default")
+
+
+def decided():
+    return read_decisions("default").prompts
 
 
 def names(client):
@@ -40,18 +47,18 @@ def names(client):
 
 
 def lines(browser, **query):
-    return {one.name: one for one in browser.get(LIST, query).context["lines"]}
+    return {row.name: row.line for row in browser.get(LIST, query).context["cl"].result_list}
 
 
 def test_a_prompt_that_is_switched_off_does_not_exist(browser, client):
     assert "hello" in names(client)
 
-    assert save(browser, page_of("hello"), enabled="off").status_code == 302
+    assert save(browser, page_of("hello"), enabled="false").status_code == 302
 
     assert "hello" not in names(client)
     with pytest.raises(ProtocolFailure, match="Unknown prompt: hello"):
         client.get_prompt("hello")
-    assert lines(browser)["hello"].state == "off"
+    assert lines(browser)["hello"]["state"] == "off"
 
 
 def test_the_words_of_staff_take_the_place_of_those_of_code(browser, client):
@@ -59,7 +66,7 @@ def test_the_words_of_staff_take_the_place_of_those_of_code(browser, client):
 
     (found,) = (one for one in client.list_prompts() if one["name"] == "hello")
     assert (found["title"], found["description"]) == ("Greeting", "A kind word.")
-    assert lines(browser)["hello"].title == "Greeting"
+    assert lines(browser)["hello"]["title"] == "Greeting"
 
 
 def test_a_prompt_for_a_group_exists_for_its_members_only(browser, client, staff):
@@ -71,27 +78,29 @@ def test_a_prompt_for_a_group_exists_for_its_members_only(browser, client, staff
 
     assert "hello" not in before
     assert "hello" in names(client)
-    assert lines(browser)["hello"].groups == "clerks"
+    assert lines(browser)["hello"]["groups"] == "clerks"
 
 
 def test_a_group_that_is_deleted_opens_its_prompt_to_nobody(client):
     group = Group.objects.create(name="clerks")
-    ExposedPrompt.objects.create(name="hello").groups.add(group)
+    row = ExposedPrompt.objects.get(name="hello")
+    row.groups.add(group)
 
     group.delete()
 
-    assert ExposedPrompt.objects.get().enabled is False
+    row.refresh_from_db()
+    assert row.enabled is False
     assert "hello" not in names(client)
 
 
-def test_a_decision_says_in_the_log_what_it_was_and_goes_when_it_is_taken_back(browser, client):
-    save(browser, page_of("hello"), enabled="off")
-    save(browser, page_of("hello"), reset="on")
+def test_a_decision_says_in_the_log_what_it_was_and_is_taken_back(browser, client):
+    save(browser, page_of("hello"), enabled="false")
+    save(browser, page_of("hello"), enabled="")
 
-    assert not ExposedPrompt.objects.exists()
+    assert not decided()
     assert "hello" in names(client)
     messages = [one.get_change_message() for one in LogEntry.objects.order_by("pk")]
-    assert messages == ["state: as in code -> off", "state: off -> as in code"]
+    assert messages == ["enabled: as in code -> off", "enabled: off -> as in code"]
 
 
 def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
@@ -101,15 +110,15 @@ def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
     assert "late" in names(client)
 
 
-def test_what_code_has_no_more_can_only_be_forgotten(browser):
+def test_what_code_has_no_more_can_only_be_deleted(browser):
     row = ExposedPrompt.objects.create(name="gone", enabled=False)
     url = page_of(str(row.pk))
 
-    assert lines(browser)["gone"].state == "gone"
+    assert lines(browser)["gone"]["state"] == "no longer in code"
     assert "so this has no effect" in browser.get(url).content.decode()
-    assert save(browser, url).status_code == 200
-    assert save(browser, url, reset="on").status_code == 302
-    assert not ExposedPrompt.objects.exists()
+    assert browser.post(url, {"enabled": "true"}).status_code == 403
+    browser.post(url.replace("change", "delete"), {"post": "yes"})
+    assert not decided()
 
 
 def test_the_list_is_searched(browser):
@@ -121,8 +130,8 @@ def test_who_may_only_look_sees_the_words_and_changes_nothing(make_user):
     viewer = browser_of(make_user("viewer", "view_exposedprompt", is_staff=True))
 
     assert "as in code" in viewer.get(page_of("hello")).content.decode()
-    assert viewer.post(page_of("hello"), {"enabled": "off"}).status_code == 403
-    assert not ExposedPrompt.objects.exists()
+    assert viewer.post(page_of("hello"), {"enabled": "false"}).status_code == 403
+    assert not decided()
 
 
 def test_without_the_permission_there_is_no_page(staff):
@@ -134,7 +143,7 @@ def test_a_prompt_that_nobody_has_is_no_page(browser):
     answer = browser.get(page_of("nothing"))
 
     assert answer.status_code == 302
-    assert not ExposedPrompt.objects.exists()
+    assert not decided()
 
 
 def test_a_row_is_called_by_its_prompt():

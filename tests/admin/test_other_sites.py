@@ -52,6 +52,7 @@ def test_every_page_works_there_and_links_stay_there(browser):
 
 @pytest.mark.usefixtures("office")
 def test_what_is_decided_there_counts(browser):
+    ExposedModel.objects.create(label="shop.order")
     url = reverse(
         "admin:mcp_django_exposedmodel_change", args=["shop.order"], current_app="office"
     )

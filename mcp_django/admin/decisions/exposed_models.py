@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.forms import Field, TypedChoiceField, Widget
+from django.forms import Field, Widget
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from mcp_django.admin.decisions.base import (
     AS_IN_CODE,
-    BulkDecision,
+    GONE,
     DecisionAdmin,
     DecisionForm,
-    ListedThing,
-    names_of_groups,
+    column,
+    filter_by,
+    word_for,
 )
 from mcp_django.admin.tokens import ONLY_READ, have_only_read
-from mcp_django.exposure.decisions import Exposed, label_choices, read_decisions, untrusted_choices
+from mcp_django.exposure.decisions import label_choices, untrusted_choices
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
-from mcp_django.principal import DEFAULT_SERVER
 
 # Which fields records show, and what else they are good for: one table of checkboxes.
 
@@ -142,10 +141,6 @@ def known_models() -> dict[str, ModelExposure]:
     return {exposure.label: exposure for exposure in registry.candidates.values()}
 
 
-def candidate(label: str) -> ModelExposure | None:
-    return known_models().get(label.lower())
-
-
 def uses_of(code: ModelExposure) -> list[Use]:
     paths = Declaration(code).paths
     allowed = {use: [path.text for path in paths[use]] for use in paths}
@@ -165,67 +160,41 @@ def uses_of(code: ModelExposure) -> list[Use]:
 
 
 class ExposedModelForm(DecisionForm):
-    level = TypedChoiceField(
-        required=False,
-        coerce=int,
-        empty_value=None,
-        help_text="Each level includes those before it. Code may allow fewer levels.",
-    )
-    follow_relations = TypedChoiceField(
-        required=False,
-        coerce=lambda value: value == "on",
-        empty_value=None,
-        label="Paths through relations",
-        help_text="Such as customer__name: from these records, or through them to others.",
-    )
     uses = FieldChoicesField(label="Fields")
 
     class Meta:
         model = ExposedModel
         fields = ("level", "follow_relations", "groups", "notes")
+        labels = {"follow_relations": "Paths through relations"}
+        help_texts = {
+            "level": "Each level includes those before it. Code may allow fewer levels.",
+            "follow_relations": "Such as customer__name: from these records, or through them.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        code = self.thing
-        if code is None:
+        fields: Any = self.fields
+        # For people who only look there are no fields of the row.
+        if "level" not in fields:
             return
-        self.fields["level"].choices = [  # type: ignore[attr-defined]  # a field with choices
+        code, row = self.instance.thing, self.instance
+        fields["level"].choices = [
             ("", f"{AS_IN_CODE} ({code.standard_level.label})"),
             *(choice for choice in Level.choices if choice[0] <= code.highest_level),
         ]
-        follows: Any = self.fields["follow_relations"]
-        follows.choices = [
-            ("", f"{AS_IN_CODE} ({'on' if code.follow_relations else 'off'})"),
-            ("off", "off"),
-        ]
-        self.initial["follow_relations"] = "off" if self.instance.follow_relations is False else ""
-        uses = self.fields["uses"]
-        uses.initial = {name: getattr(self.instance, name) for name in USES}
+        standard = f"{AS_IN_CODE} ({word_for(code.follow_relations)})"
+        fields["follow_relations"].widget.choices = [("unknown", standard), ("false", "off")]
+        uses = fields["uses"]
+        uses.initial = {name: getattr(row, name) for name in USES}
         uses.widget.uses = uses_of(code)
-        gone = {
-            str(name)
-            for use in uses.widget.uses
-            for name in uses.initial[use.name] or ()
-            if name not in use.allowed
-        }
-        uses.widget.gone = sorted(gone)
-
-    @staticmethod
-    def find(row: ExposedModel) -> ModelExposure | None:
-        return candidate(row.label)
-
-    @staticmethod
-    def words(row: Any, groups: Iterable[Group]) -> dict[str, str]:
-        return {
-            "level": AS_IN_CODE if row.level is None else Level(row.level).label,
-            **{
-                title.lower(): logged_names(getattr(row, name))
-                for name, (_, title) in USES.items()
-            },
-            "paths through relations": "off" if row.follow_relations is False else AS_IN_CODE,
-            "groups": names_of_groups(groups),
-            "notes": row.notes or "none",
-        }
+        uses.widget.gone = sorted(
+            {
+                str(name)
+                for use in uses.widget.uses
+                for name in uses.initial[use.name] or ()
+                if name not in use.allowed
+            }
+        )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -234,55 +203,14 @@ class ExposedModelForm(DecisionForm):
         return cleaned
 
 
-def logged_names(names: Sequence[str] | None) -> str:
-    if names is None:
-        return AS_IN_CODE
-    return ", ".join(str(name) for name in names) or "none"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedModel(ListedThing):
-    """One line of the list."""
-
-    level: Level = Level.HIDDEN
-    shown: int = 0
-    possible: int = 0
-    notes: str = ""
-    #: Why nobody can do what the level allows.
-    warning: str = ""
-
-    #: Why there is as much of a model as there is.
-    states = {
-        "code": "Code",
-        "staff": "Staff",
-        "waiting": "Not opened",
-        "gone": "No longer in code",
-    }
-    searched = ("name", "title", "notes", "groups")
-
-    @property
-    def level_name(self) -> str:
-        return word_of(self.level)
+def level_of(row: Any) -> Level:
+    """Return what staff decided, or what code says while they did not."""
+    return Level(row.thing.standard_level if row.level is None else row.level)
 
 
 def word_of(level: Level) -> str:
-    """Its first word: "read"."""
+    """Return its first word: "read"."""
     return level.label.partition(":")[0]
-
-
-def open_for_reading(code: ModelExposure, row: ExposedModel) -> bool:
-    """Up to reading, and never less than what is open now."""
-    level = code.standard_level if row.level is None else row.level
-    if level >= Level.READ or code.highest_level < Level.READ:
-        return False
-    row.level = Level.READ
-    return True
-
-
-def close_model(code: ModelExposure, row: ExposedModel) -> bool:
-    level = code.standard_level if row.level is None else row.level
-    row.level = Level.HIDDEN
-    return level > Level.HIDDEN
 
 
 class ExposedModelAdmin(DecisionAdmin):
@@ -291,73 +219,66 @@ class ExposedModelAdmin(DecisionAdmin):
     form = ExposedModelForm
     key = "label"
     things = staticmethod(known_models)
-    line_class = ListedModel
-    filters = {
-        "level": ("level", {str(level.value): word_of(level) for level in Level}),
-        "why": ("state", ListedModel.states),
-    }
-    bulk = {
-        "open": BulkDecision(title="Open for reading", decide=open_for_reading),
-        "close": BulkDecision(title="Close", decide=close_model),
-    }
-    decided_fieldsets = [
-        (None, {"fields": ["about", "level", "groups", "notes"]}),
-        ("Fields", {"fields": ["follow_relations", "uses"]}),
-    ]
+    columns = ("level", "decided by", "fields shown", "groups")
+    list_display = ("label", *map(column, columns), "notes")
+    list_filter = (
+        filter_by("level", *map(word_of, Level)),
+        filter_by("decided by", "code", "staff", "not opened", GONE),
+    )
+    search_fields = ("label", "notes", "groups__name")
+    search_help_text = (
+        "Every model that assistants could get, and how much of it there is now. Each person "
+        "still gets only what the admin would give them."
+    )
+    actions = ("open_for_reading", "close", "reset")
+    fieldsets = (
+        (None, {"fields": ("about", "level", "groups", "notes", "based_on")}),
+        ("Fields", {"fields": ("follow_relations", "uses")}),
+    )
 
-    def name_of(self, row: ExposedModel) -> str:
-        return row.label.lower()
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
-        row = super().get_object(request, object_id, from_field)
-        if row is not None:
-            row.label = row.label.lower()
-        return row
-
-    def lines(self, request: HttpRequest) -> Iterator[ListedThing]:
-        warning = f"Nobody can change it: all tokens {ONLY_READ}" if have_only_read() else ""
-        for line in super().lines(request):
-            if isinstance(line, ListedModel) and line.level > Level.READ:
-                line = replace(line, warning=warning)
-            yield line
-
-    def line(self, code: ModelExposure, row: ExposedModel | None, exposed: Exposed) -> ListedModel:
-        found = exposed.exposures.get(code.model)
-        waits = "code" if code.is_offered else "waiting"
-        return ListedModel(
-            name=code.label,
-            title=str(code.model._meta.verbose_name_plural),
-            url=self.change_url(code.label),
-            state=waits if row is None else "staff",
-            level=Level.HIDDEN if found is None else found.standard_level,
-            shown=0 if found is None else len(Declaration(found).paths[RETURN]),
-            possible=len(Declaration(code).paths[RETURN]),
-            groups="nobody"
-            if found is None
-            else names_of_groups([] if row is None else row.groups.all()),
-            notes="" if row is None else row.notes,
-        )
-
-    @admin.display(description="model")
-    def about(self, row: ExposedModel) -> str:
-        code = candidate(row.label)
-        if code is None:
-            return f"{row.label}: code no longer has this model, so this has no effect."
+    def line(self, row: Any) -> dict[str, str]:
+        code, exposure = row.thing, row.exposed.exposures.get(row.thing.model)
+        row.in_force = Level.HIDDEN if exposure is None else exposure.standard_level
         opened = "Code opened it" if code.is_offered else "Code did not open it"
-        most = word_of(code.highest_level)
-        name = code.model._meta.verbose_name
-        return f"{row.label} ({name}). {opened}. Code allows at most: {most}."
+        shown = 0 if exposure is None else len(Declaration(exposure).paths[RETURN])
+        words = {
+            "about": f"{code.label} ({code.model._meta.verbose_name}). {opened}. "
+            f"Code allows at most: {word_of(code.highest_level)}.",
+            "level": word_of(row.in_force),
+            "fields shown": f"{shown} of {len(Declaration(code).paths[RETURN])}",
+        }
+        if exposure is None:
+            words["groups"] = "nobody"
+        if row.words == self.as_in_code and not code.is_offered:
+            words["decided by"] = "not opened"
+        return words
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        if request.method == "GET":
+            self.warn_of_tokens(request, changelist.result_list)
+        return changelist
+
+    def warn_of_tokens(self, request: HttpRequest, rows: Iterable[Any]) -> None:
+        if any(row.thing is not None and row.in_force > Level.READ for row in rows):
+            if have_only_read():
+                messages.warning(request, f"Nobody can change anything: all tokens {ONLY_READ}")
+            elif have_only_read(request.user):
+                messages.warning(request, f"Your own tokens {ONLY_READ}")
+
+    @admin.action(description="Open for reading", permissions=["change"])
+    def open_for_reading(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def is_new(row: Any) -> bool:
+            return bool(level_of(row) < Level.READ <= row.thing.highest_level)
+
+        return self.decide(request, queryset, {"level": Level.READ}, where=is_new)
+
+    @admin.action(description="Close", permissions=["change"])
+    def close(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.decide(request, queryset, {"level": Level.HIDDEN}, where=level_of)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        exposed = Exposed(registry.candidates, read_decisions(DEFAULT_SERVER))
-        exposure = exposed.by_label.get(context["original"].label)
-        if exposure is not None and exposure.standard_level > Level.READ:
-            if have_only_read():
-                messages.warning(request, f"Nobody can change it: all tokens {ONLY_READ}")
-            elif have_only_read(request.user):
-                messages.warning(request, f"Your own tokens {ONLY_READ}")
+        self.warn_of_tokens(request, [context["original"]])
         return super().render_change_form(request, context, *args, **kwargs)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from mcp_django.admin.decisions.base import (
-    AS_IN_CODE,
-    START_AGAIN,
     DecisionAdmin,
     DecisionForm,
     logged_changes,
+    words_of,
 )
-from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm
+from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, url_of
 from mcp_django.models import ServerSettings, UserRestriction
 from mcp_django.principal import DEFAULT_SERVER
-
-
-def yes_or_no(value: object) -> str:
-    return "yes" if value else "no"
 
 
 class ServerForm(DecisionForm):
@@ -31,38 +24,28 @@ class ServerForm(DecisionForm):
         model = ServerSettings
         fields = ("instructions", "read_only", "closed")
 
-    @staticmethod
-    def find(row: ServerSettings) -> ServerSettings | None:
-        return row if row.server == DEFAULT_SERVER else None
-
-    @staticmethod
-    def words(row: Any, groups: Iterable[Group]) -> dict[str, str]:
-        return {
-            "instructions": row.instructions or AS_IN_CODE,
-            "read-only": yes_or_no(row.read_only),
-            "closed": yes_or_no(row.closed),
-        }
-
 
 class ServerSettingsAdmin(DecisionAdmin):
     """One page: there is one server."""
 
     form = ServerForm
     key = "server"
+    fieldsets = ((None, {"fields": ("instructions", "read_only", "closed", "based_on")}),)
+
+    @staticmethod
+    def things() -> dict[str, str]:
+        return {DEFAULT_SERVER: DEFAULT_SERVER}
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        return HttpResponseRedirect(self.change_url(DEFAULT_SERVER))
+        self.make_rows()
+        return HttpResponseRedirect(url_of(self, "change", DEFAULT_SERVER))
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        fieldsets: list[Any] = [(None, {"fields": ["instructions", "read_only", "closed"]})]
-        return [*fieldsets, START_AGAIN] if self.has_change_permission(request, obj) else fieldsets
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ()
+    def line(self, row: Any) -> dict[str, str]:
+        return {"about": "Everything that assistants get from this site."}
 
 
 class RestrictionForm(AnyModelForm):
@@ -100,14 +83,8 @@ class UserRestrictionAdmin(AnyModelAdmin):
         formsets: Any,
         add: bool = False,  # noqa: FBT001, FBT002  Django's signature
     ) -> Any:
-        row, initial = form.instance, form.initial
-        after = logged_switches(row.read_only, row.blocked)
+        words = words_of(form.instance, [])
         if add:
-            return "; ".join(f"{name}: {value}" for name, value in after.items())
-        before = logged_switches(initial["read_only"], initial["blocked"])
-        users = {"user": str(initial["user"])}, {"user": str(row.user_id)}
-        return logged_changes(users[0] | before, users[1] | after) or "Nothing changed."
-
-
-def logged_switches(read_only: object, blocked: object) -> dict[str, str]:
-    return {"read-only": yes_or_no(read_only), "blocked": yes_or_no(blocked)}
+            return "; ".join(f"{name}: {word}" for name, word in words.items())
+        before = self.model(**{**form.initial, "user": None, "user_id": form.initial["user"]})
+        return logged_changes(words_of(before, []), words) or "Nothing changed."
