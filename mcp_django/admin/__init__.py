@@ -74,12 +74,9 @@ def register(site: admin.AdminSite) -> None:
 def make_all_rows(*, using: str, apps: Any = apps, **kwargs: Any) -> None:
     """Make a row for each thing that code has, once the tables are there."""
     for model, kind in ADMINS.items():
-        if issubclass(kind, DecisionAdmin) and router.allow_migrate_model(using, model):
-            try:
-                # As the tables are: not each migration has to be applied.
-                table = apps.get_model(model._meta.label)
-            except LookupError:
-                continue
+        # As the table is: not each migration has to be applied.
+        table = apps.all_models["mcp_django"].get(str(model._meta.model_name))
+        if table and issubclass(kind, DecisionAdmin) and router.allow_migrate_model(using, model):
             make_rows(table, kind.key, kind.things(), using=using)
 
 

@@ -158,7 +158,7 @@ def test_words_annotations_and_limits_are_decided(browser, editor):
     assert (found["title"], found["description"]) == ("Parrot", "Repeats.")
     assert "confirmation" in found["inputSchema"]["properties"]
     shown = lines(browser)["echo"]
-    assert (shown["title"], shown["effect"]) == ("Parrot", "may overwrite or delete")
+    assert shown["effect"] == "may overwrite or delete"
     assert shown["remarks"] == "Needs confirmation. 5 calls per minute"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import router, transaction
 from django.db.models import prefetch_related_objects
 from django.forms import CharField, CheckboxSelectMultiple, HiddenInput
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, render_page
@@ -22,7 +22,7 @@ from mcp_django.exposure.registry import registry
 from mcp_django.principal import DEFAULT_SERVER
 
 AS_IN_CODE = "as in code"
-GONE = "no longer in code"
+NO_LONGER = "no longer in code"
 
 # What a row decides, in words for people and for the log.
 
@@ -35,7 +35,7 @@ def decided_fields(model: Any) -> list[Any]:
     return [field for field in model._meta.fields if field.editable and field.name not in names]
 
 
-def words_of(row: Any, groups: Iterable[Group]) -> dict[str, str]:
+def decided_words(row: Any, groups: Iterable[Group]) -> dict[str, str]:
     """Return what a row with these groups decides."""
     fields = decided_fields(row)
     words = {field.name.replace("_", " "): word_for(getattr(row, field.name)) for field in fields}
@@ -148,6 +148,7 @@ class DecisionForm(AnyModelForm):
 class DecisionAdmin(AnyModelAdmin):
     """Rows about what code has: they come and go with it, and staff fill them."""
 
+    form: Any = DecisionForm
     #: The field that names the thing.
     key = "name"
     #: The things of code by their names.
@@ -160,9 +161,9 @@ class DecisionAdmin(AnyModelAdmin):
 
     def __init__(self, model: Any, admin_site: admin.AdminSite) -> None:
         super().__init__(model, admin_site)
-        self.as_in_code = words_of(model(), [])
+        self.as_in_code = decided_words(model(), [])
         words = [column(word, of="words") for word in self.as_in_code]
-        self.readonly_fields = ["about", *words]
+        self.readonly_fields = ["about", *words]  # type: ignore[misc, list-item]  # of the model
 
     def line(self, row: Any) -> dict[str, str]:
         """Return what the list says of a row: its columns, by name."""
@@ -179,8 +180,8 @@ class DecisionAdmin(AnyModelAdmin):
         about = f"Code no longer has this {self.opts.verbose_name}, so this has no effect."
         for row in described:
             row.thing, row.exposed = things.get(str(row).lower()), exposed
-            row.words = words_of(row, groups_of(row))
-            row.line = {"about": about, "state": GONE, "decided by": GONE}
+            row.words = decided_words(row, groups_of(row))
+            row.line = {"about": about, "state": NO_LONGER, "decided by": NO_LONGER}
             if row.thing is not None:
                 by = "code" if row.words == self.as_in_code else "staff"
                 row.line = {"decided by": by, "groups": row.words.get("groups"), **self.line(row)}
@@ -192,9 +193,7 @@ class DecisionAdmin(AnyModelAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).filter(server=DEFAULT_SERVER)
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
+    def get_object(self, request: Any, object_id: str, from_field: Any = None) -> Any:
         """Return a row by its primary key, or by the name of its thing."""
         field = None if object_id.isdecimal() else self.key
         row: Any = super().get_object(request, object_id, field)
@@ -221,9 +220,7 @@ class DecisionAdmin(AnyModelAdmin):
 
     # The list, and one decision about many of its rows
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         if self.has_view_or_change_permission(request):
             self.make_rows()
         return super().changelist_view(request, extra_context)
@@ -244,21 +241,14 @@ class DecisionAdmin(AnyModelAdmin):
         return changelist
 
     @admin.action(description="Reset to what code says", permissions=["change"])
-    def reset(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def reset(self, request: Any, queryset: Any) -> Any:
         values = {field.name: field.get_default() for field in decided_fields(self.model)}
         return self.decide(request, queryset, values | {"groups": []}, where=lambda row: True)
 
-    def decide(
-        self,
-        request: HttpRequest,
-        queryset: Any,
-        values: Mapping[str, Any],
-        *,
-        where: Callable[[Any], object],
-    ) -> HttpResponse | None:
+    def decide(self, request: Any, queryset: Any, values: Any, *, where: Any) -> Any:
         """Show what would change, and change it once that was confirmed."""
         action, based_on = request.POST["action"], request.POST.get("based_on")
-        title = self.get_actions(request)[action][2]
+        title = dict(self.get_action_choices(request))[action]
         alias = router.db_for_write(self.model)
         columns = {name: value for name, value in values.items() if name != "groups"}
         changes: list[tuple[Any, list[Group], str]] = []
@@ -269,7 +259,7 @@ class DecisionAdmin(AnyModelAdmin):
                 if self.has_change_permission(request, row) and where(row):
                     vars(row).update(columns)
                     groups = values.get("groups", groups_of(row))
-                    text = logged_changes(row.words, words_of(row, groups))
+                    text = logged_changes(row.words, decided_words(row, groups))
                     changes += [(row, groups, text)] if text else []
             asked = fingerprint({str(row.pk): text for row, _, text in changes})
             if based_on == asked:
@@ -307,7 +297,7 @@ class DecisionAdmin(AnyModelAdmin):
         return [(None, {"fields": self.readonly_fields})]
 
     def construct_change_message(self, request: Any, form: Any, *args: Any, **kwargs: Any) -> Any:
-        after = words_of(form.instance, form.cleaned_data.get("groups", []))
+        after = decided_words(form.instance, form.cleaned_data.get("groups", []))
         return logged_changes(form.instance.words, after) or "Nothing changed."
 
 
@@ -337,9 +327,10 @@ class SwitchForm(DecisionForm):
 class SwitchAdmin(DecisionAdmin):
     """Rows about things that staff switch on and off."""
 
+    form = SwitchForm
     search_fields = ("name", "title", "groups__name")
-    list_filter: Any = (
-        filter_by("state", "on", "off", GONE),
+    list_filter: ClassVar[Any] = (
+        filter_by("state", "on", "off", NO_LONGER),
         filter_by("decided by", "code", "staff"),
     )
     actions = ("switch_on", "switch_off", "reset")
@@ -352,10 +343,10 @@ class SwitchAdmin(DecisionAdmin):
         return {"title": title, "state": word_for(self.is_on(row))}
 
     @admin.action(description="Switch on", permissions=["change"])
-    def switch_on(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def switch_on(self, request: Any, queryset: Any) -> Any:
         values = {"enabled": True}
         return self.decide(request, queryset, values, where=lambda row: not self.is_on(row))
 
     @admin.action(description="Switch off", permissions=["change"])
-    def switch_off(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def switch_off(self, request: Any, queryset: Any) -> Any:
         return self.decide(request, queryset, {"enabled": False}, where=self.is_on)

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.forms import Field, Widget
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from mcp_django.admin.decisions.base import (
     AS_IN_CODE,
-    GONE,
+    NO_LONGER,
     DecisionAdmin,
     DecisionForm,
     column,
@@ -28,7 +28,6 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel
 
 # Which fields records show, and what else they are good for: one table of checkboxes.
 
@@ -59,11 +58,7 @@ class Use:
 class FieldChoicesWidget(Widget):
     template = "mcp_django/field_choices.html"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.uses: Sequence[Use] = ()
-        #: Names that the row has and code does not.
-        self.gone: Sequence[str] = ()
+    uses: Sequence[Use] = ()
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Chosen:
         return {
@@ -78,32 +73,39 @@ class FieldChoicesWidget(Widget):
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         chosen: Mapping[str, Any] = value or {}
-        names = dict.fromkeys(path for use in self.uses for path in use.allowed)
+        uses = [(use, chosen.get(use.name)) for use in self.uses]
+        ticked = [(use, use.chosen(names)) for use, names in uses]
         context = {
             "name": name,
             "attrs": attrs or {},
-            "uses": [(use, chosen.get(use.name) is None) for use in self.uses],
-            "rows": [(path, [cell(use, path, chosen) for use in self.uses]) for path in names],
-            "gone": self.gone,
+            "uses": [(use, names is None) for use, names in uses],
+            # Whether code allows the field, whether it is ticked, and whether it is in code.
+            "rows": [
+                (
+                    path,
+                    [
+                        (use, path in use.allowed, path in on, path in use.standard)
+                        for use, on in ticked
+                    ],
+                )
+                for path in dict.fromkeys(path for use in self.uses for path in use.allowed)
+            ],
+            "gone": sorted(
+                {
+                    str(path)
+                    for use, names in uses
+                    for path in names or ()
+                    if path not in use.allowed
+                }
+            ),
         }
         return SafeString(render_to_string(self.template, context))
-
-
-def cell(use: Use, path: str, chosen: Mapping[str, Any]) -> tuple[Use, bool, bool, bool]:
-    """The column, whether code allows the field there, whether it is ticked, and whether it would
-    be as in code.
-    """
-    ticked = use.chosen(chosen.get(use.name))
-    return use, path in use.allowed, path in ticked, path in use.standard
 
 
 class FieldChoicesField(Field):
     """Its value has a list for each use that staff narrowed, with names that code allows."""
 
-    widget: FieldChoicesWidget
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(required=False, widget=FieldChoicesWidget(), **options)
+    widget: Any = FieldChoicesWidget
 
     def clean(self, value: Chosen) -> Chosen:
         cleaned: Chosen = {}
@@ -160,11 +162,9 @@ def uses_of(code: ModelExposure) -> list[Use]:
 
 
 class ExposedModelForm(DecisionForm):
-    uses = FieldChoicesField(label="Fields")
+    uses = FieldChoicesField(label="Fields", required=False)
 
     class Meta:
-        model = ExposedModel
-        fields = ("level", "follow_relations", "groups", "notes")
         labels = {"follow_relations": "Paths through relations"}
         help_texts = {
             "level": "Each level includes those before it. Code may allow fewer levels.",
@@ -187,14 +187,6 @@ class ExposedModelForm(DecisionForm):
         uses = fields["uses"]
         uses.initial = {name: getattr(row, name) for name in USES}
         uses.widget.uses = uses_of(code)
-        uses.widget.gone = sorted(
-            {
-                str(name)
-                for use in uses.widget.uses
-                for name in uses.initial[use.name] or ()
-                if name not in use.allowed
-            }
-        )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -223,7 +215,7 @@ class ExposedModelAdmin(DecisionAdmin):
     list_display = ("label", *map(column, columns), "notes")
     list_filter = (
         filter_by("level", *map(word_of, Level)),
-        filter_by("decided by", "code", "staff", "not opened", GONE),
+        filter_by("decided by", "code", "staff", "not opened", NO_LONGER),
     )
     search_fields = ("label", "notes", "groups__name")
     search_help_text = (
@@ -267,18 +259,16 @@ class ExposedModelAdmin(DecisionAdmin):
                 messages.warning(request, f"Your own tokens {ONLY_READ}")
 
     @admin.action(description="Open for reading", permissions=["change"])
-    def open_for_reading(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def open_for_reading(self, request: Any, queryset: Any) -> Any:
         def is_new(row: Any) -> bool:
             return bool(level_of(row) < Level.READ <= row.thing.highest_level)
 
         return self.decide(request, queryset, {"level": Level.READ}, where=is_new)
 
     @admin.action(description="Close", permissions=["change"])
-    def close(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def close(self, request: Any, queryset: Any) -> Any:
         return self.decide(request, queryset, {"level": Level.HIDDEN}, where=level_of)
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         self.warn_of_tokens(request, [context["original"]])
         return super().render_change_form(request, context, *args, **kwargs)

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_django.admin.decisions.base import SwitchAdmin, SwitchForm, column
-from mcp_django.exposure.primitives import Prompt
+from mcp_django.admin.decisions.base import SwitchAdmin, column
 from mcp_django.exposure.registry import registry
-from mcp_django.models import ExposedPrompt
-
-
-class ExposedPromptForm(SwitchForm):
-    class Meta:
-        model = ExposedPrompt
-        fields = ("enabled", "title", "description", "groups")
 
 
 class ExposedPromptAdmin(SwitchAdmin):
     """Every prompt that code or a file brings along. Staff switch them off and reword them."""
 
-    form = ExposedPromptForm
+    things = staticmethod(lambda: registry.prompts)
     columns = ("title", "state", "decided by", "source", "groups")
     list_display = ("name", *map(column, columns))
     search_help_text = (
@@ -30,10 +22,6 @@ class ExposedPromptAdmin(SwitchAdmin):
         (None, {"fields": ("about", "enabled", "groups", "based_on")}),
         ("What people are told", {"fields": ("title", "description")}),
     )
-
-    @staticmethod
-    def things() -> dict[str, Prompt]:
-        return dict(registry.prompts)
 
     def line(self, row: Any) -> dict[str, str]:
         source = "code" if row.name in registry.code_prompts else "file"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.forms import CheckboxSelectMultiple, IntegerField, MultipleChoiceField
+from django.core.validators import MinValueValidator
+from django.forms import CheckboxSelectMultiple, MultipleChoiceField
 
 from mcp_django.admin.decisions.base import SwitchAdmin, SwitchForm, column, filter_by
 from mcp_django.admin.decisions.exposed_models import known_models
@@ -21,7 +22,6 @@ from mcp_django.exposure.tools.actions import (
 from mcp_django.exposure.tools.decisions import MEMBERS
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.levels import Level
-from mcp_django.models import ExposedTool
 from mcp_django.models.exposure import STRICTER
 from mcp_django.protocol.results import ToolDefinition
 
@@ -94,12 +94,6 @@ ANNOTATIONS = {
 
 
 class ExposedToolForm(SwitchForm):
-    calls_per_minute = IntegerField(
-        required=False,
-        min_value=1,
-        max_value=1_000_000,
-        help_text="For each user. Empty: only the limit over all tools.",
-    )
     stricter = MultipleChoiceField(
         required=False,
         widget=CheckboxSelectMultiple,
@@ -107,19 +101,9 @@ class ExposedToolForm(SwitchForm):
         help_text="Clients then ask their users for permission more often.",
     )
 
-    class Meta:
-        model = ExposedTool
-        fields = (
-            "enabled",
-            "title",
-            "description",
-            "groups",
-            "needs_confirmation",
-            "calls_per_minute",
-        )
-
     def offer(self, thing: KnownTool) -> None:
         super().offer(thing)
+        self.fields["calls_per_minute"].validators.append(MinValueValidator(1))
         # What is stricter than code, and nothing else.
         stricter: Any = self.fields["stricter"]
         annotations = thing.definition.annotations
@@ -142,7 +126,7 @@ class ExposedToolAdmin(SwitchAdmin):
 
     form = ExposedToolForm
     things = staticmethod(known_tools)
-    columns = ("title", "state", "decided by", "source", "effect", "groups", "remarks")
+    columns = ("state", "decided by", "source", "effect", "groups", "remarks")
     list_display = ("name", *map(column, columns))
     list_filter = (
         *SwitchAdmin.list_filter,
@@ -159,13 +143,18 @@ class ExposedToolAdmin(SwitchAdmin):
     )
 
     def line(self, row: Any) -> dict[str, str]:
-        tool = row.thing
+        tool, annotations = row.thing, row.thing.definition.annotations
+        effect = "adds or changes"
+        if annotations.read_only and "readOnlyHint" not in row.annotations:
+            effect = "only reads"
+        elif annotations.destructive or "destructiveHint" in row.annotations:
+            effect = "may overwrite or delete"
         of = f" of {tool.label}" if tool.label else ""
         asks = " It always asks for a confirmation." if tool.confirms_itself else ""
         return {
             **super().line(row),
             "source": tool.source,
-            "effect": effect_of(tool, row),
+            "effect": effect,
             "remarks": ". ".join(self.remarks(tool, row)),
             "about": f"{row.name}. {tool.source.capitalize()}{of}. "
             f"{tool.definition.description}{asks}",
@@ -184,13 +173,3 @@ class ExposedToolAdmin(SwitchAdmin):
             yield f"Nobody gets it: {tool.label} is at the level “{name}”, and actions need “act”"
         elif tool.warning:
             yield tool.warning
-
-
-def effect_of(tool: KnownTool, row: ExposedTool) -> str:
-    """Return what the annotations say that the tool does."""
-    annotations = tool.definition.annotations
-    if annotations.read_only and "readOnlyHint" not in row.annotations:
-        return "only reads"
-    if annotations.destructive or "destructiveHint" in row.annotations:
-        return "may overwrite or delete"
-    return "adds or changes"

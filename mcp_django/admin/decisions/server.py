@@ -10,35 +10,22 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from mcp_django.admin.decisions.base import (
     DecisionAdmin,
-    DecisionForm,
+    decided_words,
     logged_changes,
-    words_of,
 )
 from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, url_of
-from mcp_django.models import ServerSettings, UserRestriction
+from mcp_django.models import UserRestriction
 from mcp_django.principal import DEFAULT_SERVER
-
-
-class ServerForm(DecisionForm):
-    class Meta:
-        model = ServerSettings
-        fields = ("instructions", "read_only", "closed")
 
 
 class ServerSettingsAdmin(DecisionAdmin):
     """One page: there is one server."""
 
-    form = ServerForm
     key = "server"
+    things = staticmethod(lambda: {DEFAULT_SERVER: DEFAULT_SERVER})
     fieldsets = ((None, {"fields": ("instructions", "read_only", "closed", "based_on")}),)
 
-    @staticmethod
-    def things() -> dict[str, str]:
-        return {DEFAULT_SERVER: DEFAULT_SERVER}
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         self.make_rows()
@@ -49,10 +36,6 @@ class ServerSettingsAdmin(DecisionAdmin):
 
 
 class RestrictionForm(AnyModelForm):
-    class Meta:
-        model = UserRestriction
-        fields = ("user", "read_only", "blocked")
-
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         others = UserRestriction.objects.filter(
@@ -76,15 +59,9 @@ class UserRestrictionAdmin(AnyModelAdmin):
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         return (f"user__{get_user_model().USERNAME_FIELD}",)
 
-    def construct_change_message(
-        self,
-        request: HttpRequest,
-        form: Any,
-        formsets: Any,
-        add: bool = False,  # noqa: FBT001, FBT002  Django's signature
-    ) -> Any:
-        words = words_of(form.instance, [])
-        if add:
+    def construct_change_message(self, request: Any, form: Any, *args: Any, **kwargs: Any) -> Any:
+        words = decided_words(form.instance, [])
+        if not form.initial:
             return "; ".join(f"{name}: {word}" for name, word in words.items())
         before = self.model(**{**form.initial, "user": None, "user_id": form.initial["user"]})
-        return logged_changes(words_of(before, []), words) or "Nothing changed."
+        return logged_changes(decided_words(before, []), words) or "Nothing changed."
