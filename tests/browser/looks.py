@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 #: Django's own: links of breadcrumbs by their colour alone, two inputs under one label.
-DJANGO = {"link-in-text-block": ".breadcrumbs a", "label": ".datetime input"}
+DJANGO = {
+    "link-in-text-block": ".breadcrumbs a",
+    "label": ".datetime input",
+    # Its name is an icon, and its help text the only words.
+    "label-title-only": "#searchbar",
+}
 #: Its links are Bootstrap's blue on a grey that is a little too dark for them.
 JAZZMIN = {
     "aria-input-field-name": ".select2-selection",

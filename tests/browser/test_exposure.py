@@ -1,20 +1,29 @@
 from __future__ import annotations
 
+import pytest
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
+from mcp_django.admin import make_all_rows
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool, UserRestriction
 from mcp_django.testing import Client
+from tests.admin.looking import decide
 from tests.browser.looks import every_look
 
 MODELS = reverse("admin:mcp_django_exposedmodel_changelist")
 TOOLS = reverse("admin:mcp_django_exposedtool_changelist")
+PROMPTS = reverse("admin:mcp_django_exposedprompt_changelist")
 
 
 def hello() -> str:
     """Say hello."""
     return "Hello"
+
+
+@pytest.fixture(autouse=True)
+def _rows(transactional_db):
+    make_all_rows(using="default")
 
 
 def page_of(label):
@@ -24,9 +33,7 @@ def page_of(label):
 @every_look
 def test_the_pages_about_models_are_for_everybody(browse, boss):
     Group.objects.create(name="clerks")
-    ExposedModel.objects.create(
-        label="shop.order", level=Level.AGGREGATES, fields=["id", "gone"], notes="7 is refunded."
-    )
+    decide("shop.order", level=Level.AGGREGATES, fields=["id", "gone"], notes="7 is refunded.")
     page = browse(boss)
 
     for name, url in (("models", MODELS), ("model", page_of("shop.order"))):
@@ -39,7 +46,7 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
     page = browse(boss)
     page.goto(MODELS)
 
-    page.tab_to("searchbox", "Search")
+    page.tab_to("textbox", "Search")
     page.keyboard.type("shop.ord")
     page.press("Enter")
     page.wait_for_url("**q=shop.ord**")
@@ -55,7 +62,7 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
     page.press("Enter")
     page.expect(page.get_by_text("was changed successfully")).to_be_visible()
 
-    row = ExposedModel.objects.get()
+    row = ExposedModel.objects.get(label="shop.order")
     assert (row.label, row.level) == ("shop.order", Level.READ)
     assert row.fields == ["id", "number", "customer", "status", "placed_at"]
     assert row.filter_fields is None
@@ -66,17 +73,17 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
 @every_look
 def test_the_pages_about_tools_and_the_server_are_for_everybody(browse, boss, add_prompt):
     add_prompt(hello)
-    ExposedTool.objects.create(
-        name="echo", title="Parrot", needs_confirmation=True, calls_per_minute=5
-    )
-    ExposedTool.objects.create(name="shop_customer_greet", enabled=False)
+    browse(boss).goto(PROMPTS)  # this prompt is new
+    tools = ExposedTool.objects
+    tools.filter(name="echo").update(title="Parrot", needs_confirmation=True, calls_per_minute=5)
+    tools.filter(name="shop_customer_greet").update(enabled=False)
     restriction = UserRestriction.objects.create(user=boss)
     page = browse(boss)
 
     for name, url in (
         ("tools", TOOLS),
         ("tool", reverse("admin:mcp_django_exposedtool_change", args=["echo"])),
-        ("prompts", reverse("admin:mcp_django_exposedprompt_changelist")),
+        ("prompts", PROMPTS),
         ("prompt", reverse("admin:mcp_django_exposedprompt_change", args=["hello"])),
         ("server", reverse("admin:mcp_django_serversettings_changelist")),
         ("users", reverse("admin:mcp_django_userrestriction_changelist")),
@@ -125,15 +132,15 @@ def test_pages_work_without_scripts(browse, boss):
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url(f"**{MODELS}")
 
-    row = ExposedModel.objects.get()
+    row = ExposedModel.objects.get(label="shop.order")
     assert "total" not in row.fields
     assert row.filter_fields is None
 
 
 def test_what_staff_write_runs_no_script(browse, boss):
     evil = "<img src=x onerror=alert(1)><script>alert(1)</script>\"'"
-    ExposedModel.objects.create(label="shop.order", notes=evil, fields=["id", evil])
-    ExposedTool.objects.create(name="echo", title=evil, description=evil)
+    decide("shop.order", notes=evil, fields=["id", evil])
+    ExposedTool.objects.filter(name="echo").update(title=evil, description=evil)
     page = browse(boss)
 
     for url in (
@@ -147,7 +154,7 @@ def test_what_staff_write_runs_no_script(browse, boss):
 
 
 def test_people_who_may_only_look_have_pages_for_everybody_too(browse, make_user):
-    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES, fields=["id"])
+    decide("shop.order", level=Level.AGGREGATES, fields=["id"])
     looker = make_user("looker", "view_exposedmodel", "view_exposedtool", is_staff=True)
     page = browse(looker)
 
@@ -166,9 +173,9 @@ def test_models_are_opened_together(browse, boss):
     page = browse(boss)
     page.goto(reverse("admin:mcp_django_exposedmodel_changelist"))
 
-    page.get_by_role("checkbox", name="auth.group").check()
-    page.get_by_label("With those that are ticked:").select_option("open")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("row", name="auth.group").get_by_role("checkbox").check()
+    page.locator("select[name=action]").select_option("open_for_reading")
+    page.get_by_role("button", name="Go", exact=True).click()
     page.expect(page.get_by_text("level: as in code -> read: records")).to_be_visible()
     page.screenshot_to("exposed-models-bulk")
     page.check_accessible()

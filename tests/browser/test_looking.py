@@ -272,7 +272,7 @@ def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connec
 @every_look
 def test_switches_are_for_everybody_to_throw(browse, boss):
     page = browse(boss)
-    page.goto(reverse("admin:mcp_django_serversettings_change", args=["default"]))
+    page.goto(reverse("admin:mcp_django_serversettings_changelist"))
 
     page.get_by_role("checkbox", name="Closed").check()
     page.screenshot_to("server-closed")

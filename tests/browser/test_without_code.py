@@ -29,12 +29,14 @@ def test_staff_open_a_model_give_an_action_write_a_prompt_and_watch_a_call(
     page = browse(boss)
 
     # A model that only the admin has.
-    page.goto(reverse("admin:mcp_django_exposedmodel_change", args=["shop.ledger"]))
+    page.goto(reverse("admin:mcp_django_exposedmodel_changelist"))
+    page.get_by_role("link", name="shop.ledger").click()
     page.get_by_label("Level:").select_option(label="read: records")
     save(page)
 
     # An action, for a group.
-    page.goto(reverse("admin:mcp_django_exposedtool_change", args=["shop_customer_greet"]))
+    page.goto(reverse("admin:mcp_django_exposedtool_changelist"))
+    page.get_by_role("link", name="shop_customer_greet").click()
     page.get_by_label("State:").select_option(label="on")
     page.get_by_label("clerks").check()
     save(page)
