@@ -240,6 +240,25 @@ def test_the_page_ticks_the_label_of_code(browser):
     assert re.search(r'value="country" aria-label="Label: country" data-mcp-use="[a-z_]*">', page)
 
 
+def test_the_page_says_what_the_fields_are(browser):
+    page = browser.get(page_of("shop.order")).content.decode()
+
+    for path, about in (
+        ("status", "status · text"),
+        ("total", "total · decimal"),
+        ("customer__country", "customer country · text"),
+    ):
+        assert re.search(rf"<code>{path}</code><div [^>]*>{re.escape(about)}</div>", page)
+
+
+def test_the_page_links_to_what_assistants_see_of_the_model(browser, make_staff):
+    link = f'href="{reverse("admin:mcp_django_inspect")}?model=shop.order"'
+    inspector = browser_of(make_staff("inspector", "view_exposedmodel", "inspect_as"))
+
+    assert link in inspector.get(page_of("shop.order")).content.decode()
+    assert link not in browser.get(page_of("shop.order")).content.decode()
+
+
 def test_groups_and_notes_are_kept(browser):
     group = Group.objects.create(name="clerks")
 

@@ -54,6 +54,17 @@ def test_a_get_looks_at_nobody_and_writes_no_log(looker, bob):
     assert not LogEntry.objects.exists()
 
 
+def test_a_link_to_one_model_asks_for_a_person_and_then_shows_this_model(looker, bob):
+    page = f"{url('inspect')}?model=shop.order"
+
+    asked = browser_of(looker).get(page)
+    shown = browser_of(looker).post(page, {"username": "bob", "token": ""})
+
+    assert "Only shop.order" in text_of(asked)
+    assert not asked.context.get("chosen")
+    assert shown.context["model"]["seen"].label == "shop.order"
+
+
 def test_a_post_without_a_csrf_token_looks_at_nobody(looker, bob):
     browser = browser_of(looker, enforce_csrf_checks=True)
 

@@ -24,8 +24,11 @@ from mcp_django.admin.decisions.base import (
 )
 from mcp_django.admin.tokens import ONLY_READ, have_only_read
 from mcp_django.exposure.decisions import label_choices, untrusted_choices
+from mcp_django.exposure.fields import kind_of
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration
+from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration, Path
+from mcp_django.exposure.query.describe import label_of
+from mcp_django.exposure.query.serializers import as_text
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 
@@ -35,7 +38,7 @@ from mcp_django.levels import Level
 Chosen: TypeAlias = "dict[str, list[str] | None]"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Use:
     """A column of the table: one use of fields, and the names that code allows for it."""
 
@@ -48,17 +51,23 @@ class Use:
     adds: bool = False
 
     def chosen(self, listed: Sequence[str] | None) -> list[str]:
-        """The names that have the use, in the order of code and each once."""
+        """Return the names that have the use, in the order of code and each once."""
         names = self.standard if listed is None else listed
         return [
             path for path in self.allowed if path in names or (self.adds and path in self.standard)
         ]
+
+    def cell(self, path: str, listed: Sequence[str] | None) -> tuple[Use, bool, bool, bool]:
+        """Return whether code allows the field, whether it is ticked, and what code says."""
+        return self, path in self.allowed, path in self.chosen(listed), path in self.standard
 
 
 class FieldChoicesWidget(Widget):
     template = "mcp_django/field_choices.html"
 
     uses: Sequence[Use] = ()
+    #: Label, type and help text of fields.
+    about: Mapping[str, str] = {}
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Chosen:
         return {
@@ -73,31 +82,18 @@ class FieldChoicesWidget(Widget):
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         chosen: Mapping[str, Any] = value or {}
-        uses = [(use, chosen.get(use.name)) for use in self.uses]
-        ticked = [(use, use.chosen(names)) for use, names in uses]
+        listed = {use: chosen.get(use.name) for use in self.uses}
+        paths = dict.fromkeys(path for use in self.uses for path in use.allowed)
+        gone = {str(path) for use, names in listed.items() for path in names or ()} - {*paths}
         context = {
             "name": name,
             "attrs": attrs or {},
-            "uses": [(use, names is None) for use, names in uses],
-            # Whether code allows the field, whether it is ticked, and whether it is in code.
+            "uses": [(use, names is None) for use, names in listed.items()],
             "rows": [
-                (
-                    path,
-                    [
-                        (use, path in use.allowed, path in on, path in use.standard)
-                        for use, on in ticked
-                    ],
-                )
-                for path in dict.fromkeys(path for use in self.uses for path in use.allowed)
+                (path, self.about.get(path), [use.cell(path, listed[use]) for use in listed])
+                for path in paths
             ],
-            "gone": sorted(
-                {
-                    str(path)
-                    for use, names in uses
-                    for path in names or ()
-                    if path not in use.allowed
-                }
-            ),
+            "gone": sorted(gone),
         }
         return SafeString(render_to_string(self.template, context))
 
@@ -141,6 +137,12 @@ USES = {
 def known_models() -> dict[str, ModelExposure]:
     """What code allows of each model, before anybody decided. By label."""
     return {exposure.label: exposure for exposure in registry.candidates.values()}
+
+
+def about_path(path: Path) -> str:
+    """Return label, type and help text of the field where a path ends."""
+    words = label_of(path), kind_of(path.field), as_text(getattr(path.field, "help_text", ""))
+    return " · ".join(word for word in words if word)
 
 
 def uses_of(code: ModelExposure) -> list[Use]:
@@ -187,6 +189,8 @@ class ExposedModelForm(DecisionForm):
         uses = fields["uses"]
         uses.initial = {name: getattr(row, name) for name in USES}
         uses.widget.uses = uses_of(code)
+        paths = (path for used in Declaration(code).paths.values() for path in used)
+        uses.widget.about = {path.text: about_path(path) for path in paths}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

@@ -126,7 +126,7 @@ class ExposedToolAdmin(SwitchAdmin):
 
     form = ExposedToolForm
     things = staticmethod(known_tools)
-    columns = ("state", "decided by", "source", "effect", "groups", "remarks")
+    columns = ("state", "decided by", "source", "effect", "remarks")
     list_display = ("name", *map(column, columns))
     list_filter = (
         *SwitchAdmin.list_filter,
@@ -162,6 +162,8 @@ class ExposedToolAdmin(SwitchAdmin):
 
     def remarks(self, tool: KnownTool, row: Any) -> Iterator[str]:
         """Yield limits, why a tool that is on is not there yet, and what to know of it."""
+        if row.groups.all():
+            yield f"Only for {row.words['groups']}"
         if row.needs_confirmation:
             yield "Needs confirmation"
         if row.calls_per_minute is not None:

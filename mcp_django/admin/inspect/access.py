@@ -43,7 +43,8 @@ def inspect_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"form": form}
     if is_posted and form.is_valid():
         chosen = form.chosen()
-        label = request.POST.get("model", "")[:200]
+        # A button of the page, or the link on the page of a model that staff decide about.
+        label = (request.POST.get("model") or request.GET.get("model", ""))[:200]
         context["chosen"] = chosen
         log_inspection(model_admin, request, chosen, label)
         if not chosen.problem:
