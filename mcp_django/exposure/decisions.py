@@ -12,7 +12,7 @@ import msgspec
 from django.contrib.auth.models import Group
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, Error, connections, router, transaction
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.db.models.signals import post_delete, post_save, pre_delete
 
 from mcp_django import models
@@ -148,8 +148,6 @@ class Decisions:
 
 Decision = TypeVar("Decision", ModelDecision, ToolDecision, PromptDecision)
 NOTHING_DECIDED = Decisions()
-
-
 _decisions: Cached[Decisions] = Cached()
 
 
@@ -207,19 +205,22 @@ def read_rows(server: str, alias: str) -> Decisions:
 
 
 def decisions_of(kind: type[Decision], rows: Any) -> dict[str, Decision]:
-    """Return what rows decide, by label or name: nothing where all is as in code."""
+    """Return what rows decide, by label or name. Most are empty, and those are not read."""
+    columns = [column for column in rows.model._meta.fields if hasattr(kind, column.name)]
+    lookups = [f"{column.name}__{'isnull' if column.null else 'exact'}" for column in columns]
+    defaults = [column.null or column.get_default() for column in columns]
+    empty = Q(*zip(lookups, defaults, strict=True))
     decided = {}
-    for row in rows.prefetch_related("groups"):
+    for row in rows.filter(Q(groups__isnull=False) | ~empty).prefetch_related("groups"):
         values = {one.name: frozen(getattr(row, one.name)) for one in fields(kind)}
         values["groups"] = frozenset(group.pk for group in row.groups.all())
         decided[str(row).lower()] = kind(**values)
-    return {name: decision for name, decision in decided.items() if decision != kind()}
+    return decided
 
 
 def frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple(sorted(value.items()))
-    return tuple(value) if isinstance(value, list) else value
+    items = sorted(value.items()) if isinstance(value, dict) else value
+    return tuple(items) if isinstance(items, list) else items
 
 
 # Code is the ceiling, and a row narrows it: the exposures as they are in force.
@@ -265,9 +266,8 @@ class Exposed:
         for model, code in candidates.items():
             row = self.decisions.models.get(code.label)
             exposure = code if row is None else self._made.get((code, row), code)
-            names = exposure.untrusted_fields
-            if names:
-                self.untrusted[model] = frozenset(names)
+            if exposure.untrusted_fields:
+                self.untrusted[model] = frozenset(exposure.untrusted_fields)
         self.by_label = {one.label: one for one in self.exposures.values()}
 
     def _add(self, model: type[Model], code: ModelExposure, before: Exposed | None) -> None:

@@ -78,7 +78,7 @@ def fingerprint(words: dict[str, str]) -> str:
 
 
 def column(name: str, *, of: str = "line") -> Callable[[Any], str]:
-    """A column of the list, or a read-only field of the page, with a word about the row."""
+    """Return a column of the list, or a read-only field, with a word about the row."""
 
     @admin.display(description=name)
     def text(row: Any) -> str:
@@ -88,7 +88,7 @@ def column(name: str, *, of: str = "line") -> Callable[[Any], str]:
 
 
 def filter_by(name: str, *words: str) -> type[admin.SimpleListFilter]:
-    """A filter by a column that is worked out. The database has only what staff decided."""
+    """Return a filter by a column that the database does not have: it is worked out."""
 
     class ColumnFilter(admin.SimpleListFilter):
         title = name

@@ -135,7 +135,7 @@ USES = {
 
 
 def known_models() -> dict[str, ModelExposure]:
-    """What code allows of each model, before anybody decided. By label."""
+    """Return what code allows of each model, before anybody decided, by label."""
     return {exposure.label: exposure for exposure in registry.candidates.values()}
 
 
