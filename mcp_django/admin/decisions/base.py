@@ -196,7 +196,8 @@ class DecisionAdmin(AnyModelAdmin):
     def get_object(self, request: Any, object_id: str, from_field: Any = None) -> Any:
         """Return a row by its primary key, or by the name of its thing."""
         field = None if object_id.isdecimal() else self.key
-        row: Any = super().get_object(request, object_id, field)
+        # No database takes NUL.
+        row: Any = super().get_object(request, object_id.replace("\x00", "?"), field)
         if row is None:
             return None
         rows = self.get_queryset(request).using(router.db_for_write(self.model))
