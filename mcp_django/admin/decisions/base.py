@@ -153,6 +153,8 @@ class DecisionAdmin(AnyModelAdmin):
     key = "name"
     #: The things of code by their names.
     things: Callable[[], Mapping[str, Any]]
+    #: What the list says of a row: its columns, by name.
+    line: Any
     actions: Any = ("reset",)
 
     class Media:
@@ -164,10 +166,6 @@ class DecisionAdmin(AnyModelAdmin):
         self.as_in_code = decided_words(model(), [])
         words = [column(word, of="words") for word in self.as_in_code]
         self.readonly_fields = ["about", *words]  # type: ignore[misc, list-item]  # of the model
-
-    def line(self, row: Any) -> dict[str, str]:
-        """Return what the list says of a row: its columns, by name."""
-        raise NotImplementedError
 
     def described(self, rows: Iterable[Any]) -> list[Any]:
         """Return the rows with what code has, what staff decided, and what is in force."""

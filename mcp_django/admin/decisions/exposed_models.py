@@ -64,7 +64,6 @@ class Use:
 
 class FieldChoicesWidget(Widget):
     template = "mcp_django/field_choices.html"
-
     uses: Sequence[Use] = ()
     #: Label, type and help text of fields.
     about: Mapping[str, str] = {}
@@ -84,7 +83,7 @@ class FieldChoicesWidget(Widget):
         chosen: Mapping[str, Any] = value or {}
         listed = {use: chosen.get(use.name) for use in self.uses}
         paths = dict.fromkeys(path for use in self.uses for path in use.allowed)
-        gone = {str(path) for use, names in listed.items() for path in names or ()} - {*paths}
+        gone = {name for use in listed for name in {*map(str, listed[use] or ())} - {*use.allowed}}
         context = {
             "name": name,
             "attrs": attrs or {},

@@ -8,11 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from mcp_django.admin.decisions.base import (
-    DecisionAdmin,
-    decided_words,
-    logged_changes,
-)
+from mcp_django.admin.decisions.base import DecisionAdmin, decided_words, logged_changes
 from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, url_of
 from mcp_django.models import UserRestriction
 from mcp_django.principal import DEFAULT_SERVER
