@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from mcp_django.admin import make_all_rows
-from mcp_django.exposure.decisions import read_decisions
 from mcp_django.models import ExposedPrompt
 from mcp_django.testing import Client, ProtocolFailure
 from tests.admin.test_exposed_tools import browser_of, save
@@ -36,10 +34,6 @@ def _hello(db, add_prompt):
 
     add_prompt(hello)
     make_all_rows(using="default")
-
-
-def decided():
-    return read_decisions("default").prompts
 
 
 def names(client):
@@ -93,16 +87,6 @@ def test_a_group_that_is_deleted_opens_its_prompt_to_nobody(client):
     assert "hello" not in names(client)
 
 
-def test_a_decision_says_in_the_log_what_it_was_and_is_taken_back(browser, client):
-    save(browser, page_of("hello"), enabled="false")
-    save(browser, page_of("hello"), enabled="")
-
-    assert not decided()
-    assert "hello" in names(client)
-    messages = [one.get_change_message() for one in LogEntry.objects.order_by("pk")]
-    assert messages == ["enabled: as in code -> off", "enabled: off -> as in code"]
-
-
 def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
     make_prompt("late", "Hi.")
     ExposedPrompt.objects.create(name="late", enabled=False)
@@ -110,44 +94,9 @@ def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
     assert "late" in names(client)
 
 
-def test_what_code_has_no_more_can_only_be_deleted(browser):
-    row = ExposedPrompt.objects.create(name="gone", enabled=False)
-    url = page_of(str(row.pk))
-
-    assert lines(browser)["gone"]["state"] == "no longer in code"
-    assert "so this has no effect" in browser.get(url).content.decode()
-    assert browser.post(url, {"enabled": "true"}).status_code == 403
-    browser.post(url.replace("change", "delete"), {"post": "yes"})
-    assert not decided()
-
-
-def test_the_list_is_searched(browser):
-    assert set(lines(browser, q="HELL")) == {"hello"}
-    assert set(lines(browser, q="nothing")) == set()
-
-
-def test_who_may_only_look_sees_the_words_and_changes_nothing(make_user):
-    viewer = browser_of(make_user("viewer", "view_exposedprompt", is_staff=True))
-
-    assert "as in code" in viewer.get(page_of("hello")).content.decode()
-    assert viewer.post(page_of("hello"), {"enabled": "false"}).status_code == 403
-    assert not decided()
-
-
 def test_without_the_permission_there_is_no_page(staff):
     for url in (LIST, page_of("hello")):
         assert browser_of(staff).get(url).status_code == 403
-
-
-def test_a_prompt_that_nobody_has_is_no_page(browser):
-    answer = browser.get(page_of("nothing"))
-
-    assert answer.status_code == 302
-    assert not decided()
-
-
-def test_a_row_is_called_by_its_prompt():
-    assert str(ExposedPrompt(name="hello")) == "hello"
 
 
 def test_rows_of_another_server_decide_nothing(client):

@@ -10,6 +10,7 @@ from django.utils import timezone
 from mcp_django.models import (
     CallRecord,
     ExposedModel,
+    ExposedPrompt,
     ExposedTool,
     IdempotentAnswer,
     PromptTemplate,
@@ -27,6 +28,7 @@ from mcp_django.models import (
         (CallRecord(method="ping"), "ping"),
         (ExposedModel(label="shop.order"), "shop.order"),
         (ExposedTool(name="echo"), "echo"),
+        (ExposedPrompt(name="hello"), "hello"),
         (ServerSettings(), "default"),
         (IdempotentAnswer(tool="create_record", key="k1"), "create_record k1"),
         (PromptTemplate(name="greet"), "greet"),
