@@ -152,7 +152,7 @@ BUDGET = {
     ): 7_547,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_645,
     ("stores", "transports"): 9_268,
-    ("admin",): 4_226,
+    ("admin",): 4_228,
     ("", "templating", "testing", "management", "templatetags"): 3_769,
     ("oauth",): 1_828,
 }

@@ -305,7 +305,7 @@ def test_what_code_has_no_more_can_be_deleted_and_not_changed(browser):
     asked = choose(browser, "reset", "old.thing").content.decode()
     browser.post(delete, {"post": "yes"})
 
-    assert "Code no longer has this exposed model" in page
+    assert "Code no longer has it" in page
     assert f'href="{delete}"' in page
     assert refused.status_code == 403
     assert "Nothing would change." in asked

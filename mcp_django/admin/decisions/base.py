@@ -175,7 +175,7 @@ class DecisionAdmin(AnyModelAdmin):
         exposed = SimpleLazyObject(
             lambda: Exposed(registry.candidates, read_decisions(DEFAULT_SERVER))
         )
-        about = f"Code no longer has this {self.opts.verbose_name}, so this has no effect."
+        about = "Code no longer has it, so this has no effect."
         for row in described:
             row.thing, row.exposed = things.get(str(row).lower()), exposed
             row.words = decided_words(row, groups_of(row))
@@ -316,7 +316,7 @@ class SwitchForm(DecisionForm):
         """Offer what there is to decide about the thing."""
         enabled: Any = self.fields["enabled"]
         standard = f"{AS_IN_CODE} ({word_for(getattr(thing, 'is_on', True))})"
-        enabled.label = "State"
+        enabled.label, enabled.help_text = "State", ""
         enabled.widget.choices = [("unknown", standard), ("true", "on"), ("false", "off")]
         # Attributes are escaped; help texts are not.
         self.fields["title"].widget.attrs["placeholder"] = thing.definition.title

@@ -12,6 +12,7 @@ from django.forms import Field, Widget
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from mcp_django.admin.decisions.base import (
     AS_IN_CODE,
@@ -214,8 +215,8 @@ class ExposedModelAdmin(DecisionAdmin):
     form = ExposedModelForm
     key = "label"
     things = staticmethod(known_models)
-    columns = ("level", "decided by", "fields shown", "groups")
-    list_display = ("label", *map(column, columns), "notes")
+    columns = ("level", "decided by", "fields shown", "groups", "notes")
+    list_display = ("label", *map(column, columns))
     list_filter = (
         filter_by("level", *map(word_of, Level)),
         filter_by("decided by", "code", "staff", "not opened", NO_LONGER),
@@ -240,6 +241,7 @@ class ExposedModelAdmin(DecisionAdmin):
             "about": f"{code.label} ({code.model._meta.verbose_name}). {opened}. "
             f"Code allows at most: {word_of(code.highest_level)}.",
             "level": word_of(row.in_force),
+            "notes": Truncator(row.notes).chars(80),
             "fields shown": f"{shown} of {len(Declaration(code).paths[RETURN])}",
         }
         if exposure is None:
