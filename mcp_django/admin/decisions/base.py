@@ -229,10 +229,10 @@ class DecisionAdmin(AnyModelAdmin):
         alias, things = router.db_for_write(self.model), self.things()
         make_rows(self.model, self.key, things, using=alias)
         rows = self.model._default_manager.using(alias).filter(server=DEFAULT_SERVER)
-        for row in self.described(rows.exclude(**{f"{self.key}__in": things})):
-            if row.thing is None and row.words == self.as_in_code:
-                # It decides nothing, so no signal says that it goes.
-                rows.filter(pk=row.pk)._raw_delete(alias)
+        gone = self.described(rows.exclude(**{f"{self.key}__in": things}))
+        empty = [row.pk for row in gone if row.thing is None and row.words == self.as_in_code]
+        # They decide nothing, so no signal says that they go.
+        rows.filter(pk__in=empty)._raw_delete(alias)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist: Any = super().get_changelist_instance(request)
