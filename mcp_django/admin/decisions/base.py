@@ -126,7 +126,7 @@ def explain_groups(field: Any) -> Any:
 class DecisionForm(AnyModelForm):
     """A form that knows what was decided before."""
 
-    based_on = CharField(required=False, widget=HiddenInput)
+    based_on = CharField(required=False, widget=HiddenInput, label="")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
