@@ -13,7 +13,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 import mcp_django as mcp
-from mcp_django.auth import authenticate, throttles
+from mcp_django.auth import authenticate, resource, throttles
 from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.generation import generations
@@ -48,7 +48,7 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("gate")
 
 #: Folders that look at whole sites from outside. They take long, and most start servers.
-THOROUGH = ("browser", "demo", "fuzz", "leaks", "official", "sites", "smoke", "upgrade")
+THOROUGH = ("browser", "demo", "fuzz", "leaks", "official", "sites", "smoke", "without_tables")
 
 
 def pytest_configure(config):
@@ -109,6 +109,12 @@ def clock(monkeypatch):
     throttles.clear()
     generations.forget()
     return clock
+
+
+@pytest.fixture(autouse=True)
+def no_application_says_where_the_endpoint_is(monkeypatch):
+    """Forget the path of applications that other tests made in this process."""
+    monkeypatch.setattr(resource, "_routed", [])
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from django.db import migrations, models
 import mcp_django.models.exposure
 import mcp_django.models.sessions
 import mcp_django.models.tokens
+import mcp_django.models.uploads
 
 
 class Migration(migrations.Migration):
@@ -22,6 +23,27 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.CreateModel(
+            name="EventLog",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("key", models.CharField(max_length=64, unique=True)),
+                ("owner", models.CharField(max_length=100)),
+                ("request", models.TextField(default="null")),
+                ("first", models.BigIntegerField(default=1)),
+                ("last", models.BigIntegerField(default=0)),
+                ("size", models.PositiveBigIntegerField(default=0)),
+                ("final_since", models.DateTimeField(db_index=True, null=True)),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
         migrations.CreateModel(
             name="ExposureGeneration",
             fields=[
@@ -142,6 +164,311 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="CallRecord",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("server", models.CharField(default="default", max_length=50)),
+                (
+                    "at",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="time"),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("tool", "tool"),
+                            ("resource", "resource"),
+                            ("prompt", "prompt"),
+                            ("other", "other"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("principal", models.CharField(max_length=200)),
+                ("client", models.CharField(blank=True, max_length=100)),
+                ("method", models.CharField(max_length=60)),
+                ("target", models.CharField(blank=True, max_length=300)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("done", "done"),
+                            ("asked", "asked"),
+                            ("refused", "refused"),
+                            ("failed", "failed"),
+                            ("denied", "denied"),
+                            ("limited", "limited"),
+                            ("invalid", "invalid"),
+                            ("crashed", "crashed"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "reason",
+                    models.CharField(blank=True, db_default="", default="", max_length=200),
+                ),
+                ("milliseconds", models.PositiveIntegerField(default=0)),
+                ("rows", models.PositiveIntegerField(null=True)),
+                ("bytes", models.PositiveBigIntegerField(default=0)),
+                ("correlation_id", models.CharField(blank=True, max_length=32)),
+                ("arguments", models.JSONField(null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("-at", "-pk"),
+            },
+        ),
+        migrations.CreateModel(
+            name="Assistants",
+            fields=[],
+            options={
+                "verbose_name": "assistants",
+                "verbose_name_plural": "assistants",
+                "proxy": True,
+                "default_permissions": (),
+                "indexes": [],
+                "constraints": [],
+            },
+            bases=("mcp_django.callrecord",),
+        ),
+        migrations.CreateModel(
+            name="ExposedModel",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("server", models.CharField(default="default", editable=False, max_length=50)),
+                (
+                    "label",
+                    models.CharField(
+                        help_text='Such as "shop.order".', max_length=150, verbose_name="model"
+                    ),
+                ),
+                (
+                    "level",
+                    models.PositiveSmallIntegerField(
+                        blank=True,
+                        choices=[
+                            (0, "hidden"),
+                            (1, "definition: what fields there are"),
+                            (2, "aggregates: numbers about groups of records"),
+                            (3, "read: records"),
+                            (4, "act: records, and actions of the admin"),
+                            (5, "write: records, actions, and to create, change and delete"),
+                        ],
+                        help_text="Empty: as in code.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that records show",
+                    ),
+                ),
+                (
+                    "filter_fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that filters may use",
+                    ),
+                ),
+                (
+                    "order_fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that records may be ordered by",
+                    ),
+                ),
+                (
+                    "group_fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that aggregates may group by",
+                    ),
+                ),
+                (
+                    "label_fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that stand for a record where others refer to it",
+                    ),
+                ),
+                (
+                    "untrusted_fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that people outside the site fill in",
+                    ),
+                ),
+                (
+                    "follow_relations",
+                    models.BooleanField(
+                        blank=True,
+                        help_text="Paths like customer__name, from or through here. Unknown: as in code.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "notes",
+                    models.TextField(
+                        blank=True,
+                        help_text='What assistants should know, such as "state 7 means refunded".',
+                        max_length=1000,
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Only for these. None: for everybody.",
+                        related_name="+",
+                        to="auth.group",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("label",),
+                "permissions": (("inspect_as", "Can see what assistants of other people see"),),
+            },
+        ),
+        migrations.CreateModel(
+            name="ExposedPrompt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("server", models.CharField(default="default", editable=False, max_length=50)),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "enabled",
+                    models.BooleanField(blank=True, help_text="Unknown: as in code.", null=True),
+                ),
+                (
+                    "title",
+                    models.CharField(blank=True, help_text="Empty: as in code.", max_length=100),
+                ),
+                (
+                    "description",
+                    models.TextField(
+                        blank=True, help_text="Empty: as in code. People read it.", max_length=1000
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Only for these. None: for everybody.",
+                        related_name="+",
+                        to="auth.group",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("name",),
+            },
+        ),
+        migrations.CreateModel(
+            name="ExposedTool",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("server", models.CharField(default="default", editable=False, max_length=50)),
+                ("name", models.CharField(max_length=40)),
+                (
+                    "enabled",
+                    models.BooleanField(blank=True, help_text="Unknown: as in code.", null=True),
+                ),
+                (
+                    "title",
+                    models.CharField(blank=True, help_text="Empty: as in code.", max_length=100),
+                ),
+                (
+                    "description",
+                    models.TextField(
+                        blank=True,
+                        help_text="Empty: as in code. Models follow it.",
+                        max_length=1000,
+                    ),
+                ),
+                (
+                    "annotations",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        validators=[mcp_django.models.exposure.validate_annotations],
+                    ),
+                ),
+                (
+                    "needs_confirmation",
+                    models.BooleanField(
+                        default=False, help_text="Ask before it runs, also where code does not."
+                    ),
+                ),
+                (
+                    "calls_per_minute",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="For each user. Empty: only the limit over all tools.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Only for these. None: for everybody.",
+                        related_name="+",
+                        to="auth.group",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("name",),
+                "permissions": (("try_tools", "Can try tools in the admin"),),
+            },
+        ),
+        migrations.CreateModel(
             name="IdempotentAnswer",
             fields=[
                 (
@@ -166,6 +493,31 @@ class Migration(migrations.Migration):
                         fields=("principal", "tool", "key"), name="mcp_one_answer_per_key"
                     )
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LogEvent",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.BigIntegerField()),
+                ("data", models.BinaryField()),
+                ("size", models.PositiveBigIntegerField()),
+                (
+                    "log",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="mcp_django.eventlog",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -259,6 +611,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
+                        help_text="What people type in their client, such as reply_to_customer: small letters, digits and underscores, beginning with a letter.",
                         max_length=40,
                         validators=[
                             django.core.validators.RegexValidator(
@@ -346,32 +699,12 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
             },
         ),
-        migrations.CreateModel(
-            name="EventLog",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("key", models.CharField(max_length=64, unique=True)),
-                ("owner", models.CharField(max_length=100)),
-                ("request", models.TextField(default="null")),
-                ("first", models.BigIntegerField(default=1)),
-                ("last", models.BigIntegerField(default=0)),
-                ("size", models.PositiveBigIntegerField(default=0)),
-                ("final_since", models.DateTimeField(db_index=True, null=True)),
-                (
-                    "session",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="mcp_django.session"
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-            },
+        migrations.AddField(
+            model_name="eventlog",
+            name="session",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, to="mcp_django.session"
+            ),
         ),
         migrations.CreateModel(
             name="Subscription",
@@ -398,6 +731,51 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Upload",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "reference",
+                    models.CharField(
+                        default=mcp_django.models.uploads.new_reference,
+                        editable=False,
+                        max_length=32,
+                        unique=True,
+                    ),
+                ),
+                (
+                    "filename",
+                    models.CharField(editable=False, max_length=200, verbose_name="name"),
+                ),
+                ("data", models.BinaryField()),
+                ("size", models.PositiveIntegerField(editable=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, editable=False, verbose_name="uploaded"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="mcp_uploads",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "file for assistants",
+                "verbose_name_plural": "files for assistants",
+                "ordering": ("-created_at", "-pk"),
+            },
+        ),
+        migrations.CreateModel(
             name="UserRestriction",
             fields=[
                 (
@@ -414,329 +792,60 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
                     "blocked",
                     models.BooleanField(
                         default=False,
-                        help_text="No credential is good. Streams and sessions end at once.",
+                        help_text="All credentials are refused. Streams and sessions end at once.",
                     ),
                 ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="CallRecord",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("server", models.CharField(default="default", max_length=50)),
-                ("at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[
-                            ("tool", "tool"),
-                            ("resource", "resource"),
-                            ("prompt", "prompt"),
-                            ("other", "other"),
-                        ],
-                        max_length=10,
-                    ),
-                ),
-                ("principal", models.CharField(max_length=200)),
-                ("client", models.CharField(blank=True, max_length=100)),
-                ("method", models.CharField(max_length=60)),
-                ("target", models.CharField(blank=True, max_length=300)),
-                (
-                    "outcome",
-                    models.CharField(
-                        choices=[
-                            ("done", "done"),
-                            ("asked", "asked"),
-                            ("refused", "refused"),
-                            ("failed", "failed"),
-                            ("denied", "denied"),
-                            ("limited", "limited"),
-                            ("invalid", "invalid"),
-                            ("crashed", "crashed"),
-                            ("cancelled", "cancelled"),
-                        ],
-                        max_length=10,
-                    ),
-                ),
-                ("milliseconds", models.PositiveIntegerField(default=0)),
-                ("rows", models.PositiveIntegerField(null=True)),
-                ("bytes", models.PositiveBigIntegerField(default=0)),
-                ("correlation_id", models.CharField(blank=True, max_length=32)),
-                ("arguments", models.JSONField(null=True)),
                 (
                     "user",
                     models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
+                        on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
-            options={
-                "ordering": ("-at", "-pk"),
-                "indexes": [
-                    models.Index(fields=["at"], name="mcp_call_at"),
-                    models.Index(fields=["user", "at"], name="mcp_call_user"),
-                ],
-            },
         ),
-        migrations.CreateModel(
-            name="ExposedModel",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("server", models.CharField(default="default", editable=False, max_length=50)),
-                (
-                    "label",
-                    models.CharField(
-                        help_text='Such as "shop.order".', max_length=150, verbose_name="model"
-                    ),
-                ),
-                (
-                    "level",
-                    models.PositiveSmallIntegerField(
-                        blank=True,
-                        choices=[
-                            (0, "hidden"),
-                            (1, "definition: what fields there are"),
-                            (2, "aggregates: numbers about groups of records"),
-                            (3, "read: records"),
-                            (4, "act: records, and actions of the admin"),
-                            (5, "write: records, actions, and to create, change and delete"),
-                        ],
-                        help_text="Empty: as in code.",
-                        null=True,
-                    ),
-                ),
-                (
-                    "fields",
-                    models.JSONField(
-                        blank=True,
-                        null=True,
-                        validators=[mcp_django.models.exposure.validate_names],
-                        verbose_name="fields that records show",
-                    ),
-                ),
-                (
-                    "filter_fields",
-                    models.JSONField(
-                        blank=True,
-                        null=True,
-                        validators=[mcp_django.models.exposure.validate_names],
-                        verbose_name="fields that filters may use",
-                    ),
-                ),
-                (
-                    "order_fields",
-                    models.JSONField(
-                        blank=True,
-                        null=True,
-                        validators=[mcp_django.models.exposure.validate_names],
-                        verbose_name="fields that records may be ordered by",
-                    ),
-                ),
-                (
-                    "group_fields",
-                    models.JSONField(
-                        blank=True,
-                        null=True,
-                        validators=[mcp_django.models.exposure.validate_names],
-                        verbose_name="fields that aggregates may group by",
-                    ),
-                ),
-                (
-                    "notes",
-                    models.TextField(
-                        blank=True,
-                        help_text='What assistants should know, such as "state 7 means refunded".',
-                        max_length=1000,
-                    ),
-                ),
-                (
-                    "groups",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="Only for these. None: for everybody.",
-                        related_name="+",
-                        to="auth.group",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ("label",),
-                "permissions": (("inspect_as", "Can see what assistants of other people see"),),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("server", "label"), name="mcp_one_row_per_model"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("level", None), ("level__lte", 5), _connector="OR"),
-                        name="mcp_model_level",
-                    ),
-                ],
-            },
+        migrations.AddIndex(
+            model_name="callrecord",
+            index=models.Index(fields=["at"], name="mcp_call_at"),
         ),
-        migrations.CreateModel(
-            name="ExposedPrompt",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("server", models.CharField(default="default", editable=False, max_length=50)),
-                ("name", models.CharField(max_length=100)),
-                (
-                    "enabled",
-                    models.BooleanField(blank=True, help_text="Unknown: as in code.", null=True),
-                ),
-                (
-                    "title",
-                    models.CharField(blank=True, help_text="Empty: as in code.", max_length=100),
-                ),
-                (
-                    "description",
-                    models.TextField(
-                        blank=True, help_text="Empty: as in code. People read it.", max_length=1000
-                    ),
-                ),
-                (
-                    "groups",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="Only for these. None: for everybody.",
-                        related_name="+",
-                        to="auth.group",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ("name",),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("server", "name"), name="mcp_one_row_per_prompt"
-                    )
-                ],
-            },
+        migrations.AddIndex(
+            model_name="callrecord",
+            index=models.Index(fields=["user", "at"], name="mcp_call_user"),
         ),
-        migrations.CreateModel(
-            name="ExposedTool",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("server", models.CharField(default="default", editable=False, max_length=50)),
-                ("name", models.CharField(max_length=40)),
-                (
-                    "enabled",
-                    models.BooleanField(blank=True, help_text="Unknown: as in code.", null=True),
-                ),
-                (
-                    "title",
-                    models.CharField(blank=True, help_text="Empty: as in code.", max_length=100),
-                ),
-                (
-                    "description",
-                    models.TextField(
-                        blank=True, help_text="Empty: as in code. Models obey it.", max_length=1000
-                    ),
-                ),
-                (
-                    "annotations",
-                    models.JSONField(
-                        blank=True,
-                        default=dict,
-                        validators=[mcp_django.models.exposure.validate_annotations],
-                    ),
-                ),
-                (
-                    "needs_confirmation",
-                    models.BooleanField(
-                        default=False, help_text="Ask before it runs, also where code does not."
-                    ),
-                ),
-                (
-                    "calls_per_minute",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="For each user. Empty: only the limit over all tools.",
-                        null=True,
-                    ),
-                ),
-                (
-                    "groups",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="Only for these. None: for everybody.",
-                        related_name="+",
-                        to="auth.group",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ("name",),
-                "permissions": (("try_tools", "Can try tools in the admin"),),
-                "constraints": [
-                    models.UniqueConstraint(fields=("server", "name"), name="mcp_one_row_per_tool")
-                ],
-            },
+        migrations.AddConstraint(
+            model_name="exposedmodel",
+            constraint=models.UniqueConstraint(
+                fields=("server", "label"), name="mcp_one_row_per_model"
+            ),
         ),
-        migrations.CreateModel(
-            name="LogEvent",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("number", models.BigIntegerField()),
-                ("data", models.BinaryField()),
-                ("size", models.PositiveBigIntegerField()),
-                (
-                    "log",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        to="mcp_django.eventlog",
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("log", "number"), name="mcp_one_event_per_number"
-                    )
-                ],
-            },
+        migrations.AddConstraint(
+            model_name="exposedmodel",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("level", None), ("level__lte", 5), _connector="OR"),
+                name="mcp_model_level",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="exposedprompt",
+            constraint=models.UniqueConstraint(
+                fields=("server", "name"), name="mcp_one_row_per_prompt"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="exposedtool",
+            constraint=models.UniqueConstraint(
+                fields=("server", "name"), name="mcp_one_row_per_tool"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="logevent",
+            constraint=models.UniqueConstraint(
+                fields=("log", "number"), name="mcp_one_event_per_number"
+            ),
         ),
         migrations.AddConstraint(
             model_name="prompttemplate",

@@ -162,13 +162,6 @@ def test_configurations_name_the_server_as_clients_take_it(watcher, settings, na
     assert "<b>" not in page.split("mcp-connect")[1].split("</section>")[0]
 
 
-@pytest.fixture
-def forget_route():
-    before = list(resource._routed)
-    yield
-    resource._routed[:] = before
-
-
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -177,7 +170,7 @@ def forget_route():
         ("", "https://shop.example.com/"),
     ],
 )
-def test_the_path_is_that_of_the_application(settings, forget_route, path, expected):
+def test_the_path_is_that_of_the_application(settings, path, expected):
     settings.MCP_DJANGO = {"PUBLIC_URL": "https://shop.example.com"}
 
     get_mcp_application(path=path)
@@ -185,11 +178,10 @@ def test_the_path_is_that_of_the_application(settings, forget_route, path, expec
     assert resource.endpoint_url() == expected
 
 
-def test_a_script_name_stands_before_the_path(settings, forget_route):
+def test_a_script_name_stands_before_the_path(settings):
     settings.MCP_DJANGO = {"PUBLIC_URL": "https://example.com"}
     set_script_prefix("/shop/")
     try:
-        resource._routed.clear()
         of_view = resource.endpoint_url()
         resource.routed_to("/mcp")
         of_application = resource.endpoint_url()
@@ -199,9 +191,8 @@ def test_a_script_name_stands_before_the_path(settings, forget_route):
     assert of_view == of_application == "https://example.com/shop/mcp"
 
 
-def test_where_nothing_is_routed_the_usual_path_is_told(settings, forget_route):
+def test_where_nothing_is_routed_the_usual_path_is_told(settings):
     settings.ROOT_URLCONF = "tests.admin.no_endpoint"
-    resource._routed.clear()
 
     assert resource.endpoint_path() == "/mcp"
 

@@ -70,10 +70,8 @@ def use(settings, issuer, monkeypatch, clock):
         }
         return found
 
-    before = list(resource._routed)
     resource.routed_to("/mcp")
-    yield configure
-    resource._routed[:] = before
+    return configure
 
 
 def bearer(token):

@@ -9,12 +9,8 @@ from tests.transports.wire import Gate
 
 
 @pytest.fixture(autouse=True)
-def where_the_endpoint_was():
-    """An application that somebody makes says where the endpoint of this process is."""
-    before = list(resource._routed)
+def where_the_endpoint_is(no_application_says_where_the_endpoint_is):
     resource.routed_to("/mcp")
-    yield
-    resource._routed[:] = before
 
 
 @pytest.fixture
