@@ -338,7 +338,9 @@ class Migration(migrations.Migration):
                     "follow_relations",
                     models.BooleanField(
                         blank=True,
-                        help_text="Paths like customer__name, from or through here. Unknown: as in code.",
+                        help_text=(
+                            "Paths like customer__name, from or through here. Unknown: as in code."
+                        ),
                         null=True,
                     ),
                 ),
@@ -611,7 +613,10 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="What people type in their client, such as reply_to_customer: small letters, digits and underscores, beginning with a letter.",
+                        help_text=(
+                            "What people type in their client, such as reply_to_customer: "
+                            "small letters, digits and underscores, beginning with a letter."
+                        ),
                         max_length=40,
                         validators=[
                             django.core.validators.RegexValidator(
