@@ -144,12 +144,12 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_025,
-    ("exposure",): 4_613,
-    ("exposure/query",): 5_595,
-    ("exposure/admin_bridge", "exposure/forms"): 5_849,
+    ("exposure",): 4_597,
+    ("exposure/query",): 5_614,
+    ("exposure/admin_bridge", "exposure/forms"): 5_845,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_547,
+    ): 7_529,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_645,
     ("stores", "transports"): 9_268,
     ("admin",): 4_228,

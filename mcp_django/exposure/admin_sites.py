@@ -79,7 +79,7 @@ class AdminSource:
         return self.admin.get_queryset(request)
 
     def shown(self, request: HttpRequest, rows: QuerySet[Any]) -> frozenset[str] | None:
-        if not any(overrides(self.admin, name) for name in FIELD_METHODS):
+        if not overrides(self.admin, *FIELD_METHODS):
             return None
         names = {*self.admin.get_list_display(request)}
         # What exists is shown by the change form, and without a record the add form is all there
@@ -112,15 +112,17 @@ class AdminSource:
 
     def is_constant(self) -> bool:
         site = self.admin.admin_site
-        is_own = any(overrides(self.admin, name) for name in OWN_METHODS)
         gate = getattr(site.has_permission, "__func__", None)
-        return (
-            not is_own and gate is AdminSite.has_permission and has_plain_manager(self.admin.model)
-        )
+        is_own = overrides(self.admin, *OWN_METHODS) or gate is not AdminSite.has_permission
+        return not is_own and has_plain_manager(self.admin.model)
 
 
-def overrides(model_admin: ModelAdmin[Any], name: str) -> bool:
-    return getattr(type(model_admin), name) is not getattr(ModelAdmin, name)
+def overrides(model_admin: ModelAdmin[Any], *names: str) -> bool:
+    """Return whether the class of the site replaces any of these methods of Django's."""
+    kind = type(model_admin)
+    # A list, since each call of a tool would enter a generator a hundred times.
+    own = [name for name in names if getattr(kind, name) is not getattr(ModelAdmin, name)]
+    return bool(own)
 
 
 class Gates:
@@ -140,16 +142,18 @@ class Gates:
 
         While a site that is named cannot be found, nobody knows which models it guards.
         """
-        found = [site for site in self.sites if model in site._registry]
-        if not found:
-            return None if missing_sites() else otherwise
         model_admin = self.admin_of(model)
-        return None if model_admin is None else AdminSource(model_admin)
+        if model_admin is not None:
+            return AdminSource(model_admin)
+        is_guarded = any(model in site._registry for site in self.sites)
+        return None if is_guarded or missing_sites() else otherwise
 
     def admin_of(self, model: type[Model]) -> ModelAdmin[Any] | None:
         """The ModelAdmin of a model on the first site that lets the user in."""
-        found = (site for site in self.sites if model in site._registry and self.is_open(site))
-        return next((site._registry[model] for site in found), None)
+        for site in self.sites:
+            if model in site._registry and self.is_open(site):
+                return site._registry[model]
+        return None
 
     def is_open(self, site: AdminSite) -> bool:
         if site not in self._is_open:

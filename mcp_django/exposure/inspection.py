@@ -220,15 +220,11 @@ def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> li
     """
     exposure = rights.exposed.exposures[code.model]
     theirs, viewers = find_access(rights, exposure), find_access(code_rights(viewer), code)
-    found = [inspect_path(rights, theirs, path, exposure=exposure) for path in every_path(viewers)]
+    listed = (viewers.columns, *viewers.paths.values())
+    every = {path.names: path for paths in listed for path in paths}
+    found = [inspect_path(rights, theirs, path, exposure=exposure) for path in every.values()]
     declared = {path.names[0] for path in every_declared(code)}
     return found + list(undeclared(viewer, code, declared))
-
-
-def every_path(access: AccessiblePaths) -> list[Path]:
-    """Each path once, whatever it is good for."""
-    listed = (access.columns, *access.paths.values())
-    return list({path.names: path for paths in listed for path in paths}.values())
 
 
 def every_declared(exposure: ModelExposure) -> Iterator[Path]:
@@ -253,9 +249,11 @@ def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
         return "Staff took it out."
     for hop in path.hops:
         for model in hop.models:
-            reason = why_not_through(rights, model)
-            if reason:
-                return reason
+            through = f"It leads through {model._meta.label_lower}"
+            if not rights.may_view(model):
+                return f"{through}, which this user does not have."
+            if hides_records(rights, model):
+                return f"{through}, which has only numbers about groups."
     for at, (model, name) in enumerate(path.steps):
         names = rights.shown(model)
         if names is not None and name not in names:
@@ -266,15 +264,6 @@ def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
         if at and begins_with(path.names[at:], rights.exposed.withheld.get(model, ())):
             return f"Staff took it out of {model._meta.label_lower}."
     return "It leads through records of which this user sees some, or each after a look at it."
-
-
-def why_not_through(rights: Rights, model: ModelClass) -> str:
-    label = model._meta.label_lower
-    if not rights.may_view(model):
-        return f"It leads through {label}, which this user does not have."
-    if hides_records(rights, model):
-        return f"It leads through {label}, which has only numbers about groups."
-    return ""
 
 
 def undeclared(
@@ -455,7 +444,7 @@ def for_groups(groups: frozenset[object] | None, viewer: OwnRights) -> str:
 def refusal_of_admin(own: Rights, model: type[Model]) -> str:
     """Why the rules of the site do not show a model to its user, who is asked once more."""
     # The admin is optional, and yet those who ask this are its pages.
-    from mcp_django.exposure.admin_sites import Gates, model_admins, overrides
+    from mcp_django.exposure.admin_sites import VIEW_METHODS, Gates, model_admins, overrides
 
     if not model_admins(model):
         return refusal_of_permissions(own, model)
@@ -463,8 +452,7 @@ def refusal_of_admin(own: Rights, model: type[Model]) -> str:
     if model_admin is None:
         is_staff = getattr(own.request.user, "is_staff", False)
         return "The admin does not let this user in" + ("." if is_staff else ": not staff.")
-    names = ("has_view_permission", "has_view_or_change_permission")
-    if any(overrides(model_admin, name) for name in names):
+    if overrides(model_admin, *VIEW_METHODS):
         return f"The rules of {type(model_admin).__name__} refuse this user, or failed: see logs."
     return refusal_of_permissions(own, model)
 

@@ -179,8 +179,6 @@ class ExposureSource(PermissionSource):
         return False
 
 
-#: What `has_perm` says of permissions that functions of the site name.
-principal_permissions: CachePerPrincipal[str, bool] = CachePerPrincipal()
 #: The groups of the user.
 principal_groups: CachePerPrincipal[None, frozenset[Any]] = CachePerPrincipal()
 #: The rows that a principal may view, where no code of the site decides that for each request.
@@ -203,6 +201,8 @@ class Rights:
         self._shown: dict[type[Model], frozenset[str] | None] = {}
         self._checks_rows: dict[type[Model], bool] = {}
         self._masks: dict[type[Model], Mapping[str, str]] = {}
+        #: The accessible paths of an exposure. `query.access` finds them.
+        self.paths: dict[ModelExposure, Any] = {}
 
     def with_grantable(self) -> Rights:
         """Return the rights of this caller if its person allowed all that it may ask for."""
@@ -242,16 +242,8 @@ class Rights:
         return self.principal.has_scopes(needed)
 
     def has_permission(self, name: str) -> bool:
-        """What `has_perm` says. Django alone is asked once for each principal."""
-        user = self.request.user
-        # Django keeps what it has read on the user, for as long as this is kept.
-        known = principal_permissions.of(self.principal)
-        if name in known and user is self.principal.user:
-            return known[name]
-        has_it = bool(user.has_perm(name))
-        if user is self.principal.user and is_plain(user):
-            known[name] = has_it
-        return has_it
+        """Return what `has_perm` says. Django keeps what it has read on the user."""
+        return bool(self.request.user.has_perm(name))
 
     def exposures(self) -> list[ModelExposure]:
         """The exposed models that exist for this caller, in the order of labels."""

@@ -159,7 +159,7 @@ def test_filters_that_match_too_many_are_refused(client, db):
 
     answer = delete(client, "workshop.tag", filters={"id__gt": 0})
 
-    assert "More than 1000 records match." in answer.text
+    assert "These filters find more than 1000 records" in answer.text
 
 
 def test_records_that_one_may_not_see_are_missing(client, make_user):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from django.db import router
-from django.db.models import ManyToManyField, Model, Q, QuerySet
+from django.db.models import ManyToManyField, Model, Q
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
@@ -21,19 +21,6 @@ from mcp_django.templating.fences import fenced, inside_fence
 #: Characters of a text, before it and after it.
 LONGEST_VALUE = 200
 
-Record = dict[str, Any]
-
-
-class WritersRights(Rights):
-    """The same rights, with rows read where they are written: a replica knows of nothing yet."""
-
-    def __init__(self, rights: Rights) -> None:
-        super().__init__(rights.request, rights.principal, registry=rights.registry)
-        self.mark = rights.mark
-
-    def rows(self, model: type[Model]) -> QuerySet[Any]:
-        return super().rows(model).using(router.db_for_write(model))
-
 
 def shows_relation(rights: Rights, field: Any) -> bool:
     """Return whether the caller may read which records a relation gains and loses."""
@@ -41,20 +28,6 @@ def shows_relation(rights: Rights, field: Any) -> bool:
         return False
     access = allowed_paths(rights, rights.exposed.exposures[field.model])
     return field.name in access.many
-
-
-def record_of(
-    rights: Rights, model: type[Model], pk: Any, *, using: str | None = None
-) -> Record | None:
-    """A record as get_record shows it to this caller. None: it does not, since the caller may not
-    see the record, or since it is too long for an answer.
-    """
-    try:
-        found = get_record(rights, rights.exposed.exposures[model], key_as_json(pk), using=using)
-    except ToolError:
-        return None
-    record: Record = msgspec.json.decode(found)
-    return record
 
 
 def key_as_json(pk: Any) -> Any:
@@ -95,7 +68,11 @@ def state_of_record(
         rows = through._base_manager.using(using).filter(Q((relation.m2m_field_name(), pk)))
         theirs = rows.values_list(f"{relation.m2m_reverse_field_name()}__pk", flat=True)
         members[relation.name] = frozenset(theirs)
-    return RecordState(record=record_of(rights, model, pk, using=using) or {}, members=members)
+    exposure, encoded = rights.exposed.exposures[model], b"{}"
+    # The caller may not see the record, or it is too long for an answer.
+    with suppress(ToolError):
+        encoded = get_record(rights, exposure, key_as_json(pk), using=using)
+    return RecordState(record=msgspec.json.decode(encoded), members=members)
 
 
 def before_and_after(
@@ -132,7 +109,7 @@ def members_moved(
         return None
     old = frozenset() if before is None else before.members[relation.name]
     new = after.members[relation.name]
-    labels = fenced_labels_of(WritersRights(rights), relation.related_model, old ^ new)
+    labels = fenced_labels_of(rights, relation.related_model, old ^ new)
     return {
         what: [
             {"pk": key_as_json(pk), **({"label": label} if label else {})}
@@ -163,7 +140,7 @@ def shows_members(rights: Rights, model: type[Model], changed: Mapping[str, Any]
             continue
         named = {str(one["pk"]) for members in moved.values() for one in members}
         related = relations[name].related_model
-        labels = visible_labels(WritersRights(rights), related, named)
+        labels = visible_labels(rights, related, named)
         if not shows_relation(rights, relations[name]) or len(labels) < len(named):
             return False
     return True

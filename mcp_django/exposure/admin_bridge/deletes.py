@@ -249,7 +249,9 @@ def check_within(rights: Rights, model: Any, objects: Sequence[Any], *, using: s
     collector.collect(objects)
     touched: set[Any] = set(collector.data)
     for (field, _), changed in collector.field_updates.items():
-        touched |= {field.model} if any(map(is_any, changed)) else set()
+        # Django has not read all of these rows.
+        if any(rows.exists() if isinstance(rows, QuerySet) else rows for rows in changed):
+            touched.add(field.model)
     for one in touched:
         # Rows between two models, and the parents of a model, are part of its records.
         owner = one._meta.auto_created or one
@@ -260,10 +262,6 @@ def check_within(rights: Rights, model: Any, objects: Sequence[Any], *, using: s
                 "Nothing was deleted: records of other models would go along, or be changed, and "
                 "this token is held to some models. Tell the person."
             )
-
-
-def is_any(rows: Any) -> bool:
-    return bool(rows.exists() if isinstance(rows, QuerySet) else rows)
 
 
 def watch_deleting(one_call: Any) -> list[Any]:

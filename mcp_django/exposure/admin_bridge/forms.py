@@ -33,7 +33,15 @@ from mcp_django.exposure.admin_bridge.requests import (
     signed_copy,
     without_reports,
 )
-from mcp_django.exposure.admin_bridge.rights import ADD, REMOVE, is_writer, may, settable
+from mcp_django.exposure.admin_bridge.rights import (
+    ADD,
+    REMOVE,
+    is_writer,
+    may,
+    settable,
+    version_of,
+)
+from mcp_django.exposure.admin_sites import overrides
 from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
 from mcp_django.exposure.forms.values import as_shown, browser_only, shown_value
 from mcp_django.exposure.functions.results import refusals_in_words
@@ -219,6 +227,11 @@ def leave_out_hidden_rows(rights: Rights, exposure: ModelExposure, formset: Any)
     vars(formset).pop("forms", None)
 
 
+def version_in_form(rights: Rights, row: Model | None) -> str:
+    """Return the version of a record with the rows in its form. Empty: there is no such row."""
+    return "" if row is None else version_of(row, rows=rows_in_form(rights, row))
+
+
 def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
     """The rows in the form of a record that this caller may see and could change there."""
     model_admin = rights.model_admin(type(obj))
@@ -297,7 +310,7 @@ class RecordForm:
 
     def _open(self) -> None:
         """Send one GET, which is not rendered: it checks rights and gives fields and choices."""
-        one_call = copy(self.admin)
+        one_call = self._with_obj(copy(self.admin))
         made = watch_forms(one_call)
         request, _ = self._request()
         with refusals_in_words():
@@ -388,6 +401,15 @@ class RecordForm:
     def _request(self, **given: Any) -> Any:
         return admin_request(self.context, self.rights, self.admin, path=self.path, **given)
 
+    def _with_obj(self, one_call: Any) -> Any:
+        """Have a copy of the ModelAdmin take the record that was found among its own rows, and
+        not read it once more for each page.
+        """
+        is_own = self.admin is self.rights.model_admin(self.exposure.model)
+        if is_own and not self.exposure.decides_itself and not overrides(self.admin, "get_object"):
+            one_call.get_object = lambda *args, **kwargs: self.obj
+        return one_call
+
     def _view(self, one_call: Any, request: HttpRequest) -> Any:
         # Not changeform_view: django-reversion opens its revision in these two.
         if self.obj is None:
@@ -420,7 +442,7 @@ class RecordForm:
     def save(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> Saved:
         """Post them. Raises ToolError, with every field that is wrong, when nothing was saved."""
         post = self.submitted(values, inlines)
-        one_call = signed_copy(self.admin, self.context)
+        one_call = self._with_obj(signed_copy(self.admin, self.context))
         watch_forms(one_call, post)
         seen = watch_saving(one_call)
         request, recorder = self._request(data=[*post.pairs, SAVE], files=post.files)

@@ -123,7 +123,10 @@ class ActionPage:
             if name in self.fields:
                 fill_in(post, self.fields[name], value, rights=rights)
             else:
-                check_value(name, value, self.asks[name])
+                try:
+                    jsonschema_rs.validate(self.asks[name], value)
+                except jsonschema_rs.ValidationError as error:
+                    raise ToolError(f"answer: {name}: {error.message[:200]}.") from None
                 post.pairs += plain_pairs(self.form, name, value)
         button = next((one for one in self.form.buttons if one.name), None)
         if button is not None:
@@ -211,13 +214,6 @@ def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights) -> None:
         post.fill_in(bound, value, find=partial(find_related, rights))
     except InvalidValue as error:
         raise ToolError(f"answer: {bound.html_name}: {error}") from None
-
-
-def check_value(name: str, value: Any, schema: dict[str, Any]) -> None:
-    try:
-        jsonschema_rs.validate(schema, value)
-    except jsonschema_rs.ValidationError as error:
-        raise ToolError(f"answer: {name}: {error.message[:200]}.") from None
 
 
 def plain_pairs(form: Form, name: str, value: Any) -> list[Pair]:

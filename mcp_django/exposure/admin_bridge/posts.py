@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 from typing import Any
 
-from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm, FileField
 from django.forms.models import ModelMultipleChoiceField
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 from django.utils.text import slugify
 
 from mcp_django.exceptions import FormRefused
@@ -197,21 +198,14 @@ def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[A
 
         def formsets_of(*args: Any, **kwargs: Any) -> Any:
             created = create_formsets(*args, **kwargs)
-            for formset in created[0]:
-                keep_nested(submitted, formset, made)
+            ours = [formset for formset in created[0] if formset in made]
+            for nested in chain.from_iterable(map(all_nested, ours)):
+                for form in nested.initial_forms:
+                    keep(submitted, form, formset=nested.prefix, own=own_fields(nested))
             return created
 
         one_call._create_formsets = formsets_of
     return made
-
-
-def keep_nested(submitted: SubmittedForm, formset: Any, made: list[Any]) -> None:
-    """Take the rows within the rows of a formset of ours as they are stored."""
-    if formset not in made:
-        return
-    for nested in all_nested(formset):
-        for form in nested.initial_forms:
-            keep(submitted, form, formset=nested.prefix, own=own_fields(nested))
 
 
 def nested_formsets(form: Any) -> list[Any]:
@@ -302,13 +296,7 @@ def keep(submitted: SubmittedForm, form: Any, *, formset: str, own: Collection[s
             if name in browser_only:
                 set_aside(field, form.get_initial_for_field(field, name))
         else:
-            try:
-                value = stored(form.instance, name)
-            except ObjectDoesNotExist:
-                # A key that leads nowhere can be kept only by leaving it alone.
-                del form.fields[name]
-                continue
-            set_aside(field, value)
+            set_aside(field, stored(form.instance, name))
             kept.add(name)
     leave_unchecked(form, kept)
 
@@ -339,12 +327,15 @@ def set_aside(field: Any, value: Any) -> None:
 
 
 def stored(instance: Any, name: str) -> Any:
-    """No storage is asked about files, no text is stripped, no choice is looked up."""
+    """No storage is asked about files, no text is stripped, no choice is looked up, and no related
+    record is read before code of the site looks at it.
+    """
     field = instance._meta.get_field(name)
     if field.many_to_many:
         return list(getattr(instance, name).all())
     if field.is_relation:
-        return getattr(instance, name)
+        related = SimpleLazyObject(partial(getattr, instance, name))
+        return None if getattr(instance, field.attname) is None else related
     value = field.value_from_object(instance)
     # Some fields read NULL as an empty text, which would count as the same in another row.
     is_null = field.null and value == "" and field.get_prep_value(value) is None
@@ -352,8 +343,10 @@ def stored(instance: Any, name: str) -> Any:
 
 
 def leave_unchecked(form: Any, kept: set[str]) -> None:
-    """Let the model check no kept values: `limit_choices_to` may have changed since."""
-    full_clean = form.full_clean
+    """Let the model check no kept values: `limit_choices_to` may have changed since. Related
+    records are not set anew, which would read them, and fails where a key leads nowhere.
+    """
+    full_clean, post_clean = form.full_clean, form._post_clean
 
     def clean() -> None:
         instance = form.instance
@@ -366,7 +359,17 @@ def leave_unchecked(form: Any, kept: set[str]) -> None:
         finally:
             del instance.clean_fields
 
-    form.full_clean = clean
+    def without_related() -> None:
+        cleaned, related = form.cleaned_data, {}
+        for name in kept:
+            # A field that only the model requires is left out of its checks without a value.
+            is_checked = form.fields[name].required or form.instance._meta.get_field(name).blank
+            if is_checked and type(cleaned.get(name)) is SimpleLazyObject:
+                related[name] = cleaned.pop(name)
+        post_clean()
+        form.cleaned_data |= related
+
+    form.full_clean, form._post_clean = clean, without_related
 
 
 def prepopulated(

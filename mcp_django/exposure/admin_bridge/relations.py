@@ -93,7 +93,9 @@ class AdminDescriber(Describer):
 
     def records(self, field: Any) -> list[Choice] | None:
         model = field.queryset.model
-        if is_searched(field) or not shows_records(self.rights, model):
+        # Where the admin has a search in place of a list, that would be long.
+        is_searched = isinstance(inner(field.widget), (ForeignKeyRawIdWidget, AutocompleteMixin))
+        if is_searched or not shows_records(self.rights, model):
             return None
         if not shows_column(self.rights, model, field.to_field_name or "pk"):
             return None
@@ -115,11 +117,6 @@ class AdminDescriber(Describer):
         if not shows_records(self.rights, model):
             return "Key of a record."
         return f"Key of a {model._meta.label_lower}, or text that finds exactly one."
-
-
-def is_searched(field: Any) -> bool:
-    """Whether the admin has a search in place of a list, which means that it would be long."""
-    return isinstance(inner(field.widget), (ForeignKeyRawIdWidget, AutocompleteMixin))
 
 
 def visible_choices(rights: Rights, choices: QuerySet[Any]) -> QuerySet[Any]:

@@ -16,12 +16,14 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.dateparse import parse_datetime
 
-from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exceptions import NotFound, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.dry_runs import current
 from mcp_django.exposure.limits import contended, raise_lost_database
 from mcp_django.exposure.options import SECRET_WORDS, ModelExposure, looks_secret
-from mcp_django.exposure.paths import key_parts
+from mcp_django.exposure.paths import key_parts, parse_key
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.find import missing_record
+from mcp_django.exposure.query.guard import is_plain
 from mcp_django.exposure.query.related import find_object
 from mcp_django.exposure.query.serializers import as_text, utc
 from mcp_django.levels import Level
@@ -74,26 +76,51 @@ def written(field: Any, obj: Model) -> Any:
         return as_text(field.value_from_object(obj))
 
 
-def lock(model: type[Model], pk: Any, *, using: str) -> Model | None:
-    """The row as it is now, which nobody else changes until this transaction ends, or None.
+def find_locked(rights: Rights, exposure: ModelExposure, pk: Any, *, using: str) -> Any:
+    """Return the record with this key as it is now. Nobody else changes it until this transaction
+    ends, so call it first there: the row that is locked is judged, and is the one that changes.
 
-    Call it first in the transaction, and show nothing of the row to a caller before it is known
-    that they may see it. Raises ToolError where others hold the row for too long.
+    Raises NotFound as `find_object` does, and ToolError where others hold the row for too long.
     """
-    # No manager: a join to what may be missing cannot be locked, nor can DISTINCT.
-    rows: QuerySet[Any] = QuerySet(model, using=using).filter(pk=pk)
-    key = key_parts(model)[0].attname
+    model = exposure.model
+    rows = rights.rows(model)
+    if not is_plain(rows.query) or rights.checks_rows_one_by_one(model):
+        # Nobody waits for a row that they may not see, and they may not see it any more after the
+        # wait. No manager: a join to what may be missing cannot be locked, nor can DISTINCT.
+        key = find_object(rights, exposure, pk, using=using).pk
+        lock(QuerySet(model, using=using), key)
+        return find_object(rights, exposure, pk, using=using)
+    with suppress(QueryError):
+        (key,) = parse_key(model, pk, using=using)
+        obj = lock(rows.using(using).select_related(None), key)
+        if obj is not None:
+            return obj
+    raise missing_record(exposure, pk)
+
+
+def lock(rows: QuerySet[Any], pk: Any) -> Model | None:
+    """Return the row with this key, if there is one, and lock it."""
+    key = key_parts(rows.model)[0].attname
     with contended():
-        if not connections[using].features.has_select_for_update and current.get() is None:
+        if not connections[rows.db].features.has_select_for_update and current.get() is None:
             # SQLite: who writes first is the only writer until the end. A dry run needs no such
             # lock: what it writes is taken back.
-            rows.update(**{key: F(key)})
-        return rows.select_for_update().first()
+            QuerySet(rows.model, using=rows.db).filter(pk=pk).update(**{key: F(key)})
+        locked: Model | None = rows.filter(pk=pk).select_for_update().order_by().first()
+        return locked
 
 
-def check_version(obj: Model, expected: str, *, rows: Iterable[Model] = ()) -> None:
-    """Raise ToolError unless the row that `lock` gave has still the version that was read."""
-    current = version_of(obj, rows=rows)
+def whole(obj: Model, model: type[Model]) -> Model | None:
+    """Return the object if it has all columns of its row, and else read the row: code of the site
+    may have left some out, or made the object of another class.
+    """
+    if type(obj) is model and not obj.get_deferred_fields():
+        return obj
+    return model._base_manager.using(obj._state.db).filter(pk=obj.pk).first()
+
+
+def check_version(current: str, expected: str) -> None:
+    """Raise ToolError unless the row that was locked has still the version that was read."""
     if not constant_time_compare(current, expected):
         raise ToolError(
             "This record was changed after you read it. Nothing was changed by this call. Read "
@@ -144,13 +171,6 @@ METHODS = tuple(f"has_{verb}_permission" for verb in SCOPES)
 NOT_SECRET = frozenset({"usable_password"})
 
 
-def may_write(rights: Rights, verb: str) -> bool:
-    """Whether there is any model for which this caller has the verb: "add", "change", "delete"."""
-    return is_writer(rights, verb) and any(
-        may(rights, one.model, verb) for one in rights.exposures()
-    )
-
-
 def is_writer(rights: Rights, verb: str) -> bool:
     return not rights.is_read_only and rights.has_scopes(frozenset({SCOPES[verb]}))
 
@@ -172,28 +192,21 @@ def may(rights: Rights, model: type[Model], verb: str, obj: Any = None) -> bool:
         return False
 
 
-def viewing_admin(rights: Rights, exposure: ModelExposure, pk: Any) -> Any:
-    """The ModelAdmin that shows this caller the page of a record that `get_record` finds, or None.
-
-    The record is read only where code of the site may look at it.
+def viewing_admin(rights: Rights, exposure: ModelExposure, obj: Any) -> Any:
+    """Return the ModelAdmin that shows this caller the page of a record, or None. Nobody looks at
+    the record where `judges_pages` says no.
     """
     model_admin = rights.model_admin(exposure.model)
-    if model_admin is None:
-        return None
-    if not exposure.decides_itself and not judges_objects(model_admin):
-        # Django's own rule, which was asked already: the model is open to the caller.
+    if model_admin is None or not judges_pages(rights, exposure):
         return model_admin
     try:
-        using = rights.rows(exposure.model).db
-        obj: Any = find_object(rights, exposure, pk, using=using)
         if exposure.decides_itself:
             # The rows of the exposure may be others than those of the admin.
-            obj = model_admin.get_queryset(rights.request).using(using).filter(pk=obj.pk).first()
-            if obj is None:
-                return None
-        may_view = model_admin.has_view_or_change_permission(rights.request, obj)
-    except NotFound:  # it was there a moment ago
-        return None
+            rows = model_admin.get_queryset(rights.request).using(obj._state.db)
+            obj = rows.filter(pk=obj.pk).first()
+        may_view = obj is not None and model_admin.has_view_or_change_permission(
+            rights.request, obj
+        )
     except Exception as error:
         raise_lost_database(error)
         logger.exception("Whether pages of %s are shown is unknown.", exposure.model._meta.label)
@@ -201,12 +214,17 @@ def viewing_admin(rights: Rights, exposure: ModelExposure, pk: Any) -> Any:
     return model_admin if may_view else None
 
 
-def judges_objects(model_admin: Any) -> bool:
-    """Whether code of the site decides who may view a record in the admin."""
+def judges_pages(rights: Rights, exposure: ModelExposure) -> bool:
+    """Return whether code of the site decides who may view a record in the admin. If not, it is
+    Django's own rule, which was asked already: the model is open to the caller.
+    """
+    model_admin = rights.model_admin(exposure.model)
+    if model_admin is None or exposure.decides_itself:
+        return model_admin is not None
     # The admin is optional; here it is there.
     from mcp_django.exposure.admin_sites import VIEW_METHODS, overrides
 
-    return any(overrides(model_admin, name) for name in (*VIEW_METHODS, "has_change_permission"))
+    return overrides(model_admin, *VIEW_METHODS, "has_change_permission")
 
 
 def model_admin_for(rights: Rights, exposure: ModelExposure, verb: str) -> Any:
@@ -272,4 +290,4 @@ def asks_own_code(model_admin: Any) -> bool:
 
     gate = getattr(model_admin.admin_site.has_permission, "__func__", None)
     is_own = gate is not AdminSite.has_permission
-    return is_own or any(overrides(model_admin, name) for name in METHODS)
+    return is_own or overrides(model_admin, *METHODS)

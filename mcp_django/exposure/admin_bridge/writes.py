@@ -13,7 +13,6 @@ import msgspec
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
 from django.db.models import Model
-from django.http import HttpRequest
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, QueryError, ToolError
@@ -30,7 +29,7 @@ from mcp_django.exposure.admin_bridge.deletes import (
     deletion_words,
 )
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
-from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, rows_in_form
+from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
     FORMS,
@@ -50,11 +49,11 @@ from mcp_django.exposure.admin_bridge.rights import (
     REMOVE,
     check_unmodified,
     check_version,
-    lock,
+    find_locked,
     may,
     model_admin_for,
     settable,
-    version_of,
+    whole,
 )
 from mcp_django.exposure.forms.schemas import shown_fields
 from mcp_django.exposure.forms.values import browser_only
@@ -69,6 +68,8 @@ from mcp_django.exposure.query.arguments import (
     UpdateRecord,
     or_default,
 )
+from mcp_django.exposure.query.filters import parse
+from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related import find_all, find_keys, find_object
 from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import (
@@ -163,19 +164,15 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     record = first_record(rights, exposure)
     if record is None:
         raise ToolError("There is no record that you can change.")
-    form = change_form(model_admin, request, record)
+    one_call = copy(model_admin)
+    fields = flatten_fieldsets(one_call.get_fieldsets(request, record))
+    form = one_call.get_form(request, record, change=True, fields=fields)(instance=record)
     offered = settable(rights, exposure, shown_fields(form))
     needs_browser = browser_only(form)
     names = [name for name in offered if name not in needs_browser]
     schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
     in_browser = [name for name in offered if name in needs_browser]
     return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
-
-
-def change_form(model_admin: Any, request: HttpRequest, record: Model) -> Any:
-    one_call = copy(model_admin)
-    fields = flatten_fieldsets(one_call.get_fieldsets(request, record))
-    return one_call.get_form(request, record, change=True, fields=fields)(instance=record)
 
 
 def first_record(rights: Rights, exposure: ModelExposure) -> Any:
@@ -207,13 +204,9 @@ def save(
     """The answer of `create_record` or `update_record`. Raises ToolError if nothing was saved."""
     exposure = rights.exposure(given.model)
     using = router.db_for_write(exposure.model)
-    key = None
-    if isinstance(given, UpdateRecord):
-        key = find_object(rights, exposure, given.pk, using=using).pk
-    model_admin_for(rights, exposure, ADD if key is None else CHANGE)
 
     def work() -> dict[str, Any]:
-        saved, before, after = save_one(context, rights, given, key=key, using=using)
+        saved, before, after = save_one(context, rights, given, using=using)
         return answer_of(rights, exposure, saved, before=before, after=after)
 
     return perform(work, using=using, dry_run=given.dry_run)
@@ -224,24 +217,22 @@ def save_one(
     rights: Rights,
     given: CreateRecord | UpdateRecord,
     *,
-    key: Any,
     using: str,
 ) -> tuple[Saved, RecordState | None, RecordState]:
-    """Save a record, in the transaction of the call. `key` is None for a new one. Returns what was
-    saved, and the record before and after it.
+    """Save a record, in the transaction of the call. Returns what was saved, and the record before
+    and after it.
     """
-    exposure = rights.exposure(given.model)
     # Whoever writes second reads what the first has written, and keeps it.
-    row = None if key is None else lock(exposure.model, key, using=using)
-    form = open_form(context, rights, given)
+    form = open_form(context, rights, given, find=find_locked)
+    exposure, before, values = form.exposure, None, given.values or {}
+    state = partial(state_of_record, rights, exposure.model, names=values, using=using)
     if isinstance(given, UpdateRecord):
-        if given.version and row is not None:
-            check_version(row, given.version, rows=rows_in_form(rights, row))
+        if given.version:
+            row = whole(form.obj, exposure.model)
+            check_version(version_in_form(rights, row), given.version)
         if given.if_unmodified_since:
             check_unmodified(exposure, form.obj, given.if_unmodified_since)
-    values = given.values or {}
-    state = partial(state_of_record, rights, exposure.model, names=values, using=using)
-    before = None if key is None else state(key)
+        before = state(form.obj.pk)
     saved = form.save(values, given.inlines or {})
     return saved, before, state(saved.obj.pk)
 
@@ -277,7 +268,7 @@ def save_each(
             context.progress(done, total=len(changes))
             try:
                 with writing(using):
-                    saved, before, after = save_one(context, rights, change, key=key, using=using)
+                    saved, before, after = save_one(context, rights, change, using=using)
             except ToolError as error:
                 raise ToolError(
                     f"None of these records was changed, because of the one with the key {key}:"
@@ -295,16 +286,19 @@ def save_each(
 
 
 def open_form(
-    context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord
+    context: CallContext,
+    rights: Rights,
+    given: CreateRecord | UpdateRecord,
+    *,
+    find: Callable[..., Any] = find_object,
 ) -> RecordForm:
     """The form that a call fills in. Raises ToolError where rights are missing."""
-    exposure = rights.exposure(given.model)
-    obj = None
+    exposure, obj = rights.exposure(given.model), None
+    verb = CHANGE if isinstance(given, UpdateRecord) else ADD
+    # Nobody locks what they could not change.
+    model_admin = model_admin_for(rights, exposure, verb)
     if isinstance(given, UpdateRecord):
-        using = router.db_for_write(exposure.model)
-        obj = find_object(rights, exposure, given.pk, using=using)
-    model_admin = model_admin_for(rights, exposure, ADD if obj is None else CHANGE)
-    if obj is not None:
+        obj = find(rights, exposure, given.pk, using=router.db_for_write(exposure.model))
         check_changeable(rights, exposure, obj)
     return RecordForm(context, rights, exposure, model_admin, obj=obj)
 
@@ -372,7 +366,9 @@ def selected(
     if pk is not None and not isinstance(pk, list):
         return [find_object(rights, exposure, pk, using=using)]
     if pk is None:
-        keys = find_keys(rights, exposure, filters, using=using)
+        access = paths_of_call(rights, exposure, filters)
+        wanted = parse(rights, access, filters, using=using)
+        keys = find_keys(rights, access, wanted, using=using)
     else:
         # Repeated keys are one record.
         keys = list({str(key): key for key in pk}.values())
@@ -410,8 +406,10 @@ def question_about(
     kept = {
         prefix: [row for row in rows if not row.get("delete")] for prefix, rows in inlines.items()
     }
+    related = partial(related_words, rights)
+    sent = [field_line(form.form[name], value, related=related) for name, value in values.items()]
     lines = [
-        said_of_form(rights, form, values),
+        cut_short("\n".join(sent), LONGEST_LINES),
         value_lines({prefix: rows for prefix, rows in kept.items() if rows}),
         said_of_deleted_rows(rights, form, inlines),
     ]
@@ -423,13 +421,6 @@ def question_about(
         named = f"these {model._meta.verbose_name_plural}"
     labels = record_labels(rights, model, keys)
     return question(f"Change {named}", labels=labels, count=len(keys), parts=lines)
-
-
-def said_of_form(rights: Rights, form: RecordForm, values: Mapping[str, Any]) -> str:
-    """The values, a line for each, by the labels of the fields."""
-    related = partial(related_words, rights)
-    lines = [field_line(form.form[name], value, related=related) for name, value in values.items()]
-    return cut_short("\n".join(lines), LONGEST_LINES)
 
 
 def said_of_deleted_rows(
@@ -482,8 +473,8 @@ def answer_of(
     changed = before_and_after(rights, model, saved.changed, before=before, after=after)
     found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": changed}
     row = model._base_manager.using(using).filter(pk=saved.obj.pk).first()
-    if row is not None:
-        found["version"] = version_of(row, rows=rows_in_form(rights, row))
+    if version := version_in_form(rights, row):
+        found["version"] = version
     found["record"] = after.record or None
     return with_messages(found, saved.messages)
 

@@ -130,15 +130,6 @@ def shown_value(value: Any) -> str:
 # What is posted of a field.
 
 
-def is_taken_away(bound: Any) -> tuple[str, str]:
-    """What is posted to clear a file."""
-    field = bound.field
-    checkbox = getattr(field.widget, "clear_checkbox_name", None)
-    if field.required or checkbox is None:
-        raise InvalidValue(f"This file cannot be taken away. To replace it: {FORM}.")
-    return checkbox(bound.html_name), "on"
-
-
 Pair: TypeAlias = tuple[str, str]
 #: Takes a field of related records and a value of the call; returns a key, keys, or None. Raises
 #: InvalidValue.
@@ -170,7 +161,10 @@ class Post:
         field = bound.field
         if isinstance(field, fields.FileField):
             if value is None:
-                self.pairs.append(is_taken_away(bound))
+                checkbox = getattr(field.widget, "clear_checkbox_name", None)
+                if field.required or checkbox is None:
+                    raise InvalidValue(f"This file cannot be taken away. To replace it: {FORM}.")
+                self.pairs.append((checkbox(bound.html_name), "on"))
             else:
                 self.files[bound.html_name] = file_of(value, user=self.user)
             return

@@ -389,14 +389,14 @@ principal_access: CachePerPrincipal[ModelExposure, AccessiblePaths] = CachePerPr
 
 def allowed_paths(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
     """What this caller can reach. Raises NotFound where the caller has no such model."""
+    rights.rows(exposure.model)  # so that a model that is gone is gone here, too
     known = principal_access.of(rights.principal)
-    found = known.get(exposure)
+    found = known.get(exposure) or rights.paths.get(exposure)
     if found is None:
-        found = find_access(rights, exposure)
+        found = rights.paths[exposure] = find_access(rights, exposure)
         models = (exposure.model, *declaration_of(exposure).passed)
         if all(rights.is_constant(model) for model in models):
             known[exposure] = found
-    rights.rows(exposure.model)  # so that a model that is gone is gone here, too
     return found
 
 

@@ -108,7 +108,8 @@ class GroupColumn:
         target = self.path.field.target_field
         columns = [one.field.attname for one in access.group_labels[self.path]]
         keys = {one for one in values if one is not None}
-        found = labels_by_key(rights, self.path.field.related_model, target.attname, columns, keys)
+        rows = rights.rows(self.path.field.related_model)
+        found = labels_by_key(rows, target.attname, columns, keys)
         shown = zip(values, self.rendered(values), strict=True)
         texts = {str(key): found[value] for value, key in shown if value in found}
         labels = Labels(texts=texts, of=target_name(self.path.field))
@@ -361,8 +362,9 @@ def parse_metric(
         check_countable(rights, access.counted[column])
         related = count_of_related(rights, access.counted[column], using=using)
         return Metric(name=name, function=function, path=None, related=related)
-    path = find_column(access, column)
-    if path is None:
+    text = column if isinstance(column, str) else ""
+    path = access.tables[METRIC].get(text) or access.tables[GROUP].get(text)
+    if path is None or not functions_of(access, path):
         names = [one.text for one, functions in measured(access) if function in functions]
         raise many_valued(rights, access, column) or no_name(column, names, function)
     functions = functions_of(access, path)
@@ -385,13 +387,6 @@ def is_name(name: Any) -> bool:
     """Whether it can stand in `having`, where two underscores end a name."""
     is_short = isinstance(name, str) and len(name) <= LONGEST_NAME
     return is_short and name.isascii() and name.isidentifier() and "__" not in name
-
-
-def find_column(access: AccessiblePaths, column: Any) -> Path | None:
-    if not isinstance(column, str):
-        return None
-    path = access.tables[METRIC].get(column) or access.tables[GROUP].get(column)
-    return path if path is not None and functions_of(access, path) else None
 
 
 MAX_HAVING = 8

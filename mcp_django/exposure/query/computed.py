@@ -132,7 +132,13 @@ class ComputedCells:
     """The values of computed columns in one call. The objects are read once for all columns."""
 
     def __init__(
-        self, rights: Rights, access: AccessiblePaths, *, whole: bool, using: str | None
+        self,
+        rights: Rights,
+        access: AccessiblePaths,
+        *,
+        whole: bool,
+        using: str | None,
+        obj: Any = None,
     ) -> None:
         self.request = rights.request
         self.model_admin = rights.model_admin(access.model)
@@ -143,12 +149,16 @@ class ComputedCells:
         self.using = using or rights.rows(access.model).db
         #: By key, those that were read last; None where the code of the site failed.
         self._objects: dict[Any, Any] | None = {}
-        self._keys: Values = ()
-        self._end = 0.0
+        self._keys: Values = []
+        self._end = time.monotonic() + get_config().statement_timeout
+        # Where the exposure decides which rows there are, the admin may not have this one.
+        if obj is not None and not access.exposure.decides_itself:
+            self._keys = [getattr(obj, self.key)]
+            self._objects = {self._keys[0]: obj}
 
     def of(self, column: ComputedColumn, columns: Columns) -> Values:
         """One value for each record. None where the admin has no such row for this caller."""
-        keys = columns[self.key]
+        keys = list(columns[self.key])
         with limited(self.using):
             if keys != self._keys:
                 self._end = time.monotonic() + get_config().statement_timeout

@@ -96,6 +96,7 @@ def parse_selection(
     whole: bool = False,
     all_computed: bool = False,
     using: str | None = None,
+    obj: Any = None,
 ) -> Selection:
     """Return what `fields` and `include` name: paths, relations that lead to many records, and
     computed columns; with `all_computed` every one of these, unless there are `fields`. Raises
@@ -132,7 +133,7 @@ def parse_selection(
             if name not in columns:
                 raise unknown(name, [*access.names(RETURN), *columns], "fields")
         computed = {name: columns[name] for name in others}
-    cells = ComputedCells(rights, access, whole=whole, using=using)
+    cells = ComputedCells(rights, access, whole=whole, using=using, obj=obj)
     most = MOST_IN_RECORD if whole else MOST_IN_PAGE
     related = {
         name: IncludedRelation(rights=rights, access=access, step=step, most=most)
@@ -309,19 +310,28 @@ def get_record(
     include: Any = UNSET,
     all_computed: bool = False,
     using: str | None = None,
+    obj: Any = None,
 ) -> bytes:
     """One record as an encoded JSON object, with its texts whole.
 
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
-    With `using` it is read there: what was just written is on no replica yet.
+    With `using` it is read there: what was just written is on no replica yet. `obj` is the record
+    if `find_object` has given it to code of the site already.
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
     selection = parse_selection(
-        rights, access, fields, include, whole=True, all_computed=all_computed, using=using
+        rights,
+        access,
+        fields,
+        include,
+        whole=True,
+        all_computed=all_computed,
+        using=using,
+        obj=obj,
     )
-    row = row_of(rights, access, pk, selection=selection, using=using)
+    row = row_of(rights, access, pk, selection=selection, using=using, is_judged=obj is not None)
     encoded = encoder.encode(row.table().objects()[0])
     if len(encoded) > longest_answer():
         raise QueryError(
@@ -338,6 +348,7 @@ def row_of(
     *,
     selection: Selection,
     using: str | None = None,
+    is_judged: bool = False,
 ) -> Rows:
     """The row with a key, as far as a selection takes it. Raises NotFound as `get_record` does."""
     rows = rights.rows(access.model)
@@ -347,8 +358,8 @@ def row_of(
         key = parse_key(access.model, pk, using=base.db)
     except QueryError:
         raise missing from None
-    is_judged = rights.checks_rows_one_by_one(access.model)
-    if is_judged and not objects_of(rights, access.model, [key], using=base.db):
+    is_judged = is_judged or not rights.checks_rows_one_by_one(access.model)
+    if not is_judged and not objects_of(rights, access.model, [key], using=base.db):
         raise missing
     filters = [
         Condition(path=path, operator="exact", value=value)

@@ -347,7 +347,8 @@ class Inspection:
         """
         link = link_of(query)
         rule = self.policy.rule
-        if rule is not None and rule.is_narrowed(query.model) and not has_site_condition(query):
+        is_site = any(type(one) is SiteCondition for one in query.where.children)
+        if rule is not None and rule.is_narrowed(query.model) and not is_site:
             raise Leak(f"A count of all rows of {query.model._meta.label}.")
         column: Any
         start: Any
@@ -406,10 +407,6 @@ def link_of(query: Any) -> Any:
     if Inspection(query).trail(links[0].lhs.alias):
         raise Leak("A count of rows by a column of another table.")
     return links[0]
-
-
-def has_site_condition(query: Any) -> bool:
-    return any(type(one) is SiteCondition for one in query.where.children)
 
 
 # The rows that a caller may see: the site's part, kept apart from ours.

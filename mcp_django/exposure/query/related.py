@@ -27,10 +27,9 @@ from mcp_django.exposure.paths import (
     spell_key,
 )
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import allowed_paths, policy_of
+from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths, home_of, policy_of
 from mcp_django.exposure.query.aggregates import floor_of
-from mcp_django.exposure.query.arguments import Filters
-from mcp_django.exposure.query.filters import any_of, parse
+from mcp_django.exposure.query.filters import ParsedFilters, any_of
 from mcp_django.exposure.query.find import (
     check_shows_records,
     judge,
@@ -39,7 +38,6 @@ from mcp_django.exposure.query.find import (
 )
 from mcp_django.exposure.query.guard import guarded, is_plain
 from mcp_django.exposure.query.pagination import parse_order
-from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.search import Search, labels_by_key
 from mcp_django.exposure.query.selection import Selection
 from mcp_django.exposure.query.serializers import as_text
@@ -173,24 +171,30 @@ def find_objects(
     return objects_of(rights, exposure.model, keys, using=using)
 
 
-def find_keys(rights: Rights, exposure: ModelExposure, asked: Filters, *, using: str) -> list[Any]:
-    """Keys of the records that filters leave. Raises QueryError when there are too many."""
-    check_shows_records(exposure)
-    access = paths_of_call(rights, exposure, asked)
+def find_keys(
+    rights: Rights, access: AccessiblePaths, wanted: ParsedFilters, *, using: str
+) -> list[Any]:
+    """Keys of the records that filters leave, in the order of the model. Raises QueryError when
+    there are too many.
+    """
+    check_shows_records(access.exposure)
     names = [part.attname for part in access.keys]
     search = Search(
         rights=rights,
         access=access,
-        selection=Selection(lookups=dict.fromkeys(names)),
+        selection=Selection(lookups=dict.fromkeys(names), is_for_one_call=True),
         order=parse_order(access, None),
-        parsed_filters=parse(rights, access, asked, using=using),
+        parsed_filters=wanted,
         using=using,
     )
     rows = search.rows(None, most=MOST_OBJECTS)
     if rows.has_more:
-        raise QueryError(f"More than {MOST_OBJECTS} records match. Narrow the filters.")
+        raise QueryError(
+            f"These filters find more than {MOST_OBJECTS} records, which is the most for one "
+            "call. Nothing was done. Narrow them."
+        )
     keys = list(zip(*(rows.columns[name] for name in names), strict=True))
-    if rights.checks_rows_one_by_one(exposure.model):
+    if rights.checks_rows_one_by_one(access.model):
         verdicts = judge(search, rows)
         keys = [key for key, is_visible in zip(keys, verdicts, strict=True) if is_visible]
     return [key[0] if len(names) == 1 else list(key) for key in keys]
@@ -261,17 +265,19 @@ def can_find_out(rights: Rights, model: type[Model], name: str) -> bool:
 
 def visible_labels(rights: Rights, model: type[Model], keys: Iterable[Any]) -> dict[Any, str]:
     """The labels of those records that this caller may see, by primary key. They are empty where
-    the exposure names no label, or one that this caller may not see.
+    the exposure names no label, or one that this caller may not see. They are read where records
+    are written: a replica knows of nothing yet.
     """
     wanted = list(keys)
     if not wanted or not shows_records(rights, model):
         return {}
     (key,) = key_parts(model)
     columns = [one.attname for one in label_fields(rights, model)]
-    labels = labels_by_key(rights, model, key.attname, columns, wanted)
+    using = home_of(rights, model)
+    labels = labels_by_key(rights.rows(model).using(using), key.attname, columns, wanted)
     if not rights.checks_rows_one_by_one(model):
         return labels
-    objects = objects_of(rights, model, [(one,) for one in labels], using=rights.rows(model).db)
+    objects = objects_of(rights, model, [(one,) for one in labels], using=using)
     return {one.pk: labels[one.pk] for one in objects}
 
 

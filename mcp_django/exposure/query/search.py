@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db import connections
-from django.db.models import Model, Q
+from django.db.models import Q, QuerySet
 from django.db.models.expressions import Col
 from django.db.models.lookups import Lookup
 from django.db.models.sql.where import AND, WhereNode
@@ -35,13 +35,13 @@ UNREADABLE = "<unreadable>"
 
 
 def labels_by_key(
-    rights: Rights, model: type[Model], key: str, columns: Sequence[str], wanted: Iterable[Any]
+    rows: QuerySet[Any], key: str, columns: Sequence[str], wanted: Iterable[Any]
 ) -> dict[Any, str]:
     """The labels of those rows of the site, out of these, by the column `key`."""
     # Each once: Django 5.2.0 forgets a column that is named twice.
     names = list(dict.fromkeys([key, *columns]))
     places = [names.index(column) for column in columns]
-    rows = pinned_to_database(guarded(rights.rows(model), policy_of(model, names)))
+    rows = pinned_to_database(guarded(rows, policy_of(rows.model, names)))
     with limited(rows.db):
         found = rows.filter(Q((f"{key}__in", wanted))).values_list(*names)
         return {row[0]: label([row[place] for place in places]) for row in found}

@@ -166,4 +166,4 @@ def target_name(field: Any) -> str:
 
 
 def label(parts: Sequence[Any]) -> str:
-    return " ".join(as_text(part) for part in parts if part is not None)
+    return " ".join([as_text(part) for part in parts if part is not None])

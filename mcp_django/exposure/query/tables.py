@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -38,7 +38,7 @@ class Table:
     def members(self) -> dict[str, Any]:
         """`columns` and `rows`, and the `labels` of foreign keys by model and key."""
         nested: dict[str, list[RelatedTable]] = {
-            name: list(self.column(name))
+            name: self.column(name)
             for name, cell in zip(self.columns, self.rows[0] if self.rows else (), strict=False)
             if isinstance(cell, RelatedTable)
         }
@@ -64,14 +64,14 @@ class Table:
                     labels.setdefault(one.of, {}).update(used)
         return {"columns": columns, "rows": rows} | ({"labels": labels} if labels else {})
 
-    def column(self, name: str) -> Iterator[Any]:
+    def column(self, name: str) -> list[Any]:
         at = self.columns.index(name)
-        return (row[at] for row in self.rows)
+        return [row[at] for row in self.rows]
 
     def used(self, name: str) -> dict[str, str]:
         """The labels of a column as far as these rows have them."""
         texts = self.labels[name].texts
-        keys = dict.fromkeys(str(value) for value in self.column(name))
+        keys = dict.fromkeys(map(str, self.column(name)))
         return {key: texts[key] for key in keys if key in texts}
 
     def objects(self) -> list[dict[str, Any]]:

@@ -9,20 +9,14 @@ from typing import Any
 from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure.admin_bridge.actions import not_found
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import RETURN, key_value
+from mcp_django.exposure.paths import key_value
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
+from mcp_django.exposure.query.access import Condition, allowed_paths
 from mcp_django.exposure.query.arguments import Filters
 from mcp_django.exposure.query.filters import ParsedFilters, parse
-from mcp_django.exposure.query.find import judge
-from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.search import Search
-from mcp_django.exposure.query.selection import select_paths
+from mcp_django.exposure.query.related import find_keys
 from mcp_django.signing import digest_of_json
-
-#: Records that one call may act on.
-MOST_RECORDS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +61,11 @@ def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Action
     wanted = ParsedFilters(
         filters=[Condition(path=access.key_paths[0], operator="in", value=list(keys.values()))]
     )
-    found = found_records(rights, access, wanted)
-    known = {str(key) for key in found.keys}
+    found = find_keys(rights, access, wanted, using=using)
+    known = {str(key) for key in found}
     if missing := [*unknown, *(key for key in keys if key not in known)]:
         raise not_found(missing)
-    return found
+    return ActionRecords(keys=found)
 
 
 def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> ActionRecords:
@@ -83,31 +77,9 @@ def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> ActionR
         raise ToolError("Empty filters would select every record. Say which you mean, or use pks.")
     access = paths_of_call(rights, exposure, asked)
     using = rights.rows(exposure.model).db
-    found = found_records(rights, access, parse(rights, access, asked, using=using))
-    if not found.keys:
+    found = find_keys(rights, access, parse(rights, access, asked, using=using), using=using)
+    if not found:
         raise ToolError(
             "These filters find no record. Nothing was done. Try them with find_records first."
         )
-    return found
-
-
-def found_records(rights: Rights, access: AccessiblePaths, wanted: ParsedFilters) -> ActionRecords:
-    search = Search(
-        rights=rights,
-        access=access,
-        selection=select_paths(access, list(access.names(RETURN)[:1]) or None),
-        order=parse_order(access, None),
-        parsed_filters=wanted,
-        using=rights.rows(access.model).db,
-    )
-    rows = search.rows(None, most=MOST_RECORDS)
-    if rows.has_more:
-        raise QueryError(
-            f"These filters find more than {MOST_RECORDS} records, which is the most for one "
-            "call. Nothing was done. Narrow them."
-        )
-    keys: Sequence[Any] = rows.columns[access.keys[0].attname][: rows.count]
-    if rights.checks_rows_one_by_one(access.model):
-        verdicts = judge(search, rows)
-        keys = [key for key, is_seen in zip(keys, verdicts, strict=True) if is_seen]
-    return ActionRecords(keys=list(keys))
+    return ActionRecords(keys=found)

@@ -36,9 +36,9 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
 from mcp_django.exposure.query.arguments import about
+from mcp_django.exposure.query.related import MOST_OBJECTS
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
 from mcp_django.exposure.tools.action_calls import ActionCall, declared_schema
-from mcp_django.exposure.tools.action_selections import MOST_RECORDS
 from mcp_django.levels import Level
 from mcp_django.principal import ACTION, READ
 from mcp_django.protocol.render import tool_definition
@@ -162,7 +162,7 @@ SHORTEST_TEXT = 40
 #: Staff see it in the list, and models ask for what they may.
 UNDECLARED = "Declares no permission: who may view the model may run it."
 
-Keys = Annotated[list[str | int], msgspec.Meta(max_length=MOST_RECORDS)]
+Keys = Annotated[list[str | int], msgspec.Meta(max_length=MOST_OBJECTS)]
 Key = str | int
 SELECTION: dict[Place, dict[str, Any]] = {
     Place.CHANGELIST: {
@@ -445,8 +445,7 @@ def is_constant(exposure: ModelExposure) -> bool:
         return False
     return all(
         AdminSource(one).is_constant()
-        and not overrides(one, "get_actions")
-        and not overrides(one, "get_action_choices")
+        and not overrides(one, "get_actions", "get_action_choices")
         and not buttons(one)
         and has_plain_permissions(one)
         for one in model_admins(exposure.model)
@@ -454,8 +453,7 @@ def is_constant(exposure: ModelExposure) -> bool:
 
 
 def has_plain_permissions(model_admin: Any) -> bool:
-    methods = (f"has_{verb}_permission" for verb in sorted(PLAIN_VERBS))
-    if any(overrides(model_admin, name) for name in methods):
+    if overrides(model_admin, *(f"has_{verb}_permission" for verb in PLAIN_VERBS)):
         return False
     known = known_actions(model_admin).values()
     verbs = {verb for one in known for verb in getattr(one, "allowed_permissions", ())}

@@ -20,11 +20,12 @@ from mcp_django.exposure.admin_bridge.rights import (
     CHANGE,
     REMOVE,
     SCOPES,
+    is_writer,
+    judges_pages,
     may,
-    may_write,
     model_admin_for,
-    version_of,
     viewing_admin,
+    whole,
 )
 from mcp_django.exposure.functions.arguments import Arguments, unpacked
 from mcp_django.exposure.options import ModelExposure
@@ -219,7 +220,9 @@ class WriteTool(RecordTool):
         # The admin is optional.
         has_admin = apps.is_installed("django.contrib.admin")
         decision = rights.exposed.decisions.tools.get(self.part_of)
-        return has_admin and rights.is_left(decision) and may_write(rights, self.verb)
+        if not (has_admin and rights.is_left(decision) and is_writer(rights, self.verb)):
+            return False
+        return any(may(rights, one.model, self.verb) for one in rights.exposures())
 
     def deletes_rows(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call deletes rows in the form of a record. Raises ToolError for arguments that
@@ -370,20 +373,32 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
     """The record, with links to its files and when it was changed, and with its version for
     those who may change it."""
     exposure = rights.exposure(given.model)
-    using, version = None, {}
-    if may(rights, exposure.model, CHANGE):
-        # The admin is optional; who may write has it.
-        from mcp_django.exposure.admin_bridge.forms import rows_in_form
-
+    obj: Any = None
+    using, version = None, ""
+    may_change = may(rights, exposure.model, CHANGE)
+    if may_change or judges_pages(rights, exposure):
         using = rights.rows(exposure.model).db
-        key = find_object(rights, exposure, given.pk, using=using).pk
+        obj = find_object(rights, exposure, given.pk, using=using)
+    if may_change:
+        # The admin is optional; who may write has it.
+        from mcp_django.exposure.admin_bridge.forms import version_in_form
+
         # The version first: a change in between makes it too old, which is safe.
-        row = exposure.model._base_manager.using(using).filter(pk=key).first()
-        if row is not None:  # else it was created in between
-            version = {VERSION: version_of(row, rows=rows_in_form(rights, row))}
-    named = {"fields": asked.or_default(given.fields), "include": given.include}
-    encoded = find.get_record(rights, exposure, given.pk, all_computed=True, using=using, **named)
-    encoded = with_admin_url(rights, exposure, given.pk, with_members(encoded, version))
+        version = version_in_form(rights, whole(obj, exposure.model))
+    encoded = find.get_record(
+        rights,
+        exposure,
+        given.pk,
+        fields=asked.or_default(given.fields),
+        include=given.include,
+        all_computed=True,
+        using=using,
+        obj=obj,
+    )
+    encoded = with_members(encoded, {VERSION: version} if version else {})
+    model_admin = viewing_admin(rights, exposure, obj)
+    if model_admin is not None:
+        encoded = with_admin_url(rights, model_admin, given.pk, encoded)
     if not (exposure.modified_field or allowed_paths(rights, exposure).files):
         return result_of(encoded, records=1)
     record = msgspec.json.decode(encoded)
@@ -392,18 +407,15 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
     return result_of(encoded, content=[text, *links], records=1)
 
 
-def with_admin_url(rights: Rights, exposure: ModelExposure, pk: Any, encoded: bytes) -> bytes:
+def with_admin_url(rights: Rights, model_admin: Any, pk: Any, encoded: bytes) -> bytes:
     """The record with the address of its page in the admin, for those who may open the page."""
-    model_admin = viewing_admin(rights, exposure, pk)
-    if model_admin is None:
-        return encoded
     # The admin is optional.
     from mcp_django.exposure.admin_bridge.requests import page_address
 
     # A model with a composite key has no admin.
     key = pk
     if not isinstance(pk, int):
-        (key,) = parse_key(exposure.model, pk, using=rights.rows(exposure.model).db)
+        (key,) = parse_key(model_admin.model, pk, using=rights.rows(model_admin.model).db)
     address = page_address(model_admin, key)
     if address is None:
         return encoded
@@ -418,7 +430,7 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
     most, note = page_limit(
         asked.or_default(given.limit), default=asked.DEFAULT_ENTRIES, most=asked.MOST_ENTRIES
     )
-    model_admin = viewing_admin(rights, exposure, given.pk)
+    model_admin = viewing_admin(rights, exposure, obj)
     if model_admin is None:
         raise NotFound(f"There is no history of this {exposure.label} that you may see.")
     # The admin is optional.

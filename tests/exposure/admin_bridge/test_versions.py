@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from django.db import OperationalError, connection, transaction
+from django.db.models import QuerySet
 from django.test import override_settings
 
 from mcp_django.exceptions import ToolError
@@ -87,7 +88,7 @@ def test_a_row_with_values_that_cannot_be_written_has_a_version():
 
 def update(pk, version, **change):
     with transaction.atomic():
-        check_version(lock(Book, pk, using="default"), version)
+        check_version(version_of(lock(QuerySet(Book), pk)), version)
         Book.objects.filter(pk=pk).update(**change)
     return DONE
 
@@ -106,13 +107,13 @@ def test_a_change_meanwhile_is_refused_with_the_version_that_there_is_now(book):
 @pytest.mark.parametrize("version", ["", "x", "0" * 18, "\N{SNOWMAN}", "x" * 10_000])
 def test_any_other_text_is_no_version(book, version):
     with pytest.raises(ToolError, match="was changed after you read it"):
-        check_version(book, version)
+        check_version(version_of(book), version)
 
 
 @pytest.mark.django_db
 def test_a_row_that_is_not_there_cannot_be_locked():
     with transaction.atomic():
-        assert lock(Book, 10_000, using="default") is None
+        assert lock(QuerySet(Book), 10_000) is None
 
 
 @pytest.mark.django_db
@@ -121,7 +122,7 @@ def test_a_row_with_a_parent_is_locked_whole():
     rush = RushOrder.objects.create(owner=boss, number="R1", courier="zed")
 
     with transaction.atomic():
-        held = lock(RushOrder, rush.pk, using="default")
+        held = lock(QuerySet(RushOrder), rush.pk)
 
     assert held.number == "R1"
 
@@ -148,10 +149,10 @@ def test_who_waits_too_long_for_a_row_is_told_to_send_the_call_again():
         # SQLite, as it is set up here, waits where the transaction begins.
         again = pytest.raises(ToolError, match="Send the same call again")
         with again, contended(), transaction.atomic():
-            lock(Book, book.pk, using="default")
+            lock(QuerySet(Book), book.pk)
 
     with transaction.atomic():
-        lock(Book, book.pk, using="default")
+        lock(QuerySet(Book), book.pk)
         elsewhere(try_to_lock)
 
 
