@@ -440,6 +440,28 @@ def test_a_view_without_a_form_is_described_as_such(client, tags, monkeypatch):
     assert answer.text == "The admin shows no form for this."
 
 
+@pytest.mark.parametrize("hidden_on", ["the page", "the page after one question"])
+def test_a_record_that_only_the_pages_of_the_admin_hide_is_not_changed(
+    client, monkeypatch, hidden_on
+):
+    job, asked = Job.objects.create(tenant="b", name="old"), []
+
+    def get_queryset(self, request):
+        is_page = hasattr(request, "mcp")
+        asked.append(is_page)
+        is_hidden = is_page and (hidden_on == "the page" or asked.count(True) > 1)
+        return Job.objects.exclude(name="old") if is_hidden else Job.objects.all()
+
+    monkeypatch.setattr(JobAdmin, "get_queryset", get_queryset)
+
+    answer = client.call_tool(
+        "update_record", model="workshop.job", pk=job.pk, values={"name": "new"}
+    )
+
+    assert answer.is_error
+    assert Job.objects.get().name == "old"
+
+
 def test_the_version_of_a_record_is_that_of_the_write(client, thing):
     record = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).data
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from django.contrib.admin.utils import quote
+from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import Model, Q
 from django.forms.models import BaseModelForm, _get_foreign_key
@@ -402,12 +403,20 @@ class RecordForm:
         return admin_request(self.context, self.rights, self.admin, path=self.path, **given)
 
     def _with_obj(self, one_call: Any) -> Any:
-        """Have a copy of the ModelAdmin take the record that was found among its own rows, and
-        not read it once more for each page.
+        """Have a copy of the ModelAdmin take the record that was found, and not read it for each
+        page, where the page has the rows among which it was found.
         """
-        is_own = self.admin is self.rights.model_admin(self.exposure.model)
-        if is_own and not self.exposure.decides_itself and not overrides(self.admin, "get_object"):
-            one_call.get_object = lambda *args, **kwargs: self.obj
+        get_object = one_call.get_object
+
+        def found(request: HttpRequest, *args: Any) -> Any:
+            of_page = one_call.get_queryset(request)
+            of_caller = self.rights.rows(self.exposure.model)
+            if of_page.model is type(self.obj) and is_same_sql(of_page.query, of_caller.query):
+                return self.obj
+            return get_object(request, *args)
+
+        if not overrides(self.admin, "get_object"):
+            one_call.get_object = found
         return one_call
 
     def _view(self, one_call: Any, request: HttpRequest) -> Any:
@@ -497,6 +506,13 @@ class RecordForm:
         found = self.admin.model._base_manager.using(using).filter(pk=self.obj.pk).first()
         seen.update(obj=found, changed=[])
         return found is not None
+
+
+def is_same_sql(one: Any, other: Any) -> bool:
+    try:
+        return bool(one.sql_with_params() == other.sql_with_params())
+    except EmptyResultSet:
+        return False
 
 
 def context_of(response: Any) -> dict[str, Any]:
