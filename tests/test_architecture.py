@@ -146,7 +146,7 @@ BUDGET = {
     ("protocol",): 2_025,
     ("exposure",): 4_597,
     ("exposure/query",): 5_614,
-    ("exposure/admin_bridge", "exposure/forms"): 5_845,
+    ("exposure/admin_bridge", "exposure/forms"): 5_842,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_529,

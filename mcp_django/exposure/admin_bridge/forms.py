@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -409,10 +410,12 @@ class RecordForm:
         get_object = one_call.get_object
 
         def found(request: HttpRequest, *args: Any) -> Any:
-            of_page = one_call.get_queryset(request)
-            of_caller = self.rights.rows(self.exposure.model)
-            if of_page.model is type(self.obj) and is_same_sql(of_page.query, of_caller.query):
-                return self.obj
+            rows, own_rows = one_call.get_queryset(request), self.rights.rows(self.exposure.model)
+            queries = [rows.query, own_rows.query]
+            with suppress(EmptyResultSet):
+                sql, own_sql = [one.sql_with_params() for one in queries]
+                if sql == own_sql and rows.model is type(self.obj):
+                    return self.obj
             return get_object(request, *args)
 
         if not overrides(self.admin, "get_object"):
@@ -506,13 +509,6 @@ class RecordForm:
         found = self.admin.model._base_manager.using(using).filter(pk=self.obj.pk).first()
         seen.update(obj=found, changed=[])
         return found is not None
-
-
-def is_same_sql(one: Any, other: Any) -> bool:
-    try:
-        return bool(one.sql_with_params() == other.sql_with_params())
-    except EmptyResultSet:
-        return False
 
 
 def context_of(response: Any) -> dict[str, Any]:

@@ -299,9 +299,7 @@ def form_to_answer(forms: Sequence[Form], run: ActionRun) -> Form | None:
 def target_of(form: Form, run: ActionRun) -> str:
     """The path that a form is sent to; of another host, all of its address."""
     target = urlsplit(urljoin(run.home, form.action or ""))
-    if target.netloc:
-        return target.geturl()
-    return target.path
+    return target.geturl() if target.netloc else target.path
 
 
 def leads_within(path: str, run: ActionRun) -> bool:

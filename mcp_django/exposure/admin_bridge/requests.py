@@ -298,12 +298,7 @@ def list_address(model_admin: ModelAdmin[Any]) -> str | None:
 
 def public_address(path: str) -> str:
     """For people: with the host of PUBLIC_URL, if that is set."""
-    return host_of(get_config().public_url) + path
-
-
-@lru_cache(maxsize=1)
-def host_of(public_url: str) -> str:
-    return urljoin(public_url, "/").rstrip("/")
+    return urljoin(get_config().public_url, "/").rstrip("/") + path
 
 
 def path_of(model_admin: ModelAdmin[Any], page: str, key: Any = None) -> str:

@@ -110,7 +110,7 @@ def lock(rows: QuerySet[Any], pk: Any) -> Model | None:
         return locked
 
 
-def whole(obj: Model, model: type[Model]) -> Model | None:
+def stored_row(obj: Model, model: type[Model]) -> Model | None:
     """Return the object if it has all columns of its row, and else read the row: code of the site
     may have left some out, or made the object of another class.
     """

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
-from django.db.models import Model
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, QueryError, ToolError
@@ -24,7 +23,6 @@ from mcp_django.exposure.admin_bridge.changes import (
 )
 from mcp_django.exposure.admin_bridge.deletes import (
     Deletion,
-    Preview,
     check_within,
     deletion_words,
 )
@@ -53,7 +51,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     may,
     model_admin_for,
     settable,
-    whole,
+    stored_row,
 )
 from mcp_django.exposure.forms.schemas import shown_fields
 from mcp_django.exposure.forms.values import browser_only
@@ -228,7 +226,7 @@ def save_one(
     state = partial(state_of_record, rights, exposure.model, names=values, using=using)
     if isinstance(given, UpdateRecord):
         if given.version:
-            row = whole(form.obj, exposure.model)
+            row = stored_row(form.obj, exposure.model)
             check_version(version_in_form(rights, row), given.version)
         if given.if_unmodified_since:
             check_unmodified(exposure, form.obj, given.if_unmodified_since)
@@ -327,12 +325,18 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
             sentence = "These records cannot be deleted. Nothing was done."
             raise NotDone(msgspec.json.encode({**told, "next": sentence}).decode())
         if not given.dry_run:
+            opts, is_one = exposure.model._meta, len(objects) == 1
+            what = f"this {opts.verbose_name}" if is_one else opts.verbose_name_plural
+            labels = record_labels(rights, exposure.model, [one.pk for one in objects])
+            words = deletion_words(preview.visible, exposure.model, len(objects))
             approve(
                 context,
                 rights,
                 tool="delete_record",
                 arguments=msgspec.to_builtins(given),
-                question=deletion_question(rights, exposure.model, objects, preview),
+                question=question(
+                    f"Delete {what}", labels=labels, count=len(objects), parts=[words]
+                ),
                 digest=preview.digest,
                 preview=lambda: told,
             )
@@ -375,18 +379,6 @@ def selected(
     if not keys:
         raise QueryError(f"No {exposure.label} matches. Nothing was done.")
     return find_all(rights, exposure, keys, using=using)
-
-
-def deletion_question(
-    rights: Rights, model: type[Model], objects: Sequence[Any], preview: Preview
-) -> str:
-    """What a person is asked before these records are deleted, and others with them."""
-    opts = model._meta
-    is_one = len(objects) == 1
-    title = f"Delete this {opts.verbose_name}" if is_one else f"Delete {opts.verbose_name_plural}"
-    labels = record_labels(rights, model, [one.pk for one in objects])
-    told = deletion_words(preview.visible, model, len(objects))
-    return question(title, labels=labels, count=len(objects), parts=[told])
 
 
 def question_about(

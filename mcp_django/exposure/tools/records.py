@@ -24,8 +24,8 @@ from mcp_django.exposure.admin_bridge.rights import (
     judges_pages,
     may,
     model_admin_for,
+    stored_row,
     viewing_admin,
-    whole,
 )
 from mcp_django.exposure.functions.arguments import Arguments, unpacked
 from mcp_django.exposure.options import ModelExposure
@@ -384,7 +384,7 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
         from mcp_django.exposure.admin_bridge.forms import version_in_form
 
         # The version first: a change in between makes it too old, which is safe.
-        version = version_in_form(rights, whole(obj, exposure.model))
+        version = version_in_form(rights, stored_row(obj, exposure.model))
     encoded = find.get_record(
         rights,
         exposure,
