@@ -31,6 +31,7 @@ from mcp_django.models import PersonalToken
 from mcp_django.testing import Client as AssistantClient
 from mcp_django.testing import ProtocolFailure
 from mcp_django.testing.client import rows_as_objects
+from tests.costs import cost_of
 from tests.demo.tasks import solve_tasks as solve_tasks
 from tests.same_as_admin import compare
 
@@ -319,6 +320,25 @@ def gate_by_assistant(username):
         transaction.set_rollback(True)
     changed = {name: after[name] for name in after if after[name] != before[name]}
     return {"writes": sorted(name for name in names if name in WRITES), "changed": changed}
+
+
+def costs_of(username):
+    """For three tools, how often a flight is read, the number of statements, and calls of ours."""
+    client, pk = assistant_of(username), keys_of(models.Flight, status="scheduled")[0]
+    calls = {
+        "find_records": {"filters": {"status": "scheduled", "origin__iata": "FRA"}, "limit": 10},
+        "get_record": {"pk": pk},
+        "update_record": {"pk": pk, "values": {"gate": "Z9"}},
+    }
+    found = {}
+    for tool, arguments in calls.items():
+        with transaction.atomic():
+            sent, walked = cost_of(client, tool, {"model": "flights.flight", **arguments})
+            transaction.set_rollback(True)
+        sent = [sql for sql in sent if sql.startswith(("SELECT", "INSERT", "UPDATE"))]
+        reads = [sql for sql in sent if 'FROM "flights_flight"' in sql and "SELECT 1" not in sql]
+        found[tool] = [len(reads), len(sent), walked]
+    return found
 
 
 def flight_with_bookings(username):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from operator import gt
 
 import pytest
 
@@ -42,6 +43,19 @@ def test_an_assistant_counts_the_records_that_its_user_sees_in_the_admin(demo, u
     }
 
     assert demo.ask("counted_by_assistant", username) == in_admin
+
+
+def test_calls_of_the_dispatcher_s_assistant_cost_so_much_and_no_more(demo):
+    # Reads of the record, statements, and calls of our functions.
+    most = {
+        "find_records": [1, 2, 900],
+        "get_record": [2, 6, 1000],
+        "update_record": [4, 14, 2050],
+    }
+
+    costs = demo.ask("costs_of", "dispatcher")
+
+    assert [tool for tool in most if any(map(gt, costs[tool], most[tool]))] == [], costs
 
 
 def test_the_admin_s_assistant_may_write_every_model(demo):

@@ -409,7 +409,7 @@ def test_a_batch_of_pings_is_answered_whole(client):
     assert [one["id"] for one in answer] == [1, 2]
 
 
-# Permissions of functions, which are kept as Django keeps them
+# Permissions of functions
 
 
 def refusal(client):
@@ -433,24 +433,6 @@ def test_a_permission_that_is_lost_is_lost_to_the_next_call(make_user, add_tool)
 
     assert before == ["told"] * 3
     assert [refused, after] == [-32602] * 2
-
-
-def test_a_backend_of_the_site_is_asked_for_every_call(make_user, settings, monkeypatch, add_tool):
-    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.ClosedAfterHours"]
-
-    def secret() -> str:
-        """Tell it."""
-        return "told"
-
-    add_tool(secret, permission="shop.change_order")
-    client = Client(user=make_user("ada", "change_order", is_staff=True))
-    before = [client.call_tool("secret").text for _ in range(3)]
-
-    monkeypatch.setattr(ClosedAfterHours, "is_open", False)
-    after = refusal(client)
-
-    assert before == ["told"] * 3
-    assert after == -32602
 
 
 def test_a_tool_that_staff_take_away_is_gone_for_the_next_call(make_user, add_tool):

@@ -111,12 +111,6 @@ def test_any_other_text_is_no_version(book, version):
 
 
 @pytest.mark.django_db
-def test_a_row_that_is_not_there_cannot_be_locked():
-    with transaction.atomic():
-        assert lock(QuerySet(Book), 10_000) is None
-
-
-@pytest.mark.django_db
 def test_a_row_with_a_parent_is_locked_whole():
     boss = Person.objects.create(username="boss")
     rush = RushOrder.objects.create(owner=boss, number="R1", courier="zed")
