@@ -133,6 +133,28 @@ def test_a_key_that_leads_nowhere_is_kept(client):
     assert (job.name, job.tag_id) == ("y", 999)
 
 
+@pytest.mark.parametrize("is_required", [True, False])
+def test_the_code_of_a_form_finds_the_record_that_an_unsent_key_leads_to(
+    client, tags, monkeypatch, is_required
+):
+    seen = []
+
+    class JobForm(forms.ModelForm):
+        tag = forms.ModelChoiceField(Tag.objects.all(), required=is_required)
+
+        def clean(self):
+            seen.append(self.cleaned_data["tag"].name)
+
+    monkeypatch.setattr(JobAdmin, "form", JobForm)
+    job = Job.objects.create(tenant="b", name="x", tag=tags[0])
+
+    answer = update(client, job, name="y")
+
+    assert not answer.is_error, answer.text
+    assert seen == ["red"]
+    assert Job.objects.get(name="y").tag == tags[0]
+
+
 def test_fields_of_the_form_that_are_none_of_the_record_are_sent_as_shown(client, monkeypatch):
     seen = []
 
