@@ -296,7 +296,10 @@ def keep(submitted: SubmittedForm, form: Any, *, formset: str, own: Collection[s
             if name in browser_only:
                 set_aside(field, form.get_initial_for_field(field, name))
         else:
-            set_aside(field, stored(form.instance, name))
+            value = stored(form.instance, name)
+            set_aside(field, value)
+            # Else Django would leave a field that only the model needs out of its checks.
+            field.required |= type(value) is SimpleLazyObject
             kept.add(name)
     leave_unchecked(form, kept)
 
@@ -360,12 +363,9 @@ def leave_unchecked(form: Any, kept: set[str]) -> None:
             del instance.clean_fields
 
     def without_related() -> None:
-        cleaned, related = form.cleaned_data, {}
-        for name in kept:
-            # A field that only the model requires is left out of its checks without a value.
-            is_checked = form.fields[name].required or form.instance._meta.get_field(name).blank
-            if is_checked and type(cleaned.get(name)) is SimpleLazyObject:
-                related[name] = cleaned.pop(name)
+        cleaned = form.cleaned_data
+        lazy = [name for name in kept if type(cleaned.get(name)) is SimpleLazyObject]
+        related = {name: cleaned.pop(name) for name in lazy}
         post_clean()
         form.cleaned_data |= related
 
