@@ -24,17 +24,18 @@ def keys(thing):
 
 
 @pytest.mark.parametrize(
+    # Calls are a tenth above what was measured: caches of a process are filled by other tests.
     ("tool", "model", "arguments", "reads", "statements", "calls"),
     [
-        ("find_records", "thing", TEN, 1, 1, 465),
+        ("find_records", "thing", TEN, 1, 1, 500),
         # The object for code of the admin and for the version, and the answer.
-        ("get_record", "part", {}, 2, 2, 410),
-        ("get_record", "job", {}, 2, 2, 580),
+        ("get_record", "part", {}, 2, 2, 450),
+        ("get_record", "job", {}, 2, 2, 640),
         # The row that is locked, what the answer shows before and after, and the version. On
         # SQLite an UPDATE that changes nothing locks, and the others are of the admin itself.
-        ("update_record", "part", NAME, 4, 7, 1180),
+        ("update_record", "part", NAME, 4, 7, 1300),
         # Nobody waits for a hidden row: it is looked for before it is locked, and after.
-        ("update_record", "job", NAME, 6, 9, 1190),
+        ("update_record", "job", NAME, 6, 9, 1300),
     ],
 )
 def test_a_call_costs_so_much_and_no_more(
