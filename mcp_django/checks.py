@@ -483,7 +483,7 @@ def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:
         return
     if paths:
         yield Info(
-            f"This middleware runs round every call of an assistant: {', '.join(paths)}.",
+            f"This middleware runs for every call of an assistant: {', '.join(paths)}.",
             hint='To choose yourself, set "RUN_MIDDLEWARE" to a list of dotted paths.',
             id="mcp_django.I001",
         )

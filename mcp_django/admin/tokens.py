@@ -174,7 +174,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
     raw_id_fields = ("user",)
     actions = ("revoke_selected",)
 
-    @admin.display(description="begins with", ordering="hint")
+    @admin.display(description="first characters", ordering="hint")
     def begins_with(self, token: PersonalToken) -> str:
         return f"mcp_{token.hint}…"
 

@@ -137,7 +137,7 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
     )
     server = {"type": "http", "url": url, **headers_with(registering)}
     yield ClientCard(
-        title="Many others",
+        title="Other clients",
         steps=token_steps(file, registering),
         text=indented({"mcpServers": {name: server}}),
     )

@@ -356,7 +356,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Only for these. None: for everybody.",
+                        help_text="Only people in these groups have it. None chosen: everybody.",
                         related_name="+",
                         to="auth.group",
                     ),
@@ -396,7 +396,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Only for these. None: for everybody.",
+                        help_text="Only people in these groups have it. None chosen: everybody.",
                         related_name="+",
                         to="auth.group",
                     ),
@@ -459,7 +459,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Only for these. None: for everybody.",
+                        help_text="Only people in these groups have it. None chosen: everybody.",
                         related_name="+",
                         to="auth.group",
                     ),
@@ -539,7 +539,9 @@ class Migration(migrations.Migration):
                 ("digest", models.CharField(editable=False, max_length=64, unique=True)),
                 (
                     "hint",
-                    models.CharField(editable=False, max_length=10, verbose_name="begins with"),
+                    models.CharField(
+                        editable=False, max_length=10, verbose_name="first characters"
+                    ),
                 ),
                 (
                     "scopes",
@@ -633,7 +635,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Only for these. None: for everybody.",
+                        help_text="Only people in these groups have it. None chosen: everybody.",
                         related_name="+",
                         to="auth.group",
                     ),

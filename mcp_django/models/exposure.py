@@ -61,7 +61,7 @@ class ExposedModel(models.Model):
         Group,
         blank=True,
         related_name="+",
-        help_text="Only for these. None: for everybody.",
+        help_text="Only people in these groups have it. None chosen: everybody.",
     )
     notes = models.TextField(
         blank=True,
@@ -115,7 +115,7 @@ class ExposedTool(models.Model):
         Group,
         blank=True,
         related_name="+",
-        help_text="Only for these. None: for everybody.",
+        help_text="Only people in these groups have it. None chosen: everybody.",
     )
 
     class Meta:
@@ -141,7 +141,7 @@ class ExposedPrompt(models.Model):
         Group,
         blank=True,
         related_name="+",
-        help_text="Only for these. None: for everybody.",
+        help_text="Only people in these groups have it. None chosen: everybody.",
     )
 
     class Meta:

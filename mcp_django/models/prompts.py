@@ -35,7 +35,7 @@ class PromptTemplate(models.Model):
         Group,
         blank=True,
         related_name="+",
-        help_text="Only for these. None: for everybody.",
+        help_text="Only people in these groups have it. None chosen: everybody.",
     )
 
     class Meta:

@@ -60,7 +60,7 @@ class PersonalToken(Model):
     )
     name = CharField(max_length=100, help_text="The program that will use it.")
     digest = CharField(max_length=64, unique=True, editable=False)
-    hint = CharField("begins with", max_length=10, editable=False)
+    hint = CharField("first characters", max_length=10, editable=False)
     scopes = JSONField(default=list, validators=[validate_scopes])
     read_only = BooleanField("read-only", default=False, help_text="Nothing can be changed.")
     models = JSONField(

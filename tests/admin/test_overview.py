@@ -305,7 +305,7 @@ def test_sizes_are_said_in_units_and_in_tokens(watcher, make_call):
 
     text = text_of(browser_of(watcher).get(url("overview")))
 
-    assert "Bytes 52.7 KB Tokens, about 13500" in text
+    assert "Bytes 52.7 KB Tokens (about) 13500" in text
 
 
 @pytest.mark.thorough

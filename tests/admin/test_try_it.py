@@ -148,7 +148,7 @@ def test_a_call_runs_as_the_person_and_shows_what_it_took(call, trier):
     assert result["tried"].milliseconds >= 0
     assert result["tried"].bytes / 5 < result["tried"].tokens < result["tried"].bytes / 3
     assert "Bytes" in text_of(response)
-    assert "Tokens, about" in text_of(response)
+    assert "Tokens (about)" in text_of(response)
 
 
 def test_an_async_tool_is_awaited(call):

@@ -75,8 +75,8 @@ def test_without_an_address_the_page_says_whom_to_tell(as_eve, settings):
 @pytest.mark.parametrize(
     ("registration", "with_tokens", "with_ids"),
     [
-        ("manual", {"Claude Code", "VS Code", "Cursor", "Many others"}, True),
-        ("cimd", {"Cursor", "Many others"}, False),
+        ("manual", {"Claude Code", "VS Code", "Cursor", "Other clients"}, True),
+        ("cimd", {"Cursor", "Other clients"}, False),
         ("cimd+dcr", set(), False),
     ],
 )
@@ -87,7 +87,7 @@ def test_clients_that_cannot_register_here_get_a_token(
 
     cards = {card.title: card for card in client_cards(ADDRESS)}
 
-    checked = ("Claude Code", "VS Code", "Cursor", "Many others")
+    checked = ("Claude Code", "VS Code", "Cursor", "Other clients")
     assert {name for name in checked if "Bearer TOKEN" in cards[name].text} == with_tokens
     assert {
         name for name in checked if "in the place of TOKEN" in cards[name].steps

@@ -169,7 +169,7 @@ class ExposedModelForm(DecisionForm):
     class Meta:
         labels = {"follow_relations": "Paths through relations"}
         help_texts = {
-            "level": "Each level includes those before it. Code may allow fewer levels.",
+            "level": "A level includes all before it. Code limits which you can choose.",
             "follow_relations": "Such as customer__name: from these records, or through them.",
         }
 
@@ -235,7 +235,7 @@ class ExposedModelAdmin(DecisionAdmin):
     def line(self, row: Any) -> dict[str, str]:
         code, exposure = row.thing, row.exposed.exposures.get(row.thing.model)
         row.in_force = Level.HIDDEN if exposure is None else exposure.standard_level
-        opened = "Code opened it" if code.is_offered else "Code did not open it"
+        opened = "Opened in code" if code.is_offered else "Not opened in code"
         shown = 0 if exposure is None else len(Declaration(exposure).paths[RETURN])
         words = {
             "about": f"{code.label} ({code.model._meta.verbose_name}). {opened}. "

@@ -178,14 +178,14 @@ class ChoosingForm(Form):
         required=False,
         label="User",
         max_length=254,
-        help_text="Empty: yourself.",
+        help_text="Leave it empty for yourself.",
         widget=TextInput(attrs={"list": "mcp-usernames", "autocomplete": "off"}),
     )
     token = TokenField(
         queryset=PersonalToken.objects.none(),
         required=False,
         label="or personal token",
-        help_text="What its scopes and limits leave of the rights of its user.",
+        help_text="What the scopes and limits of the token allow its user.",
         empty_label="None",
     )
 

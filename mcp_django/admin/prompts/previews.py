@@ -44,8 +44,8 @@ class PreviewForm(Form):
             self.fields[PERSON] = CharField(
                 required=False,
                 label="As",
-                help_text="The name of a user. Empty: yourself. Looking as somebody else is "
-                "written to the log.",
+                help_text="The name of a user. Leave it empty for yourself. Looking as somebody "
+                "else is written to the log.",
                 widget=TextInput(
                     attrs={
                         "class": "vTextField",

@@ -16,7 +16,7 @@ def about(description: str) -> Any:
     return Meta(description=description)
 
 
-ModelLabel = Annotated[str, about("As list_models gives it.")]
+ModelLabel = Annotated[str, about("A name that list_models gives.")]
 Lookups = Annotated[
     dict[str, Any],
     about(
@@ -31,10 +31,8 @@ Words = Annotated[str, about("Each word must occur in a searchable field.")]
 PrimaryKey = Annotated[
     str | int | list[str | int], about("Primary key; a list for a composite key.")
 ]
-Fields = Annotated[
-    list[str], about("Paths and names out of computed to show. Without it, all paths.")
-]
-Include = Annotated[list[str], about("Names out of many_relations, to show some records of each.")]
+Fields = Annotated[list[str], about("Paths and names of computed to show. Without it, all paths.")]
+Include = Annotated[list[str], about("Names of many_relations, to show some records of each.")]
 Values = Annotated[
     dict[str, Any],
     about(
@@ -125,7 +123,7 @@ class FindRecords(Filters, kw_only=True):
     fields: Fields | UnsetType = UNSET
     include: Include | UnsetType = UNSET
     limit: Annotated[int | UnsetType, about("Records in a page.")] = UNSET
-    cursor: Annotated[str | UnsetType, about("next of the page before, same query.")] = UNSET
+    cursor: Annotated[str | UnsetType, about("next of the last page, same query.")] = UNSET
 
 
 class GetRecord(ToolArguments):
