@@ -37,7 +37,7 @@ from mcp_django.protocol.revisions import MODERN
 
 #: Verbs of a model, by the scope that they need.
 VERBS_BY_SCOPE = {WRITE: (ADD, CHANGE), DELETE: (REMOVE,)}
-#: Days after which access ends, as people choose them. None: when they end it.
+#: Days after which access ends, as people choose them. Empty: when they end it.
 LIFETIMES = {"": _("Until I end it"), "1": _("For a day"), "30": _("For 30 days")}
 #: As the earlier consent has it.
 AS_BEFORE = "before"

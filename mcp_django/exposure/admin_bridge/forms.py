@@ -409,7 +409,7 @@ class RecordForm:
         """
         get_object = one_call.get_object
 
-        def found(request: HttpRequest, *args: Any) -> Any:
+        def take_obj(request: HttpRequest, *args: Any) -> Any:
             rows, own_rows = one_call.get_queryset(request), self.rights.rows(self.exposure.model)
             queries = [rows.query, own_rows.query]
             with suppress(EmptyResultSet):
@@ -419,7 +419,7 @@ class RecordForm:
             return get_object(request, *args)
 
         if not overrides(self.admin, "get_object"):
-            one_call.get_object = found
+            one_call.get_object = take_obj
         return one_call
 
     def _view(self, one_call: Any, request: HttpRequest) -> Any:
