@@ -120,12 +120,13 @@ bench: $(VENV)/dev.stamp
 bench-streams: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.streams
 
-# make faults           36 faults in the protocol layer, one at a time: do the tests notice?
-# make faults GATE=1    do those that `make test` runs?
+# make faults                 faults in each room of the package, one at a time: do the tests notice?
+# make faults ROOMS=protocol   those of one room
+# make faults GATE=1           do the tests that `make test` runs?
 
 .PHONY: faults
 faults: $(VENV)/gate.stamp
-	GATE=$(GATE) $(BIN)/python -m tests.spec.plant
+	GATE=$(GATE) $(BIN)/python -m tests.faults.plant $(ROOMS)
 
 # make fuzz             malformed messages, and pairs of databases that differ in what is hidden
 # make fuzz SEED=2      with another seed; MESSAGES=, PAIRS= and JOBS= as well

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from django.test import Client as WebClient
 
-from mcp_django.testing import Client, HTTPAnswer
+from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
 from tests.oracle import assert_valid_message
 
 
@@ -28,6 +28,26 @@ def call_with_token(client: Client, tool: str, **arguments: Any) -> Any:
 
 class CheckedClient(Client):
     """The public test client, over ASGI."""
+
+    def data(self, tool: str, /, **arguments: Any) -> Any:
+        """The structured content of a call that must succeed."""
+        answer = self.call_tool(tool, **arguments)
+        assert not answer.is_error, answer.text
+        return answer.data
+
+    def refusal(self, tool: str, /, **arguments: Any) -> str:
+        """The text of a call that the tool must refuse."""
+        answer = self.call_tool(tool, **arguments)
+        assert answer.is_error, answer.text
+        return answer.text
+
+    def failure(self, method: str, /, **params: Any) -> tuple[int, str]:
+        """Code and message of the protocol error that must answer a request."""
+        try:
+            result = self.request(method, params)
+        except ProtocolFailure as failure:
+            return failure.code, failure.message
+        raise AssertionError(f"{method} was answered: {result}")
 
     def post(self, body: Any, *, headers: Mapping[str, str | None] | None = None) -> HTTPAnswer:
         answer = super().post(body, headers=headers)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -195,6 +196,22 @@ def make_user(django_user_model):
 def staff(make_user):
     """A member of the staff who may view what the shop sells."""
     return make_user("staff", "view_order", "view_customer", "view_memo", is_staff=True)
+
+
+@pytest.fixture
+def make_client(make_user):
+    """Clients of new members of the staff, with the codenames of their permissions.
+
+    What `CheckedClient` takes besides the user can be given: `revision`, `scopes`, `answers`.
+    """
+    numbers = itertools.count(1)
+
+    def make(*codenames, name=None, is_staff=True, is_superuser=False, **options):
+        name = name or f"staff {next(numbers)}"
+        user = make_user(name, *codenames, is_staff=is_staff, is_superuser=is_superuser)
+        return CheckedClient(user=user, **options)
+
+    return make
 
 
 @pytest.fixture

@@ -1,0 +1,24 @@
+"""All faults, by the part of the package that they are in."""
+
+from __future__ import annotations
+
+from tests.faults.calls import CALLS
+from tests.faults.core import CORE
+from tests.faults.http import HTTP
+from tests.faults.model import Room
+from tests.faults.pages import PAGES
+from tests.faults.protocol import PROTOCOL
+from tests.faults.query import QUERY
+from tests.faults.records import RECORDS
+from tests.faults.tools import TOOLS
+
+ROOMS: dict[str, Room] = {
+    "protocol": PROTOCOL,
+    "query": QUERY,
+    "records": RECORDS,
+    "tools": TOOLS,
+    "calls": CALLS,
+    "http": HTTP,
+    "core": CORE,
+    "pages": PAGES,
+}
