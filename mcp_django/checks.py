@@ -117,6 +117,8 @@ def unmet(setting: Field[Any], value: object) -> str | None:
         return None if value is None or is_positive(value, int) else "None or a positive number"
     if setting.name == "authenticators":
         return None if isinstance(value, list | tuple | None) else WORDS[tuple]
+    if setting.name == "staff_may_open":
+        return None if value is None or is_list_of_names(value) else "None or a list of strings"
     if setting.name == "registration":
         return None if value in REGISTRATION else f"one of {', '.join(REGISTRATION)}"
     kind = type(getattr(Config(), setting.name))
@@ -239,10 +241,21 @@ def is_origin(url: str) -> bool:
 
 @a_check()
 def check_admin_sites(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E007: a name that no admin site has."""
+    """E007, E012: a name that no admin site has, and one that no app or model has."""
     if not apps.is_installed("django.contrib.admin"):
         return
     from mcp_django.exposure.admin_sites import missing_sites
+
+    metas = [model._meta for model in apps.get_models()]
+    labels = {name for opts in metas for name in (opts.app_label, opts.label_lower)}
+    for name in get_config().staff_may_open or ():
+        if name.lower() not in labels:
+            close = get_close_matches(name.lower(), sorted(labels), n=1)
+            yield Error(
+                f"MCP_DJANGO['STAFF_MAY_OPEN'] names {name!r}, which is no app and no model.",
+                hint=f"Write {close[0]!r}." if close else 'Name one as "shop" or "shop.order".',
+                id="mcp_django.E012",
+            )
 
     for name in missing_sites():
         yield Error(

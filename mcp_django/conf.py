@@ -41,6 +41,9 @@ class Config:
     registration: str = "cimd"
     #: Names of the admin sites whose rules apply, in order.
     admin_sites: Sequence[str] = ("admin",)
+    #: Apps and models, such as "shop" or "shop.order", that staff may open where code did not
+    #: register them. None: every model of those admin sites.
+    staff_may_open: Sequence[str] | None = None
     #: Values of Origin that browsers may send, besides PUBLIC_URL and, on loopback, loopback. Only
     #: pages of these may read the answers.
     allowed_origins: Sequence[str] = ()

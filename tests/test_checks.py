@@ -130,6 +130,14 @@ def test_a_server_for_everybody_says_so(configure):
 # Settings
 
 
+def test_what_staff_may_open_is_an_app_or_a_model(configure):
+    configure(STAFF_MAY_OPEN=["shop", "auth.User", "shop.ordr"])
+
+    assert ids() == ["E012"]
+    [message] = ours()
+    assert message.hint == "Write 'shop.order'."
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -147,6 +155,7 @@ def test_a_server_for_everybody_says_so(configure):
         ({"ADMIN_SITES": [1]}, "a list of strings"),
         ({"AUTHENTICATORS": "mcp_django.auth.Anonymous"}, "a list"),
         ({"RUN_MIDDLEWARE": 1}, "a string or a list"),
+        ({"STAFF_MAY_OPEN": "shop"}, "None or a list of strings"),
         ({"QUERY_THREADS": 0}, "None or a positive number"),
     ],
     ids=str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
 
 from mcp_django.admin.pages import LIVE, url_of
 from mcp_django.conf import get_config
@@ -49,14 +50,19 @@ KIND_NAMES = {
 }
 
 One: TypeAlias = Session | OpenStream
+#: How long a session without a stream is listed after its client was heard of. The client may come
+#: back until the session expires.
+LISTED = timedelta(minutes=5)
+#: In place of a key: every one.
+ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
     key: str
     who: str
-    #: Whether `who` is the name of a user.
-    is_user: bool
+    #: The key of the user whose name `who` is, or empty.
+    user: str
     client: str
     #: transport of a session, kind of a stream.
     kind: str
@@ -147,7 +153,7 @@ def line(one: One, name: str | None) -> Line:
         key=one.key,
         # The user may have been deleted since.
         who=name or ("anonymous" if not one.user else one_line(one.principal)),
-        is_user=name is not None,
+        user=one.user if name else "",
         client=one_line(given, most=LONGEST_CLIENT),
         kind=kind,
         revision=one.revision,
@@ -203,15 +209,28 @@ def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def part_context(part: Part, request: HttpRequest, *, user: str | None) -> dict[str, Any]:
     """A page of lines, of one user if `user` is a key. Raises what the store raises."""
-    found = [one for one in part.all() if user in (None, one.user)]
-    page: Any = Paginator(found, ON_PAGE).get_page(request.GET.get(part.name))
+    everyone = [one for one in part.all() if user in (None, one.user)]
+    present = without_gone(everyone) if part is SESSIONS else everyone
+    page: Any = Paginator(present, ON_PAGE).get_page(request.GET.get(part.name))
     page.object_list = lines(page.object_list)
-    context = {"part": part, "page": page, "may_end": part.may_end(request)}
+    context = {
+        "part": part,
+        "page": page,
+        "gone": len(everyone) - len(present),
+        "may_end": part.may_end(request),
+    }
     if page.has_previous():
         context["newer"] = page_url(request, part, page.previous_page_number())
     if page.has_next():
         context["older"] = page_url(request, part, page.next_page_number())
     return context
+
+
+def without_gone(sessions: Iterable[Any]) -> list[Any]:
+    """Return the sessions whose clients were heard of lately, or that have an open stream."""
+    streaming = {stream.session for stream in get_store().streams()}
+    since = timezone.now() - LISTED
+    return [one for one in sessions if one.seen >= since or one.key in streaming]
 
 
 def page_url(request: HttpRequest, part: Part, number: int) -> str:
@@ -248,19 +267,29 @@ def end_posted(request: HttpRequest) -> None:
 
 
 def end(request: HttpRequest, part: Part, key: str) -> None:
-    found = [one for one in part.all() if one.key == key]
-    if not found:
+    """End one by its key, or ALL: of the user whom the page is about, or of everybody."""
+    username = request.GET.get("user", "")[:254]
+    user = key_of_user(username) if username else None
+    if key == ALL:
+        ended = [one for one in part.all() if not username or one.user == user]
+    else:
+        ended = [one for one in part.all() if one.key == key]
+    if not ended:
         messages.warning(request, f"This {part.noun} is over already.")
         return
-    # Before the end: a session takes its subscriptions along.
-    [line] = lines(found)
-    after_transaction(partial(part.end, key))
+    if key == ALL:
+        title = f"all {part.name} of {username or 'everybody'}: {len(ended)}"
+    else:
+        # Before the end: a session takes its subscriptions along.
+        title = f"the {part.noun} of {lines(ended)[0].title}"
+    for one in ended:
+        after_transaction(partial(part.end, one.key))
     LogEntry.objects.create(
         user_id=request.user.pk,  # type: ignore[misc]  # nobody anonymous comes here
         content_type_id=ContentType.objects.get_for_model(part.model).pk,
-        object_id=line.key,
-        object_repr=line.title[:200],
+        object_id=key,
+        object_repr=title[:200],
         action_flag=DELETION,
-        change_message=f"Ended the {part.noun} of {line.title}.",
+        change_message=f"Ended {title}.",
     )
-    messages.success(request, f"The {part.noun} of {line.title} was ended.")
+    messages.success(request, f"Ended {title}.")

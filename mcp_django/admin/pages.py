@@ -151,4 +151,10 @@ COST = AdminPage(
 TRY_IT = AdminPage(
     name="try_it", title="Try it", module="inspect.try_it", permissions=("try_tools",)
 )
-PAGES = (OVERVIEW, LIVE, INSPECT, COST, TRY_IT)
+GROUPS = AdminPage(
+    name="groups",
+    title="Groups",
+    module="groups",
+    permissions=("view_exposedmodel", "change_exposedmodel"),
+)
+PAGES = (OVERVIEW, LIVE, GROUPS, INSPECT, COST, TRY_IT)

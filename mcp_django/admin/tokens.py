@@ -20,7 +20,11 @@ from mcp_django.admin.pages import (
     render_page,
     url_of,
 )
-from mcp_django.auth.authenticators import PERSONAL_TOKENS, configured_authenticators
+from mcp_django.auth.authenticators import (
+    PERSONAL_TOKENS,
+    configured_authenticators,
+    principal_of,
+)
 from mcp_django.auth.clients import address_for_clients, client_cards
 from mcp_django.exposure.decisions import exposed_by
 from mcp_django.exposure.registry import registry
@@ -281,6 +285,11 @@ class PersonalTokenAdmin(AnyModelAdmin):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
+        if context["original"] is not None:
+            context["calls_of"] = principal_of(context["original"]).key
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def add_view(
         self,

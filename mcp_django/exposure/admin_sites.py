@@ -168,19 +168,27 @@ def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
     """An exposure for each ModelAdmin. The first site with `mcp_expose = True` wins, else the
     first that has the model; it waits for staff then."""
     found: dict[type[Model], type[ModelExposure]] = {}
+    # Some packages register classes that are no models.
+    model: Any
     for site in admin_sites():
         for model, model_admin in site._registry.items():
             is_offered = bool(getattr(model_admin, "mcp_expose", False))
             is_better = model not in found or (
                 is_offered and issubclass(found[model], WaitingExposure)
             )
-            # Some packages register classes that are no models.
-            if is_better and issubclass(model, Model):
+            if is_better and issubclass(model, Model) and (is_offered or may_be_opened(model)):
                 base = ModelExposure if is_offered else WaitingExposure
                 made = exposure_of(model_admin, base=base)
                 if made.fields:
                     found[model] = made
     return found
+
+
+def may_be_opened(model: type[Model]) -> bool:
+    """Return whether the settings let staff open a model that code did not."""
+    names = get_config().staff_may_open
+    own = {model._meta.app_label, model._meta.label_lower}
+    return names is None or not own.isdisjoint(name.lower() for name in names)
 
 
 def exposure_of(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import csv
+import html
+import re
 from datetime import timedelta
 
 import pytest
@@ -9,8 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp_django.admin import calls
-from mcp_django.models import CallRecord
+from mcp_django.admin import calls, make_all_rows
+from mcp_django.auth.authenticators import principal_of
+from mcp_django.models import CallRecord, PersonalToken, UserRestriction
 from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +61,35 @@ def detail(record):
 
 
 # Who sees them
+
+
+def test_pages_about_a_model_a_tool_a_user_and_a_token_link_to_its_calls(make_user):
+    auditor = make_user(
+        "auditor",
+        *("view_callrecord", "view_exposedmodel", "view_exposedtool", "view_userrestriction"),
+        "inspect_as",
+    )
+    make_all_rows(using="default")
+    token, _ = PersonalToken.create(user=auditor, name="my phone")
+    restriction = UserRestriction.objects.create(user=auditor)
+    mine = called(auditor, principal=principal_of(token).key)
+    called(make_user("bob"), target="echo")
+    pages = [
+        "exposedmodel/shop.order",
+        "exposedtool/find_records",
+        f"userrestriction/{restriction.pk}",
+        f"personaltoken/{token.pk}",
+    ]
+
+    for page in pages:
+        source = browser_of(auditor).get(f"/admin/mcp_django/{page}/change/").content.decode()
+        [link] = re.findall(rf'href="({LIST}\?[^"]*)"', source)
+        assert targets(browser_of(auditor).get(html.unescape(link))) == [mine.target], page
+
+    auditor.user_permissions.remove(Permission.objects.get(codename="view_callrecord"))
+    for page in pages:
+        source = browser_of(auditor).get(f"/admin/mcp_django/{page}/change/").content.decode()
+        assert f"{LIST}?" not in source
 
 
 @pytest.mark.parametrize(

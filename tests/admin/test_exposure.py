@@ -262,6 +262,41 @@ def test_the_page_links_to_what_assistants_see_of_the_model(browser, make_staff)
     assert link not in browser.get(page_of("shop.order")).content.decode()
 
 
+@pytest.mark.parametrize(
+    ("names", "openable"),
+    [
+        (None, {"auth.group", "auth.user", "shop.ledger"}),
+        ([], set()),
+        (["shop", "auth.Group"], {"auth.group", "shop.ledger"}),
+    ],
+)
+def test_the_settings_say_which_models_staff_may_open(browser, settings, names, openable):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STAFF_MAY_OPEN": names}
+
+    page = browser.get(LIST, {"all": ""}).content.decode()
+
+    waiting = {"auth.group", "auth.user", "shop.ledger"}
+    assert {label for label in waiting if f">{label}<" in page} == openable
+    # Code opened these.
+    assert ">shop.order<" in page
+    assert ">shop.memo<" in page
+
+
+@pytest.mark.parametrize(
+    ("label", "caution"),
+    [
+        ("auth.group", "These are accounts, or what decides rights"),
+        ("auth.user", "These are accounts, or what decides rights"),
+        ("shop.order", ""),
+    ],
+)
+def test_staff_are_warned_before_they_open_accounts(browser, label, caution):
+    page = browser.get(page_of(label)).content.decode()
+
+    assert ('class="mcp-warning"' in page) == bool(caution)
+    assert caution in page
+
+
 def test_groups_and_notes_are_kept(browser):
     group = Group.objects.create(name="clerks")
 
@@ -594,6 +629,7 @@ def test_models_are_opened_together_once_that_is_confirmed(browser, editor):
 
     page = asked.content.decode()
     assert "level: as in code -&gt; read: records" in page
+    assert "These are accounts, or what decides rights" in page
     assert "2 of those that you selected stay as they are." in page  # code opened these
     assert not decided()
 

@@ -110,7 +110,8 @@ def heard():
 
 
 def keys_on(page):
-    return re.findall(r'<button [^>]*value="([^"]+)"', page.content.decode())
+    keys = re.findall(r'<button [^>]*value="([^"]+)"', page.content.decode())
+    return [key for key in keys if key != "all"]
 
 
 # What is shown
@@ -354,7 +355,7 @@ def test_a_session_is_ended_and_the_log_says_so(browser, warden, make_session, h
     page = browser.post(f"{LIVE}?user=ada", {"sessions": "s1"}, follow=True)
 
     assert page.redirect_chain == [(f"{LIVE}?user=ada", 302)]
-    assert "The session of ada, Editor 1.2 was ended." in page.content.decode()
+    assert "Ended the session of ada, Editor 1.2." in page.content.decode()
     assert keys_on(page) == ["s2"]
     assert control_topic("session", "s1") in heard()
     entry = LogEntry.objects.get()
@@ -382,7 +383,7 @@ def test_a_stream_is_told_to_close_and_the_log_says_so(browser, make_stream, hea
 
     page = browser.post(LIVE, {"streams": "t1"}, follow=True)
 
-    assert "The stream of ada, Assistant was ended." in page.content.decode()
+    assert "Ended the stream of ada, Assistant." in page.content.decode()
     assert heard() == {control_topic("close", "t1")}
     assert LogEntry.objects.get().content_type.model == "livestream"
 
@@ -398,6 +399,40 @@ def test_a_key_of_nothing_ends_nothing(browser, make_session, make_stream, heard
     assert keys_on(page) == ["s1", "t1"]
     assert heard() == set()
     assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "left", "title"),
+    [(LIVE, [], "of everybody: 3"), (f"{LIVE}?user=ada", ["b1"], "of ada: 2")],
+)
+def test_all_sessions_are_ended_at_once_of_everybody_or_of_one_user(
+    browser, make_user, make_session, address, left, title
+):
+    make_session("a1")
+    make_session("a2", minutes=2)
+    make_session("b1", user=make_user("bob"))
+
+    page = browser.post(address, {"sessions": "all"}, follow=True)
+
+    assert [session.key for session in get_store().sessions()] == left
+    assert f"Ended all sessions {title}." in page.content.decode()
+    assert LogEntry.objects.get().get_change_message() == f"Ended all sessions {title}."
+
+
+def test_a_session_that_was_not_heard_of_for_five_minutes_is_counted_and_not_listed(
+    browser, make_session, make_stream
+):
+    before = timezone.now() - timedelta(minutes=5, seconds=1)
+    make_session("present")
+    make_session("streaming", minutes=20, seen=before)
+    make_session("gone", minutes=30, seen=before)
+    make_stream(session="streaming")
+
+    page = browser.get(LIVE)
+
+    assert keys_on(page) == ["present", "streaming", "t1"]
+    assert "Sessions: 2" in text_of(page)
+    assert "Not heard of for five minutes: 1." in text_of(page)
 
 
 def test_looking_ends_nothing(browser, make_session, make_stream, heard):

@@ -265,7 +265,7 @@ def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connec
     page.tab_to("button", "End the session of bob, My editor 1.2")
     page.press("Enter")
 
-    page.expect(page.get_by_text("The session of bob, My editor 1.2 was ended.")).to_be_visible()
+    page.expect(page.get_by_text("Ended the session of bob, My editor 1.2.")).to_be_visible()
     assert not get_store().sessions()
 
 

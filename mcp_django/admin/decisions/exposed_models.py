@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from django.contrib import admin, messages
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import Group, Permission, PermissionsMixin
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.forms import Field, Widget
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -26,7 +29,7 @@ from mcp_django.admin.decisions.base import (
 from mcp_django.admin.tokens import ONLY_READ, have_only_read
 from mcp_django.exposure.decisions import label_choices, untrusted_choices
 from mcp_django.exposure.fields import kind_of
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration, Path
 from mcp_django.exposure.query.describe import label_of
 from mcp_django.exposure.query.serializers import as_text
@@ -204,6 +207,18 @@ def level_of(row: Any) -> Level:
     return Level(row.thing.standard_level if row.level is None else row.level)
 
 
+def caution_of(model: type[Model]) -> str:
+    """Return what staff must know before they open a model about who may do what."""
+    if issubclass(model, (AbstractBaseUser, PermissionsMixin, Group, Permission)):
+        return (
+            "These are accounts, or what decides rights: an assistant that may change them can "
+            "let others in."
+        )
+    if any(looks_secret(model, field.name) for field in model._meta.concrete_fields):
+        return "Columns that look secret stay closed. The rest may be about tokens or sessions."
+    return ""
+
+
 def word_of(level: Level) -> str:
     """Return its first word: "read"."""
     return level.label.partition(":")[0]
@@ -241,6 +256,7 @@ class ExposedModelAdmin(DecisionAdmin):
             "about": f"{code.label} ({code.model._meta.verbose_name}). {opened}. "
             f"Code allows at most: {word_of(code.highest_level)}.",
             "level": word_of(row.in_force),
+            "caution": caution_of(code.model),
             "notes": Truncator(row.notes).chars(80),
             "fields shown": f"{shown} of {len(Declaration(code).paths[RETURN])}",
         }
