@@ -20,7 +20,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # no stub
 
-from mcp_django.admin.pages import AnyModelAdmin
+from mcp_django.admin.pages import ReadOnlyAdmin
 from mcp_django.models import CallRecord
 
 #: Newest records that tell which values a filter offers. All of them would take long to ask.
@@ -119,17 +119,10 @@ def csv_rows(records: QuerySet[CallRecord]) -> Iterator[list[str]]:
         yield [f"'{cell}" if cell[:1] in {*"=+-@\t\r"} else cell for cell in cells]
 
 
-class CallRecordAdmin(AnyModelAdmin):
+class CallRecordAdmin(ReadOnlyAdmin):
     """For those with the permission `view_callrecord`, who see the calls of everybody."""
 
-    list_display = (
-        "when",
-        "who",
-        "what",
-        "ending",
-        "client",
-        "took",
-    )
+    list_display = ("when", "who", "what", "ending", "client", "took")
     list_filter = (
         ("at", admin.DateFieldListFilter),
         "kind",
@@ -208,12 +201,3 @@ class CallRecordAdmin(AnyModelAdmin):
 
     def has_view_permission(self, request: HttpRequest, obj: CallRecord | None = None) -> bool:
         return request.user.has_perm("mcp_django.view_callrecord")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: CallRecord | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: CallRecord | None = None) -> bool:
-        return False

@@ -25,6 +25,19 @@ else:
     AnyModelAdmin, AnyModelForm = admin.ModelAdmin, ModelForm  # without subscripts at run time
 
 
+class ReadOnlyAdmin(AnyModelAdmin):
+    """Nobody adds, changes or deletes anything on these pages."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
 def found_object(model_admin: Any, request: HttpRequest, object_id: str) -> Any:
     """The object of a page. Raises PermissionDenied or Http404 as the admin itself would."""
     found = model_admin.get_object(request, unquote(object_id))
