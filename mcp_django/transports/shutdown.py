@@ -19,8 +19,6 @@ from mcp_django.subscriptions.outbox import flush
 from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.streams import hub
 
-# The end of a process that serves, in good order and soon.
-
 #: Seconds for a thread that still runs a tool. It cannot be stopped, and Python waits for it.
 PATIENCE = 0.5
 
@@ -53,9 +51,9 @@ class Shutdown:
         self.otherwise = otherwise
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        open_hubs = [one for one in hub.all_hubs() if one.streams]
-        for one in open_hubs:
-            one.loop.call_soon_threadsafe(one.close)
+        open_hubs = [own for own in hub.all_hubs() if own.streams]
+        for own in open_hubs:
+            own.loop.call_soon_threadsafe(own.close)
         if open_hubs:
             later = open_hubs[0].loop
             later.call_soon_threadsafe(later.call_later, FAREWELL, self.otherwise, number, frame)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp_django.protocol.jsonrpc import encode_request
@@ -18,6 +17,7 @@ from mcp_django.protocol.render import cancelled, notification
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import Question as OpenQuestion
 from mcp_django.stores.interface import Session, Store, StoreFull
+from mcp_django.transports.calls.output import Waker
 from mcp_django.transports.sessions import (
     answer_topic,
     in_store,
@@ -66,7 +66,7 @@ class ClientRequests:
         #: By key of the question, the id of the request.
         self._open = {key: secrets.token_urlsafe(16) for key in questions}
         self._answers: dict[str, Any] = {}
-        self._changed = asyncio.Event()
+        self._waker = Waker()
         self._are_asked = False
         self._is_unheard = False
 
@@ -75,13 +75,13 @@ class ClientRequests:
         topics = [answer_topic(request_id) for request_id in self._open.values()]
         topics.append(session_topic(self.session.key))
         try:
-            with self.hub.when(self._changed.set, *topics):
+            with self.hub.when(self._waker.wake, *topics):
                 await self._until_ready()
                 await in_store(self._keep)
                 self._ask()
                 async with asyncio.timeout(PATIENCE):
                     while self._open:
-                        await self._wait()
+                        await self._waker.wait(LOOK)
                         if self._is_unheard:
                             raise NoAnswer(UNHEARD)
                         self._read(await in_store(self._look))
@@ -96,7 +96,7 @@ class ClientRequests:
     def leave(self) -> None:
         """The client is gone for good, and never heard what it is asked."""
         self._is_unheard = True
-        self._changed.set()
+        self._waker.wake()
 
     async def _until_ready(self) -> None:
         """2025-11-25, basic/lifecycle: before it is, the server asks nothing."""
@@ -105,46 +105,34 @@ class ClientRequests:
         try:
             async with asyncio.timeout(READINESS):
                 while not await in_store(self._is_ready):
-                    await self._wait()
+                    await self._waker.wait(LOOK)
         except TimeoutError:
             raise NoAnswer(UNREADY) from None
 
     def _ask(self) -> None:
         self._are_asked = True
         for key, request_id in self._open.items():
-            self.say(self._request(key, request_id))
+            question = self.questions[key]
+            params = dict(question.params)
+            if not self.revision.features.url_elicitation:
+                params.pop("mode", None)
+            elif question.needs == URL:
+                # What tells a client that a page was done with names it by this id.
+                params["elicitationId"] = request_id
+            self.say(encode_request(request_id, question.method, params))
 
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK):
-                await self._changed.wait()
-        except TimeoutError:
-            return
-        self._changed.clear()
-
-    def _request(self, key: str, request_id: str) -> bytes:
-        question = self.questions[key]
-        params = dict(question.params)
-        if not self.revision.features.url_elicitation:
-            params.pop("mode", None)
-        elif question.needs == URL:
-            # What tells a client that a page was done with names it by this id.
-            params["elicitationId"] = request_id
-        return encode_request(request_id, question.method, params)
-
-    def _read(self, found: Mapping[str, bytes] | None) -> None:
-        if found is None:
+    def _read(self, answers: Mapping[str, bytes] | None) -> None:
+        if answers is None:
             raise NoAnswer(ENDED)
-        for key, data in found.items():
+        for key, data in answers.items():
             del self._open[key]
-            self._answers[key] = self._answer(key, read_answer(data))
-
-    def _answer(self, key: str, said: Mapping[str, Any]) -> Any:
-        if "error" not in said:
-            return said.get("result")
-        if self.questions[key].method == ELICITATION:
-            return {"action": "cancel"}
-        raise NoAnswer(REFUSED)
+            said = read_answer(data)
+            if "error" not in said:
+                self._answers[key] = said.get("result")
+            elif self.questions[key].method == ELICITATION:
+                self._answers[key] = {"action": "cancel"}
+            else:
+                raise NoAnswer(REFUSED)
 
     def _withdraw(self) -> None:
         """Nobody waits for what is still open."""
@@ -153,7 +141,13 @@ class ClientRequests:
         for request_id in self._open.values() if self._are_asked else ():
             taken_back = cancelled(request_id, reason="Nobody waits for the answer any more.")
             self.say(notification(taken_back, self.revision))
-        self.hub.keep(try_store(partial(withdraw, tuple(self._open.values()))))
+        requests = tuple(self._open.values())
+
+        def withdraw(store: Store) -> None:
+            for request_id in requests:
+                store.withdraw(request_id)
+
+        self.hub.keep(try_store(withdraw))
 
     # In the thread
 
@@ -167,11 +161,6 @@ class ClientRequests:
 
     def _look(self, store: Store) -> dict[str, bytes] | None:
         """The answers that came. None: there is no session that could bring any."""
-        found = {key: store.take_answer(request_id) for key, request_id in self._open.items()}
-        came = {key: data for key, data in found.items() if data is not None}
+        taken = {key: store.take_answer(request_id) for key, request_id in self._open.items()}
+        came = {key: data for key, data in taken.items() if data is not None}
         return came if came or store.session(self.session.key) is not None else None
-
-
-def withdraw(requests: Sequence[str], store: Store) -> None:
-    for request_id in requests:
-        store.withdraw(request_id)

@@ -42,8 +42,8 @@ from mcp_django.transports.exchanges import Exchange
 # one of its own, not by a hundred.
 #
 # Threads that read SQLite at the same time fight for the interpreter's lock, which sqlite3 gives
-# away for each row. So functions that are known to be quick run one at a time there. Such a
-# function that once takes long gives up its turn, and runs next to the others from then on.
+# away for each row. So functions of the site run one at a time there. One that takes long gives up
+# its turn, and the others run next to it.
 
 T = TypeVar("T")
 
@@ -61,44 +61,8 @@ def share_of(most: int) -> int:
     return max(1, most // 4)
 
 
-#: Seconds that a function may hold up other quick ones.
+#: Seconds that a job may hold up others that take turns with it.
 LONGEST_TURN = 0.05
-#: Seconds in which a function may wait for whatever it likes.
-MOMENT = 0.01
-#: How much of what is known of a function its last run is.
-LAST = 1 / 8
-
-
-class QuickFunctions:
-    """Which functions of the site are quick, by what their last runs took. Needs a lock around it.
-
-    A function is slow if it takes long, or mostly waits, for a network for example: others can run
-    meanwhile. One slow run counts for as many quick ones as it took the time of.
-    """
-
-    def __init__(self) -> None:
-        #: Seconds, and those of them with a processor.
-        self._known: dict[str, tuple[float, float]] = {}
-
-    def __contains__(self, name: str) -> bool:
-        known = self._known.get(name)
-        if known is None:
-            return False
-        seconds, cpu = known
-        return seconds < MOMENT or (seconds < LONGEST_TURN and seconds <= 4 * cpu)
-
-    def note(self, name: str, *, seconds: float, cpu: float) -> None:
-        """How long a function ran, and for how much of that it had a processor."""
-        usual, usual_cpu = self._known.get(name, (seconds, cpu))
-        self._known[name] = (
-            usual + (seconds - usual) * LAST,
-            usual_cpu + (cpu - usual_cpu) * LAST,
-        )
-
-    def note_slow(self, name: str) -> None:
-        """A function is slow right now, and how slow nobody knows yet."""
-        seconds, _ = self._known[name]
-        self._known[name] = max(seconds, 2 * MOMENT), 0.0
 
 
 class WaitingJobs:
@@ -181,7 +145,7 @@ class ThreadLane:
     def __init__(
         self, name: str, *, size: int, max_waiting: int, takes_turns: bool = False
     ) -> None:
-        """With `takes_turns`, functions that are known to be quick run one at a time."""
+        """With `takes_turns`, jobs run one at a time, for as long as each is quick."""
         self.name = name
         self.size = size
         self.max_waiting = max_waiting
@@ -193,8 +157,7 @@ class ThreadLane:
         self._queue = WaitingJobs()
         #: Jobs that run, by caller.
         self._running: Counter[str] = Counter()
-        self._quick = QuickFunctions()
-        #: The quick function that runs.
+        #: The job whose turn it is.
         self._turn: Run | None = None
         #: Threads that run a job whose time is over.
         self.lost_threads = 0
@@ -212,7 +175,6 @@ class ThreadLane:
         cancelled: threading.Event,
         is_owed: bool = False,
         caller: str = "",
-        function: str = "",
     ) -> asyncio.Future[T]:
         """Run `job` in a thread of this lane, and return the future of what it returns or raises.
 
@@ -220,16 +182,12 @@ class ThreadLane:
         when `cancelled` was set before it began. Cancelling the future sets `cancelled`.
         Raises Busy when the queue is full, when the share of `caller` is, or when too many threads
         are lost, except for a job that is owed: the end of a call whose effects are there.
-        No `caller` is the process itself, which has no share. `function` names the function of
-        the site that the job calls, if it calls a single one.
+        No `caller` is the process itself, which has no share.
         """
-        run = Run(
-            job, lane=self, seconds=seconds, cancelled=cancelled, caller=caller, function=function
-        )
+        run = Run(job, lane=self, seconds=seconds, cancelled=cancelled, caller=caller)
         with self._lock:
             if not is_owed and self._is_full_for(caller):
                 raise Busy
-            run.takes_turn = self.takes_turns and function in self._quick
             self._queue.add(run)
             self._call_idle()
         run.watch()
@@ -248,8 +206,8 @@ class ThreadLane:
         )
 
     def _may_run(self, run: Run) -> bool:
-        """No caller has all threads, where there are several. Quick functions take turns."""
-        if run.takes_turn and self._turn is not None:
+        """No caller has all threads, where there are several."""
+        if self._turn is not None:
             return False
         return not run.caller or self._running[run.caller] < max(1, self.size - 1)
 
@@ -271,7 +229,7 @@ class ThreadLane:
     def _begin(self, run: Run) -> Run:
         self._queue.take(run)
         self._running[run.caller] += 1
-        if run.takes_turn:
+        if self.takes_turns:
             self._turn = run
         return run
 
@@ -298,14 +256,13 @@ class ThreadLane:
             return self._queue.remove(run)
 
     def hurry(self) -> float:
-        """Start others next to a quick function that takes too long. Returns when to look next."""
+        """Start others next to a job that takes too long. Returns when to look next."""
         with self._lock:
             slow = self._turn
             ran = 0.0 if slow is None else slow.seconds_run()
             if slow is None or ran < LONGEST_TURN:
                 return LONGEST_TURN - ran
             self._turn = None
-            self._quick.note_slow(slow.function)
             self._call_idle()
         return LONGEST_TURN
 
@@ -317,7 +274,7 @@ class ThreadLane:
                 self.lost_threads += 1
             return run.is_lost
 
-    def end(self, run: Run, *, cpu: float = 0.0) -> None:
+    def end(self, run: Run) -> None:
         with self._lock:
             run.has_ended = True
             if run.is_lost:
@@ -325,8 +282,6 @@ class ThreadLane:
             self._running[run.caller] -= 1
             if not self._running[run.caller]:
                 del self._running[run.caller]
-            if self.takes_turns and run.function:
-                self._quick.note(run.function, seconds=run.seconds_run(), cpu=cpu)
 
     def close(self) -> None:
         """End the threads and their connections, after what waits. The next job starts others."""
@@ -354,16 +309,12 @@ class Run:
         seconds: float,
         cancelled: threading.Event,
         caller: str = "",
-        function: str = "",
     ) -> None:
         self.job = job
         self.lane = lane
         self.seconds = seconds
         self.cancelled = cancelled
         self.caller = caller
-        self.function = function
-        #: Whether it runs one at a time with others of its kind.
-        self.takes_turn = False
         self.context = contextvars.copy_context()
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
@@ -375,7 +326,6 @@ class Run:
 
     def work(self) -> None:
         self.started = time.monotonic()
-        before = time.thread_time()
         result: Any = None
         error: Exception | None = None
         try:
@@ -389,7 +339,7 @@ class Run:
                 release_connections()
         except BaseException as raised:  # handed to whoever waits
             error = as_exception(raised)
-        self.lane.end(self, cpu=time.thread_time() - before)
+        self.lane.end(self)
         # Without its loop nobody is left who waits.
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._settle, result, error)
@@ -401,8 +351,8 @@ class Run:
         return 0.0 if self.started is None else time.monotonic() - self.started
 
     def watch(self) -> None:
-        # Soon, where a quick function may be in the way.
-        seconds = min(self.seconds, LONGEST_TURN) if self.takes_turn else self.seconds
+        # Soon, where another job may be in the way.
+        seconds = min(self.seconds, LONGEST_TURN) if self.lane.takes_turns else self.seconds
         self._timer = self.loop.call_later(seconds, self._look)
         self.future.add_done_callback(self._answered)
 
@@ -427,7 +377,7 @@ class Run:
         ran = self.seconds_run()
         if ran < self.seconds:
             left = max(self.seconds - ran, 0.01)
-            if self.takes_turn and self.started is None:
+            if self.lane.takes_turns and self.started is None:
                 left = min(left, self.lane.hurry())
             self._timer = self.loop.call_later(left, self._look)
         elif self.lane.lose(self):
@@ -472,23 +422,15 @@ def lane_of(exchange: Exchange) -> Lane:
         return Lane.STORE
     if any(stored) or exchange.notices:
         return Lane.WORK
-    is_ours = all(name in BUILT_IN_READS for name in tools_called(exchange))
-    if is_ours and not any(code_uri(uri) for uri in uris_named(exchange)):
-        return Lane.QUERY
-    return Lane.WORK
-
-
-def tools_called(exchange: Exchange) -> list[str]:
-    """Names in tools/call, which nobody has looked at yet."""
-    found = [call.request.params.get("name") for call in exchange.requests]
-    return [name for name in found if isinstance(name, str)]
-
-
-def uris_named(exchange: Exchange) -> list[Any]:
-    """URIs in resources/read, read_resource and completion/complete, as they came."""
-    params = [call.request.params for call in exchange.requests]
-    parts = [part for one in params for part in (one, one.get("arguments"), one.get("ref"))]
-    return [part["uri"] for part in parts if isinstance(part, dict) and "uri" in part]
+    for params in (call.request.params for call in exchange.requests):
+        # Nobody has looked at what came yet.
+        name, parts = params.get("name"), (params, params.get("arguments"), params.get("ref"))
+        if isinstance(name, str) and name not in BUILT_IN_READS:
+            return Lane.WORK
+        uris = [part["uri"] for part in parts if isinstance(part, dict) and "uri" in part]
+        if any(map(code_uri, uris)):
+            return Lane.WORK
+    return Lane.QUERY
 
 
 class InlineLane:
@@ -537,30 +479,20 @@ class Lanes:
 
 def make_lane(lane: Lane) -> ThreadLane:
     config = get_config()
+    is_sqlite = any(connections[alias].vendor == "sqlite" for alias in connections)
     sizes = {
-        Lane.QUERY: query_threads(),
+        # More threads make SQLite slower: sqlite3 gives the GIL away for each row.
+        Lane.QUERY: config.query_threads or (1 if is_sqlite else 4),
         Lane.WORK: config.work_threads,
         # Only one writes at a time to SQLite.
-        Lane.STORE: 1 if is_sqlite() else 2,
+        Lane.STORE: 1 if is_sqlite else 2,
     }
     return ThreadLane(
         lane.value,
         size=sizes[lane],
         max_waiting=config.max_waiting,
-        takes_turns=lane is Lane.WORK and is_sqlite(),
+        takes_turns=lane is Lane.WORK and is_sqlite,
     )
-
-
-def query_threads() -> int:
-    config = get_config()
-    if config.query_threads is not None:
-        return config.query_threads
-    # More threads make SQLite slower: sqlite3 gives the GIL away for each row.
-    return 1 if is_sqlite() else 4
-
-
-def is_sqlite() -> bool:
-    return any(connections[alias].vendor == "sqlite" for alias in connections)
 
 
 lanes = Lanes()

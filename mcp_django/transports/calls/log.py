@@ -66,27 +66,35 @@ class CallLog:
 
     async def open(self) -> bytes:
         """The frame that tells a client how to come back, where its revision has one."""
+        session = self.session
+
+        def begin(store: Store) -> None:
+            self.key = new_key(self.principal)
+            store.open_log(
+                Log(key=self.key, session=session.key, owner=self.owner, request=self.request)
+            )
+
         try:
-            await in_store(self._open)
+            await in_store(begin)
         except Exception:
             logger.exception("A stream cannot be resumed.")
             self.is_kept = False
-            return b""
-        if not Revision(self.session.revision).features.priming_events:
+        if not self.is_kept or not Revision(session.revision).features.priming_events:
             return b""
         return sse.encode_priming(sse.event_id(self.key, 0))
 
-    def _open(self, store: Store) -> None:
-        """In the thread."""
-        self.key = new_key(self.principal)
-        session = self.session.key
-        store.open_log(Log(key=self.key, session=session, owner=self.owner, request=self.request))
-
     async def frames(self, messages: Sequence[bytes], *, is_final: bool) -> bytes:
         """The messages as frames, which can be resumed from."""
-        last = await self._append(messages, is_final=is_final)
+        last = -1
+        if self.is_kept:
+            try:
+                last = await in_store(
+                    lambda store: store.append(self.key, messages, is_final=is_final)
+                )
+            except Exception:
+                logger.exception("A stream cannot be resumed from here on.")
         # With its session a log is gone, and nobody can come back.
-        self.is_kept = self.is_kept and last >= len(messages)
+        self.is_kept = last >= len(messages)
         first = last - len(messages) + 1
         return b"".join(
             sse.encode_event(
@@ -94,18 +102,6 @@ class CallLog:
             )
             for index, message in enumerate(messages)
         )
-
-    async def _append(self, messages: Sequence[bytes], *, is_final: bool) -> int:
-        if not self.is_kept:
-            return 0
-        try:
-            return await in_store(
-                lambda store: store.append(self.key, messages, is_final=is_final)
-            )
-        except Exception:
-            logger.exception("A stream cannot be resumed from here on.")
-            self.is_kept = False
-            return 0
 
     def tell(self) -> None:
         """Whoever reads the log instead of the stream: there is more."""

@@ -22,22 +22,19 @@ Clock = Callable[[], float]
 
 
 class Waker:
-    """Wakes the task that waits for a call. The output of the call has it as well, so it is not
-    part of the call: a cycle of references would leave each call to the garbage collector.
+    """Wakes a task that waits for something. Not part of what it waits for, which would be a cycle
+    of references and leave each call to the garbage collector.
     """
 
-    __slots__ = ("_is_called", "_loop", "_waiter")
+    __slots__ = ("_event", "_loop")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._is_called = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._event = asyncio.Event()
 
     def wake(self) -> None:
         """On the loop."""
-        self._is_called = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._event.set()
 
     def wake_soon(self) -> None:
         """From any thread."""
@@ -49,15 +46,15 @@ class Waker:
         """On the loop, later."""
         return self._loop.call_later(seconds, self.wake)
 
-    async def wait(self) -> None:
-        """Until something happened. One waits at a time."""
-        if not self._is_called:
-            self._waiter = self._loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        self._is_called = False
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Until something happened. False: nothing did in that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
 
 
 class Output:

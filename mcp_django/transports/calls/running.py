@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,6 @@ from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.exposure.primitives import Lane
 from mcp_django.handlers.dispatch import PendingAnswer
-from mcp_django.handlers.tools import find_tool
 from mcp_django.principal import Principal
 from mcp_django.protocol import sse
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
@@ -68,28 +67,28 @@ PATIENCE = 2.0
 
 class Statements:
     """Statements of one job on PostgreSQL, which another thread may stop. The next job of the
-    thread gets the same connections, so they are known here only while this job runs.
+    thread gets the same connections, so they are here only while this job runs.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._connections: tuple[Any, ...] = ()
+        self._connections: list[Any] = []
 
     def run(self, job: Callable[[], T]) -> T:
         """In the thread: do the job, whose statements may be stopped."""
-        found = tuple(own_connections())
-        if not found:
-            return job()
-        self._set(found)
+        own = []
+        for alias, settings in connections.settings.items():
+            # By their names first: a driver that is not installed does not matter here.
+            if "postg" in settings["ENGINE"]:
+                with suppress(Exception):
+                    own.append(connections[alias])
+        self._connections = own
         try:
             return job()
         finally:
             # Waits until nobody is about to stop anything here.
-            self._set(())
-
-    def _set(self, found: tuple[Any, ...]) -> None:
-        with self._lock:
-            self._connections = found
+            with self._lock:
+                self._connections = []
 
     @property
     def may_run(self) -> bool:
@@ -102,24 +101,10 @@ class Statements:
                 raw = wrapper.connection
                 # A connection that comes or goes meanwhile runs nothing.
                 with suppress(Exception):
-                    cancel(raw)
-
-
-def own_connections() -> Iterator[Any]:
-    """Those of this thread, connected or not yet."""
-    for alias, settings in connections.settings.items():
-        # By their names first: a driver that is not installed does not matter here.
-        if "postg" in settings["ENGINE"]:
-            with suppress(Exception):
-                yield connections[alias]
-
-
-def cancel(raw: Any) -> None:
-    """As psycopg 3.2, psycopg 3 and psycopg2 have it."""
-    if hasattr(raw, "cancel_safe"):
-        raw.cancel_safe(timeout=PATIENCE)
-    elif raw is not None:
-        raw.cancel()
+                    if hasattr(raw, "cancel_safe"):  # psycopg 3.2
+                        raw.cancel_safe(timeout=PATIENCE)
+                    else:  # psycopg 3 and psycopg2
+                        raw.cancel()
 
 
 Work: TypeAlias = "asyncio.Future[Outcome]"
@@ -199,7 +184,6 @@ class RunningCall:
     def start(self) -> None:
         """Give the call to a thread. Where none has room, the reply says so."""
         self._lane = lane_of(self.exchange)
-        self._function = function_of(self.exchange) if self._lane is Lane.WORK else ""
         self._seconds = get_config().tool_timeout
         try:
             work = self._start_work(partial(respond, self._service(), self._lane))
@@ -231,7 +215,6 @@ class RunningCall:
             cancelled=self.cancelled,
             is_owed=is_owed,
             caller=self.caller,
-            function=self._function,
         )
 
     def _watch(self, work: Work) -> None:
@@ -383,18 +366,6 @@ def given_up(pending: PendingAnswer, tool: Tool, ending: Work) -> None:
         pending.give_up()
 
 
-def function_of(exchange: Exchange) -> str:
-    """The tool that a single call of the work lane is of, or nothing."""
-    if exchange.read_body is not None or len(exchange.requests) != 1:
-        return ""
-    request = exchange.requests[0].request
-    name = request.params.get("name")
-    # Only names of tools that exist are remembered.
-    if request.method == "tools/call" and isinstance(name, str) and find_tool(name) is not None:
-        return name
-    return ""
-
-
 def respond(service: Service, lane: Lane) -> Outcome:
     """In the thread, which is one of this lane."""
     chain = loaded.chain()
@@ -430,7 +401,6 @@ class CallStream:
         self.call = call
         self.response = response
         self._log: CallLog | None = None
-        self._is_quiet = False
         #: The answer is on its way to the client, and to the log if there is one.
         self._is_answered = False
 
@@ -442,7 +412,7 @@ class CallStream:
         call, response = self.call, self.response
         gone: asyncio.Task[None] | None = None
         try:
-            await self._wait(QUICK)
+            await call.waker.wait(QUICK)
             while not (response.has_ended or (gone is not None and gone.done())):
                 await self._say(call.output.take(call.revision))
                 if call.is_done:
@@ -451,7 +421,7 @@ class CallStream:
                     await self._let_go(call.session, call.output.released)
                     return None
                 gone = gone or self._listen(receive)
-                is_quiet = not await self._wait(KEEP_ALIVE if response.has_started else GRACE)
+                is_quiet = not await call.waker.wait(KEEP_ALIVE if response.has_started else GRACE)
                 # A header of the answer to a handshake names the session, so it has to wait.
                 if is_quiet and not begins_session(call.exchange):
                     await self._keep_alive()
@@ -465,20 +435,6 @@ class CallStream:
         gone = asyncio.create_task(until_disconnected(receive))
         gone.add_done_callback(lambda task: self.call.waker.wake())
         return gone
-
-    async def _wait(self, seconds: float) -> bool:
-        """Whether anything happened in that time."""
-        self._is_quiet = False
-        timer = asyncio.get_running_loop().call_later(seconds, self._be_quiet)
-        try:
-            await self.call.waker.wait()
-        finally:
-            timer.cancel()
-        return not self._is_quiet
-
-    def _be_quiet(self) -> None:
-        self._is_quiet = True
-        self.call.waker.wake()
 
     # What is sent
 

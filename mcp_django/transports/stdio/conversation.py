@@ -81,25 +81,22 @@ def understand_line(line: Line, agreed: Agreed | None) -> Exchange:
     if line is None:
         raise ProtocolError(PARSE_ERROR, f"The line is longer than {config.max_body} bytes.")
     received = decode(line, max_depth=config.max_depth, max_batch=config.max_batch)
-    if isinstance(received, Request):
-        return exchange_of(received, agreed)
     if isinstance(received, Batch):
         return in_session(batch_of(received, agreed), agreed)
-    return in_session(Exchange(notices=(received,)), agreed)
-
-
-def exchange_of(request: Request, agreed: Agreed | None) -> Exchange:
-    envelope = open_envelope(NO_HEADERS, request)
-    found = Exchange(calls=(Call(request=request, envelope=envelope),), revision=envelope.revision)
-    if route(NO_HEADERS, request) is not Route.LEGACY:
-        return found
-    if agreed is None and request.method != "ping":
+    if not isinstance(received, Request):
+        return in_session(Exchange(notices=(received,)), agreed)
+    envelope = open_envelope(NO_HEADERS, received)
+    calls = (Call(request=received, envelope=envelope),)
+    exchange = Exchange(calls=calls, revision=envelope.revision)
+    if route(NO_HEADERS, received) is not Route.LEGACY:
+        return exchange
+    if agreed is None and received.method != "ping":
         raise ProtocolError(
             INVALID_REQUEST,
             "Send initialize first, or an envelope in params._meta.",
-            request_id=request.id,
+            request_id=received.id,
         )
-    return in_session(found, agreed)
+    return in_session(exchange, agreed)
 
 
 def batch_of(batch: Batch, agreed: Agreed | None) -> Exchange:
@@ -135,7 +132,10 @@ class Caller:
     def __init__(self, *, recognize: Recognize = authenticate, token: str = "") -> None:
         """With a `token`, requests carry it as clients send it by HTTP."""
         self.recognize = recognize
-        origin = urlsplit(get_config().public_url or f"http://{own_host()}")
+        # Middleware and tools may ask the request for a host that the site answers to.
+        hosts = [host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"]
+        host = hosts[0] if hosts else "localhost"
+        origin = urlsplit(get_config().public_url or f"http://{host}")
         path = endpoint_path()
         headers = [(b"host", origin.netloc.encode()), (b"content-type", JSON.encode())]
         if token:
@@ -158,12 +158,6 @@ class Caller:
     def identify(self) -> Principal:
         """Who that is. Raises as `authenticate`."""
         return self.recognize(self.request())
-
-
-def own_host() -> str:
-    """A host that the site answers to: middleware and tools may ask the request for it."""
-    hosts = [host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"]
-    return hosts[0] if hosts else "localhost"
 
 
 #: Seconds that calls have to be done after the end of input. Scripts send all that they have at
@@ -297,7 +291,7 @@ class Conversation:
         self._standing = stream if spec.session else self._standing
         pending.cancel = stream.leave
         try:
-            await stream.serve()
+            await stream.run(stream.receive)
         except (TooManyStreams, AlreadyOpen):
             return busy(exchange)
         return Reply()
@@ -317,7 +311,8 @@ class Conversation:
         """The answer, and what follows from it."""
         if begins_session(exchange):
             self._agree(reply, exchange)
-        if self._standing is not None and subscribes(exchange):
+        methods = {call.request.method for call in exchange.requests}
+        if self._standing is not None and not SUBSCRIBE.isdisjoint(methods):
             # The client is notified of what happens after the answer.
             await self._standing.reload()
         await self._say(reply, exchange)
@@ -386,13 +381,6 @@ def is_ready(exchange: Exchange) -> bool:
     )
 
 
-def subscribes(exchange: Exchange) -> bool:
-    return any(call.request.method in SUBSCRIBE for call in exchange.requests)
-
-
-# stdio: one client, and one process that it has started. A line is a message.
-
-
 # Standard input and output for messages alone, whatever code of the site reads and prints.
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
@@ -409,7 +397,11 @@ def take_streams() -> Pipes:
     """The real ones. From now on what is printed goes to standard error, also what child processes
     print, and whoever reads standard input finds its end.
     """
-    have_errors()
+    try:
+        os.fstat(ERRORS)
+    except OSError:
+        # Whatever is opened next would be written to in its place: the lowest number is free.
+        os.open(os.devnull, os.O_RDWR)
     pipes = Pipes(input=os.dup(INPUT), output=os.dup(OUTPUT))
     for fd in pipes:
         # Who started the process may have set the pipe otherwise. Windows has no such thing.
@@ -420,37 +412,20 @@ def take_streams() -> Pipes:
     os.dup2(ERRORS, OUTPUT)
     os.close(nothing)
     # What was printed while Django started may still wait in here. It is no message either.
-    flush(sys.stdout)
+    # There is none under pythonw, and a stream may be closed.
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
     sys.stdout = sys.stderr
     return pipes
-
-
-def have_errors() -> None:
-    """Where standard error is closed, whatever is opened next would be written to in its place."""
-    try:
-        os.fstat(ERRORS)
-    except OSError:
-        # The lowest number that is free, which is that of standard error.
-        os.open(os.devnull, os.O_RDWR)
-
-
-def flush(stream: object) -> None:
-    # None under pythonw, and a stream may be closed.
-    with suppress(OSError, ValueError, AttributeError):
-        stream.flush()  # type: ignore[attr-defined]  # whatever stands in sys.stdout
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def never() -> timedelta:
-    return timedelta.max
-
-
 class ProcessStore(MemoryStore):
     """The session lasts as long as the process, however long nothing happens."""
 
-    idle = staticmethod(never)
+    idle = staticmethod(lambda: timedelta.max)
 
 
 async def serve(caller: Caller, pipes: Pipes) -> None:

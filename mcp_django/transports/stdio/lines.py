@@ -159,7 +159,9 @@ class LineWriter:
     def _run(self) -> None:
         while (lines := self._next()) is not None:
             try:
-                write_all(self.fd, lines)
+                left = memoryview(lines)
+                while left:
+                    left = left[os.write(self.fd, left) :]
             except OSError:
                 self._end()
                 tell(self._loop, self._closed)
@@ -182,12 +184,6 @@ def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> Non
     """Call it on the loop, unless the loop is closed."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(callback)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
 
 
 def lines_of(messages: Sequence[bytes]) -> bytes:
@@ -247,13 +243,14 @@ class LineStream(EventStream):
         self, spec: StreamSpec, writer: LineWriter, *, source: Reader, opened: Callable[[], object]
     ) -> None:
         """`opened` is called once the stream gets every change."""
-        super().__init__(with_farewell(spec), LineStreamWriter(writer), source=source)
+        if spec.request_id is not None:
+            # 2026-07-28 wants the answer of a subscription that the server ends in one chapter,
+            # and notifications/cancelled in another. Clients ignore the second of the two.
+            farewell = cancelled(spec.request_id, reason="The server ended the subscription.")
+            spec = replace(spec, last=(*spec.last, notification(farewell, spec.revision)))
+        super().__init__(spec, LineStreamWriter(writer), source=source)
         self._opened_to = opened
         self._left = asyncio.Event()
-
-    async def serve(self) -> None:
-        """Until the client takes it back or the server ends it. Raises TooManyStreams."""
-        await self.run(self._receive)
 
     async def _greet(self) -> None:
         await super()._greet()
@@ -268,19 +265,9 @@ class LineStream(EventStream):
         self.response.has_ended = True
         self._left.set()
 
-    async def _receive(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         await self._left.wait()
         return {"type": "http.disconnect"}
 
     def _frame(self, message: bytes) -> bytes:
         return lines_of([message])
-
-
-def with_farewell(spec: StreamSpec) -> StreamSpec:
-    """2026-07-28 wants the answer of a subscription that the server ends in one chapter, and
-    notifications/cancelled in another. Clients ignore the second of the two.
-    """
-    if spec.request_id is None:
-        return spec
-    farewell = cancelled(spec.request_id, reason="The server ended the subscription.")
-    return replace(spec, last=(*spec.last, notification(farewell, spec.revision)))

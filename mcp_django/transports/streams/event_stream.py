@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
@@ -15,7 +14,7 @@ from django.utils import timezone
 
 from mcp_django.protocol import sse
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
-from mcp_django.protocol.jsonrpc import decoder, encode_error, encoder
+from mcp_django.protocol.jsonrpc import RequestId, decoder, encode_error
 from mcp_django.protocol.render import (
     list_changed,
     notification,
@@ -27,6 +26,7 @@ from mcp_django.stores.interface import OpenStream, Page, Session, Store
 from mcp_django.subscriptions.topics import LISTS, SESSION, Topic, Uris, control_topic
 from mcp_django.transports import shutdown
 from mcp_django.transports.calls.log import log_topic, may_read
+from mcp_django.transports.calls.output import Waker
 from mcp_django.transports.exchanges import StreamSpec
 from mcp_django.transports.http.responses import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.serving import (
@@ -76,7 +76,6 @@ class EventStream(Subscriber):
         "_opened",
         "_reloading",
         "_sending",
-        "_subscription",
         "_writer",
         "hub",
         "response",
@@ -88,9 +87,6 @@ class EventStream(Subscriber):
         self.spec = spec
         self.response = response
         self.hub: Hub = get_hub()
-        self._subscription = b""
-        if spec.request_id is not None:
-            self._subscription = encoder.encode(spec.request_id)
         self._opened = timezone.now()
         self._number = spec.after
         self._sending = asyncio.Lock()
@@ -126,13 +122,9 @@ class EventStream(Subscriber):
                 raise AlreadyOpen
             await self._run(receive)
         finally:
-            self._give_back(topic)
-
-    def _give_back(self, topic: Topic) -> None:
-        """The session may open its standalone stream again, unless it has already."""
-        if self.hub.release(topic, self.end):
-            session, owner = self.spec.session, self.hub.key
-            self.hub.keep(try_store(lambda store: store.free_standalone(session, owner=owner)))
+            # The session may open its standalone stream again, unless it has already.
+            if self.hub.release(topic, self.end):
+                self.hub.keep(try_store(lambda store: store.free_standalone(session, owner=owner)))
 
     async def _run(self, receive: Receive) -> None:
         self.hub.add(self)
@@ -223,17 +215,12 @@ class EventStream(Subscriber):
                 names = self.take()
             is_due = self.take_sign_of_life()
             if names:
-                await self._send([self._encode(name) for name in names])
+                revision, request_id = self.spec.revision, self.spec.request_id
+                await self._send([changed(name, revision, request_id) for name in names])
             elif is_due:
                 await self._keep_alive()
             else:
                 return
-
-    def _encode(self, name: str) -> bytes:
-        if not self._subscription:
-            return changed(name, self.spec.revision)
-        before, after = changed_around(name, self.spec.revision)
-        return before + self._subscription + after
 
     async def _send(self, messages: Sequence[bytes]) -> None:
         if messages:
@@ -304,27 +291,17 @@ class EventStream(Subscriber):
         )
 
 
-# Notifications are the same on every stream, except for the subscription that they name.
-
-#: Nothing that anybody could write.
-SOMEWHERE = secrets.token_hex()
+# Notifications are the same on every stream, except for the id of the request that they belong to.
+# Clients count their requests, so most ids are those of others as well.
 
 
-@lru_cache(maxsize=256)
-def changed(name: str, revision: Revision, *, subscription: str = "") -> bytes:
+@lru_cache(maxsize=1024, typed=True)
+def changed(name: str, revision: Revision, request_id: RequestId | None) -> bytes:
     """The notification that a list, or the resource of a URI, has changed."""
-    one = list_changed(name) if name in LISTS else resource_updated(name)
-    if subscription:
-        one = with_subscription(one, subscription)
-    return notification(one, revision)
-
-
-@lru_cache(maxsize=256)
-def changed_around(name: str, revision: Revision) -> tuple[bytes, bytes]:
-    """The same, before and after the id of the subscription."""
-    message = changed(name, revision, subscription=SOMEWHERE)
-    before, _, after = message.partition(encoder.encode(SOMEWHERE))
-    return before, after
+    message = list_changed(name) if name in LISTS else resource_updated(name)
+    if request_id is not None:
+        message = with_subscription(message, request_id)
+    return notification(message, revision)
 
 
 # The stream of a call, resumed from its log in any process.
@@ -343,7 +320,7 @@ class ResumedStream(Subscriber):
         self.response = response
         self.hub = get_hub()
         self._number = spec.after
-        self._changed = asyncio.Event()
+        self._waker = Waker()
         self._is_ended = False
 
     async def run(self, receive: Receive) -> None:
@@ -351,15 +328,17 @@ class ResumedStream(Subscriber):
         self.hub.add(self)
         topics = (log_topic(self.spec.log), session_topic(self.spec.session))
         gone = asyncio.ensure_future(until_disconnected(receive))
-        gone.add_done_callback(lambda task: self._changed.set())
+        gone.add_done_callback(lambda task: self._waker.wake())
         try:
-            with self.hub.when(self._changed.set, *topics):
+            with self.hub.when(self._waker.wake, *topics):
                 await self.response.open()
                 while not (gone.done() or self.response.has_ended):
                     page = await in_store(self._read)
                     if page is None or self._is_ended or await self._send(page):
                         return
-                    await self._wait()
+                    await self._waker.wait(LOOK)
+                    if self.take_sign_of_life():
+                        await self.response.keep_alive()
         finally:
             gone.cancel()
             self.hub.remove(self)
@@ -367,11 +346,11 @@ class ResumedStream(Subscriber):
     # For the hub
 
     def wake(self) -> None:
-        self._changed.set()
+        self._waker.wake()
 
     def end(self) -> None:
         self._is_ended = True
-        self._changed.set()
+        self._waker.wake()
 
     async def _send(self, page: Page) -> bool:
         """Whether that was all."""
@@ -384,16 +363,8 @@ class ResumedStream(Subscriber):
             await self.response.frames(b"".join(frames))
         if page.is_orphaned and not page.is_final:
             await in_store(lambda store: self._close(store, page))
-            self._changed.set()
+            self._waker.wake()
         return page.is_final
-
-    async def _wait(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK):
-                await self._changed.wait()
-        self._changed.clear()
-        if self.take_sign_of_life():
-            await self.response.keep_alive()
 
     # In the thread
 

@@ -163,13 +163,10 @@ class Hub:
     def remove(self, subscriber: Subscriber) -> None:
         if self._subscribers.pop(subscriber.key, None) is None:
             return
-        self._leave(subscriber)
         for topic in subscriber.topics:
             discard(self._by_topic, topic, subscriber)
         for slot in self._wheel:
             slot.discard(subscriber)
-
-    def _leave(self, subscriber: Subscriber) -> None:
         stream_group = subscriber.stream_group
         del stream_group.streams[subscriber]
         if not stream_group.streams:

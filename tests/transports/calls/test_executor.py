@@ -1,3 +1,5 @@
+"""The lanes of this process, and which of them answers what."""
+
 from __future__ import annotations
 
 import os
@@ -14,36 +16,28 @@ from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.jsonrpc import Notification, Request
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.transports.calls.lanes import (
-    InlineLane,
-    Lanes,
-    ThreadLane,
-    lane_of,
-    query_threads,
-)
-from mcp_django.transports.calls.running import function_of
+from mcp_django.transports.calls.lanes import InlineLane, Lanes, ThreadLane, lane_of
 from mcp_django.transports.exchanges import Call, Exchange
 from tests.waiting import LONG_PATIENCE, PATIENCE
 
+IS_SQLITE = connection.vendor == "sqlite"
 
-@pytest.mark.thorough
-@pytest.mark.asyncio
-async def test_no_thread_starts_before_the_first_job():
+
+def test_lanes_are_wide_and_on_sqlite_narrow_with_functions_one_at_a_time():
     before = threading.active_count()
 
-    Lanes()[Lane.QUERY]
+    lanes = Lanes()
 
+    assert [lanes[name].size for name in (Lane.QUERY, Lane.STORE)] == (
+        [1, 1] if IS_SQLITE else [4, 2]
+    )
+    assert [lanes[name].takes_turns for name in Lane] == [
+        IS_SQLITE and name is Lane.WORK for name in Lane
+    ]
     assert threading.active_count() == before
 
 
-@pytest.mark.asyncio
-async def test_the_query_lane_is_wide_and_one_thread_on_sqlite():
-    assert query_threads() == (1 if connection.vendor == "sqlite" else 4)
-    assert Lanes()[Lane.STORE].size == (1 if connection.vendor == "sqlite" else 2)
-
-
-@pytest.mark.asyncio
-async def test_settings_size_the_lanes():
+def test_settings_size_the_lanes():
     with override_settings(MCP_DJANGO={"QUERY_THREADS": 3, "WORK_THREADS": 7, "MAX_WAITING": 5}):
         lanes = Lanes()
         query, work = lanes[Lane.QUERY], lanes[Lane.WORK]
@@ -53,14 +47,13 @@ async def test_settings_size_the_lanes():
     assert lanes[Lane.QUERY] is query
 
 
-@pytest.mark.asyncio
-async def test_lanes_can_be_replaced_for_a_while():
+def test_lanes_can_be_replaced_for_a_while():
     lanes = Lanes()
     inline = InlineLane()
 
     with lanes.using(inline):
         assert lanes[Lane.QUERY] is lanes[Lane.WORK] is inline
-        inline.close()
+        lanes.close()
 
     assert isinstance(lanes[Lane.QUERY], ThreadLane)
 
@@ -114,12 +107,9 @@ def test_a_forked_child_has_threads_of_its_own():
     assert (ended.stdout, ended.stderr, ended.returncode) == ("ran\nran\n", "", 0)
 
 
-# Which lane answers what
-
-
 def exchange_of(*methods, **facts):
     envelope = Envelope(revision=LATEST_LEGACY)
-    calls = tuple(Call(request=Request(1, one, {}), envelope=envelope) for one in methods)
+    calls = tuple(Call(request=Request(1, method, {}), envelope=envelope) for method in methods)
     return Exchange(calls=calls, revision=LATEST_LEGACY, **facts)
 
 
@@ -134,26 +124,8 @@ def exchange_of(*methods, **facts):
         (exchange_of(verb="GET"), Lane.STORE),
         (exchange_of(verb="GET", session_id="a"), Lane.QUERY),
         (exchange_of("tools/list", "logging/setLevel"), Lane.WORK),
+        (exchange_of(read_body=Exchange), Lane.WORK),
     ],
 )
 def test_whoever_only_reads_waits_for_nobody_who_writes_to_the_store(exchange, lane):
     assert lane_of(exchange) is lane
-
-
-def called(method="tools/call", **params):
-    return Call(request=Request(1, method, params), envelope=Envelope(revision=LATEST_LEGACY))
-
-
-def test_the_function_of_a_call_is_a_tool_of_the_site_and_nothing_a_client_makes_up(add_tool):
-    def known() -> str:
-        """Say something."""
-        return ""
-
-    add_tool(known)
-
-    assert function_of(Exchange(calls=(called(name="known"),))) == "known"
-    assert function_of(Exchange(calls=(called(name="unknown"),))) == ""
-    assert function_of(Exchange(calls=(called(name=["known"]),))) == ""
-    assert function_of(Exchange(calls=(called("prompts/get", name="known"),))) == ""
-    assert function_of(Exchange(calls=(called(name="known"),) * 2, is_batch=True)) == ""
-    assert function_of(Exchange(read_body=Exchange)) == ""
