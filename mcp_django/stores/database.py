@@ -16,7 +16,6 @@ from mcp_django.signing import digest_of
 from mcp_django.stores import bounds
 from mcp_django.stores.bounds import Clock, Dice
 from mcp_django.stores.interface import Event, Log, OpenStream, Page, Question, Session, StoreFull
-from mcp_django.stores.last_used import LastSeen
 from mcp_django.stores.transactions import drop, put, rows, written
 
 # Event logs in the database.
@@ -60,19 +59,14 @@ def add(
     rows(LogEvent).bulk_create(
         [LogEvent(log=log, number=number, data=data, size=len(data)) for number, data in numbered]
     )
-    trim(log)
+    if log.last - log.first >= bounds.MOST_EVENTS or log.size > bounds.MOST_BYTES:
+        in_log = rows(LogEvent).filter(log=log).order_by("number")
+        sizes = list(in_log.values_list("size", flat=True))
+        gone = bounds.too_many(sizes)
+        first, left = log.first + gone, sum(sizes[gone:])
+        drop(in_log.filter(number__lt=first))
+        rows(EventLog).filter(pk=log.pk).update(first=first, size=left)
     return log.last
-
-
-def trim(log: EventLog) -> None:
-    if log.last - log.first < bounds.MOST_EVENTS and log.size <= bounds.MOST_BYTES:
-        return
-    events = rows(LogEvent).filter(log=log).order_by("number")
-    sizes = list(events.values_list("size", flat=True))
-    gone = bounds.too_many(sizes)
-    first, left = log.first + gone, sum(sizes[gone:])
-    drop(rows(LogEvent).filter(log=log, number__lt=first))
-    rows(EventLog).filter(pk=log.pk).update(first=first, size=left)
 
 
 def drop_logs(found: QuerySet[EventLog]) -> int:
@@ -96,18 +90,13 @@ def drop_sessions(keys: Sequence[str]) -> int:
 CHUNK = 100
 
 
-def in_chunks(found: QuerySet[Any], forget: Callable[[Sequence[Any]], int]) -> int:
-    deleted, after = 0, None
-    while keys := chunk(found, after=after):
+def in_chunks(stale: QuerySet[Any], forget: Callable[[Sequence[Any]], int]) -> int:
+    deleted, later = 0, stale
+    while keys := list(later.order_by("pk").values_list("pk", flat=True)[:CHUNK]):
         deleted += written(forget)(keys)
-        after = keys[-1]
+        # Onwards, not again from the start: what came back to life meanwhile would stay first.
+        later = stale.filter(pk__gt=keys[-1])
     return deleted
-
-
-def chunk(found: QuerySet[Any], *, after: Any) -> list[Any]:
-    # Onwards, not again from the start: what came back to life meanwhile would stay first.
-    later = found if after is None else found.filter(pk__gt=after)
-    return list(later.order_by("pk").values_list("pk", flat=True)[:CHUNK])
 
 
 #: Fields of a session and of a stream are columns of the same name.
@@ -119,7 +108,6 @@ class DatabaseStore:
     def __init__(self, *, clock: Clock = timezone.now, dice: Dice = random.random) -> None:
         self.clock = clock
         self.dice = dice
-        self._last_seen = LastSeen()
 
     # Sessions
 
@@ -127,7 +115,6 @@ class DatabaseStore:
         if self.dice() < bounds.PRUNE_SHARE:
             self.prune()
         self._insert(session)
-        self._last_seen.note(session.key, session.seen)
 
     @written
     def _insert(self, session: Session) -> None:
@@ -135,27 +122,18 @@ class DatabaseStore:
         newest = theirs.order_by("-seen", "key").values_list("key", flat=True)
         if surplus := list(newest[bounds.most_sessions(session.user) - 1 :]):
             drop_sessions(surplus)
-        rows(SessionRow).bulk_create([SessionRow(**columns(session, SESSION_FIELDS))])
+        rows(SessionRow).bulk_create([SessionRow(**vars(session))])
 
     def session(self, key: str) -> Session | None:
-        found = live_sessions(self.clock()).filter(key=key).values(*SESSION_FIELDS).first()
-        if found is None:
-            return None
-        self._last_seen.note(key, found["seen"])
-        return Session(**found)
+        fields = live_sessions(self.clock()).filter(key=key).values(*SESSION_FIELDS).first()
+        return None if fields is None else Session(**fields)
 
     def see(self, key: str) -> None:
         now = self.clock()
-        if not self._last_seen.is_within(bounds.SEEN_EVERY, key, now=now):
-            self._last_seen.note(key, self._see(key, now=now))
-
-    @written
-    def _see(self, key: str, *, now: datetime) -> datetime | None:
-        """When it was last used: now, unless another process was faster."""
-        found = live_sessions(now).filter(key=key)
-        if found.filter(seen__lte=now - bounds.SEEN_EVERY).update(seen=now):
-            return now
-        return found.values_list("seen", flat=True).first()
+        due = live_sessions(now).filter(key=key, seen__lte=now - bounds.SEEN_EVERY)
+        # Streams ask four times a minute, and to write takes a lock.
+        if due.exists():
+            written(due.update)(seen=now)
 
     @written
     def update_session(self, key: str, **fields: Any) -> None:
@@ -169,8 +147,8 @@ class DatabaseStore:
         return True
 
     def sessions(self) -> list[Session]:
-        found = live_sessions(self.clock()).order_by("-created")
-        return [Session(**one) for one in found.values(*SESSION_FIELDS)]
+        live = live_sessions(self.clock()).order_by("-created")
+        return [Session(**fields) for fields in live.values(*SESSION_FIELDS)]
 
     @written
     def hold_standalone(self, session: str, *, owner: str) -> bool:
@@ -324,17 +302,17 @@ class DatabaseStore:
     def show_stream(self, stream: OpenStream) -> None:
         renew(stream.owner, now=self.clock())
         fields = [name for name in STREAM_FIELDS if name != "key"]
-        put(LiveStream(**columns(stream, STREAM_FIELDS)), fields=fields)
+        put(LiveStream(**vars(stream)), fields=fields)
 
     @written
     def hide_stream(self, key: str) -> None:
         drop(rows(LiveStream).filter(key=key))
 
     def streams(self) -> list[OpenStream]:
-        found = rows(LiveStream).filter(holds(self.clock())).order_by("-opened")
+        held = rows(LiveStream).filter(holds(self.clock())).order_by("-opened")
         return [
-            OpenStream(**{**one, "topics": tuple(one["topics"])})
-            for one in found.values(*STREAM_FIELDS)
+            OpenStream(**{**fields, "topics": tuple(fields["topics"])})
+            for fields in held.values(*STREAM_FIELDS)
         ]
 
     # Upkeep
@@ -357,7 +335,3 @@ class DatabaseStore:
             lambda keys: drop(rows(Lease).filter(pk__in=keys, renewed__lte=now - bounds.LEASE)),
         )
         return deleted
-
-
-def columns(record: Session | OpenStream, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names}

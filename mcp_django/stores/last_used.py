@@ -12,34 +12,10 @@ import os
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from datetime import datetime, timedelta
 
 from django.core import mail
 
-from mcp_django.cached import Recent
 from mcp_django.connections import close_connections, keep_connections
-
-# When sessions were last used, as far as this process knows: most requests need not write it.
-
-#: Sessions. With more of them, some are written more often.
-SIZE = 4096
-
-
-class LastSeen(Recent[str, datetime]):
-    def __init__(self, *, size: int = SIZE) -> None:
-        super().__init__(size=size)
-
-    def note(self, key: str, seen: datetime | None) -> None:
-        """None: there is no such session."""
-        if seen is None:
-            self.drop(key)
-        else:
-            self.put(key, seen)
-
-    def is_within(self, time: timedelta, key: str, *, now: datetime) -> bool:
-        seen = self.get(key)
-        return seen is not None and now - seen < time
-
 
 logger = logging.getLogger("mcp_django")
 
@@ -69,17 +45,13 @@ class Uses:
             if key not in self._waiting and len(self._waiting) >= self.room:
                 return
             self._waiting[key] = write
-            self._start()
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="mcp-uses", daemon=True)
+                # Late at the end of a process there are no new threads.
+                with suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
             self._changed.notify()
-
-    def _start(self) -> None:
-        if self._thread is not None:
-            return
-        thread = threading.Thread(target=self._run, name="mcp-uses", daemon=True)
-        # Late at the end of a process there are no new threads.
-        with suppress(RuntimeError):
-            thread.start()
-            self._thread = thread
 
     # In the thread.
 

@@ -77,15 +77,10 @@ class MemoryStore:
             self._sessions[session.key] = KeptSession(session)
 
     def _make_room(self, session: Session) -> None:
-        seen = {
-            key: kept.session.seen
-            for key, kept in self._sessions.items()
-            if kept.session.principal == session.principal
-        }
-        while len(seen) >= bounds.most_sessions(session.user):
-            oldest = min(seen, key=seen.__getitem__)
-            del seen[oldest]
-            self._forget_session(oldest)
+        theirs = [other for other in self.sessions() if other.principal == session.principal]
+        theirs.sort(key=lambda other: other.seen, reverse=True)
+        for surplus in theirs[bounds.most_sessions(session.user) - 1 :]:
+            self._forget_session(surplus.key)
 
     def session(self, key: str) -> Session | None:
         with self._lock:
@@ -160,7 +155,7 @@ class MemoryStore:
             if kept is None:
                 return
             if len(kept.logs) >= bounds.MOST_LOGS:
-                spare = next((one for one in kept.logs.values() if self._is_spare(one)), None)
+                spare = next(filter(self._is_spare, kept.logs.values()), None)
                 if spare is None:
                     raise StoreFull("The session has too many streams that go on.")
                 self._forget_log(spare.log.key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,13 +25,12 @@ from mcp_django.signing import digest_of
 from mcp_django.stores import bounds
 from mcp_django.stores.bounds import Clock, Dice
 from mcp_django.stores.interface import Event, Log, OpenStream, Page, Question, Session, StoreFull
-from mcp_django.stores.last_used import LastSeen
 
 # What the store "redis" does in one step: scripts that Redis runs with nothing in between.
 #
 # Keys, each behind the prefix:
 #
-# session:KEY        a hash: said (JSON), created, seen, set:FIELD (JSON), standalone, theirs
+# session:KEY        a hash: the fields of the session (JSON), standalone, theirs
 # principal:DIGEST   a set: the keys of its sessions
 # sessions           a sorted set: the keys of sessions by the time when they were made
 # subscriptions:KEY  a set of URIs, of one session
@@ -150,9 +149,8 @@ expire('session:' .. session, idle)
 
 SEE = """
 local session = ARGV[3]
-if not live(session) then return '' end
-local seen = call('HGET', P .. 'session:' .. session, 'seen')
-if tonumber(seen) > t - SEEN_EVERY then return seen end
+if not live(session) then return end
+if tonumber(call('HGET', P .. 'session:' .. session, 'seen')) > t - SEEN_EVERY then return end
 call('HSET', P .. 'session:' .. session, 'seen', now)
 for _, kind in ipairs({'session:', 'subscriptions:', 'logs:', 'questions:'}) do
   expire(kind .. session, idle)
@@ -164,7 +162,6 @@ for _, key in ipairs(call('LRANGE', P .. 'logs:' .. session, 0, -1)) do
     expire('events:' .. key, idle)
   end
 end
-return now
 """
 
 SET_FIELDS = """
@@ -332,8 +329,7 @@ return gone
 
 
 PREFIX = "mcp_django:"
-#: In front of the fields of a session that changed after it was added.
-SET = "set:"
+SESSION_FIELDS = list(Session.__dataclass_fields__)
 #: Seconds that a command may take. Longer, and Redis is gone.
 TIMEOUT = 2.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -371,6 +367,10 @@ def decoded_time(number: int | bytes) -> datetime:
     return timezone.make_naive(time, timezone.get_default_timezone())
 
 
+def flat_fields(fields: Mapping[str, Any]) -> list[str]:
+    return [part for name, value in fields.items() for part in (name, json.dumps(value))]
+
+
 class RedisStore:
     def __init__(
         self, *, clock: Clock = timezone.now, dice: Dice = random.random, prefix: str = PREFIX
@@ -379,56 +379,40 @@ class RedisStore:
         self.dice = dice
         self.prefix = prefix
         self.client = connect()
-        self._last_seen = LastSeen()
         self._scripts: dict[str, Any] = {}
 
     def _run(self, script: str, *arguments: Any) -> Any:
-        known = self._scripts.get(script)
-        if known is None:
-            known = self.client.register_script(COMMON + script)
-            self._scripts[script] = known
+        if script not in self._scripts:
+            self._scripts[script] = self.client.register_script(COMMON + script)
         now, idle = encoded_time(self.clock()), bounds.idle_limit() // MICROSECOND
-        return known(keys=[self.prefix], args=[now, idle, *arguments])
+        return self._scripts[script](keys=[self.prefix], args=[now, idle, *arguments])
 
     # Sessions
 
     def add_session(self, session: Session) -> None:
         if self.dice() < bounds.PRUNE_SHARE:
             self.prune()
-        said = asdict(session)
-        created, seen = encoded_time(said.pop("created")), encoded_time(said.pop("seen"))
-        fields = {"said": json.dumps(said), "created": created, "seen": seen}
-        flat = [part for field in fields.items() for part in field]
+        created, seen = encoded_time(session.created), encoded_time(session.seen)
+        fields = flat_fields({**asdict(session), "created": created, "seen": seen})
         principal, most = digest_of(session.principal), bounds.most_sessions(session.user)
-        self._run(ADD_SESSION, session.key, created, principal, most, *flat)
-        self._last_seen.note(session.key, session.seen)
+        self._run(ADD_SESSION, session.key, created, principal, most, *fields)
 
     def session(self, key: str) -> Session | None:
-        found = self._decoded(self.client.hgetall(f"{self.prefix}session:{key}"))
-        if found is not None:
-            self._last_seen.note(key, found.seen)
-        return found
+        return self._decoded(self.client.hgetall(f"{self.prefix}session:{key}"))
 
     def _decoded(self, fields: dict[bytes, bytes]) -> Session | None:
         if not fields:
             return None
-        seen = decoded_time(fields[b"seen"])
-        if self.clock() - seen >= bounds.idle_limit():
-            return None
-        said = json.loads(fields[b"said"])
-        for name, value in fields.items():
-            if name.startswith(SET.encode()):
-                said[name.decode().removeprefix(SET)] = json.loads(value)
-        return Session(**said, created=decoded_time(fields[b"created"]), seen=seen)
+        values = {name: json.loads(fields[name.encode()]) for name in SESSION_FIELDS}
+        times = {name: decoded_time(values[name]) for name in ("created", "seen")}
+        is_idle = self.clock() - times["seen"] >= bounds.idle_limit()
+        return None if is_idle else Session(**{**values, **times})
 
     def see(self, key: str) -> None:
-        if not self._last_seen.is_within(bounds.SEEN_EVERY, key, now=self.clock()):
-            seen = self._run(SEE, key)
-            self._last_seen.note(key, decoded_time(seen) if seen else None)
+        self._run(SEE, key)
 
     def update_session(self, key: str, **fields: Any) -> None:
-        changed = [part for name in fields for part in (SET + name, json.dumps(fields[name]))]
-        self._run(SET_FIELDS, key, *changed)
+        self._run(SET_FIELDS, key, *flat_fields(fields))
 
     def end_session(self, key: str) -> bool:
         return bool(self._run(END_SESSION, key))
@@ -437,8 +421,7 @@ class RedisStore:
         pipeline = self.client.pipeline(transaction=False)
         for key in self.client.zrevrange(f"{self.prefix}sessions", 0, -1):
             pipeline.hgetall(f"{self.prefix}session:{key.decode()}")
-        found = map(self._decoded, pipeline.execute())
-        return [one for one in found if one is not None]
+        return [session for session in map(self._decoded, pipeline.execute()) if session]
 
     def hold_standalone(self, session: str, *, owner: str) -> bool:
         return bool(self._run(HOLD_STANDALONE, session, owner))

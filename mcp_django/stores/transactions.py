@@ -141,7 +141,6 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
 
 # What databases say when others write to the same rows, and trying again.
 
-
 T = TypeVar("T")
 
 #: PostgreSQL: deadlock_detected, lock_not_available, serialization_failure.
@@ -162,25 +161,6 @@ def is_contention(error: Error) -> bool:
     number, text = (error.args[0] if error.args else None), str(error)
     state = getattr(error.__cause__, "sqlstate", None)
     return state in STATES or number in NUMBERS or "is locked" in text
-
-
-def until_done(work: Callable[[], T], *, seconds: float = PATIENCE) -> T:
-    """What `work` returns, which others may have been in the way of at first. It must leave
-    nothing behind when it raises. Raises what it raised last.
-    """
-    end, pause, collisions = time.monotonic() + seconds, PAUSE, 0
-    while True:
-        try:
-            return work()
-        except IntegrityError:
-            collisions += 1
-            if collisions > MOST_COLLISIONS:
-                raise
-        except OperationalError as error:
-            if not is_contention(error) or time.monotonic() >= end:
-                raise
-        time.sleep(random.uniform(0, pause))  # noqa: S311  not a secret
-        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 logger = logging.getLogger("mcp_django")
@@ -207,19 +187,25 @@ def written(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        def work() -> T:
-            with transaction.atomic(using=alias(), durable=True):
-                limit_waiting(connections[alias()])
-                return function(*args, **kwargs)
-
-        try:
-            return until_done(work)
-        except OperationalError as error:
-            if not is_contention(error):
-                raise
-            logger.warning("What sessions are to remember cannot be written: %s", error)
-            sentence = "The database is busy. Try again later."
-            raise ProtocolError(INTERNAL_ERROR, sentence, status=503) from error
+        end, pause, collisions = time.monotonic() + PATIENCE, PAUSE, 0
+        while True:
+            try:
+                with transaction.atomic(using=alias(), durable=True):
+                    limit_waiting(connections[alias()])
+                    return function(*args, **kwargs)
+            except IntegrityError:
+                collisions += 1
+                if collisions > MOST_COLLISIONS:
+                    raise
+            except OperationalError as error:
+                if not is_contention(error):
+                    raise
+                if time.monotonic() >= end:
+                    logger.warning("What sessions are to remember cannot be written: %s", error)
+                    sentence = "The database is busy. Try again later."
+                    raise ProtocolError(INTERNAL_ERROR, sentence, status=503) from error
+            time.sleep(random.uniform(0, pause))  # noqa: S311  not a secret
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     return run
 

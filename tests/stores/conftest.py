@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from mcp_django.stores.database import DatabaseStore
-from mcp_django.stores.interface import Log, Session
+from mcp_django.stores.interface import Log, OpenStream, Question, Session
 from mcp_django.stores.memory import MemoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
@@ -128,3 +128,30 @@ def read(store):
         return [event.data for event in store.read(key, session=session, after=after).events]
 
     return since
+
+
+@pytest.fixture
+def ask(store):
+    def put(id="q1", *, session="s1", owner="hub"):
+        store.ask(Question(session=session, id=id, owner=owner))
+
+    return put
+
+
+@pytest.fixture
+def show_stream(store, clock):
+    def show(key="t1", **fields):
+        said = {
+            "owner": "hub",
+            "server": "default",
+            "principal": "default/user:1/",
+            "kind": "listen",
+            "revision": "2026-07-28",
+            "opened": clock(),
+            **fields,
+        }
+        stream = OpenStream(key=key, **said)
+        store.show_stream(stream)
+        return stream
+
+    return show

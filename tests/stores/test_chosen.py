@@ -19,26 +19,21 @@ def choose(settings):
     return by_name
 
 
-def test_a_process_has_one_store(choose):
-    choose("memory")
+def test_the_database_is_the_default(settings):
+    settings.MCP_DJANGO = {}
 
-    assert isinstance(get_store(), MemoryStore)
-    assert get_store() is get_store()
-
-
-def test_a_change_of_settings_makes_another(choose):
-    choose("memory")
-    before = get_store()
-
-    choose("memory", NAME="Another")
-
-    assert get_store() is not before
+    assert isinstance(get_store(), DatabaseStore)
 
 
-def test_a_store_of_the_project_is_named_by_its_path(choose):
-    choose("mcp_django.stores.memory.MemoryStore")
+@pytest.mark.parametrize("name", ["memory", "mcp_django.stores.memory.MemoryStore"])
+def test_a_process_has_one_store_until_the_settings_change(choose, name):
+    choose(name)
+    store = get_store()
 
-    assert isinstance(get_store(), MemoryStore)
+    assert isinstance(store, MemoryStore)
+    assert get_store() is store
+    choose(name, NAME="Another")
+    assert get_store() is not store
 
 
 @pytest.mark.parametrize("name", ["mamory", "", ".", "tests.nowhere.Store", "tests.stores.No"])
@@ -61,23 +56,6 @@ def test_a_forked_process_has_a_store_of_its_own(choose):
         os._exit(0 if get_store() is not before else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def test_the_database_is_the_default(settings):
-    settings.MCP_DJANGO = {}
-
-    assert isinstance(get_store(), DatabaseStore)
-
-
-@pytest.mark.needs("channels_redis")
-def test_redis_needs_its_address(choose):
-    choose("redis")
-    with pytest.raises(ImproperlyConfigured, match="STORE_URL"):
-        get_store()
-
-    choose("redis", STORE_URL="redis://127.0.0.1:1/0")
-
-    assert type(get_store()).__name__ == "RedisStore"
 
 
 def test_redis_without_its_package_is_a_mistake_that_says_what_to_install(choose, monkeypatch):

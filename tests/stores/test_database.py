@@ -18,11 +18,9 @@ from mcp_django.models import (
 from mcp_django.models import Session as SessionRow
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.signing import digest_of
-from mcp_django.stores.bounds import SEEN_EVERY
-from mcp_django.stores.database import DatabaseStore
-from mcp_django.stores.interface import OpenStream, Question
-from mcp_django.stores.last_used import LastSeen
-from mcp_django.stores.transactions import until_done, written
+from mcp_django.stores import transactions
+from mcp_django.stores.interface import Question
+from mcp_django.stores.transactions import written
 from tests.stores.conftest import COMMITS
 
 pytestmark = [COMMITS, pytest.mark.database]
@@ -36,7 +34,6 @@ def store(database):
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [
-        ("see", ["s1"]),
         ("update_session", ["s1"]),
         ("end_session", ["s1"]),
         ("append", ["l1", [b"a"]]),
@@ -51,96 +48,63 @@ def test_a_caller_inside_of_a_transaction_is_told(store, method, arguments):
 
 
 @pytest.mark.django_db(transaction=False)
-def test_the_transaction_round_a_test_of_django_does_not_count(store, add_session, open_log, read):
+def test_the_transaction_round_a_test_of_django_does_not_count(store, add_session):
     add_session()
-    open_log()
-    store.append("l1", [b"a"])
 
     assert connection.in_atomic_block
-    assert read() == [b"a"]
     assert store.session("s1")
 
 
-def test_a_session_is_looked_up_in_one_query(store, add_session, django_assert_num_queries):
-    add_session()
-
-    with django_assert_num_queries(1):
-        store.session("s1")
-    # What was read says when it was last seen.
-    with django_assert_num_queries(0):
-        store.see("s1")
-
-
-def statements(captured):
-    """Without BEGIN and COMMIT."""
-    return [one["sql"] for one in captured if one["sql"].split()[0] not in {"BEGIN", "COMMIT"}]
+#: What is done with a session, ten of its logs and ten of its questions, and what that costs.
+COSTS = [
+    (lambda store: store.session("s1"), ["SELECT"]),
+    # Within the minute after it was seen.
+    (lambda store: store.see("s1"), ["SELECT"]),
+    (lambda store: store.append("l1", [b"a"] * 50), ["UPDATE", "SELECT", "INSERT"]),
+    (lambda store: store.renew("hub"), ["INSERT"]),
+]
 
 
-def test_many_events_cost_three_statements(
-    store, add_session, open_log, django_assert_max_num_queries
-):
-    add_session()
-    open_log()
-
-    with django_assert_max_num_queries(5) as captured:
-        store.append("l1", [b"a"] * 50)
-
-    assert len(statements(captured)) == 3
-
-
-def test_a_lease_is_renewed_in_one_statement_for_any_number_of_logs(
-    store, add_session, open_log, django_assert_max_num_queries
+@pytest.mark.parametrize(("work", "statements"), COSTS)
+def test_the_costs_do_not_grow(
+    store, add_session, open_log, django_assert_max_num_queries, work, statements
 ):
     add_session()
     for number in range(10):
         open_log(f"l{number}")
         store.ask(Question(session="s1", id=f"q{number}", owner="hub"))
 
-    with django_assert_max_num_queries(3) as captured:
-        store.renew("hub")
+    with django_assert_max_num_queries(5) as captured:
+        work(store)
 
-    assert len(statements(captured)) == 1
-
-
-def test_use_that_another_process_has_written_is_not_written_again(
-    store, clock, dice, add_session, django_assert_max_num_queries
-):
-    add_session()
-    store.session("s1")
-    clock.pass_by(seconds=100)
-    other = DatabaseStore(clock=clock, dice=dice)
-    other.see("s1")
-    clock.pass_by(seconds=30)
-
-    store.see("s1")
-
-    assert store.session("s1").seen == other.session("s1").seen
-    with django_assert_max_num_queries(0):
-        store.see("s1")
+    kinds = [query["sql"].split()[0] for query in captured]
+    assert [kind for kind in kinds if kind not in {"BEGIN", "COMMIT"}] == statements
 
 
-def test_a_process_remembers_a_bounded_number_of_sessions(clock):
-    last_seen = LastSeen(size=2)
-
-    for key in ("a", "b", "a", "c"):
-        last_seen.note(key, clock())
-
-    known = [key for key in "abc" if last_seen.is_within(SEEN_EVERY, key, now=clock())]
-    assert known == ["a", "c"]
-
-
-def test_nothing_of_an_ended_session_is_left(store, add_session, open_log):
+def fill(store, show_stream, add_session, open_log):
     add_session()
     open_log()
-    store.append("l1", [b"a"] * 3)
+    store.append("l1", [b"a"])
     store.subscribe("s1", "django://1", most=5)
     store.ask(Question(session="s1", id="q1", owner="hub"))
+    show_stream("t1")
+
+
+def test_rows_say_what_they_are(store, show_stream, add_session, open_log):
+    fill(store, show_stream, add_session, open_log)
+
+    tables = [SessionRow, Subscription, EventLog, LogEvent, LiveStream, Lease, OpenQuestion]
+    names = ["s1", "django://1", "l1", "1", "t1", "hub", digest_of("q1")[:12]]
+    assert [str(table.objects.get()) for table in tables] == names
+
+
+def test_nothing_of_an_ended_session_is_left(store, show_stream, add_session, open_log):
+    fill(store, show_stream, add_session, open_log)
 
     store.end_session("s1")
 
-    assert not SessionRow.objects.exists()
-    assert not LogEvent.objects.exists()
-    assert not Subscription.objects.exists()
+    tables = [SessionRow, Subscription, EventLog, LogEvent, OpenQuestion]
+    assert not any(table.objects.exists() for table in tables)
 
 
 def test_events_that_went_are_not_left_in_the_table(store, add_session, open_log):
@@ -169,77 +133,37 @@ def test_a_key_that_is_taken_is_an_error_that_does_not_last(store, add_session):
         add_session()
 
 
-def test_rows_say_what_they_are(store, clock, add_session, open_log):
-    add_session()
-    open_log()
-    store.append("l1", [b"a"])
-    store.subscribe("s1", "django://1", most=5)
-    store.ask(Question(session="s1", id="q1", owner="hub"))
-    store.show_stream(
-        OpenStream(
-            key="t1",
-            owner="hub",
-            server="default",
-            principal="p",
-            kind="listen",
-            revision="2026-07-28",
-            opened=clock(),
-        )
-    )
-
-    tables = [SessionRow, Subscription, EventLog, LogEvent, LiveStream, Lease]
-    assert [str(table.objects.get()) for table in tables] == [
-        "s1",
-        "django://1",
-        "l1",
-        "1",
-        "t1",
-        "hub",
-    ]
-    assert str(OpenQuestion.objects.get()) == digest_of("q1")[:12]
-
-
 # Trying again
 
 
-class Work:
-    """Raises what it is given, one after the other, and then returns."""
-
-    def __init__(self, *errors):
-        self.errors = list(errors)
-
-    def __call__(self):
-        if self.errors:
-            raise self.errors.pop(0)
-        return "done"
+LOCKED, GONE = OperationalError("database is locked"), OperationalError("no such host")
 
 
-LOCKED = OperationalError("database is locked")
+@pytest.fixture
+def work():
+    """Write what raises these errors, one after the other, and then returns."""
+
+    def run(*errors):
+        waiting = list(errors)
+
+        @written
+        def write():
+            if waiting:
+                raise waiting.pop(0)
+            return "done"
+
+        return write()
+
+    return run
 
 
-def test_work_that_others_were_in_the_way_of_is_done_again():
-    assert until_done(Work(LOCKED, LOCKED, LOCKED)) == "done"
+def test_work_that_others_were_in_the_way_of_is_done_again(work):
+    assert work(LOCKED, LOCKED, LOCKED) == "done"
 
 
-def test_after_a_while_it_is_not_done_again():
-    work = Work(LOCKED, LOCKED)
-
-    with pytest.raises(OperationalError):
-        until_done(work, seconds=0)
-
-    assert len(work.errors) == 1
-
-
-def test_a_database_that_is_gone_is_not_asked_again():
-    work = Work(OperationalError("no such host"), LOCKED)
-
+def test_a_database_that_is_gone_is_neither_asked_again_nor_said_to_be_busy(work):
     with pytest.raises(OperationalError, match="no such host"):
-        until_done(work)
-
-    assert len(work.errors) == 1
-
-
-# Others who do not let go
+        work(GONE)
 
 
 @pytest.fixture
@@ -267,10 +191,12 @@ def hold():
     thread.join()
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(connection.vendor == "mysql", reason="Its own limit is 50 seconds.")
-def test_whoever_writes_what_others_hold_is_told_to_come_back(store, add_session, hold, caplog):
+def test_whoever_writes_what_others_hold_is_told_to_come_back(
+    store, add_session, hold, monkeypatch, caplog
+):
     add_session()
+    monkeypatch.setattr(transactions, "PATIENCE", 0.1)
     if connection.vendor == "sqlite":
         # Not the 20 seconds of the settings.
         connection.cursor().execute("PRAGMA busy_timeout = 100")
@@ -281,12 +207,3 @@ def test_whoever_writes_what_others_hold_is_told_to_come_back(store, add_session
 
     assert raised.value.status == 503
     assert "What sessions are to remember cannot be written" in caplog.text
-
-
-def test_a_database_that_is_gone_is_not_said_to_be_busy():
-    @written
-    def fail():
-        raise OperationalError("no such host")
-
-    with pytest.raises(OperationalError, match="no such host"):
-        fail()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -94,20 +93,6 @@ def test_use_puts_the_end_off_but_for_streams_that_ended(store, clock, add_sessi
     }
 
 
-def test_use_that_another_process_has_written_is_not_written_again(
-    store, clock, dice, add_session
-):
-    add_session()
-    clock.pass_by(seconds=100)
-    type(store)(clock=clock, dice=dice, prefix=store.prefix).see("s1")
-    seen = clock()
-    clock.pass_by(seconds=30)
-
-    store.see("s1")
-
-    assert store.session("s1").seen == seen
-
-
 def test_pruning_clears_up_after_what_has_expired(store, add_session, open_log):
     fill(store, add_session, open_log)
     store.client.delete(f"{store.prefix}log:l1", f"{store.prefix}events:l1")
@@ -119,29 +104,6 @@ def test_pruning_clears_up_after_what_has_expired(store, add_session, open_log):
 
     # Both go by themselves.
     assert seconds_left(store).keys() == {"lease:hub", THEIRS}
-
-
-def test_a_site_without_time_zones_gets_times_without(store, clock, add_session, settings):
-    settings.USE_TZ = False
-    clock.now = datetime(2026, 1, 1)
-
-    added = add_session()
-    timezone.activate("Asia/Tokyo")
-    clock.pass_by(minutes=1)
-    store.see("s1")
-    found = store.session("s1")
-    timezone.deactivate()
-
-    assert found == replace(added, seen=clock())
-
-
-def test_any_zone_of_the_clock_is_right(store, clock, add_session, settings):
-    settings.USE_TZ = True
-    clock.now = datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
-
-    add_session()
-
-    assert store.session("s1").created == datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_connection_that_redis_closed_is_made_anew(store):
@@ -162,6 +124,12 @@ def test_scripts_that_redis_forgot_are_sent_again(store, add_session):
     store.client.script_flush()
 
     assert store.end_session("s1")
+
+
+@pytest.mark.parametrize(("url", "word"), [("", "STORE_URL"), ("http://127.0.0.1", "scheme")])
+def test_an_address_that_is_none_is_a_mistake_in_the_settings(at, url, word):
+    with pytest.raises(ImproperlyConfigured, match=word):
+        at(url)
 
 
 def test_a_redis_that_is_gone_is_an_error_at_once(at):
@@ -189,7 +157,23 @@ def test_a_redis_that_hangs_is_an_error_after_two_seconds(at):
     assert 1.5 < time.monotonic() - begin < 4
 
 
-@pytest.mark.parametrize(("url", "word"), [("", "STORE_URL"), ("http://127.0.0.1", "scheme")])
-def test_an_address_that_is_none_is_a_mistake_in_the_settings(at, url, word):
-    with pytest.raises(ImproperlyConfigured, match=word):
-        at(url)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("use_tz", "now", "created"),
+    [
+        (False, datetime(2026, 1, 1), datetime(2026, 1, 1)),
+        (True, datetime(2026, 1, 1, 1, tzinfo=BERLIN), datetime(2026, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_times_are_those_of_the_site_whatever_the_zone_of_the_clock_and_of_the_caller(
+    store, clock, add_session, settings, use_tz, now, created
+):
+    settings.USE_TZ, clock.now = use_tz, now
+    add_session()
+
+    with timezone.override("Asia/Tokyo"):
+        session = store.session("s1")
+
+    assert session.created == created

@@ -49,18 +49,35 @@ def in_thread():
         yield start
 
 
-def test_a_writer_waits_until_calls_are_over(turns, in_thread):
-    done, steps = Event(), []
+@pytest.fixture
+def write(turns, in_thread):
+    """Write in a thread, and say when that is done. `work` is what happens meanwhile."""
 
-    def write():
-        with turns.alone("default"):
-            steps.append("written")
-        done.set()
+    def start(work=bool):
+        done = Event()
+
+        def run():
+            with turns.alone("default"):
+                work()
+            done.set()
+
+        in_thread(run)
+        return done
+
+    return start
+
+
+def test_a_writer_waits_until_calls_are_over(turns, in_thread, write):
+    steps = []
+
+    def enter():
+        with turns.call():
+            steps.append("entered")
 
     with turns.call():
-        in_thread(write)
+        done = write(lambda: steps.append("written"))
         # A call that comes meanwhile does not wait for the one that runs.
-        in_thread(lambda: enter(turns, steps))
+        in_thread(enter)
         while "entered" not in steps:
             done.wait(0.01)
         steps.append("over")
@@ -69,20 +86,9 @@ def test_a_writer_waits_until_calls_are_over(turns, in_thread):
     assert steps == ["entered", "over", "written"]
 
 
-def enter(turns, steps):
+def test_a_call_that_waits_for_a_writer_is_not_waited_for(turns, write):
     with turns.call():
-        steps.append("entered")
-
-
-def test_a_call_that_waits_for_a_writer_is_not_waited_for(turns, in_thread):
-    done = Event()
-
-    def write():
-        with turns.alone("default"):
-            done.set()
-
-    with turns.call():
-        in_thread(write)
+        done = write()
 
         with turns.paused():
             assert done.wait(PATIENCE)
@@ -95,52 +101,29 @@ def test_a_call_that_writes_what_belongs_to_none_does_not_wait_for_itself(turns)
     assert written
 
 
-def test_a_writer_waits_for_no_call_longer_than_one_may_take(turns, in_thread, settings):
+def test_a_writer_waits_for_no_call_longer_than_one_may_take(turns, write, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.01}
-    done = Event()
-
-    def write():
-        with turns.alone("default"):
-            done.set()
 
     with turns.call():
-        in_thread(write)
-
-        assert done.wait(PATIENCE)
+        assert write().wait(PATIENCE)
 
 
-def test_where_transactions_have_the_lock_before_they_read_nobody_waits(
-    turns, in_thread, monkeypatch
-):
+def test_where_transactions_have_the_lock_before_they_read_nobody_waits(turns, write, monkeypatch):
     options = {"transaction_mode": "IMMEDIATE"}
     monkeypatch.setitem(connections.settings["default"], "OPTIONS", options)
-    done = Event()
-
-    def write():
-        with turns.alone("default"):
-            done.set()
 
     with turns.call(), turns.paused():
-        in_thread(write)
-
-        assert done.wait(PATIENCE)
+        assert write().wait(PATIENCE)
 
 
-def test_a_child_of_a_fork_knows_nothing_of_the_calls_of_its_parent(turns, in_thread):
-    first, second = Event(), Event()
-
-    def write(done):
-        with turns.alone("default"):
-            done.set()
-
+def test_a_child_of_a_fork_knows_nothing_of_the_calls_of_its_parent(turns, write):
     with turns.call():
         turns.forget()
 
-        in_thread(lambda: write(first))
-        assert first.wait(PATIENCE)
+        assert write().wait(PATIENCE)
 
     with turns.call():
-        in_thread(lambda: write(second))
+        second = write()
         assert not second.is_set()
     assert second.wait(PATIENCE)
 
@@ -157,14 +140,5 @@ def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_only(turns)
     assert patience() == before
 
 
-def test_a_connection_that_is_closed_by_whoever_writes_alone_is_left_closed(turns, in_thread):
-    closed = Event()
-
-    def write():
-        with turns.alone("default"):
-            connections["default"].close()
-        closed.set()
-
-    in_thread(write)
-
-    assert closed.wait(PATIENCE)
+def test_a_connection_that_is_closed_by_whoever_writes_alone_is_left_closed(write):
+    assert write(lambda: connections["default"].close()).wait(PATIENCE)

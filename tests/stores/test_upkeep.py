@@ -6,78 +6,48 @@ from dataclasses import replace
 
 import pytest
 
-from mcp_django.stores.interface import OpenStream, Question
 
-
-@pytest.fixture
-def show_stream(store, clock):
-    def show(key="t1", **fields):
-        said = {
-            "owner": "hub",
-            "server": "default",
-            "principal": "default/user:1/",
-            "kind": "listen",
-            "revision": "2026-07-28",
-            "opened": clock(),
-            **fields,
-        }
-        stream = OpenStream(key=key, **said)
-        store.show_stream(stream)
-        return stream
-
-    return show
-
-
-def test_a_stream_is_shown_as_it_is(store, show_stream):
-    shown = show_stream(
+def test_a_stream_is_shown_as_it_is_and_as_it_becomes(store, show_stream):
+    stream = show_stream(
         user="1", client="\x00\ud800 é", session="s1", topics=("django://é", "tools")
     )
+    assert store.streams() == [stream]
 
-    assert store.streams() == [shown]
+    changed = replace(stream, topics=("a", "b"))
+    store.show_stream(changed)
 
-
-def test_what_a_stream_is_told_about_may_change(store, show_stream):
-    shown = show_stream(topics=("a",))
-
-    store.show_stream(replace(shown, topics=("a", "b")))
-
-    assert [one.topics for one in store.streams()] == [("a", "b")]
+    assert store.streams() == [changed]
 
 
-def test_a_stream_that_ended_is_not_shown(store, show_stream):
-    show_stream("t1")
-    show_stream("t2")
-
-    store.hide_stream("t1")
-    store.hide_stream("t1")
-
-    assert [one.key for one in store.streams()] == ["t2"]
-
-
-def test_streams_are_shown_newest_first_while_their_process_lives(store, clock, show_stream):
+def test_streams_are_shown_newest_first_until_they_end_or_their_process_does(
+    store, clock, show_stream
+):
     show_stream("t1", owner="alive")
     show_stream("t2", owner="dead")
     clock.pass_by(seconds=5)
     show_stream("t3", owner="alive")
-
+    show_stream("ended", owner="alive")
     clock.pass_by(seconds=10)
 
-    assert [one.key for one in store.streams()] == ["t3", "t1"]
+    store.hide_stream("ended")
+    store.hide_stream("ended")
+
+    assert [stream.key for stream in store.streams()] == ["t3", "t1"]
 
 
-def fill(store, clock, add_session, open_log, show_stream):
+@pytest.fixture
+def fill(store, add_session, open_log, show_stream, ask):
     """A session with a log, a question and subscriptions, and a stream beside it."""
     add_session("s1")
     open_log("l1")
     store.append("l1", [b"a"])
-    store.ask(Question(session="s1", id="q1", owner="hub"))
+    ask("q1")
     store.subscribe("s1", "django://1", most=5)
     show_stream("t1")
 
 
-def test_what_is_in_use_is_not_pruned(store, clock, add_session, open_log, show_stream, read):
-    fill(store, clock, add_session, open_log, show_stream)
-
+@pytest.mark.usefixtures("fill")
+def test_what_is_in_use_is_not_pruned(store, read):
     assert store.prune() == 0
 
     assert store.session("s1")
@@ -87,10 +57,8 @@ def test_what_is_in_use_is_not_pruned(store, clock, add_session, open_log, show_
     assert store.answer("s1", "q1", b"yes")
 
 
-def test_an_idle_session_is_pruned_with_all_that_is_its_own(
-    store, clock, add_session, open_log, show_stream
-):
-    fill(store, clock, add_session, open_log, show_stream)
+@pytest.mark.usefixtures("fill")
+def test_an_idle_session_is_pruned_with_all_that_is_its_own(store, clock, add_session, open_log):
     clock.pass_by(minutes=20)
     add_session("s2")
     open_log("l2", session="s2")
@@ -100,7 +68,7 @@ def test_an_idle_session_is_pruned_with_all_that_is_its_own(
     assert store.prune() == 4
     assert store.prune() == 0
 
-    assert [one.key for one in store.sessions()] == ["s2"]
+    assert [session.key for session in store.sessions()] == ["s2"]
     assert store.append("l2", [b"a"]) == 1
 
 
@@ -116,10 +84,8 @@ def test_logs_that_ended_are_pruned_before_their_session(store, clock, add_sessi
     assert store.append("l2", [b"a"]) == 1
 
 
-def test_what_a_dead_process_leaves_is_pruned_but_for_logs_that_clients_may_ask_for(
-    store, clock, add_session, open_log, show_stream
-):
-    fill(store, clock, add_session, open_log, show_stream)
+@pytest.mark.usefixtures("fill")
+def test_what_a_dead_process_leaves_is_pruned_but_for_logs_that_clients_may_ask_for(store, clock):
     clock.pass_by(seconds=15)
 
     # The question and the stream.
@@ -133,9 +99,11 @@ def test_one_new_session_in_a_hundred_prunes(store, clock, dice, add_session):
     clock.pass_by(minutes=30)
     dice.next = 0.01
     add_session("s1")
+    assert store.prune() == 1
+    add_session("older")
+    clock.pass_by(minutes=30)
     dice.next = 0.0099
 
     add_session("s2")
 
     assert store.prune() == 0
-    assert {one.key for one in store.sessions()} == {"s1", "s2"}

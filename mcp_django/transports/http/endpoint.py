@@ -72,14 +72,14 @@ def understand(
     try:
         check_transport(verb, headers, body, verbs=verbs)
         if verb != "POST":
-            found = Exchange(verb=verb, revision=revision)
-            return in_session(found, headers) if streams else found
+            exchange = Exchange(verb=verb, revision=revision)
+            return in_session(exchange, headers) if streams else exchange
     except ProtocolError as error:
         return refused(error, revision=revision, verbs=verbs)
 
     def read(body: bytes) -> Exchange:
-        found = parse(headers, body, revision)
-        return in_session(found, headers) if streams else found
+        exchange = parse(headers, body, revision)
+        return in_session(exchange, headers) if streams else exchange
 
     return read_soon(read, body or b"", revision=revision)
 
@@ -216,16 +216,21 @@ LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+
 
 def check_host_and_origin(headers: Headers, query: bytes = b"") -> Reply | None:
     """The refusal, or None for who may ask on."""
+    status, sentence = wrong_with(headers, query)
+    if status is None:
+        return None
+    return refuse(ProtocolError(INVALID_REQUEST, sentence, status=status), id_optional=True)
+
+
+def wrong_with(headers: Headers, query: bytes) -> tuple[int | None, str]:
+    """A status and a sentence. No status: nothing is wrong."""
     if headers.are_too_long:
-        sentence = (
+        return 431, (
             f"A header has at most {LONGEST_VALUE} bytes, and all of them {LONGEST_HEADERS}."
         )
-        error = ProtocolError(INVALID_REQUEST, sentence, status=431)
-        return refuse(error, id_optional=True)
     # Before anybody looks for a credential in it, which takes time.
     if len(query) > LONGEST_VALUE:
-        sentence = f"A query string has at most {LONGEST_VALUE} bytes."
-        return refuse(ProtocolError(INVALID_REQUEST, sentence, status=414), id_optional=True)
+        return 414, f"A query string has at most {LONGEST_VALUE} bytes."
     host = headers.get("host") or ""
     if settings.USE_X_FORWARDED_HOST and headers.get("x-forwarded-host"):
         host = headers.get("x-forwarded-host") or ""
@@ -233,30 +238,21 @@ def check_host_and_origin(headers: Headers, query: bytes = b"") -> Reply | None:
         host, tuple(settings.ALLOWED_HOSTS), settings.DEBUG
     )
     if not is_own or headers.count("host") > 1:
-        error = ProtocolError(INVALID_REQUEST, "This host is not served here.", status=400)
-        return refuse(error, id_optional=True)
+        return 400, "This host is not served here."
     origin = headers.get("origin")
     # No browser sends two, and two readers need not look at the same one.
     is_one = headers.count("origin") == 1
     if origin is not None and not (is_one and is_own_origin(origin, host)):
-        error = ProtocolError(INVALID_REQUEST, "This origin is not allowed.", status=403)
-        return refuse(error, id_optional=True)
-    if query and (sentence := wrong_with(query)):
-        return refuse(ProtocolError(INVALID_REQUEST, sentence, status=400), id_optional=True)
-    return None
-
-
-def wrong_with(query: bytes) -> str:
-    """The sentence that says so, or an empty one."""
+        return 403, "This origin is not allowed."
     # A URI is ASCII (RFC 3986), and Django decodes this without a net.
     if not query.isascii():
-        return "The URL is not valid."
-    if holds_credential(query.decode()):
-        return (
+        return 400, "The URL is not valid."
+    if query and holds_credential(query.decode()):
+        return 400, (
             "A credential belongs in the Authorization header. This one is in the logs of servers "
             "and proxies now: revoke it."
         )
-    return ""
+    return None, ""
 
 
 @lru_cache(maxsize=256)

@@ -38,7 +38,7 @@ from mcp_django.protocol.jsonrpc import (
 from mcp_django.protocol.methods import served
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import Log, Page, Session, Store, StoreFull, get_store
+from mcp_django.stores.interface import Log, Session, Store, StoreFull, get_store
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import LISTS, Change, Topic
 from mcp_django.transports.calls.log import log_topic
@@ -176,12 +176,6 @@ class SessionStream(EventStream):
             self._is_reading = False
 
 
-class StreamMessage(msgspec.Struct):
-    """What tells a response from whatever else was said."""
-
-    method: str | None = None
-
-
 class Inbox:
     """The answers of calls that other processes run, each in a log of its own. See `Relay`."""
 
@@ -210,23 +204,16 @@ class Inbox:
         messages = [event.data for event in page.events]
         if page.events:
             self._logs[key] = page.events[-1].number
-        if not page.is_final and not any(map(is_response, messages)):
+        has_response = any("method" not in msgspec.json.decode(message) for message in messages)
+        if not page.is_final and not has_response:
             if not page.is_orphaned:
                 return messages
-            messages.append(lost(page))
+            error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))
+            messages.append(encode_error(error, id_optional=False))
         # From here on the store may forget it.
         store.append(key, (), is_final=True)
         del self._logs[key]
         return messages
-
-
-def is_response(message: bytes) -> bool:
-    return msgspec.json.decode(message, type=StreamMessage).method is None
-
-
-def lost(page: Page) -> bytes:
-    error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))
-    return encode_error(error, id_optional=False)
 
 
 # Calls that are posted: the POST is answered at once, the call on the stream of its session.
@@ -263,27 +250,26 @@ class PostedCall(RunningCall):
         Raises ProtocolError where there is none, or where too many answers are on their way.
         """
         # A call that runs again, with answers, was accepted before.
-        if self._route is None:
-            self._route = self._find_route(self.required_session, outside_transaction)
-            self.waker.wake_soon()
+        if self._route is not None:
+            return
+        session = self.required_session
+        here = stream_here(self.hub, session.key)
+        if here is None:
+            request_id = self.exchange.requests[0].request.id
+            relay = Relay(session, owner=self.hub.key, request=request_id)
+            relay.check(outside_transaction)
+            outside_transaction(relay.open)
+            self._route = relay
+        elif len(here.calls) >= MOST_CALLS or here.unsent >= MOST_UNSENT:
+            raise too_many()
+        else:
+            self._route = StreamRoute(here)
+        self.waker.wake_soon()
 
     @property
     def required_session(self) -> Session:
         assert self.session is not None  # noqa: S101  it was told before
         return self.session
-
-    def _find_route(
-        self, session: Session, outside_transaction: OutsideTransaction
-    ) -> StreamRoute | Relay:
-        here = stream_here(self.hub, session.key)
-        if here is not None:
-            if len(here.calls) >= MOST_CALLS or here.unsent >= MOST_UNSENT:
-                raise too_many()
-            return StreamRoute(here)
-        relay = Relay(session, owner=self.hub.key, request=self.exchange.requests[0].request.id)
-        relay.check(outside_transaction)
-        outside_transaction(relay.open)
-        return relay
 
     async def post(self, stream: ResponseStream) -> None:
         """Say whether the call was accepted. It goes on whether the client waits or not."""
@@ -296,16 +282,14 @@ class PostedCall(RunningCall):
                 await self.waker.wait()
             if not self._first.done():
                 self._first.set_result(self._outcome() if self._route is None else ACCEPTED)
-            if self._route is not None:
-                await self._carry(self._route)
+            if self._route is None:
+                return
+            with self.hub.when(self.cancel, work_topic(self.required_session.key)):
+                await self.pass_on(self._route.say)
+                request_id = self.exchange.requests[0].request.id
+                await self._route.end(self._take_parts(), request=request_id)
         finally:
             self.forget()
-
-    async def _carry(self, route: StreamRoute | Relay) -> None:
-        topic = work_topic(self.required_session.key)
-        with self.hub.when(self.cancel, topic):
-            await self.pass_on(route.say)
-            await route.end(self._take_parts(), request=self.exchange.requests[0].request.id)
 
     def _take_parts(self) -> Messages:
         """The answer: the route holds it from here on, or nobody does."""
@@ -465,10 +449,10 @@ class HTTPSSEApplication(MCPApplication):
 def session_id_of(query: bytes) -> str:
     """The one in the query string, which is ASCII. Raises ProtocolError with status 400."""
     try:
-        found = parse_qs(query.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        fields = parse_qs(query.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
-        found = {}
-    ids = found.get("session_id", [])
+        fields = {}
+    ids = fields.get("session_id", [])
     if len(ids) != 1 or not SESSION_ID.fullmatch(ids[0]):
         raise ProtocolError(
             INVALID_REQUEST, "Post to the address that the endpoint event named.", status=400

@@ -84,7 +84,8 @@ def chosen() -> list[str]:
     if choice == "project":
         paths = list(settings.MIDDLEWARE)
     elif choice == "auto":
-        paths = [path for path in settings.MIDDLEWARE if not is_browser_only(path)]
+        # Subclasses of browser classes are browser classes.
+        paths = [path for path in settings.MIDDLEWARE if not is_kind_of(path, *BROWSER_ONLY)]
     else:
         paths = list(choice)
     return [path for path in paths if path != CALLER]
@@ -119,11 +120,6 @@ def advice(early: Sequence[str]) -> str:
     )
 
 
-def is_browser_only(path: str) -> bool:
-    """Whether a middleware is one of Django's browser classes, or a subclass of one."""
-    return is_kind_of(path, *BROWSER_ONLY)
-
-
 def is_kind_of(path: str, *kinds: str) -> bool:
     middleware = import_string(path)
     if not isinstance(middleware, type):
@@ -138,7 +134,8 @@ class Passage:
 
     innermost: Handler
     view: Callable[..., Any]
-    urls: CallURLs
+    #: The URLconf of the request and of the thread, as they were left here.
+    urlconfs: tuple[Any, Any] | None = None
     #: Who calls, as the layers see them.
     user: Any = None
     #: The response that is on its way out, and the dotted path of the middleware that made it.
@@ -147,15 +144,37 @@ class Passage:
 
     def settle(self, request: HttpRequest) -> None:
         """In front of each layer: what the one outside has set does not hide the call from it."""
-        self.urls.settle(request)
+        self.settle_urls(request)
         user: Any = getattr(request, "user", None)
         if user is not self.user:
             self.user = SimpleLazyObject(partial(put_back, self.user, user))
             request.user = self.user
 
+    def settle_urls(self, request: HttpRequest) -> None:
+        """Set `resolver_match`, and the URLconf unless the site's own has the endpoint: it keeps
+        resolving in whatever URLconf middleware chooses for the call.
+        """
+        urlconfs = (getattr(request, "urlconf", None), get_urlconf())
+        if urlconfs == self.urlconfs:
+            return
+        # Middleware may set either, as Django's own documentation has it.
+        is_of_request = self.urlconfs is None or urlconfs[0] is not self.urlconfs[0]
+        urlconf = (urlconfs[0] if is_of_request else urlconfs[1]) or settings.ROOT_URLCONF
+        try:
+            match = resolve(request.path_info, urlconf)
+        except Resolver404:
+            match = None
+        if match is None or match.func is not self.view:
+            urls = with_endpoint(urlconf, self.view, endpoint_route())
+            match = urls.endpoint.match(request.path_info.removeprefix("/"))
+            urlconf = request.urlconf = urls  # type: ignore[assignment]  # any object with patterns
+        set_urlconf(urlconf)
+        request.resolver_match = match
+        self.urlconfs = (getattr(request, "urlconf", None), get_urlconf())
+
     def note(self, response: HttpResponseBase, path: str) -> None:
         if response is not self.response:
-            self.response, self.made_by = response, path
+            self.response, self.made_by = response, path or self.made_by
 
 
 def put_back(caller: Any, user: Any) -> Any:
@@ -173,8 +192,8 @@ class Chain:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._view_hooks: list[tuple[str, Callable[..., Any]]] = []
-        self._guarded_view = guarded(self._view)
-        handler: Handler = self._inside
+        # What a hook for views raises is a response for all middleware.
+        handler = layer("", guarded(self._view))
         for path in reversed(paths):
             handler = self._wrap(path, handler)
         self._handler = handler
@@ -186,7 +205,6 @@ class Chain:
         request._mcp_passage = Passage(  # type: ignore[attr-defined]  # for each layer
             innermost=innermost,
             view=view,
-            urls=CallURLs(view),
             user=getattr(request, "user", None),
         )
         before, token = get_urlconf(), served.set(request.path_info)
@@ -196,14 +214,6 @@ class Chain:
         finally:
             set_urlconf(before)
             served.reset(token)
-
-    def _inside(self, request: HttpRequest) -> HttpResponseBase:
-        """What is inside all middleware. What a hook raises is a response by then."""
-        passage = passage_of(request)
-        passage.settle(request)
-        response = self._guarded_view(request)
-        passage.note(response, passage.made_by)
-        return response
 
     def _view(self, request: HttpRequest) -> HttpResponseBase:
         passage = passage_of(request)
@@ -263,8 +273,6 @@ class Loaded:
 
     def chain(self) -> Chain | None:
         """None where nothing is left to run: the fast path. May load it, so ask in a thread."""
-        if self.is_known_to_be_empty:
-            return None
         with self._lock:
             if not self._is_loaded:
                 paths = chosen()
@@ -348,12 +356,13 @@ def serve_as(service: Service, caller: Caller, principal: Principal) -> Reply:
 
 def respond_through(chain: Chain, service: Service, *, view: Callable[..., Any]) -> Reply:
     """The reply, with `service` as the innermost view of the chain. Raises Cancelled."""
-    left = Leftovers()
     request = service.request
     caller = Caller(request, service.recognize)
-    service = replace(service, outside_transaction=left.run, recognize=caller.recognize)
-    request.user = caller.user
     given_up: list[Cancelled] = []
+    waiting: list[Callable[[], object]] = []
+    later = partial(now_or_later, waiting)
+    service = replace(service, outside_transaction=later, recognize=caller.recognize)
+    request.user = caller.user
 
     def innermost(request: HttpRequest) -> HttpResponseBase:
         try:
@@ -375,31 +384,22 @@ def respond_through(chain: Chain, service: Service, *, view: Callable[..., Any])
         if given_up:
             raise given_up[0]
         reply = reply_of(response, service)
-    if is_own(response):
+    # A middleware's own answer begins no session.
+    if own_reply(response) is not None:
         try:
-            left.run_all()
+            for work in waiting:
+                work()
         except ProtocolError as error:
             return refuse_exchange(service.exchange, error, headers=reply.headers)
     return reply
 
 
-class Leftovers:
-    """What a call has a store keep, which must not roll back with a middleware's transaction."""
-
-    def __init__(self) -> None:
-        self._waiting: list[Callable[[], object]] = []
-
-    def run(self, work: Callable[[], object]) -> None:
-        """Now, or in `run_all` where this thread is in a transaction."""
-        if is_inside():
-            self._waiting.append(work)
-        else:
-            work()
-
-    def run_all(self) -> None:
-        """After the chain. Raises what the first of them raises that fails."""
-        for work in self._waiting:
-            work()
+def now_or_later(waiting: list[Callable[[], object]], work: Callable[[], object]) -> None:
+    """What a store keeps must not roll back with a middleware's transaction."""
+    if is_inside():
+        waiting.append(work)
+    else:
+        work()
 
 
 def response_of(reply: Reply) -> HttpResponseBase:
@@ -408,20 +408,20 @@ def response_of(reply: Reply) -> HttpResponseBase:
     if not reply.body:
         del response.headers["Content-Type"]
     for name, value in reply.headers:
-        given = response.headers.get(name)
-        response.headers[name] = value if given is None else f"{given}, {value}"
-    response._mcp_reply = reply  # type: ignore[attr-defined]  # found again in reply_of
+        before = response.headers.get(name)
+        response.headers[name] = value if before is None else f"{before}, {value}"
+    response._mcp_reply = reply  # type: ignore[attr-defined]  # for own_reply
     return response
 
 
-def is_own(response: HttpResponseBase) -> bool:
-    """Whether the response is that of the call, and not a middleware's."""
-    return hasattr(response, "_mcp_reply")
+def own_reply(response: HttpResponseBase) -> Reply | None:
+    """The reply that the response was made of. None: a middleware has answered."""
+    return getattr(response, "_mcp_reply", None)
 
 
 def reply_of(response: HttpResponseBase, service: Service) -> Reply:
     """Our own reply with the headers that middleware added, or what a middleware answered."""
-    own: Reply | None = getattr(response, "_mcp_reply", None)
+    own = own_reply(response)
     headers: HeaderList = tuple(
         (name, value) for name, value in response.items() if name.lower() not in NOT_PASSED_ON
     )
@@ -504,39 +504,5 @@ class SiteURLs:
         return getattr(get_resolver(self.site).urlconf_module, name)
 
 
-@cache
-def with_endpoint(site: Any, view: Callable[..., Any], route: str) -> SiteURLs:
-    # Django keeps what it resolves with for each URLconf, so there is one for each of the site's.
-    return SiteURLs(site, view, route)
-
-
-class CallURLs:
-    """Keeps the endpoint resolving in whatever URLconf middleware chooses for one call."""
-
-    def __init__(self, view: Callable[..., Any]) -> None:
-        self._view = view
-        self._seen: tuple[Any, Any] | None = None
-
-    def settle(self, request: HttpRequest) -> None:
-        """Set `resolver_match`, and the URLconf unless the site's own has the endpoint."""
-        seen = (getattr(request, "urlconf", None), get_urlconf())
-        if seen == self._seen:
-            return
-        # Middleware may set either, as Django's own documentation has it.
-        is_of_request = self._seen is None or seen[0] is not self._seen[0]
-        urlconf = (seen[0] if is_of_request else seen[1]) or settings.ROOT_URLCONF
-        match = match_of(request.path_info, urlconf)
-        if match is None or match.func is not self._view:
-            urls = with_endpoint(urlconf, self._view, endpoint_route())
-            match = urls.endpoint.match(request.path_info.removeprefix("/"))
-            urlconf = request.urlconf = urls  # type: ignore[assignment]  # any object with patterns
-        set_urlconf(urlconf)
-        request.resolver_match = match
-        self._seen = (getattr(request, "urlconf", None), get_urlconf())
-
-
-def match_of(path_info: str, urlconf: Any) -> ResolverMatch | None:
-    try:
-        return resolve(path_info, urlconf)
-    except Resolver404:
-        return None
+#: Django keeps what it resolves with for each URLconf, so there is one for each of the site's.
+with_endpoint = cache(SiteURLs)

@@ -120,12 +120,6 @@ STREAM_HEADERS: HeaderList = (
 )
 
 
-def without(headers: HeaderList, others: HeaderList) -> HeaderList:
-    """Those of the first that the others do not set."""
-    names = {name.lower() for name, _ in others}
-    return tuple((name, value) for name, value in headers if name.lower() not in names)
-
-
 class ResponseStream:
     """Sends one response. After its end, or the client's, nothing more is sent, whatever is
     called.
@@ -180,7 +174,9 @@ class ResponseStream:
     async def frames(self, frames: bytes) -> None:
         """Send events that are frames already."""
         if not self.has_started:
-            await self._start(200, (*STREAM_HEADERS, *without(self.headers, STREAM_HEADERS)))
+            ours = {name.lower() for name, _ in STREAM_HEADERS}
+            theirs = [pair for pair in self.headers if pair[0].lower() not in ours]
+            await self._start(200, (*STREAM_HEADERS, *theirs))
             self.is_streaming = True
             self._brake = brake_of(self._send)
         if self._brake is not None:

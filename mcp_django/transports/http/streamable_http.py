@@ -6,7 +6,6 @@ disconnect nor a message meanwhile, and costs several times as much on a small c
 
 from __future__ import annotations
 
-from functools import cache
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -226,10 +225,5 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
 
 
 def constant_service(exchange: Exchange) -> Service:
-    return Service(exchange=exchange, request=no_request(), cancelled=Event())
-
-
-@cache
-def no_request() -> HttpRequest:
-    """Nothing that is answered at once looks at its request, so all have one."""
-    return HttpRequest()
+    # Nothing that is answered at once looks at its request.
+    return Service(exchange=exchange, request=HttpRequest(), cancelled=Event())

@@ -6,15 +6,11 @@ from threading import Event
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.signals import request_finished, request_started
-from django.urls import NoReverseMatch, get_urlconf, reverse
+from django.urls import reverse
 from django.utils import translation
 
 import mcp_django as mcp
 from mcp_django.asgi import get_mcp_application
-from mcp_django.protocol.revisions import Revision
-from mcp_django.testing import ProtocolFailure
-from mcp_django.transports.exchanges import Reply
-from mcp_django.transports.http.middleware import response_of
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -51,19 +47,18 @@ def post(client, method="tools/list", headers=None, **params):
 
 
 @pytest.mark.django_db
-def test_every_revision_is_answered_through_middleware(client, run, revision):
-    run("function")
-    client = CheckedClient(token=client.token, revision=revision)
-
-    text = client.call_tool("echo", text="hello").text
-
-    assert "staff" in text
-    assert seen == ["function in", "function out"]
-
-
-@pytest.mark.django_db
-def test_async_tools_run_inside_the_middleware(client, run, add_tool):
-    run("function")
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["function", "both"], ["function in", "both", "tool", "function out"]),
+        (["Async"], ["async in", "async view", "tool"]),
+        (["AsyncWithSyncHook"], ["async in", "sync view", "tool"]),
+        (["Unused", "both"], ["both", "tool"]),
+        (["ViewHook", "SecondViewHook"], [("mcp_view", (), {}, True), "second", "tool"]),
+    ],
+)
+def test_middleware_and_its_hooks_run_in_order_round_a_tool(client, run, add_tool, names, order):
+    run(*names)
 
     async def note() -> str:
         """Note the order."""
@@ -74,7 +69,15 @@ def test_async_tools_run_inside_the_middleware(client, run, add_tool):
     add_tool(note)
 
     assert client.call_tool("note").text == "noted"
-    assert seen == ["function in", "tool", "function out"]
+    assert seen == order
+
+
+@pytest.mark.django_db
+def test_every_revision_is_answered_through_middleware(client, run, revision):
+    run("function")
+    client = CheckedClient(token=client.token, revision=revision)
+
+    assert "staff" in client.call_tool("echo", text="hello").text
 
 
 @pytest.mark.django_db
@@ -91,26 +94,6 @@ def test_progress_streams_out_of_the_middleware(client, run):
 
     assert answer.is_stream
     assert "result" in answer.messages[-1]
-
-
-@pytest.mark.django_db
-def test_notifications_pass_through_middleware_with_an_empty_answer(client, run):
-    run("function")
-
-    answer = client.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-
-    assert (answer.status, answer.body) == (202, b"")
-    assert "content-type" not in answer.headers
-
-
-@pytest.mark.django_db
-def test_a_batch_stays_a_batch(client, run):
-    run("function")
-    client = CheckedClient(token=client.token, revision=Revision.V2025_03_26)
-
-    answer = client.post([client.message("ping"), client.message("ping")])
-
-    assert [message["id"] for message in answer.messages] == [1, 2]
 
 
 @pytest.mark.django_db
@@ -141,15 +124,6 @@ def test_one_request_starts_and_finishes_once(client, run):
         request_finished.disconnect(hear)
 
     assert heard == [request_started, request_finished]
-
-
-@pytest.mark.django_db
-def test_hooks_for_views_see_the_view_of_the_endpoint(client, run):
-    run("ViewHook")
-
-    post(client)
-
-    assert seen == [("mcp_view", (), {}, True)]
 
 
 @pytest.mark.django_db
@@ -253,29 +227,6 @@ def test_a_site_that_includes_the_endpoint_reverses_to_its_own_path(client, run,
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("end", ["sse", "messages"])
-def test_the_addresses_of_http_sse_resolve_as_well(staff, run, settings, application, end):
-    settings.ROOT_URLCONF = "tests.transports.other_urls"
-    run("Resolving")
-    client = CheckedClient(user=staff, application=application, path=f"/assist/{end}")
-
-    client.http("PUT")
-
-    assert seen == [ENDPOINT]
-
-
-@pytest.mark.django_db
-def test_the_urlconf_of_a_call_ends_with_the_call(client, run):
-    run("Hosts")
-
-    post(client)
-
-    assert get_urlconf() is None
-    with pytest.raises(NoReverseMatch):
-        reverse("shop")
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize(("debug", "status"), [(False, 410), (True, 404)])
 def test_what_middleware_does_not_find_is_answered_by_the_handler_of_the_sites_urlconf(
     client, run, settings, debug, status
@@ -293,16 +244,30 @@ def test_what_middleware_does_not_find_is_answered_by_the_handler_of_the_sites_u
 
 
 @pytest.mark.django_db
-def test_a_tenant_is_set_before_the_first_query_of_authentication(client, run):
-    run("Tenant")
+@pytest.mark.parametrize(
+    ("has_token", "status", "user"), [(True, 200, (True, "staff")), (False, 401, (False, ""))]
+)
+def test_middleware_that_looks_at_the_user_sees_the_caller_or_nobody(
+    client, run, has_token, status, user
+):
+    run("EagerUser")
+    client.token = client.token if has_token else None
 
-    text = post(
-        client, "tools/call", {"X-Tenant": "acme"}, name="echo", arguments={"text": "x"}
-    ).body
+    answer = post(client)
 
-    assert b"staff" in text
-    assert seen
-    assert set(seen) == {"acme"}
+    assert answer.status == status
+    assert seen == [user]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("name", "status"), [("eve", 200), ("ada", 403)])
+def test_middleware_that_identifies_somebody_else_ends_the_call(run, make_user, name, status):
+    run("OtherUser")
+    user = make_user(name, is_staff=True)
+    if name != "eve":
+        make_user("eve", is_superuser=True)
+
+    assert post(CheckedClient(user=user)).status == status
 
 
 @pytest.mark.django_db
@@ -313,33 +278,6 @@ def test_without_its_tenant_a_site_answers_an_internal_error(client, run, caplog
 
     assert answer.status == 500
     assert b"tenant" not in answer.body
-
-
-@pytest.mark.django_db
-def test_middleware_that_looks_at_the_user_sees_the_principals(client, run):
-    run("EagerUser")
-
-    post(client)
-
-    assert seen == [(True, "staff")]
-
-
-@pytest.mark.django_db
-def test_middleware_that_looks_at_the_user_of_nobody_sees_an_anonymous_one(run):
-    run("EagerUser")
-
-    answer = post(CheckedClient())
-
-    assert answer.status == 401
-    assert answer.headers["www-authenticate"].startswith("Bearer")
-    assert seen == [(False, "")]
-
-
-@pytest.mark.django_db
-def test_middleware_that_forgets_the_user_does_not_make_the_call_anonymous(client, run):
-    run("ForgetfulUser")
-
-    assert "staff" in client.call_tool("echo", text="x").text
 
 
 @pytest.mark.django_db
@@ -384,26 +322,6 @@ def test_no_user_is_looked_up_before_the_tenant_is_set(client, run):
 
 
 @pytest.mark.django_db
-def test_middleware_that_finds_another_user_ends_the_call(client, run, make_user):
-    run("OtherUser")
-    make_user("eve", is_superuser=True)
-
-    with pytest.raises(ProtocolFailure) as refused:
-        client.call_tool("echo", text="x")
-
-    assert refused.value.status == 403
-
-
-@pytest.mark.django_db
-def test_middleware_that_finds_the_same_user_is_right(run, make_user):
-    run("OtherUser")
-
-    client = CheckedClient(user=make_user("eve", is_staff=True))
-
-    assert "eve" in client.call_tool("echo", text="x").text
-
-
-@pytest.mark.django_db
 def test_sessions_and_messages_work_and_nothing_of_them_is_kept(client, run):
     run("SessionAndMessages")
 
@@ -421,62 +339,52 @@ def test_sessions_and_messages_work_and_nothing_of_them_is_kept(client, run):
 @requirement("security:errors")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("name", "status"),
+    ("names", "status", "named"),
     [
-        ("Forbidding", 403),
-        ("Denying", 403),
-        ("ViewRefusal", 403),
-        ("Login", 403),
-        ("Page", 403),
-        ("Maintenance", 503),
-        ("Raising", 500),
-        ("RaisingAfterwards", 500),
+        (["Forbidding"], 403, "Forbidding"),
+        (["Denying"], 403, "Denying"),
+        (["Page"], 403, "Page"),
+        (["Login"], 403, "Login"),
+        (["ViewRefusal"], 403, "ViewRefusal"),
+        (["Maintenance"], 503, "Maintenance"),
+        (["Raising"], 500, "Raising"),
+        (["RaisingAfterwards"], 500, "RaisingAfterwards"),
+        (["ViewHook", "ViewRaising"], 500, "ViewRaising"),
+        (["ViewRaising", "Measuring"], 500, "ViewRaising"),
+        (["Replacing", "Forbidding"], 404, "Replacing"),
     ],
 )
-@pytest.mark.parametrize("debug", [False, True])
-def test_pages_for_people_never_reach_a_peer(client, run, settings, caplog, name, status, debug):
-    settings.DEBUG = debug
-    run("function", name)
+@pytest.mark.parametrize("changes", [{}, {"DEBUG": True}, {"DEBUG_PROPAGATE_EXCEPTIONS": True}])
+def test_pages_for_people_never_reach_a_peer_and_the_log_names_who_made_them(
+    client, run, settings, caplog, names, status, named, changes
+):
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    run("function", *names, "Plain")
 
     answer = post(client)
 
     assert answer.status == status
     assert answer.headers["content-type"] == "application/json"
     assert answer.messages[0]["id"] == 1
-    assert b"secret" not in answer.body
+    assert not any(word in answer.body for word in (b"secret", named.encode()))
     assert "location" not in answer.headers
+    if changes.keys() != {"DEBUG_PROPAGATE_EXCEPTIONS"}:
+        records = [record for record in caplog.records if record.name == "mcp_django"]
+        assert [(record.levelname, record.getMessage().split(" ")[0]) for record in records] == [
+            ("WARNING" if status < 500 else "ERROR", f"{HERE}.{named}")
+        ]
+    if status >= 500:
+        error = answer.messages[0]["error"]
+        assert error["message"] == "Internal error"
+        assert error["data"]["id"] in caplog.text
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("names", "status", "named", "level"),
-    [
-        (["Forbidding"], 403, "Forbidding", "WARNING"),
-        (["Denying"], 403, "Denying", "WARNING"),
-        (["Page"], 403, "Page", "WARNING"),
-        (["Login"], 403, "Login", "WARNING"),
-        (["ViewRefusal"], 403, "ViewRefusal", "WARNING"),
-        (["Maintenance"], 503, "Maintenance", "ERROR"),
-        (["Raising"], 500, "Raising", "ERROR"),
-        (["RaisingAfterwards"], 500, "RaisingAfterwards", "ERROR"),
-        (["ViewHook", "ViewRaising"], 500, "ViewRaising", "ERROR"),
-        (["ViewRaising", "Measuring"], 500, "ViewRaising", "ERROR"),
-        (["Replacing", "Forbidding"], 404, "Replacing", "WARNING"),
-    ],
-)
-def test_the_log_names_the_middleware_that_answered_and_the_answer_does_not(
-    client, run, caplog, names, status, named, level
-):
-    run("function", *names, "Plain")
+def test_headers_of_a_middlewares_own_answer_are_passed_on(client, run):
+    run("Forbidding")
 
-    answer = post(client)
-
-    records = [one for one in caplog.records if one.name == "mcp_django"]
-    assert [(one.levelname, one.getMessage().split(" ")[0]) for one in records] == [
-        (level, f"{HERE}.{named}")
-    ]
-    assert answer.status == status
-    assert named.encode() not in answer.body
+    assert post(client).headers["x-page"] == "1"
 
 
 @pytest.mark.django_db
@@ -495,38 +403,6 @@ def test_what_an_authenticator_raises_is_no_answer_of_middleware(run, settings, 
 
 
 @pytest.mark.django_db
-def test_headers_of_a_middlewares_own_answer_are_passed_on(client, run):
-    run("Forbidding")
-
-    assert post(client).headers["x-page"] == "1"
-
-
-@pytest.mark.django_db
-def test_a_failure_of_middleware_has_a_number_that_stands_in_the_log(client, run, caplog):
-    run("Raising")
-
-    error = post(client).messages[0]["error"]
-
-    assert error["message"] == "Internal error"
-    assert error["data"]["id"] in caplog.text
-    assert "secret bug" in caplog.text
-
-
-@pytest.mark.django_db
-def test_a_site_that_lets_exceptions_through_gets_them_into_the_log_only(
-    client, run, settings, caplog
-):
-    settings.DEBUG_PROPAGATE_EXCEPTIONS = True
-    run("Raising")
-
-    answer = post(client)
-
-    assert answer.status == 500
-    assert answer.messages[0]["error"]["data"]["id"] in caplog.text
-    assert b"secret" not in answer.body
-
-
-@pytest.mark.django_db
 def test_all_of_djangos_own_middleware_may_run(client, settings):
     settings.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *settings.MIDDLEWARE]
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "RUN_MIDDLEWARE": "project"}
@@ -537,14 +413,6 @@ def test_all_of_djangos_own_middleware_may_run(client, settings):
     assert "content-encoding" not in answer.headers
     assert answer.messages[0]["result"]["tools"]
     assert int(answer.headers["content-length"]) == len(answer.body)
-
-
-def test_two_challenges_make_one_header():
-    reply = Reply(
-        status=401, headers=(("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", "Basic"))
-    )
-
-    assert response_of(reply)["WWW-Authenticate"] == "Bearer, Basic"
 
 
 # Nobody waits any more
@@ -601,46 +469,3 @@ async def test_an_async_tool_inside_middleware_is_cancelled_with_its_call(client
 
     assert await asyncio.to_thread(ended.wait, PATIENCE)
     assert call.sent == []
-
-
-@pytest.mark.thorough
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_an_async_tool_inside_middleware_that_runs_for_too_long_frees_its_thread(
-    client, run, add_tool, settings
-):
-    run("function")
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.5}
-    ended = Event()
-
-    async def sleep() -> str:
-        """Wait for ever."""
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            ended.set()
-        return ""
-
-    add_tool(sleep)
-
-    call = await Connection.calling(client, "sleep").whole()
-
-    assert call.json["result"]["isError"]
-    assert "0.5 seconds" in call.json["result"]["content"][0]["text"]
-    assert await asyncio.to_thread(ended.wait, PATIENCE)
-
-
-@pytest.mark.django_db
-def test_an_async_tool_inside_middleware_that_cancels_itself_is_a_bug(
-    client, run, add_tool, caplog
-):
-    run("function")
-
-    async def sleep() -> str:
-        """Cancel itself."""
-        raise asyncio.CancelledError
-
-    add_tool(sleep)
-
-    with pytest.raises(ProtocolFailure, match="Internal error"):
-        client.call_tool("sleep")
