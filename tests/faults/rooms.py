@@ -11,6 +11,7 @@ from tests.faults.protocol import PROTOCOL
 from tests.faults.query import QUERY
 from tests.faults.records import RECORDS
 from tests.faults.tools import TOOLS
+from tests.faults.top import TOP
 
 ROOMS: dict[str, Room] = {
     "protocol": PROTOCOL,
@@ -21,4 +22,5 @@ ROOMS: dict[str, Room] = {
     "http": HTTP,
     "core": CORE,
     "pages": PAGES,
+    "top": TOP,
 }
