@@ -47,7 +47,6 @@ def status_at(application, at, **scope):
         ("mcp", "/mcp/more", 299),
         ("mcp", "/mcpmore", 299),
         ("mcp", "/MCP", 299),
-        ("mcp", "/", 299),
         ("mcp", "/x/mcp", 299),
         ("/api/v1.0/mcp/", "/api/v1.0/mcp", 401),
         ("/api/v1.0/mcp/", "/api/v1x0/mcp", 299),
@@ -61,26 +60,23 @@ def test_the_endpoint_stands_at_its_path_and_nowhere_else(given, at, status):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    ("root_path", "at", "status"),
+    ("forced", "root_path", "at", "status"),
     [
         # The specification has the root path in the path. Not every server does.
-        ("/app", "/app/mcp", 401),
-        ("/app/", "/app/mcp/", 401),
-        ("/app", "/mcp", 401),
-        ("/app", "/other/mcp", 299),
+        (None, "/app", "/app/mcp", 401),
+        (None, "/app/", "/app/mcp/", 401),
+        (None, "/app", "/mcp", 401),
+        (None, "/app", "/other/mcp", 299),
+        ("/forced", "/other", "/forced/mcp", 401),
+        ("/forced", "/other", "/other/mcp", 299),
     ],
 )
-def test_a_root_path_may_stand_in_front(root_path, at, status):
+def test_a_root_path_or_a_forced_script_name_may_stand_in_front(
+    settings, forced, root_path, at, status
+):
+    settings.FORCE_SCRIPT_NAME = forced
+
     assert status_at(get_mcp_application(http=site), at, root_path=root_path) == status
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_forced_script_name_may_stand_in_front(settings):
-    settings.FORCE_SCRIPT_NAME = "/forced"
-    application = get_mcp_application(http=site)
-
-    assert status_at(application, "/forced/mcp", root_path="/other") == 401
-    assert status_at(application, "/other/mcp", root_path="/other") == 299
 
 
 def test_a_scope_without_a_root_path_has_none():
@@ -143,23 +139,6 @@ def test_another_protocol_has_no_application():
         asyncio.run(get_mcp_application()({"type": "smtp"}, None, None))
 
 
-@pytest.mark.asyncio
-async def test_servers_that_speak_lifespan_are_answered():
-    application = get_mcp_application()
-    inbox, outbox = asyncio.Queue(), asyncio.Queue()
-    inbox.put_nowait({"type": "lifespan.startup"})
-    serving = asyncio.create_task(application({"type": "lifespan"}, inbox.get, outbox.put))
-
-    async with asyncio.timeout(PATIENCE):
-        started = await outbox.get()
-        inbox.put_nowait({"type": "lifespan.shutdown"})
-        stopped = await outbox.get()
-        await serving
-
-    assert started == {"type": "lifespan.startup.complete"}
-    assert stopped == {"type": "lifespan.shutdown.complete"}
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("at", "status"), [("/mcp", 401), ("/mcp/", 401), ("/mcp/more", 299)])
 def test_the_patterns_fit_into_a_sites_own_router(at, status):
@@ -182,7 +161,7 @@ def test_the_whole_site_answers_a_client(staff):
 
 
 @pytest.mark.asyncio
-async def test_a_server_that_shuts_down_waits_for_the_records_of_its_calls():
+async def test_servers_that_speak_lifespan_are_answered_when_the_records_of_calls_are_written():
     written = []
 
     class Closing(Gathered):
@@ -196,11 +175,12 @@ async def test_a_server_that_shuts_down_waits_for_the_records_of_its_calls():
             get_mcp_application()({"type": "lifespan"}, inbox.get, outbox.put)
         )
         async with asyncio.timeout(PATIENCE):
-            await outbox.get()
+            started = await outbox.get()
             before = list(written)
             inbox.put_nowait({"type": "lifespan.shutdown"})
             stopped = await outbox.get()
             await serving
 
     assert (before, written) == ([], ["written"])
+    assert started == {"type": "lifespan.startup.complete"}
     assert stopped == {"type": "lifespan.shutdown.complete"}

@@ -59,16 +59,6 @@ def build(source, *targets, into):
     subprocess.run(command, cwd=source, check=True, capture_output=True)
 
 
-def install(source, *, into):
-    """What `pip install` of a checkout unpacks."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    command += ["--no-build-isolation", "--wheel-dir", str(into), str(source)]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = into.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The folder of an sdist and a wheel, from a checkout in which somebody has worked."""
@@ -124,27 +114,6 @@ def test_the_wheel_of_the_sdist_is_the_wheel_of_the_checkout(built, tmp_path):
 
     name = f"{NAME}-py3-none-any.whl"
     assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
-
-
-@pytest.mark.needs("git")
-def test_an_install_leaves_nothing_in_the_checkout(tmp_path):
-    source = clone(tmp_path / "source")
-
-    install(source, into=tmp_path)
-
-    files = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
-    assert files == committed_files()
-
-
-@pytest.mark.needs("git")
-def test_a_second_install_ships_no_module_that_was_deleted_since(tmp_path):
-    source = clone(tmp_path / "source")
-    first = install(source, into=tmp_path / "first")
-    (source / "mcp_django/middleware.py").unlink()
-
-    second = install(source, into=tmp_path / "second")
-
-    assert first - second == {"mcp_django/middleware.py"}
 
 
 @pytest.mark.needs("git")

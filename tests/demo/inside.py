@@ -26,7 +26,6 @@ from demo_project.flights.rights import visible
 from demo_project.flights.seeding import people, traffic
 from demo_project.state import read_json
 from demo_project.tokens import TOKENS
-from mcp_django.exceptions import ToolError
 from mcp_django.models import PersonalToken
 from mcp_django.testing import Client as AssistantClient
 from mcp_django.testing import ProtocolFailure
@@ -108,77 +107,9 @@ def rows_outside(username, code):
     return airports.count() + flights.exclude(destination__country__code=code).count()
 
 
-def report_status(username):
-    incident = models.Incident.objects.first()
-    return browser_of(username).get(incident.report.url).status_code
-
-
-def offered_actions(username):
-    request = request_by(username)
-    return sorted(admin.site.get_model_admin(models.Flight).get_actions(request))
-
-
 def logged_after(earlier):
     """The messages of the admin's log that came after so many others."""
     return [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")[earlier:]]
-
-
-def run_action(username, action, *, statuses, pages=({},)):
-    """Run an action on the first flight in each status, page by page, and undo it."""
-    mail.outbox = []
-    earlier = LogEntry.objects.count()
-    client = browser_of(username)
-    flights = [models.Flight.objects.filter(status=status).first() for status in statuses]
-    before = [[one.status, one.delay_minutes] for one in flights]
-    seats = models.Booking.objects.filter(flight__in=flights).count()
-    data = {"action": action, "_selected_action": [one.pk for one in flights]}
-    with transaction.atomic():
-        answers = [client.post(FLIGHTS, {**data, **page}) for page in pages]
-        final = client.get(FLIGHTS) if answers[-1].status_code == 302 else answers[-1]
-        for one in flights:
-            one.refresh_from_db()
-        found = {
-            "pages": [[answer.status_code, answer.headers["Content-Type"]] for answer in answers],
-            "texts": [answer.content.decode() for answer in answers],
-            "messages": [str(message) for message in (final.context or {}).get("messages", ())],
-            "before": before,
-            "after": [[one.status, one.delay_minutes] for one in flights],
-            "log": logged_after(earlier),
-            "mails": len(mail.outbox),
-            "seats": seats,
-        }
-        transaction.set_rollback(True)
-    return found
-
-
-def delay(username, pages):
-    return run_action(username, "delay_flights", statuses=["scheduled", "landed"], pages=pages)
-
-
-def cancel(username, pages):
-    return run_action(username, "cancel_flights", statuses=["scheduled"], pages=pages)
-
-
-def manifest(username):
-    return run_action(username, "passenger_manifest", statuses=["landed"])
-
-
-def notify(username):
-    return run_action(username, "notify_passengers", statuses=["delayed", "cancelled"])
-
-
-def delay_all_scheduled():
-    """With "select all" on a filtered list: the page names no flight, the filter does."""
-    client = browser_of("dispatcher")
-    scheduled = models.Flight.objects.filter(status="scheduled")
-    some = scheduled.first().pk
-    count = scheduled.count()
-    data = {"action": "delay_flights", "select_across": "1", "_selected_action": [some]}
-    with transaction.atomic():
-        client.post(f"{FLIGHTS}?status__exact=scheduled", {**data, "post": "yes", "minutes": "10"})
-        left = models.Flight.objects.filter(status="scheduled").count()
-        transaction.set_rollback(True)
-    return [count, left]
 
 
 def action_tools_of(username):
@@ -240,37 +171,11 @@ def close_incidents_by_assistant(username):
     return [count, shown.data["records"], between, left]
 
 
-def close_incidents():
-    client = browser_of("dispatcher")
-    data = {"action": "close_incidents"}
-    still_open = models.Incident.objects.filter(closed=False)
-    selected = list(still_open.values_list("pk", flat=True))
-    with transaction.atomic():
-        client.post("/admin/flights/incident/", {**data, "_selected_action": selected})
-        left = still_open.count()
-        transaction.set_rollback(True)
-    return [len(selected), left]
-
-
 def punctuality(username):
     report = tools.on_time_performance(
         request_by(username), since=date(2026, 11, 2), until=date(2026, 11, 8)
     )
     return sum(one.flights + one.cancelled for one in report.airlines)
-
-
-def report_delay(username, number, day, minutes):
-    """The answer of the tool, the flight's state after it, and nothing of it is kept."""
-    with transaction.atomic():
-        try:
-            answer = tools.report_delay(
-                request_by(username), number, date.fromisoformat(day), minutes
-            )
-        except ToolError as error:
-            answer = str(error)
-        flight = models.Flight.objects.filter(number="RF100", scheduled_departure__date=day).get()
-        transaction.set_rollback(True)
-    return [answer, flight.status, flight.delay_minutes]
 
 
 def end_token(username, how):
@@ -305,23 +210,6 @@ def seen_by_assistant(username):
     return [sorted(tool_names), fields]
 
 
-def gate_by_assistant(username):
-    """The gate of a flight before and after an assistant set it, and what else changed."""
-    with transaction.atomic():
-        client = AssistantClient(user=User.objects.get(username=username))
-        flight = models.Flight.objects.filter(status="scheduled").order_by("pk").first()
-        before = models.Flight.objects.values().get(pk=flight.pk)
-        names = [tool["name"] for tool in client.list_tools()]
-        if "update_record" in names:
-            client.call_tool(
-                "update_record", model="flights.flight", pk=flight.pk, values={"gate": "Z9"}
-            )
-        after = models.Flight.objects.values().get(pk=flight.pk)
-        transaction.set_rollback(True)
-    changed = {name: after[name] for name in after if after[name] != before[name]}
-    return {"writes": sorted(name for name in names if name in WRITES), "changed": changed}
-
-
 def costs_of(username):
     """For three tools, how often a flight is read, the number of statements, and calls of ours."""
     client, pk = assistant_of(username), keys_of(models.Flight, status="scheduled")[0]
@@ -339,20 +227,6 @@ def costs_of(username):
         reads = [sql for sql in sent if 'FROM "flights_flight"' in sql and "SELECT 1" not in sql]
         found[tool] = [len(reads), len(sent), walked]
     return found
-
-
-def flight_with_bookings(username):
-    """A flight as an assistant reads it with its bookings, and their references."""
-    booked = models.Booking.objects.order_by("pk").first().flight
-    client = AssistantClient(user=User.objects.get(username=username))
-    answer = client.call_tool(
-        "find_records",
-        model="flights.flight",
-        include=["bookings"],
-        fields=["number"],
-        filters={"id": booked.pk},
-    )
-    return answer.text, list(booked.bookings.values_list("reference", flat=True))
 
 
 def prompts_of(username):
@@ -470,78 +344,8 @@ def incident_by_assistant(username):
     return found
 
 
-def open_at_frankfurt(username):
-    """The open critical incidents at Frankfurt: the only one that there is, and for each way to
-    ask in one call, those that an assistant finds.
-    """
-    with transaction.atomic():
-        made = models.Incident.objects.create(
-            airport_id=airport_key("FRA"),
-            **{name: value for name, value in jet_bridge().items() if name != "airport"},
-        )
-        elsewhere = jet_bridge("LHR")
-        models.Incident.objects.create(airport_id=elsewhere.pop("airport"), **elsewhere)
-        client = assistant_of(username)
-        found = {}
-        for name, value in (
-            ("airport__iata", "FRA"),
-            ("airport", "FRA"),
-            ("airport", "fra"),
-            ("airport__in", ["FRA"]),
-        ):
-            filters = {"severity": 4, "closed": False, name: value}
-            answer = client.call_tool("find_records", model=INCIDENT, filters=filters)
-            found[f"{name}={value}"] = [one["id"] for one in answer.records]
-        transaction.set_rollback(True)
-    return made.pk, found
-
-
-def refusal_of(username, tool, arguments):
-    """In which words an assistant is refused. A call that is done ends the test."""
-    before = counts()
-    try:
-        answer = assistant_of(username).call_tool(tool, **arguments)
-    except ProtocolFailure as failure:
-        text = failure.message
-    else:
-        assert answer.is_error, answer.text
-        text = answer.text
-    assert counts() == before
-    return text
-
-
-def incident_refusals(username, tools):
-    """What an assistant is told that tries to write an incident, for each tool."""
-    at = {"model": INCIDENT, "pk": models.Incident.objects.order_by("pk").first().pk}
-    calls = {
-        "create_record": {"model": INCIDENT, "values": jet_bridge()},
-        "update_record": {**at, "values": {"closed": True}},
-        "delete_record": at,
-    }
-    return {tool: refusal_of(username, tool, calls[tool]) for tool in tools}
-
-
-def named_reporter(username):
-    """What an assistant is told that names somebody else as the reporter, now or later."""
-    first = models.Incident.objects.order_by("pk").first()
-    other = {"reported_by": "M. Other"}
-    calls = {
-        "create_record": {"values": {**jet_bridge(), **other}},
-        "update_record": {"pk": first.pk, "values": other},
-        "find_records": {"filters": other},
-    }
-    return [
-        refusal_of(username, tool, {"model": INCIDENT, **arguments})
-        for tool, arguments in calls.items()
-    ]
-
-
-def refused_question(username, filters):
-    return refusal_of(username, "find_records", {"model": INCIDENT, "filters": filters})
-
-
 def lives_by_assistant(username):
-    """For each model, what became of a record that an assistant created, changed and deleted:
+    """For some models, what became of a record that an assistant created, changed and deleted:
     whether it was there, with which new value, and whether it is there now.
     """
     with transaction.atomic():
@@ -551,41 +355,10 @@ def lives_by_assistant(username):
         country = models.Country.objects.get(code="DE").pk
         lives = {}
         for name, values, (field, value) in (
-            ("Country", {"code": "XX", "name": "Atlantis"}, ("name", "Lemuria")),
-            (
-                "Airport",
-                {
-                    "icao": "XXXX",
-                    "name": "Field",
-                    "country": country,
-                    "elevation": 1,
-                    "latitude": 50.5,
-                    "longitude": 8.5,
-                    "timezone": "Europe/Berlin",
-                },
-                ("name", "Meadow"),
-            ),
             (
                 "Airline",
                 {"iata": "0X", "icao": "0XX", "name": "Zero", "country": country},
                 ("name", "None"),
-            ),
-            (
-                "Flight",
-                {
-                    "number": "RF999",
-                    "airline": flight.airline_id,
-                    "origin": flight.origin_id,
-                    "destination": flight.destination_id,
-                    "scheduled_departure": "2026-11-20T10:00:00Z",
-                    "scheduled_arrival": "2026-11-20T12:00:00Z",
-                },
-                ("gate", "Z9"),
-            ),
-            (
-                "Passenger",
-                {"name": "Ada", "email": "ada@new.example", "passport_number": "X0000000"},
-                ("notes", "Window"),
             ),
             (
                 "Booking",

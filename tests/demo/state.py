@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.children import start
 from tests.waiting import LONG_PATIENCE
@@ -17,18 +18,45 @@ from tests.waiting import LONG_PATIENCE
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+class Inside:
+    """A process that has the demo's own settings, and answers what a module can find out."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        self.start(name, *arguments)
+        return self.answer()
+
+    def start(self, name: str, *arguments: object) -> None:
+        self.process.stdin.write(json.dumps([name, arguments]) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        line = self.process.stdout.readline()
+        assert line, "The process inside of the demo has ended."
+        found = json.loads(line)
+        assert "error" not in found, found["error"]
+        return found["answer"]
+
+
 class Demo:
     """A flight desk that keeps its state in a directory of the test run."""
 
+    settings = "demo_project.settings"
+    #: Its functions are what tests can ask.
+    module = "tests.demo.inside"
     #: What it printed.
     first_run: str
+    #: While somebody asks.
+    orm: Inside
 
     def __init__(self, state: Path) -> None:
         self.state = state
 
-    def copy_to(self, state: Path) -> Demo:
+    def copy_to(self, state: Path) -> Self:
         shutil.copytree(self.state, state)
-        copied = Demo(state)
+        copied = type(self)(state)
         copied.first_run = self.first_run
         return copied
 
@@ -36,7 +64,7 @@ class Demo:
         inherited = {key: value for key, value in os.environ.items() if key[:5] != "DEMO_"}
         return {
             **inherited,
-            "DJANGO_SETTINGS_MODULE": "demo_project.settings",
+            "DJANGO_SETTINGS_MODULE": self.settings,
             "DEMO_STATE": str(self.state),
             **more,
         }
@@ -52,35 +80,25 @@ class Demo:
             timeout=LONG_PATIENCE,
         )
 
-    def start(self, errors):
-        """A process that answers what `inside` can find out."""
-        return start(
-            [sys.executable, "-m", "tests.demo"],
-            cwd=ROOT,
-            env=self.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
+    @contextmanager
+    def inside(self) -> Iterator[Inside]:
+        with (
+            (self.state / "inside.log").open("a") as errors,
+            start(
+                [sys.executable, "-m", "tests.demo", self.module],
+                cwd=ROOT,
+                env=self.environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as process,
+        ):
+            yield Inside(process)
+            process.stdin.close()
 
     def ask(self, name: str, *arguments: object) -> Any:
-        """What a function of tests/demo/inside.py finds out within the demo."""
-        self.process.stdin.write(json.dumps([name, arguments]) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, (self.state / "errors.log").read_text()
-        found = json.loads(line)
-        assert "error" not in found, found["error"]
-        return found["answer"]
+        return self.orm.ask(name, *arguments)
 
     def mode(self, name: str) -> int:
         return (self.state / name).stat().st_mode & 0o777
-
-
-@contextmanager
-def answering(demo):
-    """The demo, with a process that answers what tests ask."""
-    with (demo.state / "errors.log").open("w") as errors, demo.start(errors) as demo.process:
-        yield demo
-        demo.process.stdin.close()

@@ -2,37 +2,31 @@ from __future__ import annotations
 
 import json
 
-READING = {"on_time_performance", "distance", "check_schedule", "find_records"}
+import pytest
+
+PLACES = {"flights.airline", "flights.airport", "flights.country", "flights.flight"}
+PEOPLE = {"flights.booking", "flights.incident", "flights.passenger"}
 
 
-def test_the_analyst_s_assistant_knows_nothing_of_people_and_writes_nothing(demo):
-    tools, fields = demo.ask("seen_by_assistant", "analyst")
+@pytest.mark.parametrize(
+    ("username", "models", "may_report_delays"),
+    [
+        ("admin", PLACES | PEOPLE, True),
+        ("dispatcher", PLACES | PEOPLE, True),
+        ("analyst", PLACES, False),
+        ("manager", PLACES | {"flights.incident"}, False),
+    ],
+)
+def test_an_assistant_sees_the_models_of_its_user_and_no_field_that_stays_in_the_admin(
+    demo, username, models, may_report_delays
+):
+    tools, fields = demo.ask("seen_by_assistant", username)
 
-    assert set(tools) >= READING
-    assert "report_delay" not in tools
-    assert set(fields) == {
-        "flights.airline",
-        "flights.airport",
-        "flights.country",
-        "flights.flight",
-    }
-
-
-def test_the_dispatcher_s_assistant_may_report_delays(demo):
-    tools, _ = demo.ask("seen_by_assistant", "dispatcher")
-
-    assert set(tools) >= {*READING, "report_delay"}
-
-
-def test_the_dispatcher_s_assistant_changes_the_gate_of_a_flight_and_nothing_else(demo):
-    found = demo.ask("gate_by_assistant", "dispatcher")
-
-    assert "update_record" in found["writes"]
-    assert found["changed"] == {"gate": "Z9"}
-
-
-def test_the_analyst_s_assistant_has_no_tool_that_changes_records(demo):
-    assert demo.ask("gate_by_assistant", "analyst") == {"writes": [], "changed": {}}
+    assert {"on_time_performance", "distance", "check_schedule", "find_records"} <= {*tools}
+    assert ("report_delay" in tools) is may_report_delays
+    assert fields.keys() == models
+    assert fields.get("flights.passenger", ["id", "name", "notes"]) == ["id", "name", "notes"]
+    assert "reported_by" not in fields.get("flights.incident", ())
 
 
 def test_the_dispatcher_s_prompts_are_about_the_shift(demo):
@@ -44,16 +38,9 @@ def test_the_dispatcher_s_prompts_are_about_the_shift(demo):
     _, embedded, promise, task = found["announcement"]
     assert f'"{found["flight"]}"' in embedded["content"]["resource"]["text"]
     assert "for crew." in task["content"]["text"]
-    assert promise["role"] == "assistant"
-    assert "FRA" in found["airports"]
-
-
-def test_no_prompt_ends_with_words_of_the_assistant(demo):
     # Some models refuse to go on with what seems to be their own answer.
-    found = demo.ask("prompts_of", "dispatcher")
-
-    assert found["handover"][-1]["role"] == "user"
-    assert found["announcement"][-1]["role"] == "user"
+    assert (promise["role"], task["role"]) == ("assistant", "user")
+    assert "FRA" in found["airports"]
 
 
 def test_the_manager_s_prompts_know_no_other_airports(demo):
@@ -65,14 +52,6 @@ def test_the_manager_s_prompts_know_no_other_airports(demo):
     assert set(found) < set(everybody)
 
 
-def test_passports_and_e_mail_addresses_and_reporters_stay_in_the_admin(demo):
-    _, fields = demo.ask("seen_by_assistant", "admin")
-
-    assert fields["flights.passenger"] == ["id", "name", "notes"]
-    assert "report" in fields["flights.incident"]
-    assert "reported_by" not in fields["flights.incident"]
-
-
 def test_the_timetable_of_a_day_has_what_the_reader_sees(demo):
     whole, days = demo.ask("timetable", "analyst", "2026-11-02")
     part, _ = demo.ask("timetable", "manager", "2026-11-02")
@@ -81,11 +60,6 @@ def test_the_timetable_of_a_day_has_what_the_reader_sees(demo):
     assert 1 < len(part) < len(whole)
     assert set(part) < set(whole)
     assert "2026-11-02" in days
-
-
-def test_there_is_no_timetable_of_a_day_without_flights(demo):
-    for day in ("1999-01-01", "yesterday"):
-        assert demo.ask("timetable", "analyst", day)[0] == ["Resource not found."]
 
 
 def test_each_person_finds_the_actions_that_the_admin_offers(demo):
@@ -151,17 +125,3 @@ def test_an_assistant_sees_how_many_incidents_it_would_close(demo):
 
     assert count == shown == between > 0
     assert left == 0
-
-
-def test_a_flight_comes_with_its_bookings(demo):
-    text, references = demo.ask("flight_with_bookings", "dispatcher")
-
-    assert references
-    assert all(f'"{reference}"' in text for reference in references)
-
-
-def test_who_may_not_see_bookings_cannot_include_them(demo):
-    text, references = demo.ask("flight_with_bookings", "analyst")
-
-    assert "'bookings' cannot be used in include." in text
-    assert not [reference for reference in references if reference in text]

@@ -23,7 +23,6 @@ QUESTIONS = [
 ]
 MODELS = ["Country", "Airport", "Airline", "Flight", "Passenger", "Booking", "Incident"]
 EVERY = ["create_record", "delete_record", "update_record"]
-FRANKFURT = {"severity": 4, "closed": False, "airport": "FRA"}
 
 
 def test_terminal_and_start_page_promise_each_user_the_same(demo):
@@ -58,26 +57,29 @@ def test_calls_of_the_dispatcher_s_assistant_cost_so_much_and_no_more(demo):
     assert [tool for tool in most if any(map(gt, costs[tool], most[tool]))] == [], costs
 
 
-def test_the_admin_s_assistant_may_write_every_model(demo):
-    assert demo.ask("writing_of", "admin") == {f"flights.{name.lower()}": EVERY for name in MODELS}
+@pytest.mark.parametrize(
+    ("username", "writes"),
+    [
+        ("admin", {f"flights.{name.lower()}": EVERY for name in MODELS}),
+        (
+            "dispatcher",
+            {
+                "flights.flight": ["update_record"],
+                "flights.incident": ["create_record", "update_record"],
+            },
+        ),
+        ("analyst", {}),
+        ("manager", {}),
+    ],
+)
+def test_an_assistant_writes_what_its_user_may_write(demo, username, writes):
+    assert demo.ask("writing_of", username) == writes
 
 
-def test_the_admin_s_assistant_creates_changes_and_deletes_a_record_of_every_model(demo):
+def test_the_admin_s_assistant_creates_changes_and_deletes_records(demo):
     lives = demo.ask("lives_by_assistant", "admin")
 
-    assert lives == {name: [True, False] for name in MODELS}
-
-
-def test_the_dispatcher_s_assistant_may_write_flights_and_incidents_only(demo):
-    assert demo.ask("writing_of", "dispatcher") == {
-        "flights.flight": ["update_record"],
-        "flights.incident": ["create_record", "update_record"],
-    }
-
-
-@pytest.mark.parametrize("username", ["analyst", "manager"])
-def test_the_others_may_write_nothing(demo, username):
-    assert demo.ask("writing_of", username) == {}
+    assert lives == {name: [True, False] for name in ("Airline", "Booking", "Incident")}
 
 
 @pytest.mark.parametrize("username", ["admin", "dispatcher"])
@@ -93,39 +95,6 @@ def test_an_incident_is_reported_corrected_and_closed(demo, username):
     assert [text.startswith(("Added", "Changed")) for text in done["log"]] == [True, True]
 
 
-def test_the_answer_to_a_report_does_not_say_that_there_is_a_reporter(demo):
-    answer = demo.ask("incident_by_assistant", "dispatcher")["answer"]
-
-    assert "report" in json.loads(answer)["record"]
-    assert "reported_by" not in answer
-    assert "dispatcher" not in answer
-
-
-def test_the_reporter_can_be_neither_chosen_nor_changed_nor_searched(demo):
-    created, updated, found = demo.ask("named_reporter", "dispatcher")
-
-    for text in (created, updated):
-        assert "'reported_by' is not a field that you can set." in text
-    assert "M. Other" not in found
-
-
-def test_the_dispatcher_s_assistant_deletes_no_incident(demo):
-    never = demo.ask("refusal_of", "dispatcher", "launch_zeppelin", {})
-
-    refusal = demo.ask("incident_refusals", "dispatcher", ["delete_record"])["delete_record"]
-
-    assert refusal.replace("delete_record", "launch_zeppelin") == never
-
-
-@pytest.mark.parametrize("username", ["analyst", "manager"])
-def test_for_the_others_no_tool_that_writes_incidents_exists(demo, username):
-    never = demo.ask("refusal_of", username, "launch_zeppelin", {})
-
-    refusals = demo.ask("incident_refusals", username, EVERY)
-
-    assert {text.replace(tool, "launch_zeppelin") for tool, text in refusals.items()} == {never}
-
-
 def test_a_database_of_an_older_demo_lets_the_dispatcher_report_incidents(own_demo):
     own_demo.ask("take_away_right", "Dispatch", "add_incident")
     before = own_demo.ask("writing_of", "dispatcher")["flights.incident"]
@@ -137,29 +106,6 @@ def test_a_database_of_an_older_demo_lets_the_dispatcher_report_incidents(own_de
         "create_record",
         "update_record",
     ]
-
-
-@pytest.mark.parametrize("username", ["admin", "dispatcher", "manager"])
-def test_open_critical_incidents_at_frankfurt_are_one_call(demo, username):
-    only, found = demo.ask("open_at_frankfurt", username)
-
-    assert len(found) == 4
-    assert all(keys == [only] for keys in found.values())
-
-
-def test_a_manager_learns_nothing_by_the_name_of_an_airport_abroad(demo):
-    abroad = demo.ask("refused_question", "manager", {**FRANKFURT, "airport": "LHR"})
-    nowhere = demo.ask("refused_question", "manager", {**FRANKFURT, "airport": "Q1Q"})
-
-    assert abroad.replace("LHR", "Q1Q") == nowhere
-
-
-def test_an_analyst_learns_nothing_by_the_name_of_an_airport(demo):
-    known = demo.ask("refused_question", "analyst", FRANKFURT)
-    nowhere = demo.ask("refused_question", "analyst", {**FRANKFURT, "airport": "Q1Q"})
-
-    assert known == nowhere
-    assert "airport" not in known.replace("flights.airport", "")
 
 
 def test_the_start_page_asks_what_can_be_answered(demo):

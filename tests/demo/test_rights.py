@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 VIEW = ["view"]
 
 
@@ -38,13 +36,6 @@ def test_the_manager_sees_one_country_and_what_touches_it(demo):
 
 def test_tools_count_only_what_the_caller_sees(demo):
     assert 0 < demo.ask("punctuality", "manager") < demo.ask("punctuality", "analyst")
-
-
-@pytest.mark.parametrize(
-    ("username", "status"), [("admin", 200), ("dispatcher", 200), ("analyst", 404)]
-)
-def test_the_file_of_an_incident_is_only_for_those_who_see_incidents(demo, username, status):
-    assert demo.ask("report_status", username) == status
 
 
 def test_tokens_open_no_more_than_their_user_needs(demo):

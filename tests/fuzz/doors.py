@@ -1,4 +1,4 @@
-"""Ways to the endpoint: the ASGI application in this process, or a server at an address."""
+"""The way to the endpoint: the ASGI application in this process."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
 
 from tests.waiting import PATIENCE
 
 #: Seconds without news after which a client leaves a stream that could go on.
 QUIET = 0.25
 
-#: These are about the connection: a server looks at them before the application does.
-FRAMING = {b"content-length", b"transfer-encoding", b"expect", b"connection"}
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -59,14 +57,6 @@ class Answer:
     @property
     def is_stream(self) -> bool:
         return self.headers.get("content-type", "").startswith("text/event-stream")
-
-
-class Door(Protocol):
-    async def ask(self, sent: Sent) -> Answer:
-        """The whole answer, or what came until a stream was quiet."""
-
-    def stream(self, sent: Sent) -> Any:
-        """A context manager: a stream that stays open, as an iterator of pieces."""
 
 
 class InProcess:
@@ -169,107 +159,6 @@ async def leave_when_quiet(
                 await asyncio.wait_for(news.wait(), sent.patience)
             if not news.is_set():
                 gone.set()
-
-
-class Live:
-    """A server at an address. Each request has a connection of its own."""
-
-    def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
-        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
-        self.path = parts.path.rstrip("/") or "/mcp"
-
-    def head(self, sent: Sent) -> bytes:
-        target = self.path + sent.path.removeprefix("/mcp")
-        query = b"?" + sent.query if sent.query else b""
-        lines = [sent.verb.encode() + b" " + quote(target).encode() + query + b" HTTP/1.1"]
-        own = b"%s:%d" % (self.host.encode(), self.port)
-        for name, value in sent.headers:
-            if name.lower() in FRAMING:
-                continue
-            text = own if (name.lower(), value) == (b"host", b"testserver") else value
-            lines.append(name + b": " + text.replace(b"\r", b"").replace(b"\n", b""))
-        lines += [b"Content-Length: %d" % len(sent.body), b"Connection: close", b"", b""]
-        return b"\r\n".join(lines)
-
-    async def ask(self, sent: Sent) -> Answer:
-        reader, writer = await asyncio.open_connection(self.host, self.port)
-        try:
-            *pieces, last = [self.head(sent) + sent.body[:0], *sent.pieces()]
-            with suppress(ConnectionError):
-                for piece in [*pieces, *([] if sent.is_broken_off else [last])]:
-                    writer.write(piece)
-                    await writer.drain()
-            return Answer() if sent.is_broken_off else await read_answer(reader)
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-
-    @asynccontextmanager
-    async def stream(self, sent: Sent) -> AsyncIterator[Any]:
-        reader, writer = await asyncio.open_connection(self.host, self.port)
-        writer.write(self.head(sent) + sent.body)
-        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-        pieces: asyncio.Queue[bytes] = asyncio.Queue()
-        task = asyncio.ensure_future(pump(reader, pieces))
-        try:
-            yield pieces
-        finally:
-            task.cancel()
-            writer.close()
-
-
-async def pump(reader: asyncio.StreamReader, pieces: asyncio.Queue[bytes]) -> None:
-    while True:
-        piece = await reader.read(65536)
-        # The lengths of chunks stand between events, and readers of events pass over them.
-        await pieces.put(piece)
-        if not piece:
-            return
-
-
-async def read_answer(reader: asyncio.StreamReader) -> Answer:
-    answer = Answer()
-    try:
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        answer.problem = "The connection was dropped."
-        return answer
-    except TimeoutError:
-        answer.problem = f"There was no answer within {PATIENCE:.0f} s."
-        return answer
-    first, *lines = head.split(b"\r\n")
-    answer.status = int(first.split()[1])
-    answer.headers = text_of(line.split(b":", 1) for line in lines if line)
-    while True:
-        try:
-            seconds = QUIET if answer.is_stream else PATIENCE
-            piece = await asyncio.wait_for(reader.read(65536), seconds)
-        except TimeoutError:
-            if not answer.is_stream:
-                answer.problem = "The response has no end."
-            break
-        except ConnectionError:
-            break
-        if not piece:
-            break
-        answer.body += piece
-    if answer.headers.get("transfer-encoding") == "chunked" and not answer.is_stream:
-        answer.body = joined(answer.body)
-    return answer
-
-
-def joined(body: bytes) -> bytes:
-    """A body without the lengths of its chunks."""
-    found = b""
-    while body:
-        length, _, rest = body.partition(b"\r\n")
-        size = int(length or b"0", 16)
-        found, body = found + rest[:size], rest[size + 2 :]
-        if not size:
-            break
-    return found
 
 
 def text_of(pairs: Any) -> dict[str, str]:

@@ -2,9 +2,6 @@
 
     python -m tests.fuzz.messages --count 500000 --seed 1 --jobs 2
     python -m tests.fuzz.messages --seed 1 --only 4711
-    python -m tests.fuzz.messages --address http://127.0.0.1:8000/mcp --token mcp_...
-
-`python -m tests.fuzz.serve` starts a server for the last of these.
 
 No answer is a 5xx but 503, none is missing or malformed, nothing is logged with a traceback, no
 call hangs, and the memory of the process stays within bounds. Case 4711 of a seed is always the
@@ -18,7 +15,6 @@ import asyncio
 import json
 import logging
 import os
-import subprocess
 import sys
 import time
 import traceback
@@ -37,9 +33,11 @@ import django
 django.setup()
 
 from mcp_django.protocol.revisions import ASSUMED, Revision  # noqa: E402  after Django is set up
+from mcp_django.testing import Client  # noqa: E402
 from tests.fuzz import rows  # noqa: E402
-from tests.fuzz.cases import ACCEPT, META, MODERN, SESSION, Case, Cases, Knowledge  # noqa: E402
-from tests.fuzz.doors import Answer, Door, InProcess, Live, Sent  # noqa: E402
+from tests.fuzz.cases import ACCEPT, MODERN, SESSION, Case, Cases  # noqa: E402
+from tests.fuzz.doors import Answer, InProcess, Sent  # noqa: E402
+from tests.fuzz.searching import learn, options_of, run_jobs  # noqa: E402
 from tests.fuzz.values import dump  # noqa: E402
 from tests.oracle import assert_valid_message  # noqa: E402
 from tests.waiting import PATIENCE  # noqa: E402
@@ -113,10 +111,10 @@ class Report:
 class Search:
     """Sends cases, a few at a time, and judges what comes back."""
 
-    def __init__(self, door: Door, cases: Cases, *, knowledge: Knowledge) -> None:
+    def __init__(self, door: InProcess, cases: Cases) -> None:
         self.door = door
         self.cases = cases
-        self.tokens = knowledge.tokens
+        self.tokens = cases.knowledge.tokens
         self.report = Report()
         self.log = Tracebacks()
         self.sessions: dict[tuple[str, Revision], bytes] = {}
@@ -375,62 +373,11 @@ def resident() -> int:
     return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
-async def learn(door: Door, tokens: dict[str, str]) -> Knowledge:
-    """What the site offers to the first of the tokens."""
-    token = next(iter(tokens.values()))
+async def search(cases: Cases, options: argparse.Namespace) -> Report:
+    # Only here: it sets Django up with the site's own settings.
+    from tests.asgi import application
 
-    async def ask(method: str, **params: Any) -> Any:
-        meta = {
-            f"{META}protocolVersion": MODERN[-1].value,
-            f"{META}clientCapabilities": {},
-            f"{META}clientInfo": {"name": "fuzz", "version": "1"},
-        }
-        message = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": method,
-            "params": {**params, "_meta": meta},
-        }
-        headers = [
-            (b"host", b"testserver"),
-            (b"accept", ACCEPT),
-            (b"content-type", b"application/json"),
-            (b"authorization", f"Bearer {token}".encode()),
-            (b"mcp-protocol-version", MODERN[-1].value.encode()),
-            (b"mcp-method", method.encode()),
-        ]
-        if "name" in params:
-            headers.append((b"mcp-name", params["name"].encode()))
-        answer = await door.ask(Sent(headers=headers, body=dump(message)))
-        (final,) = messages_of(answer)
-        return final["result"]
-
-    async def call(tool: str, **arguments: Any) -> Any:
-        result = await ask("tools/call", name=tool, arguments=arguments)
-        return json.loads(result["content"][0]["text"])
-
-    labels = [one["model"] for one in (await call("list_models"))["models"]]
-    names = {}
-    for label in labels:
-        described = await call("describe_model", model=label)
-        names[label] = [one["name"] for one in described.get("fields", ())]
-        names[label] += described.get("more_filters", [])
-    templates = (await ask("resources/templates/list"))["resourceTemplates"]
-    return Knowledge(
-        tools={one["name"]: one["inputSchema"] for one in (await ask("tools/list"))["tools"]},
-        prompts={one["name"]: one for one in (await ask("prompts/list"))["prompts"]},
-        uris=[one["uri"] for one in (await ask("resources/list"))["resources"]],
-        templates=[one["uriTemplate"] for one in templates],
-        labels=labels,
-        names=names,
-        tokens=tokens,
-    )
-
-
-async def search(door: Door, tokens: dict[str, str], options: argparse.Namespace) -> Report:
-    knowledge = await learn(door, tokens)
-    cases = Cases(options.seed, knowledge)
-    found = Search(door, cases, knowledge=knowledge)
+    found = Search(InProcess(application), cases)
     logging.getLogger().addHandler(found.log)
     if options.only is not None:
         case = cases.case(options.only)
@@ -439,54 +386,23 @@ async def search(door: Door, tokens: dict[str, str], options: argparse.Namespace
     return await found.run(options.first, options.count)
 
 
-def run_here(options: argparse.Namespace) -> Report:
-    if options.address:
-        tokens = {f"token {n}" if n else "boss": one for n, one in enumerate(options.token)}
-        return asyncio.run(search(Live(options.address), tokens, options))
-    # Only here: it sets Django up with the site's own settings.
+def main() -> int:
+    options = options_of(__doc__, count=5_000).parse_args()
+    if options.jobs > 1 and options.only is None:
+        return run_jobs("tests.fuzz.messages", options)
     from mcp_django.audit.records import records
     from mcp_django.transports.calls.lanes import lanes
-    from tests.asgi import application
 
     with rows.site():
         rows.fill()
         rows.fill_others()
         tokens = {name: person.make() for name, person in rows.PEOPLE.items()}
+        knowledge = learn(Client(token=tokens["boss"]), tokens)
         try:
-            return asyncio.run(search(InProcess(application), tokens, options))
+            report = asyncio.run(search(Cases(options.seed, knowledge), options))
         finally:
             records.close()
             lanes.close()
-
-
-def run_jobs(options: argparse.Namespace) -> int:
-    """The same in several processes, each with a share and a database of its own."""
-    share = -(-options.count // options.jobs)
-    started = []
-    for first in range(options.first, options.first + options.count, share):
-        count = min(share, options.first + options.count - first)
-        arguments = ["--seed", options.seed, "--first", first, "--count", count]
-        arguments += ["--address", options.address] if options.address else []
-        for token in options.token:
-            arguments += ["--token", token]
-        command = [sys.executable, "-m", "tests.fuzz.messages", *map(str, arguments)]
-        started.append(subprocess.Popen(command))
-    return max([one.wait() for one in started])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=5_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="the index of the first message")
-    parser.add_argument("--only", type=int, help="the index of a single message")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--address", default="", help="of a server, in place of this process")
-    parser.add_argument("--token", action="append", default=[], help="for --address")
-    options = parser.parse_args()
-    if options.jobs > 1 and options.only is None:
-        return run_jobs(options)
-    report = run_here(options)
     report.print()
     return 1 if report.failures else 0
 

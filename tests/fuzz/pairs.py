@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -44,6 +43,7 @@ from mcp_django.protocol.revisions import Revision  # noqa: E402
 from mcp_django.testing import Client  # noqa: E402
 from tests.fuzz import rows, states  # noqa: E402
 from tests.fuzz.cases import MODERN, Cases, Knowledge, routing  # noqa: E402
+from tests.fuzz.searching import learn, options_of, run_jobs  # noqa: E402
 from tests.fuzz.values import mutated  # noqa: E402
 from tests.leaks.canaries import Canaries  # noqa: E402
 
@@ -538,7 +538,14 @@ def search(options: argparse.Namespace, tokens: dict[str, str]) -> Report:
     report, started = Report(), time.monotonic()
     first = options.first if options.only is None else options.only - options.only % BATCH
     end = first + (BATCH if options.only is not None else options.count)
-    knowledge = learn(Client(token=tokens["boss"]))
+    # Without the other apps, whose rows are the same in both states.
+    knowledge = learn(
+        Client(token=tokens["boss"]),
+        {"boss": ""},
+        labels=FUZZ,
+        tools_left_out=("echo", "echo_later", "pay", "shop_customer_greet"),
+        uris_left_out=OTHERS,
+    )
     for start in range(first, end, BATCH):
         person = BLIND[start // BATCH % len(BLIND)]
         indexes = range(start, min(start + BATCH, end))
@@ -585,29 +592,6 @@ def look(
         report.seen += bool(wrong)
 
 
-def learn(client: Client) -> Knowledge:
-    """What the shop offers to the boss, without the other apps."""
-    names = {}
-    for label in FUZZ:
-        described = client.call_tool("describe_model", model=label).data
-        names[label] = [one["name"] for one in described["fields"]]
-        names[label] += described.get("more_filters", [])
-    tools = {one["name"]: one["inputSchema"] for one in client.list_tools()}
-    for name in ("echo", "echo_later", "pay", "shop_customer_greet"):
-        del tools[name]
-    uris = [one["uri"] for one in client.list_resources()]
-    templates = client.list_all("resources/templates/list", "resourceTemplates")
-    return Knowledge(
-        tools=tools,
-        prompts={one["name"]: one for one in client.list_prompts()},
-        uris=[uri for uri in uris if not uri.split("/")[-1].startswith(OTHERS)],
-        templates=[one["uriTemplate"] for one in templates],
-        labels=FUZZ,
-        names=names,
-        tokens={"boss": ""},
-    )
-
-
 def alone(script: Script, values: list[Any]) -> list[Script]:
     return [script]
 
@@ -624,31 +608,14 @@ def run_named(tokens: dict[str, str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def run_jobs(options: argparse.Namespace) -> int:
-    """The same in several processes, each with a share and a database of its own."""
-    share = -(-options.count // options.jobs // BATCH) * BATCH
-    started = []
-    for first in range(options.first, options.first + options.count, share):
-        count = min(share, options.first + options.count - first)
-        arguments = ["--seed", options.seed, "--first", first, "--count", count]
-        command = [sys.executable, "-m", "tests.fuzz.pairs", *map(str, arguments)]
-        started.append(subprocess.Popen(command))
-    return max([one.wait() for one in started])
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="the index of the first pair")
-    parser.add_argument("--only", type=int, help="the index of a single pair")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser = options_of(__doc__, count=500)
     parser.add_argument(
         "--named", action="store_true", help="the scripts that have names, as JSON"
     )
     options = parser.parse_args()
     if options.jobs > 1 and options.only is None:
-        return run_jobs(options)
+        return run_jobs("tests.fuzz.pairs", options, batch=BATCH)
     with rows.site():
         rows.fill()
         tokens = {name: person.make() for name, person in rows.PEOPLE.items()}

@@ -13,7 +13,7 @@ def desk(fresh_demo, tmp_path_factory):
     """The flight desk behind Daphne, with a token for each of its users and some more."""
     desk = Desk(fresh_demo.copy_to(tmp_path_factory.mktemp("official") / "state").state)
     with desk.inside() as desk.orm:
-        desk.orm.ask("prepare")
+        desk.ask("prepare")
         for user in ("admin", "dispatcher", "outsider", "traveller"):
             desk.make_token(user, user, *EVERY_SCOPE)
         for user in ("analyst", "manager"):
@@ -33,6 +33,14 @@ def uvicorn(desk):
 def wsgi(desk):
     with desk.serving("wsgi"):
         yield "wsgi"
+
+
+@pytest.fixture(params=["daphne", "uvicorn", "wsgi"])
+def server(request):
+    """Each server in turn; all but Daphne have a fixture of their own."""
+    if request.param != "daphne":
+        request.getfixturevalue(request.param)
+    return request.param
 
 
 @pytest.fixture(params=["modern", "legacy"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,9 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from mcp_django.testing.client import rows_as_objects
 from tests.children import start
+from tests.demo.state import ROOT, Demo
 from tests.waiting import PATIENCE
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 #: How the client is told which era to speak, and what it then speaks.
 MODES = {"modern": "auto", "pinned": "2026-07-28", "legacy": "legacy"}
 NEWEST = {"modern": "2026-07-28", "legacy": "2025-11-25"}
@@ -34,28 +32,21 @@ SERVERS = {
 }
 
 
-class Desk:
+class Desk(Demo):
     """The state of one flight desk, and whatever runs on it."""
 
+    settings = "tests.official.settings"
+    module = "tests.official.inside"
+
     def __init__(self, state: Path) -> None:
-        self.state = state
+        super().__init__(state)
         self.tokens: dict[str, str] = {}
         self.token_ids: dict[str, int] = {}
         self.urls: dict[str, str] = {}
-        self.orm: Inside
-
-    def environment(self, **more: str) -> dict[str, str]:
-        inherited = {key: value for key, value in os.environ.items() if key[:5] != "DEMO_"}
-        return {
-            **inherited,
-            "DJANGO_SETTINGS_MODULE": "tests.official.settings",
-            "DEMO_STATE": str(self.state),
-            **more,
-        }
 
     def make_token(self, name: str, user: str, *options: str) -> None:
         """With `manage.py mcp_token`, in a process that has Django loaded already."""
-        made = json.loads(self.orm.ask("run", "mcp_token", "create", user, *options, "--json"))
+        made = json.loads(self.ask("run", "mcp_token", "create", user, *options, "--json"))
         self.tokens[name] = made["token"]
         self.token_ids[name] = made["id"]
 
@@ -84,23 +75,6 @@ class Desk:
             process.terminate()
             process.wait(timeout=PATIENCE)
         assert "Traceback" not in log.read_text(), log.read_text()
-
-    @contextmanager
-    def inside(self) -> Iterator[Inside]:
-        with (
-            (self.state / "inside.log").open("a") as errors,
-            start(
-                [sys.executable, "-m", "tests.official"],
-                cwd=ROOT,
-                env=self.environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            ) as process,
-        ):
-            yield Inside(process)
-            process.stdin.close()
 
     @asynccontextmanager
     async def connect(
@@ -139,28 +113,6 @@ class Desk:
             headers["Authorization"] = f"Bearer {self.tokens[token]}"
         address = self.urls[server].removesuffix("/mcp")
         return httpx2.Client(base_url=address, headers=headers, timeout=PATIENCE, verify=False)
-
-
-class Inside:
-    """A process that has the demo's own settings."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    def ask(self, name: str, *arguments: object) -> Any:
-        self.start(name, *arguments)
-        return self.answer()
-
-    def start(self, name: str, *arguments: object) -> None:
-        self.process.stdin.write(json.dumps([name, arguments]) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> Any:
-        line = self.process.stdout.readline()
-        assert line, "The process inside of the demo has ended."
-        found = json.loads(line)
-        assert "error" not in found, found["error"]
-        return found["answer"]
 
 
 class Assistant:

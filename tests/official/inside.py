@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-from datetime import date
 from io import StringIO
 from random import Random
 
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.db.models import Avg, Count, Max, Q
+from django.db.models import Q
 from django.test import RequestFactory
 
 from demo_project.flights import models
@@ -22,26 +20,11 @@ GAP = 50
 
 
 def prepare():
-    """Somebody with every permission who is not staff, somebody who is asked, gaps among keys,
-    and NULLs.
-    """
+    """Somebody with all permissions who is not staff, somebody to be asked, and gaps of keys."""
     User.objects.create_user("traveller", is_staff=True)
     outsider = User.objects.create_user("outsider")
     outsider.user_permissions.set(Permission.objects.all())
     models.Airport.objects.filter(pk__in=gaps(), iata="").delete()
-    frankfurt = models.Airport.objects.get(iata="FRA")
-    first = models.Incident.objects.earliest("pk")
-    models.Incident.objects.bulk_create(
-        models.Incident(
-            airport=frankfurt,
-            kind="weather",
-            severity=1 + at % 4,
-            reported_at=first.reported_at,
-            reported_by="A. Lindqvist",
-            description="Fog over the whole field.",
-        )
-        for at in range(12)
-    )
 
 
 def gaps(last=28_000):
@@ -94,75 +77,6 @@ def abroad():
         "flights.flight": flight.pk,
         "flights.incident": incident.pk,
     }
-
-
-def from_abroad():
-    """A flight from Paris to Germany."""
-    found = models.Flight.objects.filter(origin__iata="CDG", destination__country__code="DE")
-    first = found.earliest("pk")
-    return {"pk": first.pk, "origin": first.origin_id, "destination": str(first.destination)}
-
-
-def airport_abroad_with_incidents():
-    """Its code. The flights of some of the incidents were to land in Germany."""
-    found = models.Incident.objects.filter(flight__destination__country__code="DE")
-    return found.exclude(airport__country__code="DE").earliest("pk").airport.iata
-
-
-def secrets_of_a_passenger():
-    passenger = models.Passenger.objects.get(pk=77)
-    return {"passport_number": passenger.passport_number, "email": passenger.email}
-
-
-def record(label, pk):
-    model = next(one for one in admin.site._registry if one._meta.label_lower == label)
-    return model.objects.filter(pk=pk).values().get()
-
-
-def report_of(pk):
-    with models.Incident.objects.get(pk=pk).report.open() as file:
-        return base64.b64encode(file.read()).decode()
-
-
-def left_and_cancelled(since, until):
-    """How many flights of a period left, and how many were cancelled."""
-    period = (date.fromisoformat(since), date.fromisoformat(until))
-    flights = models.Flight.objects.filter(scheduled_departure__date__range=period)
-    left = flights.filter(status__in=["departed", "landed", "diverted"])
-    return {
-        "all": [left.count(), flights.filter(status="cancelled").count()],
-        "manager": [
-            left.filter(GERMAN).count(),
-            flights.filter(GERMAN, status="cancelled").count(),
-        ],
-    }
-
-
-def cancelled_by_airline(username):
-    """The name of each airline, and how many of the flights that somebody sees it cancelled."""
-    found = flights_of(username).filter(status="cancelled").values_list("airline__name")
-    return [list(row) for row in found.annotate(n=Count("pk")).order_by("-n", "airline_id")]
-
-
-def average_delays(username, since, until):
-    """By the key of the origin, for a period: the average delay, the most, and how many left."""
-    period = (date.fromisoformat(since), date.fromisoformat(until))
-    found = flights_of(username).filter(scheduled_departure__date__range=period)
-    delays = (
-        found.order_by()
-        .values("origin")
-        .annotate(average=Avg("delay_minutes"), most=Max("delay_minutes"), n=Count("pk"))
-    )
-    return {
-        str(row["origin"]): [round(float(row["average"]), 6), row["most"], row["n"]]
-        for row in delays
-    }
-
-
-def flights_of(username):
-    request = RequestFactory().get("/")
-    request.user = User.objects.get(username=username)
-    return admin.site._registry[models.Flight].get_queryset(request)
 
 
 def state_of(number, day):

@@ -28,7 +28,7 @@ async def test_every_airport_that_stays_comes_exactly_once_while_others_come_and
     desk, era, somebody_else, order
 ):
     somebody_else.ask("come_and_go", -1)
-    stays = desk.orm.ask("airport_keys", LAST)
+    stays = desk.ask("airport_keys", LAST)
     query = {
         "model": "flights.airport",
         "any_of": [{"id__lte": LAST}, {"id__gte": 30_000}],
@@ -55,39 +55,3 @@ async def test_every_airport_that_stays_comes_exactly_once_while_others_come_and
     assert pages >= len(stays) / PAGE
     assert changes > 10 * pages
     assert Counter(dict.fromkeys(stays, 1)) == Counter({key: seen[key] for key in stays})
-
-
-@pytest.mark.asyncio
-async def test_rows_with_the_same_and_with_no_value_are_neither_lost_nor_repeated(desk, era):
-    all_there_are = desk.orm.ask("rows_of", "dispatcher")["flights.incident"]
-
-    async with desk.connect("dispatcher", era) as assistant:
-        for order in (["flight"], ["-flight"], ["closed", "-flight", "severity"]):
-            found = await assistant.find("flights.incident", order_by=order, limit=11)
-            keys = [record["id"] for record in found]
-            empty = [record["flight"] is None for record in found]
-
-            assert len(keys) == len(set(keys)) == all_there_are
-            assert sum(empty) == 12
-
-
-@pytest.mark.asyncio
-async def test_a_collection_is_read_page_by_page_as_the_tool_finds_it(desk, era):
-    filters = {"country__code": "AT", "elevation__gte": 1000}
-
-    async with desk.connect("analyst", era) as assistant:
-        by_tool = await assistant.find("flights.airport", filters=filters, order_by=["-elevation"])
-        uri = (
-            "django://objects/flights.airport"
-            "?country__code=AT&elevation__gte=1000&order_by=-elevation"
-        )
-        by_resource, cursor = [], ""
-        while True:
-            page = await assistant.read(uri + cursor)
-            by_resource += page["records"]
-            if "next" not in page:
-                break
-            cursor = f"&cursor={page['next']}"
-
-    assert len(by_tool) > 25, "One page shows nothing."
-    assert by_resource == by_tool

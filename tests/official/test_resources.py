@@ -1,18 +1,7 @@
 from __future__ import annotations
 
-import base64
-
 import pytest
 from mcp import MCPError
-
-
-@pytest.mark.asyncio
-async def test_the_overview_is_what_list_models_answers(desk, user, era):
-    async with desk.connect(user, era) as assistant:
-        overview = await assistant.read("django://site")
-
-        assert overview == await assistant.call("list_models")
-        assert overview["site"] == "Flight desk"
 
 
 @pytest.mark.asyncio
@@ -46,42 +35,6 @@ async def test_every_listed_resource_can_be_read(desk, user, era):
 
 
 @pytest.mark.asyncio
-async def test_a_repeated_key_in_a_collection_means_any_of_its_values(desk, user, era):
-    filters = {"status__in": ["delayed", "boarding"], "scheduled_departure__date": "2026-11-18"}
-    uri = (
-        "django://objects/flights.flight?status=delayed&status=boarding"
-        "&scheduled_departure__date=2026-11-18&order_by=-number,id&fields=id,number&search=1"
-    )
-
-    async with desk.connect(user, era) as assistant:
-        by_uri = await assistant.read(uri)
-        by_tool = await assistant.call(
-            "find_records",
-            model="flights.flight",
-            filters=filters,
-            order_by=["-number", "id"],
-            fields=["id", "number"],
-            search="1",
-        )
-
-    assert by_uri["records"] == by_tool["records"] != []
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["admin", "dispatcher"])
-async def test_the_file_of_an_incident_is_the_file(desk, era, name):
-    uri = "django://files/flights.incident/7/report"
-    expected = base64.b64decode(desk.orm.ask("report_of", 7))
-
-    async with desk.connect(name, era) as assistant:
-        (contents,) = (await assistant.client.read_resource(uri)).contents
-
-    assert contents.mime_type == "text/plain"
-    assert contents.text.encode() == expected
-    assert b"Incident 7" in expected
-
-
-@pytest.mark.asyncio
 async def test_a_record_links_to_its_file_and_the_link_is_read(desk, era):
     call = {"model": "flights.incident", "pk": 7}
 
@@ -111,8 +64,8 @@ async def test_the_timetable_of_a_day_is_completed_and_read(desk, era):
 
 @pytest.mark.asyncio
 async def test_a_manager_reads_files_of_incidents_in_the_country_only(desk, era):
-    german = desk.orm.ask("german")["flights.incident"][0]
-    abroad = desk.orm.ask("abroad")["flights.incident"]
+    german = desk.ask("german")["flights.incident"][0]
+    abroad = desk.ask("abroad")["flights.incident"]
 
     async with desk.connect("manager", era) as assistant:
         read = assistant.client.read_resource

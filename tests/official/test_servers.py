@@ -64,17 +64,6 @@ async def test_wsgi_answers_a_long_tool_without_progress(desk, wsgi, era):
     assert heard == []
 
 
-@pytest.mark.parametrize("method", ["tools/list", "resources/list"])
-def test_wsgi_answers_in_json_only(desk, wsgi, method):
-    message = {"jsonrpc": "2.0", "id": 1, "method": method}
-
-    with desk.http("analyst", server=wsgi) as http:
-        response = http.post("/mcp", json=message, headers={"MCP-Protocol-Version": "2025-06-18"})
-
-    assert response.status_code == 200
-    assert response.headers["Content-Type"] == "application/json"
-
-
 @pytest.mark.asyncio
 @pytest.mark.parametrize("revision", OLD)
 async def test_the_official_client_may_speak_an_older_revision(desk, revision):

@@ -4,7 +4,6 @@ import asyncio
 import json
 
 import pytest
-from mcp import MCPError
 
 WEEK = {"since": "2026-11-02", "until": "2026-11-08"}
 LONG = {"since": "2026-11-14", "until": "2026-11-21"}
@@ -23,16 +22,6 @@ async def test_a_tool_answers_with_what_its_output_schema_promises(desk, user, e
     assert all(0 <= one["on_time_percent"] <= 100 for one in report["airlines"])
     percents = [one["on_time_percent"] for one in report["airlines"]]
     assert percents == sorted(percents, reverse=True) != []
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["admin", "dispatcher", "analyst"])
-async def test_an_async_tool_answers(desk, era, name):
-    async with desk.connect(name, era) as assistant:
-        answer = await assistant.call("distance", origin="fra", destination="JFK")
-
-    assert answer["kilometres"] == pytest.approx(6188, abs=20)
-    assert answer["destination"].startswith("JFK ")
 
 
 @pytest.mark.asyncio
@@ -84,58 +73,17 @@ async def test_progress_of_a_long_tool_reaches_the_client_in_rising_order(desk, 
 
 
 @pytest.mark.asyncio
-async def test_without_a_listener_a_long_tool_answers_all_the_same(desk, user, era):
-    async with desk.connect(user, era) as assistant:
-        report = await assistant.call("check_schedule", since="2026-11-18", until="2026-11-19")
-
-    assert report["flights"] > 0
-    assert report["conflict_count"] >= len(report["conflicts"])
-
-
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["admin", "dispatcher"])
 async def test_a_tool_that_writes_changes_what_its_caller_may_change(desk, era, name):
-    before = desk.orm.ask("state_of", *FLIGHT.values())
+    before = desk.ask("state_of", *FLIGHT.values())
 
     async with desk.connect(name, era) as assistant:
         (late,) = (
             await assistant.client.call_tool("report_delay", {**FLIGHT, "minutes": 35})
         ).content
-        delayed = desk.orm.ask("state_of", *FLIGHT.values())
+        delayed = desk.ask("state_of", *FLIGHT.values())
         await assistant.client.call_tool("report_delay", {**FLIGHT, "minutes": 0})
 
     assert late.text == "RF100 of 2026-11-19 now leaves at 14:30 UTC."
     assert delayed == ["delayed", 35]
-    assert desk.orm.ask("state_of", *FLIGHT.values()) == before == ["scheduled", 0]
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["analyst", "manager", "read-only admin"])
-async def test_a_tool_that_writes_does_not_exist_without_the_right(desk, era, name):
-    before = desk.orm.ask("state_of", *FLIGHT.values())
-
-    async with desk.connect(name, era) as assistant:
-        with pytest.raises(MCPError) as caught:
-            await assistant.client.call_tool("report_delay", {**FLIGHT, "minutes": 35})
-
-    assert caught.value.message == "Unknown tool: report_delay"
-    assert desk.orm.ask("state_of", *FLIGHT.values()) == before
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"day": "2026-11-03"}, "RF100 of 2026-11-03 is landed and cannot be delayed any more."),
-        ({"minutes": 5000}, "Give minutes from 0 to 1440; beyond that, cancel the flight."),
-        ({"flight": "XX1"}, "No flight 'XX1' leaves on 2026-11-19."),
-    ],
-)
-async def test_a_refusal_of_a_tool_is_a_sentence_that_says_what_to_do(
-    desk, era, arguments, sentence
-):
-    async with desk.connect("dispatcher", era) as assistant:
-        refused = await assistant.refusal("report_delay", **{**FLIGHT, "minutes": 5, **arguments})
-
-    assert refused.startswith(sentence)
-    assert "Traceback" not in refused
+    assert desk.ask("state_of", *FLIGHT.values()) == before == ["scheduled", 0]

@@ -43,7 +43,12 @@ def is_served(method, revision, *, streams=True):
     return True
 
 
-@requirement("discovery:capabilities-served", "lifecycle:capabilities-served", "tools:capability")
+@requirement(
+    "discovery:capabilities-served",
+    "lifecycle:capabilities-served",
+    "lifecycle:completions-capability",
+    "tools:capability",
+)
 def test_what_is_served_is_announced_and_nothing_else(revision):
     expected = {name for name, method in METHOD_OF.items() if is_served(method, revision)}
     if revision.era is Era.MODERN:

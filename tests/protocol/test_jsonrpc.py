@@ -22,7 +22,6 @@ from mcp_django.protocol.jsonrpc import (
     decode,
     decode_json,
     encode_error,
-    encode_notification,
     encode_request,
     encode_result,
     join_batch,
@@ -193,16 +192,11 @@ def test_a_key_that_stands_twice_in_one_object_is_a_parse_error(body):
         '{"A": 1, "a": 2}',
         '{"é": 1, "e\u0301": 2}',
         r'{"\u0000": 1, "": 2}',
+        f'"{"[" * (MAX_DEPTH + 1)}"',
     ],
 )
 def test_colons_and_braces_in_strings_make_no_key_stand_twice(text):
     assert decode_json(text.encode()) == json.loads(text)
-
-
-def test_brackets_in_a_text_are_no_nesting():
-    text = "[" * (MAX_DEPTH + 1)
-
-    assert decode_json(f'"{text}"'.encode()) == text
 
 
 @requirement("jsonrpc:hostile-json")
@@ -219,40 +213,6 @@ def test_nesting_is_allowed_down_to_the_limit_and_no_deeper(depth, limit, openin
         with pytest.raises(ProtocolError, match=f"deeper than {limit} levels") as caught:
             decode_json(body, max_depth=limit)
         assert caught.value.code == PARSE_ERROR
-
-
-@pytest.mark.thorough
-@requirement("jsonrpc:hostile-json")
-@pytest.mark.parametrize(
-    ("head", "unit", "tail"),
-    [
-        (b"", b"[", b""),
-        (b"", b'{"":', b""),
-        (b"[", b"[],", b"[]]"),
-        (b"[", b"{},", b"{}]"),
-        (b"[", b'"",', b'""]'),
-        (b"[", b"1,", b"1]"),
-        (b"[", b"9" * 4000 + b",", b"9]"),
-        (b'"', rb"\"", b'"'),
-        (b'"', rb"\\", b'"'),
-        (b'"', rb"\u0061", b'"'),
-        (b'"', b":", b'"'),
-        (b'"', rb"\\", b""),
-        (b"{", b'"":{},', b'"":{}}'),
-        (b"1", b"9", b""),
-        (b"1e", b"9", b""),
-        (b"0.", b"1", b""),
-    ],
-    ids=lambda part: ascii(part[:8]),
-)
-def test_four_mebibytes_of_anything_are_refused_in_bounded_time(head, unit, tail):
-    body = head + unit * (FOUR_MIB // len(unit)) + tail
-    began = time.process_time()
-
-    refusal(body)
-
-    # Measured: below one second for each. The limit is wide for slow machines.
-    assert time.process_time() - began < 5
 
 
 def cost_of(act, body):
@@ -365,26 +325,6 @@ def test_an_id_at_the_edge_is_an_id(request_id):
     assert decode(request(id=request_id)) == Request(request_id, "ping")
 
 
-@requirement("jsonrpc:request-id")
-@pytest.mark.parametrize(
-    "request_id",
-    [None, True, False, 1.0, 1.5, 1e300, 2**63, -(2**63) - 1, 10**4000, [], {}, [1], "x" * 257],
-    ids=lambda one: ascii(one)[:20],
-)
-def test_what_is_no_id_is_refused_and_not_echoed(request_id):
-    error = refusal(request(id=request_id))
-
-    assert error.code == INVALID_REQUEST
-    assert error.request_id is None
-
-
-@requirement("jsonrpc:request-id")
-def test_an_answer_to_a_long_id_is_refused():
-    error = refusal(json.dumps({"jsonrpc": "2.0", "id": "x" * 257, "result": {}}).encode())
-
-    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
-
-
 @pytest.mark.parametrize("token", ["x" * 256, "", 7, None])
 def test_a_progress_token_has_the_length_of_an_id(token):
     message = decode(request(params={"_meta": {"progressToken": token}}))
@@ -393,58 +333,62 @@ def test_a_progress_token_has_the_length_of_an_id(token):
     assert message.params["_meta"]["progressToken"] == token
 
 
-def test_a_longer_progress_token_is_refused_with_the_id_of_its_request():
-    error = refusal(request(params={"_meta": {"progressToken": "x" * 257}}))
+NO_IDS = [None, True, False, 1.0, 1.5, 1e300, 2**63, -(2**63) - 1, 10**4000, [], {}, "x" * 257]
+REFUSED = [
+    *((request(id=value), None) for value in NO_IDS),
+    *((text, None) for text in (b"null", b"true", b"1", b'"ping"', b"1.5")),
+    (b'{"id": 1, "method": "ping"}', 1),
+    *(
+        (request(**members), 1)
+        for members in (
+            {"jsonrpc": "1.0"},
+            {"jsonrpc": 2.0},
+            {"jsonrpc": None},
+            {"method": None},
+            {"method": 1},
+            {"method": ["ping"]},
+            {"params": []},
+            {"params": [1]},
+            {"params": "x"},
+            {"params": 0},
+            {"params": False},
+            {"params": {"_meta": {"progressToken": "x" * 257}}},
+        )
+    ),
+    # Neither requests nor responses.
+    *(
+        (b'{"jsonrpc": "2.0", %s}' % members, request_id)
+        for members, request_id in (
+            (b'"id": 7', 7),
+            (b'"id": 7, "result": {}, "error": {}', 7),
+            (b'"id": "%s", "result": {}' % (b"x" * 257), None),
+            (b'"result": {}', None),
+            (b'"id": null, "result": {}', None),
+            (b'"id": 1.5, "error": {}', None),
+            (b'"id": true, "result": {}', None),
+            (b'"params": {}', None),
+        )
+    ),
+]
 
-    assert (error.code, error.request_id) == (INVALID_REQUEST, 1)
-    assert "256" in error.message
 
-
-@requirement("jsonrpc:version-member", "errors:id-echoed")
+@requirement("jsonrpc:request-id", "jsonrpc:version-member", "errors:id-echoed")
 @pytest.mark.parametrize(
-    "members",
-    [
-        {"jsonrpc": "1.0"},
-        {"jsonrpc": 2.0},
-        {"jsonrpc": None},
-        {"method": None},
-        {"method": 1},
-        {"method": ["ping"]},
-        {"params": []},
-        {"params": [1]},
-        {"params": "x"},
-        {"params": 0},
-        {"params": False},
-    ],
-    ids=str,
+    ("body", "request_id"), REFUSED, ids=lambda part: ascii(part)[-40:] if part else ""
 )
-def test_a_broken_request_is_refused_with_its_id(members):
-    error = refusal(request(**members))
+def test_what_is_no_message_is_an_invalid_request_and_echoes_an_id_that_can_be_read(
+    body, request_id
+):
+    error = refusal(body)
 
-    assert error.code == INVALID_REQUEST
-    assert error.request_id == 1
-
-
-@pytest.mark.parametrize("value", ["null", "true", "1", '"ping"', "1.5"])
-def test_a_value_that_is_no_object_is_an_invalid_request(value):
-    error = refusal(value.encode())
-
-    assert error.code == INVALID_REQUEST
-    assert error.request_id is None
+    assert (error.code, error.request_id) == (INVALID_REQUEST, request_id)
 
 
-@requirement("jsonrpc:version-member")
-def test_a_message_without_jsonrpc_is_refused():
-    assert refusal(b'{"id": 1, "method": "ping"}').code == INVALID_REQUEST
-
-
-@pytest.mark.parametrize("members", [{}, {"params": None}, {"params": {}}], ids=str)
-def test_absent_null_and_empty_params_are_the_same(members):
+@pytest.mark.parametrize(
+    "members", [{}, {"params": None}, {"params": {}}, {"unknown": {"a": 1}}], ids=str
+)
+def test_absent_null_and_empty_params_are_the_same_and_unknown_members_are_ignored(members):
     assert decode(request(**members)) == Request(1, "ping", {})
-
-
-def test_unknown_members_of_a_message_are_ignored():
-    assert decode(request(extra={"a": 1})) == Request(1, "ping")
 
 
 @requirement("jsonrpc:notification-unanswered")
@@ -469,25 +413,6 @@ def test_a_result_or_an_error_is_a_response_that_carries_it(members, response):
     assert decode(f'{{"jsonrpc": "2.0", {members}}}'.encode()) == response
 
 
-@pytest.mark.parametrize(
-    ("members", "request_id"),
-    [
-        ('"id": 7', 7),
-        ('"id": 7, "result": {}, "error": {}', 7),
-        ('"result": {}', None),
-        ('"id": null, "result": {}', None),
-        ('"id": 1.5, "error": {}', None),
-        ('"id": true, "result": {}', None),
-        ('"params": {}', None),
-    ],
-)
-def test_what_is_neither_request_nor_response_is_refused(members, request_id):
-    error = refusal(f'{{"jsonrpc": "2.0", {members}}}'.encode())
-
-    assert error.code == INVALID_REQUEST
-    assert error.request_id == request_id
-
-
 # Batches
 
 
@@ -504,12 +429,12 @@ def test_a_batch_keeps_the_order_and_holds_an_error_where_an_element_is_no_messa
     assert isinstance(batch, Batch)
     first, number, nested, empty, notification, broken = batch.messages
     assert (first, notification) == (Request(1, "ping"), Notification("n"))
-    assert isinstance(number, ProtocolError)
-    assert isinstance(nested, ProtocolError)
-    assert isinstance(empty, ProtocolError)
-    assert isinstance(broken, ProtocolError)
-    assert [one.code for one in (number, nested, empty, broken)] == [INVALID_REQUEST] * 4
-    assert [one.request_id for one in (number, nested, empty, broken)] == [None, None, None, 3]
+    errors = [number, nested, empty, broken]
+    assert [type(error) for error in errors] == [ProtocolError] * 4
+    assert [(error.code, error.request_id) for error in errors] == [
+        *[(INVALID_REQUEST, None)] * 3,
+        (INVALID_REQUEST, 3),
+    ]
     assert list(requests_of(batch)) == [Request(1, "ping")]
 
 
@@ -526,11 +451,6 @@ def test_a_batch_has_at_least_one_message_and_at_most_the_limit(length, is_batch
         error = refusal(body, max_batch=3)
         assert error.code == INVALID_REQUEST
         assert "1 to 3" in error.message
-
-
-def test_the_only_request_of_a_single_message_is_itself():
-    assert list(requests_of(Request(1, "ping"))) == [Request(1, "ping")]
-    assert list(requests_of(Notification("n"))) == []
 
 
 # Encoding
@@ -571,14 +491,6 @@ def test_the_data_of_an_error_stands_beside_its_message():
     wire = json.loads(encode_error(ProtocolError(-32602, "No.", {"a": 1}), id_optional=True))
 
     assert wire["error"] == {"code": -32602, "message": "No.", "data": {"a": 1}}
-
-
-def test_a_notification_has_no_id():
-    assert json.loads(encode_notification("n", {"a": 1})) == {
-        "jsonrpc": "2.0",
-        "method": "n",
-        "params": {"a": 1},
-    }
 
 
 @given(ids, st.dictionaries(st.text(), scalars.filter(lambda one: type(one) is not int)))

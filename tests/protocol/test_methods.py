@@ -9,7 +9,6 @@ from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, Protoco
 from mcp_django.protocol.methods import (
     LOG_LEVELS,
     METHODS,
-    NAME_PARAMS,
     Wishes,
     parse_params,
     served,
@@ -70,17 +69,6 @@ def test_the_answer_to_a_long_name_is_short():
     assert len(caught.value.message) < 120
 
 
-def test_the_header_name_repeats_one_member_of_some_methods():
-    assert NAME_PARAMS == {
-        "tools/call": "name",
-        "prompts/get": "name",
-        "resources/read": "uri",
-        "tasks/get": "taskId",
-        "tasks/update": "taskId",
-        "tasks/cancel": "taskId",
-    }
-
-
 @requirement("jsonrpc:invalid-params")
 @pytest.mark.parametrize(
     ("method", "params", "member"),
@@ -139,20 +127,16 @@ def test_each_of_the_eight_levels_can_be_set(level):
     assert len(set(LOG_LEVELS)) == 8
 
 
-def test_a_subscription_wishes_for_what_it_names_and_for_nothing_else():
-    some = parse_params("subscriptions/listen", wishing(toolsListChanged=True, unknown=7))
-    none = parse_params("subscriptions/listen", wishing())
-
-    assert some.notifications == Wishes(toolsListChanged=True)
-    assert none.notifications == Wishes(resourceSubscriptions=[])
-
-
-def test_a_subscription_may_wish_for_many_resources():
-    params = wishing(resourceSubscriptions=["a", "b"])
-
-    wishes = parse_params("subscriptions/listen", params).notifications
-
-    assert wishes.resourceSubscriptions == ["a", "b"]
+@pytest.mark.parametrize(
+    ("params", "wishes"),
+    [
+        ({"toolsListChanged": True, "unknown": 7}, Wishes(toolsListChanged=True)),
+        ({}, Wishes(resourceSubscriptions=[])),
+        ({"resourceSubscriptions": ["a", "b"]}, Wishes(resourceSubscriptions=["a", "b"])),
+    ],
+)
+def test_a_subscription_wishes_for_what_it_names_and_for_nothing_else(params, wishes):
+    assert parse_params("subscriptions/listen", wishing(**params)).notifications == wishes
 
 
 def test_the_wishes_of_one_subscription_are_not_those_of_the_next():

@@ -23,28 +23,24 @@ streams = st.text(LETTERS, min_size=16, max_size=64)
 numbers = st.integers(0, 10**18 - 1)
 
 
-@requirement("envelope:stream-headers")
-def test_a_message_is_one_event_without_an_id():
-    assert encode_event(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'
-
-
-@requirement("resumption:event-ids")
-def test_an_event_that_can_be_resumed_from_begins_with_its_id():
-    assert encode_event(b"{}", event_id="a.1") == b"id: a.1\nevent: message\ndata: {}\n\n"
-
-
-def test_an_event_may_be_something_else_than_a_message():
-    assert encode_event(b"/mcp", event="endpoint") == b"event: endpoint\ndata: /mcp\n\n"
-
-
-@requirement("resumption:priming-event")
-def test_a_priming_event_has_an_id_and_no_data():
-    assert encode_priming("a.0") == b"id: a.0\ndata: \n\n"
-
-
-@requirement("resumption:retry")
-def test_a_client_is_told_in_milliseconds_when_to_come_back():
-    assert encode_retry(2500) == b"retry: 2500\n\n"
+@requirement(
+    "envelope:stream-headers",
+    "resumption:event-ids",
+    "resumption:priming-event",
+    "resumption:retry",
+)
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (encode_event(b'{"a":1}'), b'event: message\ndata: {"a":1}\n\n'),
+        (encode_event(b"{}", event_id="a.1"), b"id: a.1\nevent: message\ndata: {}\n\n"),
+        (encode_event(b"/mcp", event="endpoint"), b"event: endpoint\ndata: /mcp\n\n"),
+        (encode_priming("a.0"), b"id: a.0\ndata: \n\n"),
+        (encode_retry(2500), b"retry: 2500\n\n"),
+    ],
+)
+def test_a_frame_is_an_event_as_clients_read_it(frame, expected):
+    assert frame == expected
 
 
 @given(st.text())
@@ -100,20 +96,14 @@ def test_any_text_is_an_id_of_ours_or_refused(text):
     "text",
     [
         "",
-        "7",
         STREAM,
-        f"{STREAM}.",
-        f"{STREAM}.-1",
         f"{STREAM}.01",
-        f"{STREAM}.1.5",
         f"{STREAM}.1\n",
-        f" {STREAM}.1",
         f"{STREAM}.\u0661",
         f"{STREAM}.{10**18}",
         f"{STREAM[:15]}.1",
         f"{'a' * 65}.1",
         f"{STREAM}/../.1",
-        f"{STREAM}\u00e9.1",
         f"{STREAM}.{'9' * 100_000}",
     ],
     ids=lambda text: repr(text[:30]),

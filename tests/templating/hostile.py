@@ -63,53 +63,19 @@ REFUSED = [
     *r"""
 {% load static %}
 {% include "admin/base.html" %}
-{% extends "admin/base.html" %}
 {% debug %}
-{% csrf_token %}
 {% url 'admin:index' %}
-{% ssi "/etc/passwd" %}
-{% regroup big by x as y %}
-{% cycle 'a' 'b' %}
 {% widthratio 1 1 99999999999 %}
-{% now "Y" %}
-{% lorem 999999 p %}
 {% filter upper %}x{% endfilter %}
 {% autoescape off %}{% endautoescape %}
-{% firstof order.x %}
-{% spaceless %}{% endspaceless %}
-{% querystring a=1 %}
-{% resetcycle %}
-{% ifchanged %}{% endifchanged %}
-{% block x %}{% endblock %}
-{% trans "x" %}
-{% blocktranslate %}{% endblocktranslate %}
-{% get_static_prefix %}
-{% partialdef x %}{% endpartialdef %}
 {% cache 500 x %}{% endcache %}
 {{ text|ljust:99999999 }}
-{{ text|rjust:99999999 }}
-{{ text|center:"99999999" }}
-{{ text|wordwrap:1 }}
 {{ text|add:text }}
 {{ text|stringformat:"99999999d" }}
 {{ text|safe }}
-{{ text|urlize }}
-{{ text|random }}
 {{ big|dictsort:"password" }}
-{{ big|slice:":" }}
-{{ text|make_list }}
 {{ text|pprint }}
-{{ text|force_escape }}
 {{ text|json_script:"x" }}
-{{ text|linebreaks }}
-{{ text|linenumbers }}
-{{ text|striptags }}
-{{ text|phone2numeric }}
-{{ text|unordered_list }}
-{{ text|escapeseq }}
-{{ text|get_digit:1 }}
-{{ text|cut:"a" }}
-{{ text|truncatewords_html:3 }}
 {{ order._read }}
 {{ order.__class__ }}
 {{ text.__class__.__mro__ }}
