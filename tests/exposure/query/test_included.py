@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Group, Permission
 from django.db.models import F, Sum, Window
 from django.db.models.functions import RowNumber
 
@@ -14,13 +13,9 @@ from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel
-from mcp_django.principal import Restriction
-from mcp_django.testing.client import rows_as_objects
-from tests.clients import CheckedClient
 from tests.exposure.query.test_paths_by_rule import who
 from tests.library.models import Book, Genre
-from tests.nasty.models import Customer, Line, Note, Order, Tag, Watch
+from tests.nasty.models import Line, Note, Order, Tag, Watch
 from tests.nasty.site import caller, page, record, records, registry
 from tests.shop.models import Customer as ShopCustomer
 from tests.shop.models import Order as ShopOrder
@@ -82,15 +77,6 @@ def test_the_number_of_queries_does_not_grow_with_records(shop, django_assert_nu
 
     with django_assert_num_queries(5):
         assert len(found(rights, "tags", "lines", limit=40)) == 40
-
-
-def test_a_page_of_them_is_short(shop):
-    Order.objects.bulk_create(Order(owner=shop.boss, number=f"N{n}") for n in range(60))
-
-    short = page(who(), Order, include=["tags"], limit=200)
-
-    assert (short.count, short.note) == (50, "limit is at most 50.")
-    assert short.next_cursor is not None
 
 
 def test_records_come_with_the_rights_of_their_own_model(shop):
@@ -159,19 +145,6 @@ def test_what_refers_to_another_column_than_the_key_is_in_filters_only(db):
 
 
 @pytest.mark.parametrize(
-    "rights",
-    [
-        {"may": lambda name: "line" not in name},
-        {"shown": {Line: ["sku"]}},
-        {"restriction": Restriction(models=frozenset({"nasty.order"}))},
-    ],
-)
-def test_no_list_of_filters_opens_what_the_caller_may_not_read(shop, rights):
-    with pytest.raises(QueryError, match="cannot be used in include"):
-        found(who(LISTED, **rights), "lines")
-
-
-@pytest.mark.parametrize(
     "closed",
     [
         {Line: None},
@@ -197,13 +170,6 @@ def test_a_relation_to_one_record_is_a_path(shop):
 def test_a_wrong_list_is_refused(shop, names):
     with pytest.raises(QueryError, match="include takes a list of 1 to 4 relations"):
         page(who(), Order, include=names)
-
-
-def test_one_record_has_its_related_records(shop):
-    anne = record(who(), Customer, shop.anne.pk, fields=["name"], include=["orders"])
-
-    assert anne["name"] == "Anne"
-    assert [one["number"] for one in anne["orders"]["records"]] == ["A1"]
 
 
 # The same, named in `fields`
@@ -242,37 +208,6 @@ def test_a_relation_among_the_fields_of_one_record(shop):
     assert len(a1["lines"]["records"]) == 100
 
 
-@pytest.mark.parametrize(
-    ("rights", "name"),
-    [
-        ({}, "nothing"),
-        ({}, "customer__orders"),
-        ({}, "lines__sku"),
-        ({"may": lambda name: "line" not in name}, "lines"),
-        ({"shown": {Line: ["sku"]}}, "lines"),
-        ({"shown": {Order: ["number"]}}, "tags"),
-    ],
-)
-def test_what_does_not_exist_is_no_field_either(shop, rights, name):
-    with pytest.raises(QueryError, match=f"'{name}' cannot be used in fields") as refusal:
-        found(who(**rights), fields=["number", name])
-
-    assert str(refusal.value).count(name) == 1
-
-
-def test_no_relation_is_shown_unless_it_is_named(shop):
-    assert not {"tags", "lines"} & found(who())[0].keys()
-
-
-def test_nobody_gets_what_was_included_for_somebody_else(shop):
-    arguments = {"fields": ["number"], "filters": {"number": "A1"}}
-    narrowed = who(narrow={Line: lambda rows: rows.filter(sku="y")})
-
-    assert found(who(), "lines", **arguments)[0]["lines"]["count"] == 2
-    assert found(narrowed, "lines", **arguments)[0]["lines"]["count"] == 1
-    assert found(who(), "lines", **arguments)[0]["lines"]["count"] == 2
-
-
 @pytest.mark.parametrize("tool", ["find_records", "get_record"])
 def test_the_tools_take_a_relation_among_fields(client, tool):
     customer = ShopCustomer.objects.create(name="Anne")
@@ -287,12 +222,6 @@ def test_the_tools_take_a_relation_among_fields(client, tool):
     assert named.text == included.text
 
 
-def test_the_address_of_a_collection_takes_a_relation_among_fields(client):
-    ShopOrder.objects.create(number="A1", customer=ShopCustomer.objects.create(name="Anne"))
-
-    assert "A1" in str(client.read_resource("django://objects/shop.customer?fields=name,orders"))
-
-
 # Many-to-many relations that an exposure lists in its fields
 
 
@@ -304,48 +233,6 @@ def test_fields_of_an_exposure_take_a_relation_that_filters_leave_out(shop):
     assert "tags" in describe(rights, rights.registry.exposures[Order])["only_in_include"]
     with pytest.raises(QueryError, match="cannot be used in filters"):
         found(rights, filters={"tags": shop.red.pk})
-
-
-@pytest.fixture
-def grace(settings, make_user):
-    """Somebody on a site where staff opened two models of Django that code says nothing about."""
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin"]}
-    ExposedModel.objects.create(label="auth.user", level=Level.WRITE)
-    ExposedModel.objects.create(label="auth.group", level=Level.READ)
-    Group.objects.create(name="writers")
-    return make_user("grace", "change_user", "view_group", is_staff=True)
-
-
-def join_writers(user):
-    """What is said of a set to somebody who adds to it, and then reads it."""
-    client, arguments = CheckedClient(user=user), {"model": "auth.user", "pk": user.pk}
-    values = {"groups": {"add": [Group.objects.get().pk]}}
-    written = client.call_tool("update_record", values=values, **arguments)
-    read = client.call_tool("get_record", fields=["username", "groups"], **arguments)
-    described = client.call_tool("describe_model", model="auth.user").data
-    return written.data["changed"]["groups"], read, described.get("many_relations", {})
-
-
-def test_what_staff_opened_is_read_as_far_as_the_form_of_the_admin_shows_it(grace):
-    changed, read, relations = join_writers(grace)
-
-    assert changed == {
-        "added": [{"pk": Group.objects.get().pk, "label": "writers"}],
-        "removed": [],
-    }
-    assert [one["name"] for one in rows_as_objects(read.data["groups"])] == ["writers"]
-    assert relations["groups"] == "auth.group"
-
-
-def test_a_set_of_records_that_the_caller_may_not_view_is_not_read(grace):
-    grace.user_permissions.remove(Permission.objects.get(codename="view_group"))
-
-    changed, read, relations = join_writers(grace)
-
-    assert grace.groups.get().name == "writers"
-    assert changed is None
-    assert "'groups' cannot be used in fields" in read.text
-    assert relations == {}
 
 
 # The second stage

@@ -10,8 +10,6 @@ from django.core.files.storage import InMemoryStorage
 
 from mcp_django.exposure.paths import Declaration, declaration_of
 from mcp_django.exposure.query.related import changes_of, file_links
-from mcp_django.exposure.uris import file_uri
-from mcp_django.testing import Client
 from tests.clients import CheckedClient
 from tests.nasty import models
 from tests.nasty.site import caller, record, registry
@@ -71,21 +69,6 @@ def test_only_files_that_the_answer_names_are_linked(client, memo):
     assert "draft" not in str(blocks(client, model="shop.memo", pk=memo.pk))
 
 
-def test_records_without_file_fields_have_no_links(client):
-    order = Order.objects.create(number="A1")
-
-    assert len(blocks(client, model="shop.order", pk=order.pk)) == 1
-
-
-def test_a_record_that_is_not_there_has_no_links(client, memo, make_user):
-    other = Client(user=make_user("other", "view_order", is_staff=True))
-
-    for who, pk in ((client, memo.pk + 1), (other, memo.pk)):
-        answer = who.call_tool("get_record", model="shop.memo", pk=pk)
-        assert answer.is_error
-        assert "django://files" not in answer.text
-
-
 @pytest.mark.parametrize("stored", ["gone.q7z", "../../etc/passwd"])
 def test_a_file_that_cannot_be_measured_has_no_size(client, memo, stored):
     Memo.objects.update(scan=stored)
@@ -104,11 +87,6 @@ def test_a_file_on_another_machine_is_not_asked_for_its_size(memo, monkeypatch):
     (link,) = file_links(who, tables.exposures[Memo], memo.pk, record(who, Memo, memo.pk))
 
     assert link.size is None
-
-
-def test_keys_are_escaped_in_links():
-    assert file_uri("a.b", "x/y", "scan") == "django://files/a.b/x%2Fy/scan"
-    assert file_uri("a.b", [1, "x/y"], "scan") == "django://files/a.b/1/x%2Fy/scan"
 
 
 # When a record was changed
@@ -133,13 +111,6 @@ def test_an_exposure_names_what_tells_when_a_record_was_changed(shop, name):
     assert changes_of(exposure, {name: None}) is None
 
 
-def test_who_does_not_see_that_field_is_not_told(shop):
-    tables, exposure = orders("placed_at")
-    who = caller(tables=tables, shown={models.Order: ["id", "number"]})
-
-    assert changes_of(exposure, record(who, models.Order, shop.a1.pk)) is None
-
-
 @pytest.mark.parametrize("name", ["number", "took", "margin", "nothing", "customer__region"])
 def test_only_a_date_or_time_that_records_show_can_tell(name):
     _, exposure = orders(name)
@@ -161,13 +132,6 @@ def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypa
     shown = text.get("annotations", {}).get("lastModified")
     has_it = revision.features.last_modified
     assert shown == ("2026-01-31T12:00Z" if has_it else None)
-
-
-def test_without_such_a_field_nothing_is_said(shop):
-    _, exposure = orders("")
-
-    assert changes_of(exposure, {"placed_at": "2026-01-31"}) is None
-    assert Declaration(exposure).problems == []
 
 
 def test_what_a_client_should_see_first_has_priority(client):

@@ -136,21 +136,6 @@ def test_a_call_names_so_many_records_and_no_more(customers, django_assert_max_n
 # Rows, columns and models that the caller does not see
 
 
-def hide(name):
-    return caller(narrow={Customer: lambda rows: rows.exclude(name=name)})
-
-
-def test_a_text_that_comes_twice_is_looked_up_once(customers):
-    assert numbers(filters={"customer__in": ["Palma", "Palma"]}) == ["n1"]
-
-
-def test_a_hidden_row_is_no_row(customers):
-    hidden = refused(hide("Palma"), filters={"customer": "Palma"})
-    Customer.objects.filter(name="Palma").delete()
-
-    assert hidden == refused(hide("Palma"), filters={"customer": "Palma"})
-
-
 def test_a_hidden_row_makes_no_name_ambiguous(customers):
     other = Customer.objects.get(name="Paris")
     Customer.objects.filter(pk=other.pk).update(name="palma")
@@ -183,21 +168,6 @@ def test_nothing_is_looked_up_where_the_caller_could_not_filter(
 
     assert there.replace("Palma", "Nowhere") == missing
     assert "called" not in there
-
-
-def test_a_caller_without_the_permission_is_told_what_everybody_is(customers):
-    who = caller(may=lambda name: "customer" not in name)
-
-    there = refused(who, filters={"customer": "Palma"})
-
-    assert "called" not in there
-    assert there.replace("Palma", "Nowhere") == refused(who, filters={"customer": "Nowhere"})
-
-
-def test_a_field_that_is_hidden_from_the_caller_names_nothing(customers):
-    who = caller(shown={Customer: ["country"]})
-
-    assert "called" not in refused(who, filters={"customer": "Palma"})
 
 
 def test_rows_that_are_judged_one_by_one_are_judged(customers):

@@ -6,8 +6,6 @@ import msgspec
 import pytest
 from django.test import override_settings
 
-from mcp_django.exposure.query.aggregates import aggregate_records
-from mcp_django.exposure.query.arguments import AggregateRecords
 from tests.exposure.query.test_find import judged
 from tests.exposure.query.test_paths_by_rule import who
 from tests.nasty.models import Customer, Order, Tenant
@@ -33,15 +31,6 @@ def test_a_label_is_said_once_for_all_rows(shop):
     }
 
 
-def test_a_row_that_the_caller_may_not_see_has_no_label(shop):
-    others = caller(narrow={Customer: lambda rows: rows.exclude(pk=shop.anne.pk)})
-
-    found = table(others, filters={"number": "A1"})
-
-    assert found["rows"] == [["A1", shop.anne.pk]]
-    assert "labels" not in found
-
-
 def test_rows_that_are_judged_away_leave_no_label(shop):
     hidden = Customer.objects.create(tenant=Tenant.objects.first(), name="Zoe", country="FR")
     Order.objects.filter(pk=shop.a1.pk).update(customer=hidden)
@@ -50,14 +39,6 @@ def test_rows_that_are_judged_away_leave_no_label(shop):
 
     assert found["rows"] == [["A2", shop.bert.pk]]
     assert found["labels"] == {"nasty.customer": {str(shop.bert.pk): "Bert"}}
-
-
-def test_rows_behind_the_page_leave_no_label(shop):
-    later = Customer.objects.create(tenant=Tenant.objects.first(), name="Zoe", country="FR")
-    Order.objects.filter(pk=shop.a2.pk).update(customer=later)
-
-    assert "Zoe" not in str(table(limit=1))
-    assert "Zoe" in str(table())
 
 
 def test_a_page_that_ends_early_in_bytes_counts_its_labels(shop):
@@ -73,18 +54,6 @@ def test_a_page_that_ends_early_in_bytes_counts_its_labels(shop):
     assert [number for number, _ in found["rows"]] == ["A1"]
     assert found["next"]
     assert "A2A2" not in str(found)
-
-
-def test_groups_are_a_table_with_labels(shop):
-    exposure = caller().registry.exposures[Order]
-    asked = AggregateRecords(model=exposure.label, group_by=["customer"])
-
-    found = msgspec.json.decode(aggregate_records(caller(), exposure, asked).encoded)
-
-    assert found["columns"] == ["customer", "count"]
-    assert [shop.anne.pk, 1] in found["rows"]
-    assert found["labels"]["nasty.customer"][str(shop.anne.pk)] == "Anne"
-    assert "truncated" not in found
 
 
 def test_the_columns_of_related_records_are_said_with_their_name(shop):

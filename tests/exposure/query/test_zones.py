@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from mcp_django.exceptions import QueryError
-from tests.nasty.site import caller, numbers
+from tests.nasty.site import numbers
 
 pytestmark = pytest.mark.database
 
@@ -66,9 +66,3 @@ def test_years_and_days_need_no_zone_tables(shop, without_tables, filters, found
 
 def test_in_the_zone_of_the_database_parts_need_no_tables(shop, without_tables):
     assert numbers(filters={"placed_at__month": 1, "placed_at__hour": 23}) == ["A1"]
-
-
-def test_times_without_zones_need_no_tables(shop, without_tables, settings):
-    settings.USE_TZ = False
-
-    assert numbers(caller(), filters={"placed_at__month": 1}) == ["A1"]
