@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from django.contrib import admin
 from django.contrib.admin import AdminSite, ModelAdmin
-from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.core import checks
 
@@ -52,14 +50,6 @@ def test_without_a_record_there_are_the_fields_of_the_add_form(rf, make_user, ma
     shown = source.shown(request, models.Person.objects.all())
 
     assert shown == {"id", "__str__", *fields}
-
-
-def test_fields_of_the_change_form_of_users_exist(superuser_request, make_user):
-    make_user()
-
-    shown = AdminSource(UserAdmin(User, admin.site)).shown(superuser_request, User.objects.all())
-
-    assert {"username", "email", "last_login", "date_joined"} <= shown
 
 
 def test_a_misspelt_admin_site_is_an_error_and_opens_no_door(make_user, settings):

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 import mcp_django as mcp
 from mcp_django.testing import ProtocolFailure
-from tests.clients import WSGIClient
+from tests.clients import CheckedClient, WSGIClient
 from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
@@ -38,20 +38,22 @@ def test_what_a_tool_writes_on_its_user_ends_with_the_call(client, add_tool):
         client.call_tool("pay", number="x")
 
 
-def test_a_permission_that_raises_hides_its_tool_and_no_other(client, add_tool):
-    def odd() -> str:
-        """Odd."""
-        return "odd"
+@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
+def test_a_tool_gets_a_user_with_the_permissions_that_the_token_is_held_to(
+    depot, make_user, add_tool, kind
+):
+    def ask_for_rights(request: HttpRequest) -> list[bool]:
+        """Say what the user may do."""
+        user = request.user
+        permissions = ("depot.view_parcel", "depot.view_van")
+        return [user.is_superuser, *(user.has_perm(name) for name in permissions)]
 
-    add_tool(odd, permission=lambda request: request.user.profile.is_chief)
+    add_tool(ask_for_rights, permission="depot.view_parcel")
+    root = make_user("root", is_staff=True, is_superuser=True)
 
-    names = [one["name"] for one in client.list_tools()]
-    with pytest.raises(ProtocolFailure) as refused:
-        client.call_tool("odd")
+    answer = kind(user=root, models=["depot.parcel"]).call_tool("ask_for_rights")
 
-    assert "find_records" in names
-    assert "odd" not in names
-    assert refused.value.message == "Unknown tool: odd"
+    assert answer.text == "[false,true,false]"
 
 
 def test_bytes_in_the_query_string_are_a_bad_request(client, monkeypatch):

@@ -1,4 +1,4 @@
-"""What is kept of a list is told to nobody else, and not for longer than it is true."""
+"""A list that is kept is told to nobody else, and not for longer than it is true."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db
 where_lists_are_kept = pytest.mark.skipif(
     "ADMIN_SITES" in settings.MCP_DJANGO, reason="the office has a gate of its own"
 )
+LISTS = ["tools/list", "server/discover"]
 
 
 def names(client):
@@ -32,90 +33,123 @@ def names(client):
 
 
 @pytest.fixture
+def ada(make_user):
+    """May call "pay"."""
+    return make_user("ada", "change_order", "view_order", is_staff=True)
+
+
+@pytest.fixture
 def at_once(monkeypatch):
-    """Which lists needed no thread: what the endpoint found to be kept, in order."""
-    found = []
+    """Which lists needed no thread because the endpoint had kept them, in order."""
+    kept = []
 
     def watched(principal, params):
         result = kept_list(principal, params)
-        found.append(result is not None)
+        kept.append(result is not None)
         return result
 
     kept_list = streamable_http.kept_list
     monkeypatch.setattr(streamable_http, "kept_list", watched)
-    return found
+    return kept
 
 
 @where_lists_are_kept
-def test_the_second_list_of_a_known_caller_is_the_first_one(client, at_once):
-    first, second = names(client), names(client)
-
-    assert first == second
-    assert at_once == [True]
-
-
-@where_lists_are_kept
-def test_a_kept_list_is_told_to_no_other_user(make_user, at_once):
-    mighty = Client(user=make_user("ada", "change_order", "view_order", is_staff=True))
-    other = Client(user=make_user("bob", is_staff=True))
+def test_a_kept_list_is_told_to_no_other_user(ada, make_client, at_once):
+    mighty, other = Client(user=ada), make_client()
 
     seen = [(names(mighty), names(other)) for _ in range(3)]
 
-    assert all("pay" in of_mighty and "pay" not in of_other for of_mighty, of_other in seen)
+    assert seen == [seen[0]] * 3
+    assert ["pay" in of_user for of_user in seen[0]] == [True, False]
     assert True in at_once
 
 
-def test_two_credentials_of_one_user_share_no_list(make_user):
-    user = make_user("ada", "change_order", "view_order", is_staff=True)
+def test_two_credentials_of_one_user_share_no_list(ada):
     clients = {
-        "all": Client(user=user),
-        "scopes": Client(user=user, scopes=["mcp:read"]),
-        "read_only": Client(user=user, read_only=True),
-        "models": Client(user=user, models=["shop.customer"]),
+        "all": Client(user=ada),
+        "scopes": Client(user=ada, scopes=["mcp:read"]),
+        "read_only": Client(user=ada, read_only=True),
+        "models": Client(user=ada, models=["shop.customer"]),
     }
 
-    seen = {name: [] for name in clients}
     for _ in range(3):
-        for name, client in clients.items():
-            seen[name].append("pay" in names(client))
+        assert {name: "pay" in names(client) for name, client in clients.items()} == {
+            name: name == "all" for name in clients
+        }
 
-    assert seen == {name: [name == "all"] * 3 for name in clients}
 
-
-@where_lists_are_kept
-def test_a_right_that_is_lost_is_lost_to_the_list_at_once(make_user, at_once):
-    user = make_user("ada", "change_order", "view_order", is_staff=True)
-    client = Client(user=user)
-    before = [names(client), names(client)]
-
+def take_rights(user, settings):
     user.user_permissions.clear()
 
-    assert all("pay" in found for found in before)
+
+def make_site_read_only(user, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
+
+
+def switch_tool_off(user, settings):
+    ExposedTool.objects.create(name="pay", enabled=False)
+
+
+@pytest.mark.parametrize("act", [take_rights, make_site_read_only, switch_tool_off])
+def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, settings, act):
+    Order.objects.create(number="A1")
+    client = Client(user=ada)
+    before = [names(client), names(client)]
+    unknown_order = {"name": "pay", "arguments": {"number": "none"}}
+    answered = client.post_request("tools/call", unknown_order).messages[0]
+
+    act(ada, settings)
+
+    assert all("pay" in tools for tools in before)
+    assert "result" in answered
     assert "pay" not in names(client)
-    assert at_once == [True]
+    refused = client.post_request("tools/call", unknown_order).messages[0]
+    assert refused["error"]["code"] == -32602
 
 
-def test_a_user_who_is_made_inactive_gets_no_kept_list(staff, client):
-    names(client)
-    names(client)
-
-    staff.is_active = False
-    staff.save()
-
-    assert client.post(client.message("tools/list")).status == 401
+def make_inactive(user):
+    user.is_active = False
+    user.save()
 
 
-def test_a_revoked_token_gets_no_kept_list(client, staff):
-    names(client)
-    names(client)
+def delete_token(user):
+    PersonalToken.objects.get(user=user).delete()
 
-    PersonalToken.objects.get(user=staff).delete()
 
-    assert client.post(client.message("tools/list")).status == 401
+def block(user):
+    UserRestriction.objects.create(user=user, blocked=True)
+
+
+def close_server(user):
+    ServerSettings.objects.update_or_create(defaults={"closed": True})
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [(make_inactive, 401), (delete_token, 401), (block, 401), (close_server, 503)],
+)
+def test_who_may_not_come_in_any_more_gets_nothing_that_is_kept(ada, method, act, status):
+    client = Client(user=ada)
+    before = [client.post_request(method).status for _ in range(3)]
+
+    act(ada)
+
+    assert before == [200] * 3
+    assert client.post_request(method).status == status
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_kept_lists_are_counted_and_throttled_as_all_calls(client, settings, method):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 3}
+
+    statuses = [client.post_request(method).status for _ in range(5)]
+
+    assert statuses == [200, 200, 200, 429, 429]
 
 
 def test_each_revision_has_its_own_words_in_any_order(client):
-    clients = [CheckedClient(token=client.token, revision=one) for one in Revision]
+    clients = [CheckedClient(token=client.token, revision=revision) for revision in Revision]
 
     first = [one.request("tools/list") for one in clients]
     again = [one.request("tools/list") for one in reversed(clients)]
@@ -131,16 +165,13 @@ def test_each_language_has_its_own_list(client, add_tool):
         return "hello"
 
     add_tool(greet, title=gettext_lazy("Yes"))
+    titles = []
 
-    def title():
-        return next(one["title"] for one in client.list_tools() if one["name"] == "greet")
-
-    found = []
     for language in ("en", "de", "en", "de"):
         with translation.override(language):
-            found.append(title())
+            titles += [tool["title"] for tool in client.list_tools() if tool["name"] == "greet"]
 
-    assert found == ["Yes", "Ja", "Yes", "Ja"]
+    assert titles == ["Yes", "Ja", "Yes", "Ja"]
 
 
 def test_a_tool_that_comes_or_goes_while_the_site_runs_is_seen_at_once(client, add_tool):
@@ -156,35 +187,24 @@ def test_a_tool_that_comes_or_goes_while_the_site_runs_is_seen_at_once(client, a
     after = names(client)
     registry.add_tool(removed)
 
-    assert all("late" not in found for found in [*before, after])
-    assert "late" in during
+    assert ["late" in tools for tools in (*before, during, after)] == [False, False, True, False]
 
 
 def test_a_tool_that_takes_the_name_of_another_is_described_in_its_own_words(client):
-    def told(text):
+    def descriptions(text):
         def same() -> str:
             return text
 
         same.__doc__ = text
         mcp.tool(read_only=True)(same)
         try:
-            found = [client.list_tools() for _ in range(2)]
+            lists = [client.list_tools() for _ in range(2)]
         finally:
             registry.remove_tool("same")
-        return [one["description"] for tools in found for one in tools if one["name"] == "same"]
+        return [tool["description"] for tools in lists for tool in tools if tool["name"] == "same"]
 
-    assert told("First.") == ["First.", "First."]
-    assert told("Second.") == ["Second.", "Second."]
-
-
-def test_a_switch_of_the_site_counts_at_once(make_user, settings):
-    client = Client(user=make_user("ada", "change_order", is_staff=True))
-    before = [names(client), names(client)]
-
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
-
-    assert all("pay" in found for found in before)
-    assert "pay" not in names(client)
+    assert descriptions("First.") == ["First.", "First."]
+    assert descriptions("Second.") == ["Second.", "Second."]
 
 
 def test_a_permission_of_the_site_is_asked_for_every_list(client, add_tool, at_once):
@@ -200,9 +220,7 @@ def test_a_permission_of_the_site_is_asked_for_every_list(client, add_tool, at_o
 
     add_tool(odd, permission=on_odd_calls)
 
-    found = ["odd" in names(client) for _ in range(4)]
-
-    assert found == [True, False, True, False]
+    assert ["odd" in names(client) for _ in range(4)] == [True, False, True, False]
     assert True not in at_once
 
 
@@ -215,21 +233,19 @@ class ClosedAfterHours(ModelBackend):
         return self.is_open and super().has_perm(user_obj, perm, obj)
 
 
-def test_a_backend_of_the_site_is_asked_for_every_list_and_every_model(
-    make_user, settings, monkeypatch
-):
+def test_a_backend_of_the_site_is_asked_for_every_list_and_every_model(ada, settings, monkeypatch):
     settings.AUTHENTICATION_BACKENDS = [f"{__name__}.ClosedAfterHours"]
-    client = Client(user=make_user("ada", "change_order", "view_order", is_staff=True))
-    before = [("pay" in names(client), models(client)) for _ in range(2)]
+    client = Client(user=ada)
 
+    def seen():
+        models = client.call_tool("list_models").data["models"]
+        return "pay" in names(client), [one["model"] for one in models]
+
+    before = [seen(), seen()]
     monkeypatch.setattr(ClosedAfterHours, "is_open", False)
 
     assert before == [(True, ["shop.order"])] * 2
-    assert ("pay" in names(client), models(client)) == (False, [])
-
-
-def models(client):
-    return [one["model"] for one in client.call_tool("list_models").data["models"]]
+    assert seen() == (False, [])
 
 
 class OnlyAuthenticates:
@@ -270,37 +286,34 @@ def test_a_page_after_the_first_is_never_taken_for_the_first(client, settings):
 
     again = client.request("tools/list")
 
-    assert [one["name"] for one in again["tools"]] == [one["name"] for one in first["tools"]]
-    assert not {one["name"] for one in second["tools"]} & {one["name"] for one in again["tools"]}
+    assert names_in(again) == names_in(first)
+    assert not set(names_in(second)) & set(names_in(again))
 
 
-def test_kept_lists_are_counted_and_throttled_as_all_calls(client, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 3}
-
-    statuses = [client.post_request("tools/list").status for _ in range(5)]
-
-    assert statuses == [200, 200, 200, 429, 429]
+def names_in(page):
+    return [tool["name"] for tool in page["tools"]]
 
 
-@where_lists_are_kept
-@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
-def test_a_list_takes_no_query_for_a_known_caller(client, method, django_assert_num_queries):
+# How many queries they take
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *(pytest.param(method, marks=where_lists_are_kept) for method in LISTS),
+        "resources/list",
+        "resources/templates/list",
+    ],
+)
+def test_a_list_takes_no_query_for_a_known_caller(
+    client, add_tool, method, django_assert_num_queries
+):
+    for number in range(50):
+        add_tool(numbered(number), permission="shop.view_order")
     client.request(method)
 
     with django_assert_num_queries(0):
         client.request(method)
-
-
-@where_lists_are_kept
-def test_fifty_tools_take_no_query_for_a_known_caller(client, add_tool, django_assert_num_queries):
-    for number in range(50):
-        add_tool(numbered(number), permission="shop.view_order")
-    client.request("tools/list")
-
-    with django_assert_num_queries(0):
-        found = client.request("tools/list")
-
-    assert len(found["tools"]) > 50
 
 
 def numbered(number):
@@ -312,7 +325,7 @@ def numbered(number):
     return function
 
 
-def test_what_a_resource_says_takes_no_query_but_its_own(client, django_assert_num_queries):
+def test_a_resource_takes_no_query_but_its_own(client, django_assert_num_queries):
     order = Order.objects.create(number="A1")
     definition, record = "django://models/shop.order", f"django://objects/shop.order/{order.pk}"
     for uri in (definition, record):
@@ -324,21 +337,7 @@ def test_what_a_resource_says_takes_no_query_but_its_own(client, django_assert_n
         client.read_resource(record)
 
 
-@pytest.mark.parametrize("method", ["resources/list", "resources/templates/list"])
-def test_lists_of_resources_take_no_query_for_a_known_caller(
-    client, method, django_assert_num_queries
-):
-    client.request(method)
-
-    with django_assert_num_queries(0):
-        client.request(method)
-
-
-# What is answered without a thread, for a caller known a moment ago
-
-
-def instructions(client):
-    return client.discover().get("instructions")
+# Answers without a thread, for a caller known a moment ago
 
 
 @pytest.mark.parametrize("request_id", [7, -(2**63), 0, "", "seven", 'a"b\\c', "\N{SNOWMAN}"])
@@ -352,45 +351,17 @@ def test_a_discovery_of_a_known_caller_has_the_id_of_its_own_request(client, req
     assert answer["result"] == before
 
 
-def test_what_staff_write_is_discovered_at_once(client):
-    before = [instructions(client) for _ in range(2)]
+def test_instructions_of_staff_are_discovered_at_once(client):
+    before = [client.discover().get("instructions") for _ in range(2)]
 
     ServerSettings.objects.update_or_create(defaults={"instructions": "Ask the office."})
+    after = [client.discover().get("instructions") for _ in range(2)]
 
     assert "Ask the office." not in before
-    assert [instructions(client) for _ in range(2)] == ["Ask the office."] * 2
+    assert after == ["Ask the office."] * 2
 
 
-def test_a_server_that_staff_close_discovers_nothing(client):
-    for _ in range(3):
-        client.discover()
-
-    ServerSettings.objects.update_or_create(defaults={"closed": True})
-
-    assert client.post_request("server/discover").status == 503
-
-
-def test_a_blocked_user_and_a_revoked_token_discover_nothing(make_user):
-    users = [make_user(name, is_staff=True) for name in ("ada", "ben", "eve")]
-    clients = [Client(user=user) for user in users]
-    for client in clients * 3:
-        client.discover()
-
-    UserRestriction.objects.create(user=users[0], blocked=True)
-    PersonalToken.objects.filter(user=users[1]).delete()
-
-    assert [one.post_request("server/discover").status for one in clients] == [401, 401, 200]
-
-
-def test_a_discovery_is_counted_and_throttled_as_all_calls(client, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 4}
-
-    statuses = [client.post_request("server/discover").status for _ in range(6)]
-
-    assert statuses == [200, 200, 200, 200, 429, 429]
-
-
-def test_what_else_stands_in_a_discovery_is_looked_at(client):
+def test_other_members_of_a_discovery_are_looked_at(client):
     client.discover()
 
     answer = client.post_request("server/discover", {"inputResponses": 5}).messages[0]
@@ -407,45 +378,3 @@ def test_a_batch_of_pings_is_answered_whole(client):
         answer = old.post(pings).messages
 
     assert [one["id"] for one in answer] == [1, 2]
-
-
-# Permissions of functions
-
-
-def refusal(client):
-    return client.post_request("tools/call", {"name": "secret"}).messages[0]["error"]["code"]
-
-
-def test_a_permission_that_is_lost_is_lost_to_the_next_call(make_user, add_tool):
-    user = make_user("ada", "change_order", is_staff=True)
-
-    def secret() -> str:
-        """Tell it."""
-        return "told"
-
-    add_tool(secret, permission="shop.change_order")
-    client, other = Client(user=user), Client(user=make_user("ben", is_staff=True))
-    before = [client.call_tool("secret").text for _ in range(3)]
-    refused = refusal(other)
-
-    user.user_permissions.clear()
-    after = refusal(client)
-
-    assert before == ["told"] * 3
-    assert [refused, after] == [-32602] * 2
-
-
-def test_a_tool_that_staff_take_away_is_gone_for_the_next_call(make_user, add_tool):
-    def secret() -> str:
-        """Tell it."""
-        return "told"
-
-    add_tool(secret, permission="shop.change_order")
-    client = Client(user=make_user("ada", "change_order", is_staff=True))
-    before = [client.call_tool("secret").text for _ in range(3)]
-
-    ExposedTool.objects.create(name="secret", enabled=False)
-    after = refusal(client)
-
-    assert before == ["told"] * 3
-    assert after == -32602

@@ -73,26 +73,6 @@ def test_what_the_form_does_not_ask_for_is_never_set(browser, eve, bobs, setting
     assert facts(token) == {**before, "name": "y"}
 
 
-@pytest.mark.parametrize("page", ["change/", "delete/", "history/"])
-def test_a_token_of_somebody_else_answers_like_a_missing_one(browser, bobs, page):
-    answers = [browser.get(f"{PAGE}{key}/{page}") for key in (bobs.pk, bobs.pk + 1000)]
-
-    assert {one.status_code for one in answers} == {302}
-    assert {one["Location"] for one in answers} == {"/admin/"}
-
-
-@pytest.mark.parametrize(
-    "posted",
-    [{"action": "revoke_selected"}, {"action": "delete_selected", "post": "yes"}],
-)
-def test_an_action_on_a_token_of_somebody_else_does_nothing(browser, bobs, posted):
-    before = facts(bobs)
-
-    browser.post(PAGE, {**posted, "_selected_action": [bobs.pk], "select_across": "1"})
-
-    assert facts(PersonalToken.objects.get(pk=bobs.pk)) == before
-
-
 @pytest.mark.parametrize(
     "query",
     ["digest__startswith=", "hint__gte=", "user__id__isnull=0", "user__isnull=0", "e=1", "all="],

@@ -17,7 +17,6 @@ CALLS = ["tests/handlers", "tests/transports/calls/test_running.py"]
 OF_DJANGOS_USER = [
     f"tests/{name}"
     for name in (
-        "hostile/test_admin_rules.py::test_fields_of_the_change_form_of_users_exist",
         "admin/test_inspect_records.py::test_what_looks_secret_and_what_code_excludes_say_so",
         "admin/test_inspect_records.py::test_a_model_of_the_admin_that_staff_opened_has_what_the_admin_shows",
         "admin/test_inspect.py::test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights",

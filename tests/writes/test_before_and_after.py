@@ -1,55 +1,111 @@
-"""The answer of a write shows each change before and after, and nothing that is not to be read."""
+"""The answer of a write shows each change before and after, and nothing that is not to be read.
+
+A dry run shows the same, and takes it back.
+"""
 
 from __future__ import annotations
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
-from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.registry import registry
-from mcp_django.levels import Level
-from tests.workshop.admin import TagAdmin, ThingAdmin
-from tests.workshop.exposed import EXPOSED
+from tests.workshop.admin import ThingAdmin
 from tests.workshop.models import Job, Tag, Thing
+from tests.writes.calls import changed, hide_by_admin, update
 
 pytestmark = pytest.mark.django_db
 
-
-def update(client, thing, inlines=None, **values):
-    return client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, values=values, inlines=inlines or {}
-    )
+IN_FILTERS = {"filter_fields": ["count", "tags"]}
 
 
-def changed(answer):
-    assert not answer.is_error, answer.text
-    return answer.data["changed"]
+def labels(value):
+    """The same with the labels of related records in their place, and those of a set sorted."""
+    if isinstance(value, list):
+        return [labels(part) for part in value]
+    if isinstance(value, dict) and "label" in value:
+        return value["label"]
+    if isinstance(value, dict):
+        return {name: sorted(labels(members)) for name, members in value.items()}
+    return value
 
 
-def member(tag):
-    return {"pk": tag.pk, "label": tag.name}
+def shown(answer):
+    return {name: labels(values) for name, values in changed(answer).items()}
 
 
-def test_values_are_shown_before_and_after(client, thing, tags):
-    answer = update(client, thing, title="new", state="new", price="5.00", tag=tags[1].pk)
+@pytest.fixture(params=[False, True], ids=["done", "tried"])
+def shows(request, client, thing, snapshot):
+    """Return what an update of the thing, or its dry run, shows."""
 
-    assert changed(answer) == {
-        "title": ["T", "new"],
-        "price": ["1234.500", "5.000"],
-        "state": ["paid", "new"],
-        "tag": [member(tags[0]), member(tags[1])],
-    }
+    def shows(**values):
+        before = snapshot(thing)
+        answer = update(client, thing, dry_run=request.param, **values)
+        if request.param:
+            assert snapshot(thing) == before
+            assert answer.data.keys() == {"dry_run", "changed"}
+        # What the caller may set and not read.
+        assert "12345" not in answer.text
+        return shown(answer)
+
+    return shows
 
 
-def test_what_is_as_it_was_is_not_named(client, thing):
-    assert changed(update(client, thing, title="T", state="paid")) == {}
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        (
+            {"title": "new", "state": "new", "price": "5.00", "tag": "blue"},
+            {
+                "title": ["T", "new"],
+                "price": ["1234.500", "5.000"],
+                "state": ["paid", "new"],
+                "tag": ["red", "blue"],
+            },
+        ),
+        ({"title": "T", "state": "paid"}, {}),
+        ({"tag": None}, {"tag": ["red", None]}),
+        # What cannot be read counts as changed, whatever it held.
+        ({"count": 12345, "title": "new"}, {"title": ["T", "new"], "count": None}),
+        ({"count": 7, "title": "new"}, {"title": ["T", "new"], "count": None}),
+        ({"tags": {"set": ["red", "blue"]}}, {"tags": None}),
+        ({"tags": {"remove": ["red"]}}, {"tags": None}),
+        ({"inlines": {"parts": [{"name": "new"}]}}, {"parts": None}),
+    ],
+    ids=str,
+)
+def test_values_are_shown_before_and_after_as_far_as_the_caller_reads(shows, values, change):
+    assert shows(**values) == change
 
 
-@pytest.mark.thorough
-def test_a_value_that_was_empty_and_one_that_is_emptied_are_null(client, thing, tags):
+@pytest.mark.exposure(Thing=IN_FILTERS)
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        ({"count": 12345, "tags": {"set": ["red", "blue"]}, "title": "T"}, {}),
+        ({"count": 7}, {"count": None}),
+        (
+            {"tags": {"add": ["old"], "remove": ["red"]}},
+            {"tags": {"added": ["old"], "removed": ["red"]}},
+        ),
+        ({"tags": {"set": ["old"]}}, {"tags": {"added": ["old"], "removed": ["blue", "red"]}}),
+    ],
+    ids=str,
+)
+def test_fields_that_are_no_secret_are_named_where_they_changed(shows, values, change):
+    assert shows(**values) == change
+
+
+@pytest.mark.exposure(Part={"fields": ["id", "name"]})
+@pytest.mark.parametrize("quantity", [1, 2])
+def test_a_row_counts_as_changed_whatever_it_held_that_cannot_be_read(shows, thing, quantity):
+    row = {"pk": thing.parts.first().pk, "quantity": quantity}
+
+    assert shows(inlines={"parts": [row]}) == {"parts": None}
+
+
+def test_a_value_that_was_empty_is_null(shows, thing):
     Thing.objects.filter(pk=thing.pk).update(tag=None)
 
-    assert changed(update(client, thing, tag=tags[0].pk)) == {"tag": [None, member(tags[0])]}
-    assert changed(update(client, thing, tag=None)) == {"tag": [member(tags[0]), None]}
+    assert shows(tag="red") == {"tag": [None, "red"]}
 
 
 @pytest.mark.thorough
@@ -63,94 +119,56 @@ def test_long_texts_are_cut_on_both_sides(client, thing):
     assert changed(longer) == {"note": ["b" * 200, "c" * 200 + "…"]}
 
 
-@pytest.mark.parametrize("count", [12345, 7])
-def test_a_field_that_can_be_set_and_not_read_is_named_without_values(client, thing, count):
-    answer = update(client, thing, count=count, title="new")
-
-    assert changed(answer) == {"title": ["T", "new"], "count": None}
-    assert "12345" not in answer.text
-
-
-@pytest.mark.thorough
-@pytest.mark.exposure(Thing={"filter_fields": ["count"]})
-def test_a_field_that_can_be_filtered_by_and_not_read_has_no_values(client, thing):
-    assert changed(update(client, thing, count=12345)) == {}
-    assert changed(update(client, thing, count=7)) == {"count": None}
-
-
-def test_rows_of_the_form_are_named_without_values(client, thing):
-    assert changed(update(client, thing, {"parts": [{"name": "new"}]})) == {"parts": None}
-
-
-@pytest.mark.thorough
-def test_a_new_record_had_no_values_before(client):
+@pytest.mark.exposure(Thing=IN_FILTERS)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_new_record_had_no_values_before(dry_run, client, tags):
     answer = client.call_tool(
-        "create_record", model="workshop.thing", values={"title": "T", "count": 3}
+        "create_record",
+        model="workshop.thing",
+        values={"title": "T", "count": 3, "tags": ["red"]},
+        inlines={"parts": [{"name": "p"}]},
+        dry_run=dry_run,
     )
 
-    assert changed(answer) == {"title": [None, "T"], "slug": None, "count": None}
+    assert shown(answer) == {
+        "title": [None, "T"],
+        "slug": None,
+        "count": None,
+        "tags": {"added": ["red"], "removed": []},
+        "parts": None,
+    }
+    assert ("pk" in answer.data) is not dry_run
+    assert "unseen" not in answer.text
+    assert Thing.objects.count() == LogEntry.objects.count() == (not dry_run)
 
 
-def test_a_record_that_the_caller_does_not_see_any_more_shows_no_values(client):
+def test_a_record_that_leaves_what_the_caller_sees_shows_no_values(client):
     job = Job.objects.create(tenant="b", name="mine")
 
-    answer = client.call_tool(
-        "update_record", model="workshop.job", pk=job.pk, values={"tenant": "c"}
-    )
+    answer = update(client, job, tenant="c")
+    again = update(client, job, tenant="b")
 
     assert answer.data["record"] is None
     assert changed(answer) == {"tenant": None}
+    assert "There is no workshop.job" in again.text
+    assert Job.objects.get().tenant == "c"
 
 
-# Sets
-
-
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-def test_a_set_shows_who_came_and_who_left(client, thing, tags):
-    red, blue, _ = tags
-    green = Tag.objects.create(name="green")
-
-    answer = update(client, thing, tags={"add": [green.pk], "remove": [red.pk]})
-
-    assert changed(answer) == {"tags": {"added": [member(green)], "removed": [member(red)]}}
-    assert blue in thing.tags.all()
-
-
-@pytest.mark.exposure(Tag={"label_fields": []}, Thing={"filter_fields": ["tags"]})
+@pytest.mark.exposure(Tag={"label_fields": []}, Thing=IN_FILTERS)
 def test_members_without_a_label_are_keys(client, thing, tags):
     answer = update(client, thing, tags={"remove": [tags[0].pk]})
 
     assert changed(answer) == {"tags": {"added": [], "removed": [{"pk": tags[0].pk}]}}
 
 
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-def test_a_new_record_shows_its_members(client, tags):
-    answer = client.call_tool(
-        "create_record",
-        model="workshop.thing",
-        values={"title": "T", "tags": [tags[0].pk]},
-    )
-
-    assert changed(answer)["tags"] == {"added": [member(tags[0])], "removed": []}
-
-
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
+@pytest.mark.exposure(Thing=IN_FILTERS)
 def test_members_that_the_caller_does_not_see_are_not_shown(client, thing, tags, monkeypatch):
-    red, *_ = tags
-    monkeypatch.setattr(
-        TagAdmin, "get_queryset", lambda self, request: Tag.objects.exclude(name="blue")
-    )
+    hide_by_admin(monkeypatch, Tag, name="blue")
 
     answer = update(client, thing, tags={"set": []})
 
-    assert changed(answer) == {"tags": {"added": [], "removed": [member(red)]}}
+    assert shown(answer) == {"tags": {"added": [], "removed": ["red"]}}
     assert "blue" not in answer.text
-
-
-def test_a_set_that_the_caller_does_not_read_is_named_without_members(client, thing, tags):
-    answer = update(client, thing, tags={"remove": [tags[0].pk]})
-
-    assert changed(answer) == {"tags": None}
 
 
 @pytest.mark.exposure(
@@ -165,85 +183,7 @@ def test_members_of_a_model_that_is_not_shown_are_not_shown(client, thing):
     assert "green" not in answer.text
 
 
-# Dry runs, and answers that are given again
-
-
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-def test_a_dry_run_shows_the_same(client, thing, tags):
-    call = {
-        "model": "workshop.thing",
-        "pk": thing.pk,
-        "values": {"title": "new", "count": 1, "tags": {"remove": [tags[0].pk]}},
-    }
-
-    tried = client.call_tool("update_record", **call, dry_run=True)
-    done = client.call_tool("update_record", **call)
-
-    assert changed(tried) == changed(done)
-    assert changed(done) == {
-        "title": ["T", "new"],
-        "count": None,
-        "tags": {"added": [], "removed": [member(tags[0])]},
-    }
-
-
-def narrow(model, **options):
-    """Expose a model anew, with other options."""
-    registry.unregister(model)
-    options = {**EXPOSED[model], "level": Level.WRITE, **options}
-    registry.register(model, type("Narrow", (ModelExposure,), options))
-
-
-@pytest.fixture
-def promised(client, tags):
-    """A call that was answered once, with a tag that the record got."""
-    call = {
-        "model": "workshop.thing",
-        "values": {"title": "T", "tags": [tags[0].pk]},
-        "idempotency_key": "k1",
-    }
-    return call, client.call_tool("create_record", **call)
-
-
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-def test_the_same_answer_is_given_again(client, promised):
-    call, first = promised
-
-    assert client.call_tool("create_record", **call).data == first.data
-    assert Thing.objects.count() == 1
-
-
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-def test_an_answer_is_not_given_again_when_a_member_is_hidden_by_then(client, tags, monkeypatch):
-    hidden = []
-    monkeypatch.setattr(
-        TagAdmin, "get_queryset", lambda self, request: Tag.objects.exclude(name__in=hidden)
-    )
-    values = {"title": "T", "tags": [tags[0].pk]}
-    call = {"model": "workshop.thing", "values": values, "idempotency_key": "k1"}
-    first = client.call_tool("create_record", **call)
-    hidden.append("red")
-
-    again = client.call_tool("create_record", **call)
-
-    assert changed(first)["tags"]["added"] == [member(tags[0])]
-    assert again.is_error
-    assert "red" not in again.text
-    assert Thing.objects.count() == 1
-
-
-@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-def test_an_answer_is_not_given_again_when_a_value_is_hidden_by_then(client, promised):
-    call, _ = promised
-    narrow(Thing, fields=["id", "note"])
-
-    again = client.call_tool("create_record", **call)
-
-    assert again.is_error
-    assert "was done before" in again.text
-
-
-def test_what_the_site_makes_of_a_value_is_what_is_shown(client, thing, monkeypatch):
+def test_a_value_is_shown_as_the_site_stores_it(client, thing, monkeypatch):
     def save_model(self, request, obj, form, change):
         obj.title = obj.title.upper()
         obj.save()

@@ -11,18 +11,21 @@ from django.contrib.auth.models import Permission
 from django.core.files.storage import FileSystemStorage
 
 from mcp_django.exposure.generation import generations
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedPrompt
 from tests.clients import CheckedClient
 from tests.workshop.admin import TagAdmin, ThingAdmin, site
+from tests.workshop.exposed import EXPOSED
 from tests.workshop.models import Job, Tag, Thing
+from tests.writes.calls import update
 
 pytestmark = pytest.mark.django_db
 
 
-def create(client, inlines=None, **values):
-    given = {} if inlines is None else {"inlines": inlines}
-    return client.call_tool("create_record", model="workshop.thing", values=values, **given)
+def create(client, **values):
+    return client.call_tool("create_record", model="workshop.thing", values=values)
 
 
 def content_of(file):
@@ -34,7 +37,7 @@ def encoded(content):
     return base64.b64encode(content).decode()
 
 
-def test_what_is_not_sent_is_what_the_add_form_shows(client):
+def test_what_is_not_sent_is_as_the_add_form_shows_it(client):
     answer = create(client, title="Ünïcode Title", day="2026-01-01")
 
     assert not answer.is_error, answer.text
@@ -54,26 +57,14 @@ def test_a_slug_that_is_sent_is_not_made_of_the_title(client):
 
 
 def test_every_fault_is_told_and_nothing_is_created(client, thing):
-    answer = create(client, day="x", group="g", number=1)
+    first = create(client, day="x", group="g", number=1)
+    second = create(client, group="g", number=1)
 
-    assert answer.is_error
-    assert "day: 'x' is not a day such as 2026-01-31." in answer.text
+    assert first.is_error
+    assert "day: 'x' is not a day such as 2026-01-31." in first.text
+    assert "title: This field is required. (You did not send this field.)" in second.text
+    assert "already exists" in second.text
     assert Thing.objects.count() == 1
-
-    answer = create(client, group="g", number=1)
-
-    assert "title: This field is required. (You did not send this field.)" in answer.text
-    assert "already exists" in answer.text
-
-
-def test_initial_values_of_the_site_hold(client, monkeypatch):
-    monkeypatch.setattr(
-        ThingAdmin, "get_changeform_initial_data", lambda self, request: {"note": "from the site"}
-    )
-
-    create(client, title="T")
-
-    assert Thing.objects.get().note == "from the site"
 
 
 @pytest.mark.exposure(Thing={"exclude": ["note"]})
@@ -90,17 +81,18 @@ def test_an_initial_value_of_an_excluded_field_is_saved_and_not_named(client, mo
 
 
 def test_rows_are_created_along(client):
-    answer = create(client, title="T", inlines={"parts": [{"name": "p"}, {"name": "q"}]})
+    client.data(
+        "create_record",
+        model="workshop.thing",
+        values={"title": "T"},
+        inlines={"parts": [{"name": "p"}, {"name": "q"}]},
+    )
 
-    assert not answer.is_error, answer.text
-    assert sorted(Thing.objects.get().parts.values_list("name", "quantity")) == [
-        ("p", 1),
-        ("q", 1),
-    ]
-    assert list(answer.data["changed"]) == ["title", "slug", "parts"]
+    rows = Thing.objects.get().parts.order_by("name").values_list("name", "quantity")
+    assert list(rows) == [("p", 1), ("q", 1)]
 
 
-def test_what_the_site_says_comes_with_the_answer_and_not_the_admins_own_report(
+def test_messages_of_the_site_come_with_the_answer_and_not_the_admins_own_report(
     client, monkeypatch
 ):
     def save_model(self, request, obj, form, change):
@@ -119,35 +111,89 @@ def test_what_the_site_says_comes_with_the_answer_and_not_the_admins_own_report(
     assert "str of" not in answer.text
 
 
-def test_an_answer_is_not_given_again_to_whom_a_right_was_taken(make_user):
-    clerk = make_user("clerk", "view_tag", "add_tag", "add_job", "view_job", is_staff=True)
-    call = {"model": "workshop.tag", "values": {"name": "x"}, "idempotency_key": "k1"}
-    assert not CheckedClient(user=clerk).call_tool("create_record", **call).is_error
-    clerk.user_permissions.remove(*Permission.objects.filter(codename="add_tag"))
+def test_the_registered_admin_is_never_touched(client, thing):
+    registered = site._registry[Thing]
+    before = dict(vars(registered))
 
-    answer = CheckedClient(user=clerk).call_tool("create_record", **call)
+    create(client, title="T", number=5)
 
-    assert answer.text.startswith("You cannot add records of workshop.tag.")
+    assert dict(vars(registered)) == before
+
+
+# The key of a call that may be sent again
+
+CALL = {"model": "workshop.tag", "values": {"name": "x"}, "idempotency_key": "k1"}
+DONE_BEFORE = "This call was done before, and was not done again."
 
 
 def test_a_key_makes_two_calls_one(client):
-    call = {"model": "workshop.tag", "values": {"name": "x"}, "idempotency_key": "k1"}
+    first = client.data("create_record", **CALL)
+    second = client.data("create_record", **CALL)
+    client.refusal("create_record", **{**CALL, "values": {"name": "y"}})
 
-    first = client.call_tool("create_record", **call)
-    second = client.call_tool("create_record", **call)
-    other = client.call_tool("create_record", **{**call, "values": {"name": "y"}})
-
-    assert first.data == second.data
-    assert other.is_error
+    assert first == second
     assert Tag.objects.count() == 1
 
 
+def test_a_call_that_failed_can_be_sent_again_with_its_key(client):
+    client.refusal("create_record", **{**CALL, "values": {"name": ""}})
+
+    client.data("create_record", **CALL)
+
+    assert Tag.objects.count() == 1
+
+
+def test_an_answer_is_not_given_again_to_whom_a_right_was_taken(make_user):
+    clerk = make_user("clerk", "view_tag", "add_tag", "add_job", "view_job", is_staff=True)
+    CheckedClient(user=clerk).data("create_record", **CALL)
+    clerk.user_permissions.remove(*Permission.objects.filter(codename="add_tag"))
+
+    refusal = CheckedClient(user=clerk).refusal("create_record", **CALL)
+
+    assert refusal.startswith("You cannot add records of workshop.tag.")
+
+
+#: A call whose answer has a field, a related record and a record to lose.
+SECRETS = {
+    "model": "workshop.thing",
+    "values": {"title": "secret", "tags": ["red"]},
+    "idempotency_key": "k1",
+}
+
+
+@pytest.fixture
+def clerk(make_user, tags):
+    return make_user("clerk", "view_thing", "add_thing", "view_tag", is_staff=True)
+
+
+def call_again(client, change):
+    """The refusal of the second call, after something changed that the first answer hangs on."""
+    first = client.data("create_record", **SECRETS)
+    assert "secret" in str(first)
+    assert "red" in str(first)
+    change()
+    left = Thing.objects.count()
+
+    refusal = client.refusal("create_record", **SECRETS)
+
+    assert Thing.objects.count() == left
+    assert "secret" not in refusal
+    assert "red" not in refusal
+    return refusal
+
+
 def withdraw_field(clerk):
-    ExposedModel.objects.create(label="workshop.tag", level=Level.WRITE, fields=["id"])
+    ExposedModel.objects.create(label="workshop.thing", level=Level.WRITE, fields=["id"])
+
+
+def narrow_in_code(clerk):
+    registry.unregister(Thing)
+    options = {**EXPOSED[Thing], "level": Level.WRITE, "fields": ["id", "note"]}
+    registry.register(Thing, type("Narrow", (ModelExposure,), options))
 
 
 def give_permission(clerk):
-    clerk.user_permissions.add(*Permission.objects.filter(codename="view_thing"))
+    clerk.user_permissions.add(*Permission.objects.filter(codename="view_team"))
 
 
 def switch_prompt_off(clerk):
@@ -155,85 +201,68 @@ def switch_prompt_off(clerk):
 
 
 def narrow_token(clerk):
-    clerk.mcp_personal_tokens.update(models=["workshop.tag"])
+    clerk.mcp_personal_tokens.update(models=["workshop.thing"])
     generations.forget()
 
 
 def delete_record(clerk):
-    Tag.objects.all().delete()
+    Thing.objects.all().delete()
 
 
+@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
 @pytest.mark.parametrize(
-    "change", [withdraw_field, give_permission, switch_prompt_off, narrow_token, delete_record]
+    "change",
+    [
+        withdraw_field,
+        narrow_in_code,
+        give_permission,
+        switch_prompt_off,
+        narrow_token,
+        delete_record,
+    ],
 )
-def test_an_answer_under_other_rights_is_not_given_again_and_nothing_is_done_twice(
-    make_user, change
-):
-    clerk = make_user("clerk", "view_tag", "add_tag", is_staff=True)
+def test_an_answer_under_other_rights_is_not_given_again_and_nothing_is_done_twice(clerk, change):
     client = CheckedClient(user=clerk, scopes=["mcp:read", "mcp:write"])
-    call = {"model": "workshop.tag", "values": {"name": "secret"}, "idempotency_key": "k1"}
-    assert not client.call_tool("create_record", **call).is_error
-    before = Tag.objects.count()
-    change(clerk)
-    left = Tag.objects.count()
 
-    answer = client.call_tool("create_record", **call)
-
-    assert before == 1
-    assert answer.is_error
-    assert answer.text.startswith("This call was done before, and was not done again.")
-    assert "secret" not in answer.text
-    assert Tag.objects.count() == left
+    assert call_again(client, lambda: change(clerk)).startswith(DONE_BEFORE)
 
 
-def test_an_answer_about_a_record_that_left_the_rows_of_the_caller_is_not_given_again(make_user):
-    nora = CheckedClient(user=make_user("nora", is_staff=True, is_superuser=True))
-    values = {"name": "secret", "tenant": "n"}
-    call = {"model": "workshop.job", "values": values, "idempotency_key": "k1"}
-    assert nora.call_tool("create_record", **call).data["record"]["name"] == "secret"
-    Job.objects.update(tenant="z")
-
-    answer = nora.call_tool("create_record", **call)
-
-    assert answer.is_error
-    assert answer.text.startswith("This call was done before, and was not done again.")
-    assert Job.objects.count() == 1
-
-
-def test_an_answer_with_a_field_that_code_of_the_site_hides_now_is_not_given_again(
-    client, monkeypatch
+@pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
+@pytest.mark.parametrize("name", ["secret", "red", "title"], ids=["record", "member", "field"])
+def test_an_answer_with_something_that_code_of_the_site_hides_now_is_not_given_again(
+    clerk, monkeypatch, name
 ):
-    fields = ["name"]
-    monkeypatch.setattr(TagAdmin, "get_fields", lambda *asked: fields, raising=False)
-    call = {"model": "workshop.tag", "values": {"name": "secret"}, "idempotency_key": "k1"}
-    assert client.call_tool("create_record", **call).data["record"]["name"] == "secret"
-    fields[:] = ["is_active"]
+    hidden = []
+    fields = ThingAdmin.get_fields
+    monkeypatch.setattr(
+        ThingAdmin,
+        "get_queryset",
+        lambda self, request: Thing.objects.exclude(title__in=hidden),
+    )
+    monkeypatch.setattr(
+        TagAdmin, "get_queryset", lambda self, request: Tag.objects.exclude(name__in=hidden)
+    )
+    monkeypatch.setattr(
+        ThingAdmin,
+        "get_fields",
+        lambda *asked: [field for field in fields(*asked) if field not in hidden],
+    )
 
-    answer = client.call_tool("create_record", **call)
+    refusal = call_again(CheckedClient(user=clerk), lambda: hidden.append(name))
 
-    assert answer.is_error
-    assert answer.text.startswith("This call was done before, and was not done again.")
-    assert Tag.objects.count() == 1
+    assert refusal.startswith(DONE_BEFORE)
 
 
-def test_an_answer_without_a_record_is_given_again_as_it_was(make_user):
-    nora = CheckedClient(user=make_user("nora", is_staff=True, is_superuser=True))
+def test_an_answer_without_a_record_is_given_again_as_it_was(make_client):
+    nora = make_client(name="nora", is_superuser=True)
     values = {"name": "elsewhere", "tenant": "z"}
     call = {"model": "workshop.job", "values": values, "idempotency_key": "k1"}
 
-    first, second = (nora.call_tool("create_record", **call) for _ in range(2))
+    first, second = (nora.data("create_record", **call) for _ in range(2))
 
-    assert not first.is_error
-    assert first.data["record"] is None
-    assert second.data == first.data
+    assert first["record"] is None
+    assert second == first
     assert Job.objects.count() == 1
-
-
-def test_a_call_that_failed_can_be_sent_again_with_its_key(client):
-    call = {"model": "workshop.tag", "idempotency_key": "k1"}
-
-    assert client.call_tool("create_record", **call, values={"name": ""}).is_error
-    assert not client.call_tool("create_record", **call, values={"name": "x"}).is_error
 
 
 # Files
@@ -252,16 +281,14 @@ def test_files_come_as_base64_and_are_named_by_the_last_part(client):
 
 @pytest.mark.thorough
 def test_a_file_is_replaced_and_taken_away(client, thing):
-    def update(**values):
-        return client.call_tool(
-            "update_record", model="workshop.thing", pk=thing.pk, values=values
-        )
+    replaced = update(client, thing, paper={"filename": "b.txt", "data": encoded(b"b")})
+    thing.refresh_from_db()
+    content = content_of(thing.paper)
+    taken = update(client, thing, paper=None, picture=None)
+    thing.refresh_from_db()
 
-    assert not update(paper={"filename": "b.txt", "data": encoded(b"b")}).is_error
-    thing.refresh_from_db()
-    assert content_of(thing.paper) == b"b"
-    assert not update(paper=None, picture=None).is_error
-    thing.refresh_from_db()
+    assert replaced.is_error is taken.is_error is False
+    assert content == b"b"
     assert (thing.paper.name, thing.picture.name) == ("", "")
 
 
@@ -287,20 +314,23 @@ def test_what_is_no_file_is_refused(file, words, client):
     answer = create(client, title="T", paper=file)
 
     assert answer.is_error
-    assert f"paper: {''}" in answer.text
+    assert "paper: " in answer.text
     assert words in answer.text
     assert not Thing.objects.exists()
 
 
 @pytest.mark.thorough
-def test_a_file_beyond_the_cap_is_refused(client, settings):
+@pytest.mark.parametrize(("size", "fits"), [(10, True), (11, False), (12, False), (100, False)])
+def test_a_file_beyond_the_cap_is_refused_with_the_way_that_is_left(client, settings, size, fits):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_FILE": 10}
 
-    for size in (11, 12, 100):
-        answer = create(client, title="T", paper={"filename": "a", "data": encoded(b"x" * size)})
-        assert "paper: The file is larger than 10 bytes." in answer.text
-    answer = create(client, title="T", paper={"filename": "a", "data": encoded(b"x" * 10)})
-    assert not answer.is_error
+    answer = create(client, title="T", paper={"filename": "a", "data": encoded(b"x" * size)})
+
+    assert answer.is_error is not fits
+    if not fits:
+        words = 'paper: The file is larger than 10 bytes. Take "upload://..." of a file'
+        assert words in answer.text
+        assert "under Files for assistants." in answer.text
 
 
 def test_stored_files_are_never_opened(client, thing, monkeypatch):
@@ -308,18 +338,7 @@ def test_stored_files_are_never_opened(client, thing, monkeypatch):
     monkeypatch.setattr(FileSystemStorage, "size", lambda *args: opened.append(args))
     monkeypatch.setattr(FileSystemStorage, "_open", lambda *args: opened.append(args))
 
-    answer = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"}
-    )
+    answer = update(client, thing, title="new")
 
     assert not answer.is_error
     assert opened == []
-
-
-def test_the_registered_admin_is_never_touched(client, thing):
-    registered = site._registry[Thing]
-    before = dict(vars(registered))
-
-    create(client, title="T", number=5)
-
-    assert dict(vars(registered)) == before

@@ -8,22 +8,18 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DataError, IntegrityError, OperationalError
 from django.http import Http404, HttpResponseRedirect
+from django.urls import NoReverseMatch
 
-from mcp_django.exposure.admin_bridge.posts import SubmittedForm, keep
 from mcp_django.testing import ProtocolFailure
 from tests.clients import call_with_token
-from tests.library.rights import rights_of
-from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
+from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, TwoInputs, site
 from tests.workshop.models import Job, Keeper, Part, Tag, Thing
+from tests.writes.calls import update
 
 pytestmark = pytest.mark.django_db
 
 
-def update(client, obj, **values):
-    return client.call_tool("update_record", model=obj._meta.label_lower, pk=obj.pk, values=values)
-
-
-def changed(before, after):
+def differing(before, after):
     return {name for name in before if before[name] != after[name]}
 
 
@@ -43,7 +39,7 @@ def test_what_the_site_does_to_the_fields_of_a_form_holds(client, thing, snapsho
     refused = update(client, thing, tag=before["tag_id"])
 
     assert "tag: No tag matches" in refused.text
-    assert changed(before, snapshot(thing)) == {"title"}
+    assert differing(before, snapshot(thing)) == {"title"}
 
 
 def test_a_class_that_makes_forms_of_another_one_is_understood(
@@ -66,7 +62,7 @@ def test_a_class_that_makes_forms_of_another_one_is_understood(
     before = snapshot(thing)
 
     assert not update(client, thing, title="new").is_error
-    assert changed(before, snapshot(thing)) == {"title"}
+    assert differing(before, snapshot(thing)) == {"title"}
 
 
 def test_a_view_that_hands_over_to_another_admin_blanks_nothing(
@@ -89,7 +85,7 @@ def test_a_view_that_hands_over_to_another_admin_blanks_nothing(
     assert not answer.is_error, answer.text
     after = snapshot(thing)
     lossy = {"note", "at", "made_at", "at_in_one", "clock", "newlines", "parts", "scraps"}
-    assert changed(before, after) - lossy == {"title"}
+    assert differing(before, after) - lossy == {"title"}
     assert [row["id"] for row in after["parts"]] == [row["id"] for row in before["parts"]]
     assert after["note"] == before["note"].strip()
     assert list(answer.data["changed"]) == []
@@ -200,8 +196,6 @@ def test_a_field_of_a_form_that_looks_secret_is_not_set(client, monkeypatch):
 
 
 def test_a_widget_that_does_not_escape_fills_in_no_other_field(client, thing, monkeypatch):
-    from tests.workshop.admin import TwoInputs
-
     monkeypatch.setattr(
         TwoInputs,
         "render",
@@ -240,31 +234,26 @@ def test_choices_that_the_form_refuses_later_are_told(client, thing, monkeypatch
 
 
 @pytest.mark.thorough
-def test_many_unknown_names_are_told_shortly(client, thing):
-    answer = update(client, thing, **{f"x{at}": 1 for at in range(10_000)})
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({f"x{at}": 1 for at in range(10_000)}, "Nor are 9995 more."),
+        (
+            {"inlines": {"parts": [{"pk": at} for at in range(10**6, 10**6 + 100)]}},
+            "There are 80 more errors.",
+        ),
+        (
+            {"tags": {"set": list(range(10_000))}, "tags_raw": {"add": ["x" * 1000] * 50}},
+            "tags: At most 100 can be named at once.",
+        ),
+    ],
+    ids=["names", "rows", "keys"],
+)
+def test_many_faults_are_told_shortly(client, thing, values, words):
+    answer = update(client, thing, **values)
 
     assert answer.is_error
-    assert "Nor are 9995 more." in answer.text
-    assert len(answer.text) < 20_000
-
-
-def test_many_faults_are_told_shortly(client, thing):
-    first = thing.parts.order_by("pk")[0]
-    rows = [{"pk": first.pk}, *({"pk": at} for at in range(10**6, 10**6 + 100))]
-
-    answer = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, inlines={"parts": rows}
-    )
-
-    assert "There are 80 more errors." in answer.text
-
-
-def test_a_long_list_of_keys_is_refused(client, thing):
-    answer = update(
-        client, thing, tags={"set": list(range(10_000))}, tags_raw={"add": ["x" * 1000] * 50}
-    )
-
-    assert "tags: At most 100 can be named at once." in answer.text
+    assert words in answer.text
     assert len(answer.text) < 20_000
 
 
@@ -377,19 +366,32 @@ def test_a_record_that_the_site_removes_on_saving_is_told_as_gone(client, tags, 
     assert answer.data == {"pk": None, "changed": {"name": None}, "record": None}
 
 
-def test_a_field_of_the_form_alone_that_needs_a_browser_is_set_aside(boss):
-    class ExtraForm(forms.ModelForm):
-        extra = forms.CharField(initial="as it was")
+def test_a_field_of_the_form_alone_that_needs_a_browser_is_as_the_form_shows_it(
+    client, monkeypatch
+):
+    cleaned = []
+
+    class Broken(forms.TextInput):
+        def value_from_datadict(self, data, files, name):
+            raise NoReverseMatch
+
+    class JobForm(forms.ModelForm):
+        extra = forms.CharField(initial="as it was", widget=Broken)
 
         class Meta:
-            model = Tag
-            fields = []
+            model = Job
+            fields = ["name"]
 
-    form = ExtraForm({"extra": "posted"}, instance=Tag())
-    submitted = SubmittedForm(rights_of(boss), names=[], sent=[])
-    submitted.browser_only[""] = frozenset({"extra"})
-    keep(submitted, form, formset="")
+        def clean_extra(self):
+            cleaned.append(self.cleaned_data["extra"])
+            return self.cleaned_data["extra"]
 
-    assert form.is_valid()
-    assert form.cleaned_data["extra"] == "as it was"
-    assert not form.has_changed()
+    monkeypatch.setattr(JobAdmin, "form", JobForm)
+    job = Job.objects.create(tenant="b", name="x")
+
+    done = update(client, job, name="y")
+    refused = update(client, job, extra="z")
+
+    assert not done.is_error, done.text
+    assert cleaned == ["as it was"]
+    assert "extra: This can be set only in a browser" in refused.text

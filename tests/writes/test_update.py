@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -12,15 +13,12 @@ from django.core.files.storage import FileSystemStorage
 from django.utils import translation
 
 from tests.workshop.models import Tag, Thing
+from tests.writes.calls import update
 
 pytestmark = pytest.mark.django_db
 
 
-def update(client, thing, **values):
-    return client.call_tool("update_record", model="workshop.thing", pk=thing.pk, values=values)
-
-
-def changed(before, after):
+def differing(before, after):
     return {name for name in before if before[name] != after[name]}
 
 
@@ -40,7 +38,7 @@ def test_one_field_that_is_sent_changes_one_field(client, thing, snapshot, langu
     answer = update(client, thing, title="new")
 
     assert not answer.is_error, answer.text
-    assert changed(before, snapshot(thing)) == {"title"}
+    assert differing(before, snapshot(thing)) == {"title"}
     assert list(answer.data["changed"]) == ["title"]
     assert answer.data["record"]["title"] == "new"
 
@@ -104,6 +102,11 @@ VALUES = [
     ("rank", 1, SAME),
     ("rank", "1", 1),
     ("pair", "p,q", SAME),
+    (
+        "reference",
+        "7d444840-9dc0-11d1-b245-5ffdce74fad2",
+        UUID(int=0x7D4448409DC011D1B2455FFDCE74FAD2),
+    ),
 ]
 
 
@@ -128,15 +131,7 @@ def test_every_widget_takes_a_json_value(values, client, thing, snapshot, langua
     assert {name: after[name] for name in values} == {
         name: stored for name, (_, stored) in values.items()
     }
-    assert changed(before, after) <= values.keys()
-
-
-def test_a_uuid_is_a_text(client, thing):
-    value = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
-
-    assert not update(client, thing, reference=value).is_error
-    thing.refresh_from_db()
-    assert str(thing.reference) == value
+    assert differing(before, after) <= values.keys()
 
 
 @pytest.mark.thorough
@@ -312,66 +307,6 @@ def test_the_log_says_what_changed_and_who_did_it(client, thing, boss):
     )
 
 
-@pytest.mark.thorough
-def test_a_record_that_nobody_changed_can_be_changed_by_its_version(client, thing):
-    first = update(client, thing, title="one")
-
-    second = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "two"},
-        version=first.data["version"],
-    )  # fmt: skip
-    third = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, values={"title": "three"},
-        version=first.data["version"],
-    )  # fmt: skip
-
-    assert second.data["record"]["title"] == "two"
-    assert third.is_error
-    assert second.data["version"] in third.text
-    thing.refresh_from_db()
-    assert thing.title == "two"
-
-
-@pytest.mark.thorough
-def test_a_record_can_be_changed_if_nobody_did_since_a_time(client, thing):
-    def since(when):
-        return client.call_tool(
-            "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"},
-            if_unmodified_since=when,
-        )  # fmt: skip
-
-    shown = client.call_tool("get_record", model="workshop.thing", pk=thing.pk).data
-
-    assert "takes a time" in since("yesterday").text
-    assert "takes a time" in since("2026-13-45T00:00:00").text
-    assert "was changed after that time" in since("2026-01-01T00:00:00Z").text
-    assert not since(shown["modified_at"]).is_error
-    assert "was changed after that time" in since(shown["modified_at"]).text
-
-
-@pytest.mark.exposure(Thing={"fields": ["id", "day"], "modified_field": "day"})
-def test_a_day_of_the_last_change_counts_as_a_day(client, thing):
-    def since(when):
-        return client.call_tool(
-            "update_record", model="workshop.thing", pk=thing.pk, values={"title": "new"},
-            if_unmodified_since=when,
-        )  # fmt: skip
-
-    assert "was changed on 2026-01-02" in since("2026-01-01T23:00:00Z").text
-    assert not since("2026-01-02T00:00:00").is_error
-
-
-@pytest.mark.exposure(Thing={"modified_field": ""})
-def test_where_nobody_keeps_the_time_of_changes_the_version_is_pointed_to(client, thing):
-    answer = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, values={},
-        if_unmodified_since="2026-01-01T00:00:00Z",
-    )  # fmt: skip
-
-    assert answer.is_error
-    assert "send the version" in answer.text
-
-
 # Names of files
 
 ODD_NAMES = [
@@ -389,9 +324,7 @@ def test_a_name_that_no_file_can_have_is_a_fault_of_its_field(
     before = snapshot(thing)
     file = {"paper": {"filename": name, "data": "aGVsbG8="}}
 
-    changed = client.call_tool(
-        "update_record", model="workshop.thing", pk=thing.pk, values=file, dry_run=dry_run
-    )
+    changed = update(client, thing, dry_run=dry_run, **file)
     created = client.call_tool(
         "create_record", model="workshop.thing", values={"title": "x", **file}, dry_run=dry_run
     )

@@ -1,0 +1,56 @@
+"""Calls of the tools that write, and rules that hide rows of a model from everybody."""
+
+from __future__ import annotations
+
+from mcp_django.exposure.registry import registry
+from tests.workshop.admin import site
+
+
+def update(client, record, *, inlines=None, dry_run=False, **values):
+    return client.call_tool(
+        "update_record",
+        model=record._meta.label_lower,
+        pk=record.pk,
+        values=values,
+        inlines=inlines or {},
+        dry_run=dry_run,
+    )
+
+
+def changed(answer):
+    """The changes that a call tells of, which must have succeeded."""
+    assert not answer.is_error, answer.text
+    return answer.data["changed"]
+
+
+def names(record, field="tags"):
+    return sorted(getattr(record, field).values_list("name", flat=True))
+
+
+def hide_by_admin(monkeypatch, model, **conditions):
+    monkeypatch.setattr(
+        type(site._registry[model]),
+        "get_queryset",
+        lambda self, request: model.objects.exclude(**conditions),
+    )
+
+
+def hide_by_exposure(monkeypatch, model, **conditions):
+    monkeypatch.setattr(
+        registry._classes[model],
+        "get_queryset",
+        lambda self, request: model.objects.exclude(**conditions),
+    )
+    registry.forget_resolved()
+
+
+def hide_by_object(monkeypatch, model, **conditions):
+    hidden = model.objects.filter(**conditions)
+    monkeypatch.setattr(
+        type(site._registry[model]),
+        "has_view_permission",
+        lambda self, request, obj=None: obj is None or not hidden.filter(pk=obj.pk).exists(),
+    )
+
+
+HIDINGS = [hide_by_admin, hide_by_exposure, hide_by_object]
