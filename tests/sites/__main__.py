@@ -36,7 +36,6 @@ SITES: dict[str, list[str]] = {
     ],
     "databases": [],
     "naive": ["tests/admin", "tests/auth", "tests/management", "tests/stores", *CALLS],
-    "script": ["tests/transports/http/test_wsgi.py", *CALLS],
     "packages": [],
     "revisions": ["tests/transports/http/test_wsgi.py", *CALLS],
     "tenants": ["tests/transports/http/test_wsgi.py", *CALLS],

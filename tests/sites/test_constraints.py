@@ -76,25 +76,30 @@ def codes(request, make_user):
 EVERY = ["closed-1", "open-1", "open-2"]
 
 
-@pytest.mark.parametrize(
-    ("name", "found"), [("root", EVERY), ("staff", None), ("viewer", None), ("outsider", None)]
-)
-def test_a_bare_permission_shows_no_rows(codes, name, found):
-    assert codes(name) == found
+RESTRICTED = {
+    "get_queryset": lambda self, request: restrict(Memo.objects.all(), request.user, "view")
+}
+ENOUGH = {"queryset_enforces_view_permission": True}
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("root", EVERY), ("viewer", ["open-1", "open-2"]), ("outsider", None)]
+    ("declaration", "name", "found"),
+    [
+        ({}, "root", EVERY),
+        ({}, "staff", None),
+        ({}, "viewer", None),
+        ({}, "outsider", None),
+        (RESTRICTED, "root", EVERY),
+        (RESTRICTED, "viewer", ["open-1", "open-2"]),
+        (RESTRICTED, "outsider", None),
+        (ENOUGH, "viewer", EVERY),
+        (ENOUGH, "outsider", None),
+    ],
 )
-def test_rows_that_the_exposure_restricts_are_shown(codes, declared, name, found):
-    declared(get_queryset=lambda self, request: restrict(Memo.objects.all(), request.user, "view"))
-
-    assert codes(name) == found
-
-
-@pytest.mark.parametrize(("name", "found"), [("viewer", EVERY), ("outsider", None)])
-def test_code_may_say_that_the_permission_is_enough(codes, declared, name, found):
-    declared(queryset_enforces_view_permission=True)
+def test_a_bare_permission_shows_rows_only_where_the_exposure_says_which(
+    codes, declared, declaration, name, found
+):
+    declared(**declaration)
 
     assert codes(name) == found
 

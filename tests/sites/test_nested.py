@@ -15,6 +15,7 @@ from tests.clients import CheckedClient, browser_of, call_with_token
 from tests.sites.browsing import rows_after, save_in_browser
 from tests.sites.kitchen.admin import DishInline
 from tests.sites.kitchen.models import Course, Dish, Menu
+from tests.writes.calls import update
 
 pytestmark = pytest.mark.django_db
 
@@ -60,34 +61,28 @@ def menu():
     return made
 
 
-def update_menu(client, menu, *courses, **options):
-    return client.call_tool(
-        "update_record",
-        model="kitchen.menu",
-        pk=menu.pk,
-        inlines={"courses": list(courses)},
-        **{"values": {}, **options},
-    )
+def update_menu(client, menu, *courses, **values):
+    return update(client, menu, inlines={"courses": list(courses)}, **values)
 
 
 def test_the_rows_of_a_record_are_read_with_it_and_those_within_them_by_their_own_model(
     chef, menu
 ):
-    read = chef.call_tool("get_record", model="kitchen.menu", pk=menu.pk, include=["courses"])
+    read = chef.data("get_record", model="kitchen.menu", pk=menu.pk, include=["courses"])
     dishes = chef.call_tool(
         "find_records", model="kitchen.dish", filters={"course__menu": menu.pk}
     )
 
-    names = read.data["courses"]["columns"].index("name")
-    assert [row[names] for row in read.data["courses"]["rows"]] == ["Soup", "Main"]
-    assert read.data["dishes"] == 4
+    names = read["courses"]["columns"].index("name")
+    assert [row[names] for row in read["courses"]["rows"]] == ["Soup", "Main"]
+    assert read["dishes"] == 4
     assert [one["name"] for one in dishes.records] == [" Soup 1", " Soup 2", " Main 1", " Main 2"]
 
 
 def test_the_description_offers_the_rows_and_not_those_within_them(chef, menu):
-    answer = chef.call_tool("describe_model", model="kitchen.menu")
+    writing = chef.data("describe_model", model="kitchen.menu")["writing"]
 
-    inlines = answer.data["writing"]["create_record"]["inlines"]
+    inlines = writing["create_record"]["inlines"]
     assert list(inlines) == ["courses"]
     assert set(inlines["courses"]["items"]["properties"]) == {"pk", "delete", "name", "position"}
 
@@ -97,14 +92,9 @@ def test_a_record_with_rows_within_rows_is_changed_and_they_stay(who, request, m
     client = request.getfixturevalue(who)
     before = list(Dish.objects.order_by("pk").values())
     _, main = menu.courses.all()
+    rows = [{"pk": main.pk, "name": "Roast"}, {"name": "Cheese", "position": 2}]
 
-    answer = update_menu(
-        client,
-        menu,
-        {"pk": main.pk, "name": "Roast"},
-        {"name": "Cheese", "position": 2},
-        values={"name": "Dinner"},
-    )
+    answer = update_menu(client, menu, *rows, name="Dinner")
 
     assert not answer.is_error, answer.text
     assert list(answer.data["changed"]) == ["name", "courses"]
@@ -117,15 +107,14 @@ def test_a_record_with_rows_within_rows_is_changed_and_they_stay(who, request, m
 def test_a_record_is_created_with_rows(who, request):
     client = request.getfixturevalue(who)
 
-    answer = client.call_tool(
+    made = client.data(
         "create_record",
         model="kitchen.menu",
         values={"name": "Supper"},
         inlines={"courses": [{"name": "Eggs"}, {"name": "Fruit", "position": 1}]},
     )
 
-    assert not answer.is_error, answer.text
-    made = Menu.objects.get(pk=answer.data["pk"])
+    made = Menu.objects.get(pk=made["pk"])
     assert [one.name for one in made.courses.all()] == ["Eggs", "Fruit"]
     assert not Dish.objects.exists()
 
@@ -159,9 +148,7 @@ def test_the_same_rows_are_there_after_a_person_did_it_in_the_admin(chef, boss, 
         *MODELS,
     )
     by_tool = rows_after(
-        lambda: update_menu(
-            chef, menu, {"pk": main.pk, "name": "Roast"}, values={"name": "Dinner"}
-        ),
+        lambda: update_menu(chef, menu, {"pk": main.pk, "name": "Roast"}, name="Dinner"),
         *MODELS,
     )
 
@@ -173,14 +160,11 @@ def test_a_row_within_a_row_is_written_by_its_own_model(chef, menu):
     soup, main = menu.courses.all()
     first = soup.dishes.first()
 
-    made = chef.call_tool(
-        "create_record", model="kitchen.dish", values={"course": main.pk, "name": "Steak"}
-    )
-    changed = chef.call_tool(
-        "update_record", model="kitchen.dish", pk=first.pk, values={"price": "4.50"}
-    )
+    values = {"course": main.pk, "name": "Steak"}
+    made = chef.data("create_record", model="kitchen.dish", values=values)
+    changed = update(chef, first, price="4.50")
 
-    assert Dish.objects.get(pk=made.data["pk"]).course == main
+    assert Dish.objects.get(pk=made["pk"]).course == main
     assert list(changed.data["changed"]) == ["price"]
     assert Dish.objects.values_list("name", "price").get(pk=first.pk) == (" Soup 1", 4.5)
 
@@ -189,12 +173,7 @@ def test_a_row_within_a_row_is_no_field_of_the_row(chef, menu):
     soup, _ = menu.courses.all()
 
     inside = update_menu(chef, menu, {"pk": soup.pk, "dishes": [{"name": "Stew"}]})
-    beside = chef.call_tool(
-        "update_record",
-        model="kitchen.menu",
-        pk=menu.pk,
-        inlines={"courses-0-dishes": [{"name": "Stew"}]},
-    )
+    beside = update(chef, menu, inlines={"courses-0-dishes": [{"name": "Stew"}]})
 
     assert "courses-0: 'dishes' is not a field that you can set." in inside.text
     assert "'courses-0-dishes' is not an inline that you can set." in beside.text
@@ -205,7 +184,7 @@ def test_a_refused_row_changes_nothing(chef, menu):
     _, main = menu.courses.all()
 
     answer = update_menu(
-        chef, menu, {"pk": main.pk, "name": ""}, {"name": "Cheese"}, values={"name": "Dinner"}
+        chef, menu, {"pk": main.pk, "name": ""}, {"name": "Cheese"}, name="Dinner"
     )
 
     assert answer.text == "Nothing was saved.\ncourses-1.name: This field is required."
@@ -252,7 +231,7 @@ def test_a_rule_over_the_rows_within_a_row_sees_them_all_and_says_what_it_refuse
 
     monkeypatch.setattr(DishInline, "formset", Closed)
 
-    answer = update_menu(chef, menu, values={"name": "Dinner"})
+    answer = update_menu(chef, menu, name="Dinner")
 
     assert seen == [2, 2]
     assert answer.text == "Nothing was saved.\ncourses-1-dishes: The kitchen is closed."
