@@ -4,5 +4,110 @@ from __future__ import annotations
 
 from tests.faults.model import Fault, Room
 
-FAULTS: tuple[Fault, ...] = ()
-RECORDS = Room(tests=("tests/writes",), faults=FAULTS)
+BRIDGE = "exposure/admin_bridge"
+FORMS = "exposure/forms"
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        file=f"{BRIDGE}/rights.py",
+        old="if not is_writer(rights, verb) or rights.level(model) < Level.WRITE:",
+        new="if not is_writer(rights, verb):",
+    ),
+    Fault(
+        file=f"{BRIDGE}/rights.py",
+        old="hidden |= rights.masks(exposure.model).keys()",
+        new="hidden |= set()",
+    ),
+    Fault(
+        file=f"{BRIDGE}/rights.py",
+        old="if isinstance(changed, datetime) and as_aware(changed) > as_aware(limit):",
+        new="if False:",
+    ),
+    Fault(
+        file=f"{BRIDGE}/writes.py",
+        old="check_version(version_in_form(rights, row), given.version)",
+        new="check_version(given.version, given.version)",
+    ),
+    Fault(
+        file=f"{BRIDGE}/relations.py",
+        old="staying = frozenset(one.pk for one in left if one.pk not in offered)",
+        new="staying = frozenset()",
+    ),
+    Fault(
+        file=f"{BRIDGE}/relations.py",
+        old='return choices.filter(Q(("pk__in", visible))).order_by("pk")',
+        new='return choices.order_by("pk")',
+    ),
+    Fault(
+        file=f"{BRIDGE}/changes.py",
+        old="if not (after.record and shows_relation(rights, relation)):",
+        new="if not after.record:",
+    ),
+    Fault(
+        file=f"{BRIDGE}/forms.py",
+        old="left = visible_objects(rights, exposure, rows, using=rows[0]._state.db)",
+        new="left = rows",
+    ),
+    Fault(
+        file=f"{BRIDGE}/posts.py",
+        old="form.empty_permitted = False",
+        new="form.empty_permitted = True",
+    ),
+    Fault(
+        file=f"{BRIDGE}/deletes.py",
+        old="is_possible=not lacking and not protected,",
+        new="is_possible=not protected,",
+    ),
+    Fault(
+        file=f"{BRIDGE}/dry_runs.py",
+        old="transaction.set_rollback(True, using=alias)",
+        new="transaction.set_rollback(False, using=alias)",
+    ),
+    Fault(
+        file=f"{BRIDGE}/history.py",
+        old="return bool(names) and names <= self.fields",
+        new="return bool(names)",
+    ),
+    Fault(
+        file=f"{BRIDGE}/requests.py",
+        old="if not model_admin.admin_site.has_permission(request):",
+        new="if model_admin is None:",
+    ),
+    Fault(
+        file=f"{BRIDGE}/actions.py",
+        old="if not set(chosen) <= set(self.keys):",
+        new="if not chosen:",
+    ),
+    Fault(
+        file=f"{BRIDGE}/pages.py",
+        old="unknown = [name for name in answer if name not in self.asks]",
+        new="unknown: list[str] = []",
+    ),
+    Fault(
+        file=f"{BRIDGE}/compat.py",
+        old="if name in shown and is_permitted(model_admin, request, action):",
+        new="if name in shown:",
+    ),
+    Fault(
+        file=f"{FORMS}/values.py",
+        old="if isinstance(value, bool) or not isinstance(value, (int, float, str)):",
+        new="if not isinstance(value, (int, float, str)):",
+    ),
+    Fault(
+        file=f"{FORMS}/schemas.py",
+        old="found[key] = strictest(limit, found.get(key, limit))",
+        new="found[key] = limit",
+    ),
+    Fault(
+        file=f"{FORMS}/files.py",
+        old="return Upload.usable(user).filter(reference=reference).first()",
+        new="return Upload.objects.filter(reference=reference).first()",
+    ),
+    Fault(
+        file=f"{FORMS}/html.py",
+        old="first = [one for one in self.options if not one.is_disabled][:1]",
+        new="first = self.options[:1]",
+    ),
+)
+RECORDS = Room(
+    tests=("tests/exposure/admin_bridge", "tests/exposure/forms", "tests/writes"), faults=FAULTS
+)

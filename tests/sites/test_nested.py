@@ -175,7 +175,8 @@ def test_a_row_within_a_row_is_no_field_of_the_row(chef, menu):
     inside = update_menu(chef, menu, {"pk": soup.pk, "dishes": [{"name": "Stew"}]})
     beside = update(chef, menu, inlines={"courses-0-dishes": [{"name": "Stew"}]})
 
-    assert "courses-0: 'dishes' is not a field that you can set." in inside.text
+    row = f"courses, your row 1 (key {soup.pk})"
+    assert f"{row}: 'dishes' is not a field that you can set." in inside.text
     assert "'courses-0-dishes' is not an inline that you can set." in beside.text
     assert Dish.objects.count() == 4
 
@@ -187,7 +188,8 @@ def test_a_refused_row_changes_nothing(chef, menu):
         chef, menu, {"pk": main.pk, "name": ""}, {"name": "Cheese"}, name="Dinner"
     )
 
-    assert answer.text == "Nothing was saved.\ncourses-1.name: This field is required."
+    row = f"courses, your row 1 (key {main.pk})"
+    assert answer.text == f"Nothing was saved.\n{row}: name: This field is required."
     assert Menu.objects.get().name == "Lunch"
     assert menu.courses.count() == 2
 

@@ -71,12 +71,15 @@ def test_faults_name_the_row_and_the_field(client, thing, snapshot):
     )
     of_values = update(client, thing, {"pk": first.pk, "quantity": 1.5}, {"quantity": 3})
 
-    assert "parts-0: 'thing' is not a field that you can set." in of_names.text
+    assert (
+        f"parts, your row 1 (key {first.pk}): 'thing' is not a field that you can set."
+        in of_names.text
+    )
     assert "You can set: name, quantity, at." in of_names.text
-    assert "parts-0.quantity: 'x' is not a number." in of_names.text
+    assert f"parts, your row 1 (key {first.pk}): quantity: 'x' is not a number." in of_names.text
     assert "parts: There is no row with the key 1000000." in of_names.text
-    assert "parts-0.quantity: Enter a whole number." in of_values.text
-    assert "parts-3.name: This field is required." in of_values.text
+    assert f"parts, your row 1 (key {first.pk}): quantity: Enter a whole number." in of_values.text
+    assert "parts, your row 2 (new): name: This field is required." in of_values.text
     assert snapshot(thing) == before
 
 
@@ -84,7 +87,7 @@ def test_faults_name_the_row_and_the_field(client, thing, snapshot):
     ("rows", "words"),
     [
         # Not dropped, as a browser would.
-        ([{}], "parts-3.name: This field is required."),
+        ([{}], "parts, your row 2 (new): name: This field is required."),
         ([{"pk": "of another", "quantity": 9}], "parts: There is no row with the key "),
         ([{"delete": True}], "Name the key of the row to delete."),
         ([{"pk": "first", "delete": "yes"}], "delete is true or false."),
@@ -363,8 +366,7 @@ def test_faults_count_visible_rows_only(client, thing, hidden):
     too_many = update(client, thing, *({"name": str(at)} for at in range(4)))
     enough = update(client, thing, *({"name": str(at)} for at in range(3)))
 
-    # The second of those that can be seen.
-    assert "parts-1.quantity: 'x' is not a number." in bad_row.text
+    assert f"parts, your row 1 (key {last.pk}): quantity: 'x' is not a number." in bad_row.text
     assert "There can be at most 5 rows." in too_many.text
     assert not enough.is_error, enough.text
 

@@ -381,7 +381,7 @@ def test_rows_in_the_form_have_sets_as_records_do(client, thing, tags, monkeypat
     refused = update(client, thing, inlines={"parts": [{"pk": part.pk, "labels": ["old"]}]})
     done = update(client, thing, inlines={"parts": [added, {"name": "n", "labels": ["blue"]}]})
 
-    assert f"\nparts-0.labels: {BARE}" in refused.text
+    assert f"\nparts, your row 1 (key {part.pk}): labels: {BARE}" in refused.text
     assert not done.is_error, done.text
     assert cleaned == [["old", "red"], ["blue"]]
     rows = writing_of(client, "workshop.thing")["create_record"]["inlines"]["parts"]

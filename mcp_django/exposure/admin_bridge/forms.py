@@ -107,7 +107,11 @@ class InlineForms:
         for at in range(count):
             is_new = at >= len(stored)
             form = self._new_form(at) if is_new else stored[at]
-            self._submit_row(post, form, changes.get(at, {}), is_new=is_new)
+            number, row = changes.get(at, (0, {}))
+            which = "new" if is_new else f"key {form.instance.pk}"
+            which = f"your row {number} ({which})" if number else f"the row with the {which}"
+            post.rows[form.prefix] = f"{self.prefix}, {which}"
+            self._submit_row(post, form, row, is_new=is_new)
         post.pairs += management_pairs(self.prefix, count, stored=len(stored))
 
     def _submit_row(
@@ -142,15 +146,17 @@ class InlineForms:
 
     def _changes(
         self, post: SubmittedForm, wanted: Sequence[Mapping[str, Any]], stored: Any
-    ) -> dict[int, Mapping[str, Any]]:
-        """What is wanted, by the place of the row; new rows come after those that are stored."""
+    ) -> dict[int, tuple[int, Mapping[str, Any]]]:
+        """What is wanted, with its number in the call, by the place of the row in the form; new
+        rows come after those that are stored.
+        """
         if len(wanted) > MOST_ROWS:
             post.refuse(self.prefix, f"At most {MOST_ROWS} rows can be named in one call.")
             return {}
         places = {str(form.instance.pk): at for at, form in enumerate(stored)}
-        found: dict[int, Mapping[str, Any]] = {}
+        found: dict[int, tuple[int, Mapping[str, Any]]] = {}
         new = len(stored)
-        for row in wanted:
+        for number, row in enumerate(wanted, start=1):
             if row.get("pk") is None:
                 at, refusal = new, self._why_not_add(row, new)
             else:
@@ -165,7 +171,7 @@ class InlineForms:
                 model = self.formset.model
                 using = router.db_for_write(model)
                 check_within(self.rights, model, [stored[at].instance], using=using)
-            found[at] = row
+            found[at] = number, row
             new = max(new, at + 1)
         return found
 

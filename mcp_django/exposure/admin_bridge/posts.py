@@ -57,6 +57,8 @@ class SubmittedForm(Post):
         #: By the prefix of the form, with "" for the record, and by the field: the primary keys
         #: of members that stay in a set although they are not posted.
         self.staying: dict[tuple[str, str], frozenset[Any]] = {}
+        #: By the prefix of its form: a row as the caller knows it, whose list has other places.
+        self.rows: dict[str, str] = {}
         #: Each sentence once, in the order in which they were said.
         self._errors: dict[str, dict[str, None]] = {}
 
@@ -150,11 +152,11 @@ class SubmittedForm(Post):
 
     def raise_errors(self) -> None:
         """Raise FormRefused with all of them, if there are any."""
-        sentences = [
-            f"{path}: {sentence}" if path else sentence
-            for path, own in self._errors.items()
-            for sentence in own
-        ]
+        sentences = []
+        for path, own in self._errors.items():
+            row, _, name = path.partition(".")
+            place = ": ".join(part for part in (self.rows.get(row, row), name) if part)
+            sentences += [f"{place}: {sentence}" if place else sentence for sentence in own]
         if more := sentences[MOST_SENTENCES:]:
             sentences[MOST_SENTENCES:] = [f"There are {len(more)} more errors."]
         if sentences:

@@ -1,8 +1,7 @@
 """One JSON value -> what a browser would send after a person had put it into a field.
 
 Where a widget reads one text by the field's name, as most do, that text is all there is to send.
-Other widgets of Django say in the context of their template what their controls hold. A widget
-that makes its HTML in another way is rendered, and its controls are read back.
+Other widgets are rendered, and their controls are read back.
 """
 
 from __future__ import annotations
@@ -130,7 +129,8 @@ def shown_value(value: Any) -> str:
 # What is posted of a field.
 
 
-Pair: TypeAlias = tuple[str, str]
+#: A name and a text, or the list of an array.
+Pair: TypeAlias = tuple[str, Any]
 #: Takes a field of related records and a value of the call; returns a key, keys, or None. Raises
 #: InvalidValue.
 Find: TypeAlias = Callable[[Any, Any], Any]
@@ -178,25 +178,23 @@ class Post:
 
 
 def as_shown(bound: Any) -> list[Pair]:
-    """What is posted of a field that nobody touched."""
-    field, value = bound.field, bound.value()
+    """What is posted of a field that nobody touched, with the hidden controls that some fields are
+    compared with.
+    """
+    field = bound.field
     if isinstance(field, ModelChoiceField) and reads_plainly(field):
         # A list of thousands need not be made for one of them.
-        is_list = isinstance(field, ModelMultipleChoiceField)
-        pairs = text_pairs(bound, list(value or []) if is_list else value)
-        assert pairs is not None  # noqa: S101  keys are texts
+        value, is_list = bound.value(), isinstance(field, ModelMultipleChoiceField)
+        pairs = text_pairs(bound, list(value or []) if is_list else value) or []
     else:
-        pairs = controls_of(field.widget, bound.html_name, value, bound.form.renderer)
+        pairs = successful(bound.as_widget())
     return pairs + initial_pairs(bound)
 
 
 def initial_pairs(bound: Any) -> list[Pair]:
-    """What is posted of the hidden controls that some fields are compared with."""
     if not bound.field.show_hidden_initial:
         return []
-    widget = bound.field.hidden_widget()
-    widget.is_localized = bound.field.localize
-    return controls_of(widget, bound.html_initial_name, bound.value(), bound.form.renderer)
+    return successful(bound.as_hidden(only_initial=True))
 
 
 def browser_only(form: Any) -> frozenset[str]:
@@ -206,7 +204,7 @@ def browser_only(form: Any) -> frozenset[str]:
     return frozenset(
         name
         for name, field in form.fields.items()
-        if not (isinstance(field, fields.FileField) or reads_plainly(field))
+        if not (isinstance(field, fields.FileField) or is_djangos(field.widget))
         and untouched(form[name]) is None
     )
 
@@ -302,6 +300,9 @@ def text_pairs(bound: Any, value: Any) -> list[Pair] | None:
         return [(name, text) for text in texts]
     if value is None and not isinstance(field, fields.JSONField):
         return [(name, "")]
+    if isinstance(value, list) and hasattr(field, "base_field"):
+        # An array takes the list. In a text its elements would end at each comma.
+        return [(name, value)]
     if isinstance(field, fields.ChoiceField):
         return [(name, str(field.prepare_value(value)))]
     if isinstance(value, str) and takes_text(field):
@@ -335,58 +336,18 @@ def rendered(bound: Any, value: Any) -> list[Pair]:
     field, name, renderer = bound.field, bound.html_name, bound.form.renderer
     refusal = InvalidValue(f"{shown_value(value)} is not a value for this field.")
     try:
-        pairs = controls_of(field.widget, name, field.prepare_value(value), renderer)
-        if has_context(field.widget):
-            return pairs
+        pairs = successful(html_of(field.widget, name, field.prepare_value(value), renderer))
         empty = read_page(html_of(field.widget, name, None, renderer)).loose.controls
     except Exception:  # Widgets were written for what their own pages send.
         raise refusal from None
-    if not {key for key, _ in pairs} <= {name, *(one.name for one in empty)}:
+    if not {key for key, _ in pairs} <= {name, *(control.name for control in empty)}:
         # A widget that does not escape what it shows must not fill in other fields.
         raise refusal
     return pairs
 
 
-def controls_of(widget: Any, name: str, value: Any, renderer: Any) -> list[Pair]:
-    """What is posted of a widget that shows this value."""
-    if not has_context(widget):
-        return successful(html_of(widget, name, value, renderer))
-    if isinstance(widget, RelatedFieldWidgetWrapper):
-        widget.widget.choices = widget.choices  # as it does before it renders
-    return pairs_in(inner(widget).get_context(name, value, {})["widget"])
-
-
 def html_of(widget: Any, name: str, value: Any, renderer: Any) -> str:
     return str(widget.render(name, value, attrs={"id": "x"}, renderer=renderer))
-
-
-def has_context(widget: widgets.Widget) -> bool:
-    """Whether its HTML is what a template of Django makes of its context."""
-    widget = inner(widget)
-    template = getattr(widget, "template_name", "")
-    is_template = template.startswith(("django/forms/widgets/", "admin/widgets/"))
-    is_rendered = is_template and type(widget).render is widgets.Widget.render
-    return is_rendered and all(has_context(one) for one in getattr(widget, "widgets", ()))
-
-
-def pairs_in(context: Any) -> list[Pair]:
-    """What is posted of the controls that the context of a widget describes."""
-    name, attrs = context["name"], context["attrs"]
-    if "subwidgets" in context:
-        return [pair for one in context["subwidgets"] for pair in pairs_in(one)]
-    if attrs.get("disabled") or context.get("type") == "file":
-        return []
-    if "optgroups" in context:
-        options = [one for _, group, _ in context["optgroups"] for one in group]
-        selected = [one for one in options if one["selected"]]
-        if not selected and not attrs.get("multiple"):
-            # Without a choice a browser shows the first option, and sends it.
-            selected = [one for one in options[:1] if one["type"] == "select"]
-        return [(name, str(one["value"])) for one in selected]
-    value = context["value"]
-    if context.get("type") == "checkbox":
-        return [(name, "on" if value is None else str(value))] if attrs.get("checked") else []
-    return [(name, "" if value is None else str(value))]
 
 
 def reads_plainly(field: fields.Field) -> bool:
@@ -394,6 +355,11 @@ def reads_plainly(field: fields.Field) -> bool:
     return type(widget).value_from_datadict in PLAIN_READERS or isinstance(
         widget, ManyToManyRawIdWidget
     )
+
+
+def is_djangos(widget: widgets.Widget) -> bool:
+    """Whether Django itself reads what is posted of it."""
+    return type(inner(widget)).value_from_datadict.__module__.startswith("django.")
 
 
 def inner(widget: widgets.Widget) -> Any:
