@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from mcp_django.testing import Client
+from mcp_django.transports.streams.hub import KEEP_ALIVE, get_hub
 from tests.transports.wire import Connection
 from tests.waiting import PATIENCE
 
@@ -87,3 +88,25 @@ class EventStream(Connection):
         self.hang_up()
         async with asyncio.timeout(PATIENCE):
             await self.task
+
+
+class SlowStream(EventStream):
+    """Of a client whose connection takes the head of the response and then waits."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.begins, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def send(self, event: dict[str, Any]) -> None:
+        if event["type"] == "http.response.body" and not self.begins.is_set():
+            self.begins.set()
+            await self.goes_on.wait()
+        await super().send(event)
+
+
+def turn_the_wheel(seconds: int = KEEP_ALIVE) -> None:
+    """As if so many seconds went by. A quiet stream waits that long for a sign of life."""
+    hub = get_hub()
+    for _ in range(seconds):
+        hub._tick.cancel()
+        hub._turn()

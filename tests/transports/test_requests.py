@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from django.contrib import messages
 from django.urls import get_script_prefix, reverse
 
 from mcp_django.testing import Client
-from mcp_django.transports.requests import EmptySession, build_request
+from mcp_django.transports.requests import build_request
 
 
 @pytest.fixture(autouse=True)
@@ -49,39 +47,6 @@ def test_a_forced_script_name_counts_more_than_the_servers(settings):
 
     assert request.path_info == "/mcp"
     assert get_script_prefix() == "/forced/"
-
-
-def test_a_scope_without_a_root_path_has_none():
-    bare = scope()
-    del bare["root_path"]
-
-    assert build_request(bare, b"").path_info == "/mcp"
-
-
-def test_the_session_takes_everything_and_keeps_nothing():
-    session = build_request(scope(), b"").session
-
-    session["cart"] = [1]
-    session.save()
-    session.set_expiry(5)
-    session.cycle_key()
-
-    assert session["cart"] == [1]
-    assert session.session_key is None
-    assert not session.exists("any")
-    session.flush()
-    assert session.is_empty()
-    assert build_request(scope(), b"").session.load() == {}
-    EmptySession.clear_expired()
-
-
-def test_async_code_can_use_the_session():
-    async def use(session):
-        await session.aset("a", 1)
-        await session.asave()
-        return await session.aget("a")
-
-    assert asyncio.run(use(EmptySession())) == 1
 
 
 def test_messages_live_as_long_as_the_request():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 
 from mcp_django.protocol.revisions import LEGACY, Revision
@@ -15,7 +18,7 @@ CLIENT = {"name": "x", "version": "1"}
 NOT_FOUND = "Session not found."
 
 
-@pytest.fixture(params=LEGACY, ids=lambda one: one.value)
+@pytest.fixture(params=LEGACY, ids=lambda revision: revision.value)
 def client(client, request):
     return speaking(client, request.param)
 
@@ -54,10 +57,7 @@ def is_not_found(answer):
 
 @requirement("sessions:id")
 def test_an_id_is_visible_ascii_and_long(client):
-    [session] = begin(client).values()
-
-    assert set(session) <= {chr(code) for code in range(0x21, 0x7F)}
-    assert len(session) >= 43
+    assert re.fullmatch("[!-~]{43,}", begin(client)["Mcp-Session-Id"])
 
 
 @requirement("sessions:unknown")
@@ -78,12 +78,6 @@ def test_a_session_of_somebody_else_is_answered_like_one_that_never_was(client, 
 
     assert told(ask(eve, **session)) == told(ask(eve, **{"Mcp-Session-Id": "x"}))
     assert is_not_found(eve.http("GET", headers=session))
-
-
-@requirement("sessions:foreign")
-def test_nobody_ends_the_session_of_somebody_else(client, eve):
-    session = begin(client)
-
     assert is_not_found(eve.http("DELETE", headers=session))
     assert ask(client, **session).status == 200
 
@@ -92,11 +86,11 @@ def test_nobody_ends_the_session_of_somebody_else(client, eve):
 @pytest.mark.parametrize("verb", ["POST", "GET", "DELETE"])
 def test_the_id_of_a_session_is_no_credential(client, verb):
     session = begin(client)
-    stranger = CheckedClient(revision=client.revision)
+    stranger, ping = CheckedClient(revision=client.revision), client.message("ping")
 
-    real = stranger.http(verb, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', headers=session)
-    unknown = stranger.http(
-        verb, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', headers={"Mcp-Session-Id": "x"}
+    real, unknown = (
+        stranger.http(verb, msgspec.json.encode(ping), headers=headers)
+        for headers in (session, {"Mcp-Session-Id": "x"})
     )
 
     assert real.status == 401

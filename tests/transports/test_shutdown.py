@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 import threading
 
 import pytest
 
+from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports import shutdown
-from mcp_django.transports.shutdown import Shutdown, prepare
+from mcp_django.transports.shutdown import Shutdown, end_process, prepare
 from mcp_django.transports.streams import hub
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import EventStream
 from tests.transports.wire import Connection, speaking
 from tests.waiting import PATIENCE
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
@@ -30,20 +35,19 @@ def client(client):
     return speaking(client, MODERN[-1])
 
 
-def listening(client):
+async def listening(client):
     params = {"notifications": {"toolsListChanged": True}}
-    return EventStream.asking(client, "subscriptions/listen", params)
+    stream = await EventStream.asking(client, "subscriptions/listen", params).opened()
+    await stream.message()
+    return stream
 
 
-@pytest.mark.asyncio
-@pytest.mark.django_db(transaction=True)
 async def test_streams_say_their_last_words_before_the_server_hears_of_the_signal(
     client, monkeypatch
 ):
     monkeypatch.setattr(shutdown, "FAREWELL", 0.05)
     heard = asyncio.Event()
-    stream = await listening(client).opened()
-    await stream.message()
+    stream = await listening(client)
 
     Shutdown(signal.SIGTERM, lambda number, frame: heard.set())(signal.SIGTERM, None)
 
@@ -54,12 +58,9 @@ async def test_streams_say_their_last_words_before_the_server_hears_of_the_signa
         await heard.wait()
 
 
-@pytest.mark.asyncio
-@pytest.mark.django_db(transaction=True)
 async def test_a_stream_that_the_server_cancels_says_its_last_words(client):
     """As Daphne does when it stops, and others after the time that they wait."""
-    stream = await listening(client).opened()
-    await stream.message()
+    stream = await listening(client)
 
     stream.task.cancel()
 
@@ -67,8 +68,6 @@ async def test_a_stream_that_the_server_cancels_says_its_last_words(client):
     assert last["result"]["resultType"] == "complete"
 
 
-@pytest.mark.asyncio
-@pytest.mark.django_db(transaction=True)
 async def test_a_server_that_is_stopping_opens_no_stream(client):
     get_hub().close()
 
@@ -79,15 +78,7 @@ async def test_a_server_that_is_stopping_opens_no_stream(client):
     assert refused.status == 503
 
 
-def test_a_server_without_streams_hears_of_the_signal_at_once():
-    heard = []
-
-    Shutdown(signal.SIGTERM, lambda *args: heard.append(args))(signal.SIGTERM, None)
-
-    assert heard == [(signal.SIGTERM, None)]
-
-
-def test_a_signal_that_interrupts_the_handler_of_another_is_heard_too():
+async def test_a_signal_that_interrupts_the_handler_of_another_is_heard_too():
     heard = []
 
     def handle(*args):
@@ -106,11 +97,16 @@ def test_a_signal_that_interrupts_the_handler_of_another_is_heard_too():
     assert heard == [(signal.SIGTERM, None), (signal.SIGINT, None)]
 
 
-def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):
+async def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):
     def stop(number, frame):
         raise NotImplementedError
 
     signal.signal(signal.SIGTERM, stop)
+    in_thread = threading.Thread(target=prepare)
+    in_thread.start()
+    in_thread.join()
+    # Only the main thread can.
+    assert signal.getsignal(signal.SIGTERM) is stop
 
     prepare()
     prepare()
@@ -120,7 +116,7 @@ def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):
     assert ours.otherwise is stop
 
 
-def test_what_python_does_not_handle_stays_as_it_is(handlers):
+async def test_what_python_does_not_handle_stays_as_it_is(handlers):
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     prepare()
@@ -128,10 +124,21 @@ def test_what_python_does_not_handle_stays_as_it_is(handlers):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_only_the_main_thread_can_prepare(handlers):
-    signal.signal(signal.SIGTERM, print)
-    thread = threading.Thread(target=prepare)
-    thread.start()
-    thread.join()
+@pytest.mark.thorough
+@pytest.mark.parametrize("runs_on", [False, True])
+async def test_a_tool_that_runs_on_does_not_keep_the_process(
+    fresh_lanes, gate, monkeypatch, caplog, runs_on
+):
+    exits = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    monkeypatch.setattr(logging, "shutdown", bool)
+    job = gate.wait if runs_on else gate.reached.set
+    work = fresh_lanes[Lane.WORK].start(job, seconds=5, cancelled=threading.Event())
+    await gate.until_reached()
 
-    assert signal.getsignal(signal.SIGTERM) is print
+    await asyncio.to_thread(end_process)
+
+    assert exits == [0] * runs_on
+    assert ("A tool still ran" in caplog.text) is runs_on
+    gate.open()
+    await work

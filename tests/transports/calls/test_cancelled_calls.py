@@ -13,22 +13,17 @@ import mcp_django as mcp
 from mcp_django.audit.records import Gathered, records
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.transports.calls.running import RunningCall, async_calls
-from mcp_django.transports.exchanges import Exchange, Reply
 from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.calls.test_statements import Connections
 from tests.transports.session_client import SessionClient, id_of, text_of
-from tests.transports.wire import Connection, finished, speaking
+from tests.transports.wire import finished
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 LATEST = Revision.V2025_11_25
-POSTGRESQL = pytest.mark.skipif(
-    VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs."
-)
 
 
 class NumberForm(forms.Form):
@@ -48,17 +43,16 @@ def gathered():
 
 
 def ends(gathered):
-    return [one.outcome for one in gathered.ends if one.method == "tools/call"]
+    return [entry.outcome for entry in gathered.ends if entry.method == "tools/call"]
 
 
 @pytest.fixture
-def work(add_tool, gate):
-    seen = {}
+def running(party, add_tool, gate):
+    """The client of a session, and a call whose tool has begun and waits at the gate."""
 
     def work(ctx: mcp.Context, how: str = "check") -> str:
         """Work, and look whether anybody waits."""
         gate.wait()
-        seen["cancelled"] = ctx.cancelled.is_set()
         if how == "check":
             ctx.check()
         elif how == "progress":
@@ -69,28 +63,26 @@ def work(add_tool, gate):
             raise OperationalError(how)
         return "done"
 
-    add_tool(work)
-    return seen
+    async def begin(revision=LATEST, **arguments):
+        add_tool(work)
+        person = await party(revision)
+        call = person.call("work", **arguments)
+        call.start()
+        await gate.until_reached()
+        return person, call
 
-
-async def running(party, gate, **arguments):
-    """A call whose tool has begun."""
-    call = party.call("work", **arguments)
-    call.start()
-    await gate.until_reached()
-    return call
+    return begin
 
 
 @requirement("cancellation:cancelled", "cancellation:alias")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
 @pytest.mark.parametrize(
     ("method", "member"), [("notifications/cancelled", "requestId"), ("$/cancelRequest", "id")]
 )
 async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
-    party, work, gate, gathered, revision, method, member
+    running, gate, gathered, revision, method, member
 ):
-    person = await party(revision)
-    call = await running(person, gate)
+    person, call = await running(revision)
 
     told = await person.notify(method, **{member: id_of(call)})
     await call.end()
@@ -98,7 +90,6 @@ async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
     await finished(Lane.WORK)
 
     assert (told.status, told.body) == (202, b"")
-    assert work == {"cancelled": True}
     assert (call.status, call.body) == (200, b": open\n\n")
     assert ends(gathered) == ["cancelled"]
 
@@ -114,10 +105,9 @@ async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
     ],
 )
 async def test_the_record_says_how_a_call_that_was_taken_back_ended(
-    party, work, gate, gathered, how, end
+    running, gate, gathered, how, end
 ):
-    person = await party(LATEST)
-    call = await running(person, gate, token="t", how=how)
+    person, call = await running(token="t", how=how)
 
     await person.notify("notifications/cancelled", requestId=id_of(call))
     await call.end()
@@ -129,24 +119,21 @@ async def test_the_record_says_how_a_call_that_was_taken_back_ended(
 
 
 @requirement("cancellation:cancelled")
-async def test_what_takes_no_request_of_this_session_back_is_ignored(party, work, gate):
-    person, other = await party(LATEST), await party(LATEST)
-    call = await running(person, gate)
+async def test_what_takes_no_request_of_this_session_back_is_ignored(running, party, gate):
+    person, call = await running()
+    other, nobody = await party(LATEST), SessionClient(person.client)
     own = id_of(call)
 
     wrong = [str(own), own + 1, None, True, [own], {"id": own}, 0.5, "x" * 10_000]
-    statuses = [
-        (await person.notify("notifications/cancelled", requestId=one)).status for one in wrong
-    ]
-    statuses.append((await person.notify("notifications/cancelled")).status)
-    statuses.append((await person.notify("$/cancelRequest", requestId=own)).status)
-    statuses.append((await other.notify("notifications/cancelled", requestId=own)).status)
-    nobody = SessionClient(person.client)
-    statuses.append((await nobody.notify("notifications/cancelled", requestId=own)).status)
+    told = [await person.notify("notifications/cancelled", requestId=value) for value in wrong]
+    told += [await person.notify("notifications/cancelled")]
+    told += [await person.notify("$/cancelRequest", requestId=own)]
+    for stranger in (other, nobody):
+        told += [await stranger.notify("notifications/cancelled", requestId=own)]
     gate.open()
     await call.end()
 
-    assert set(statuses) == {202}
+    assert {answer.status for answer in told} == {202}
     assert text_of(call.messages[-1]) == "done"
 
 
@@ -167,31 +154,6 @@ async def test_a_handshake_cannot_be_taken_back(party):
     assert call.json["result"]["protocolVersion"] == LATEST.value
 
 
-async def test_an_async_tool_that_is_taken_back_is_cancelled(party, add_tool, gathered):
-    started = asyncio.Event()
-
-    async def sleep() -> str:
-        """Wait for ever."""
-        started.set()
-        await asyncio.get_running_loop().create_future()
-        return ""
-
-    add_tool(sleep)
-    person = await party(LATEST)
-    call = person.call("sleep")
-    call.start()
-    async with asyncio.timeout(PATIENCE):
-        await started.wait()
-
-    await person.notify("notifications/cancelled", requestId=id_of(call))
-    await call.end()
-    await asyncio.gather(*async_calls, return_exceptions=True)
-    await asyncio.to_thread(int)
-
-    assert (call.status, call.body) == (200, b": open\n\n")
-    assert ends(gathered) == ["cancelled"]
-
-
 async def test_a_call_that_asks_is_taken_back_with_its_question(party, add_tool):
     def create(ctx: mcp.Context) -> str:
         """Make an order, and ask for its number."""
@@ -204,11 +166,11 @@ async def test_a_call_that_asks_is_taken_back_with_its_question(party, add_tool)
     question = await call.message()
 
     await person.notify("notifications/cancelled", requestId=id_of(call))
-    rest = await call.rest()
+    [taken_back] = await call.rest()
     late = await person.accept(question, number="A-7")
 
-    assert [one["method"] for one in rest] == ["notifications/cancelled"]
-    assert rest[0]["params"]["requestId"] == question["id"]
+    assert taken_back["method"] == "notifications/cancelled"
+    assert taken_back["params"]["requestId"] == question["id"]
     assert late.status == 202
     assert not await Order.objects.aexists()
     await call.end()
@@ -230,29 +192,12 @@ async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(part
     await person.notify("notifications/cancelled", requestId=id_of(call))
     again = await person.get(priming.id)
 
-    assert [one["method"] for one in await again.rest()] == ["notifications/progress"]
+    assert [message["method"] for message in await again.rest()] == ["notifications/progress"]
     gate.open()
 
 
-async def test_what_is_over_cannot_be_taken_back():
-    """Its answer is there, and nobody has sent it yet."""
-    call = RunningCall(Exchange(), make=dict)
-    hop = asyncio.get_running_loop().create_future()
-    hop.set_result(Reply(status=204))
-    call._worked(hop)
-
-    call.cancel()
-
-    assert not call.cancelled.is_set()
-    assert not call.is_cancelled
-
-
-# Ids
-
-
-async def test_the_id_of_a_request_that_runs_is_refused_and_free_behind_it(party, work, gate):
-    person = await party(LATEST)
-    call = await running(person, gate)
+async def test_the_id_of_a_request_that_runs_is_refused_and_free_behind_it(running, party, gate):
+    person, call = await running()
     again = {"id": id_of(call), "method": "tools/list"}
 
     during = await person.post(**again)
@@ -264,29 +209,16 @@ async def test_the_id_of_a_request_that_runs_is_refused_and_free_behind_it(party
 
     assert (during.status, during.json["error"]["code"]) == (400, -32600)
     assert during.json["id"] == id_of(call)
-    assert "tools" in other.json["result"]
-    assert "tools" in text.json["result"]
-    assert "tools" in after.json["result"]
+    for answer in (other, text, after):
+        assert "tools" in answer.json["result"]
     assert text_of(call.messages[-1]) == "done"
-
-
-async def test_the_id_of_a_request_that_was_taken_back_is_free(party, work, gate):
-    person = await party(LATEST)
-    call = await running(person, gate)
-
-    await person.notify("notifications/cancelled", requestId=id_of(call))
-    await call.end()
-    after = await person.post(id=id_of(call), method="tools/list")
-
-    assert "tools" in after.json["result"]
-    gate.open()
 
 
 # What the database does for it
 
 
 async def test_whatever_the_driver_a_call_that_is_taken_back_has_its_statement_stopped(
-    party, work, gate, monkeypatch
+    running, gate, monkeypatch
 ):
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -295,11 +227,10 @@ async def test_whatever_the_driver_a_call_that_is_taken_back_has_its_statement_s
         def cancel(self):
             loop.call_soon_threadsafe(stopped.set)
 
-    found = Connections()
-    found.add(Driver())
-    monkeypatch.setattr("mcp_django.transports.calls.running.connections", found)
-    person = await party(LATEST)
-    call = await running(person, gate)
+    fakes = Connections()
+    fakes.add(Driver())
+    monkeypatch.setattr("mcp_django.transports.calls.running.connections", fakes)
+    person, call = await running()
 
     await person.notify("notifications/cancelled", requestId=id_of(call))
 
@@ -307,27 +238,6 @@ async def test_whatever_the_driver_a_call_that_is_taken_back_has_its_statement_s
         await stopped.wait()
     gate.open()
     await call.end()
-
-
-@pytest.fixture
-def query(add_tool, gate):
-    def query(atomic: bool = False) -> str:
-        """Have the database work for a long time."""
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            gate.reached.set()
-            cursor.execute("SELECT pg_sleep(30)")
-        return "done"
-
-    add_tool(query)
-    return gate
-
-
-async def until_asleep():
-    """Until a statement runs."""
-    async with asyncio.timeout(PATIENCE):
-        while not await asyncio.to_thread(is_asleep):
-            continue
 
 
 def is_asleep():
@@ -342,13 +252,21 @@ def is_asleep():
         connection.close()
 
 
-@POSTGRESQL
-async def test_a_statement_of_a_call_that_is_taken_back_is_stopped(party, query, gathered):
+@pytest.mark.skipif(VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs.")
+async def test_a_statement_of_a_call_that_is_taken_back_is_stopped(party, add_tool, gathered):
+    def query() -> str:
+        """Have the database work for a long time."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(30)")
+        return "done"
+
+    add_tool(query)
     person = await party(LATEST)
     call = person.call("query")
     call.start()
-    await query.until_reached()
-    await until_asleep()
+    async with asyncio.timeout(PATIENCE):
+        while not await asyncio.to_thread(is_asleep):
+            continue
 
     await person.notify("notifications/cancelled", requestId=id_of(call))
     await call.end()
@@ -357,35 +275,3 @@ async def test_a_statement_of_a_call_that_is_taken_back_is_stopped(party, query,
     assert (call.status, call.body) == (200, b": open\n\n")
     assert ends(gathered) == ["cancelled"]
     assert not await asyncio.to_thread(is_asleep)
-
-
-@POSTGRESQL
-async def test_a_statement_of_a_modern_client_that_leaves_is_stopped(client, query, gathered):
-    call = Connection.calling(speaking(client, Revision.V2026_07_28), "query")
-    call.start()
-    await query.until_reached()
-    await until_asleep()
-
-    call.hang_up()
-    await call.end()
-    await finished(Lane.WORK)
-
-    assert ends(gathered) == ["cancelled"]
-
-
-@POSTGRESQL
-async def test_the_next_call_of_the_thread_is_not_stopped(
-    party, query, configure, fresh_lanes, gathered
-):
-    configure(WORK_THREADS=1)
-    person = await party(LATEST)
-    call = person.call("query")
-    call.start()
-    await query.until_reached()
-    await until_asleep()
-
-    await person.notify("notifications/cancelled", requestId=id_of(call))
-    echo = await person.call("echo", text="x").whole()
-
-    assert not echo.json["result"]["isError"]
-    await call.end()

@@ -1,17 +1,20 @@
+"""One call beside another, and one caller beside another."""
+
 from __future__ import annotations
 
 import asyncio
 
 import msgspec
 import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 import mcp_django as mcp
+from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
-from mcp_django.auth.authenticate import cache, caller_of, share_name
-from mcp_django.cached import Recent
+from mcp_django.auth.authenticate import cache, caller_of
 from mcp_django.models import PersonalToken
-from mcp_django.principal import Principal
 from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports import serving
@@ -21,10 +24,11 @@ from tests.spec import requirement
 from tests.transports.wire import Connection, speaking
 from tests.waiting import PATIENCE
 
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+ADDRESS = "192.0.2.7"
+
 
 @requirement("http:one-stream", "http:related-messages", "http:concurrent-requests")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_calls_of_one_client_at_the_same_time_have_each_their_own_messages(
     client, revision, add_tool
 ):
@@ -40,7 +44,7 @@ async def test_calls_of_one_client_at_the_same_time_have_each_their_own_messages
 
     add_tool(meet)
     client = speaking(client, revision)
-    first, second = (Connection.calling(client, "meet", token=one, word=one) for one in "ab")
+    first, second = (Connection.calling(client, "meet", token=word, word=word) for word in "ab")
     await asyncio.gather(first.whole(), second.whole())
 
     assert first.messages[-1]["id"] != second.messages[-1]["id"]
@@ -50,7 +54,7 @@ async def test_calls_of_one_client_at_the_same_time_have_each_their_own_messages
         assert answer["result"]["content"][0]["text"] == word
 
 
-# One caller beside another
+# Shares
 
 
 @pytest.fixture
@@ -69,15 +73,6 @@ def other(client, make_user):
 
 
 @pytest.fixture
-def second(client, staff):
-    """The same user, with another token."""
-    second = CheckedClient(user=staff)
-    for caller in (client, second):
-        caller.discover()
-    return second
-
-
-@pytest.fixture
 def notes(add_tool):
     """A tool that writes down in which order calls were answered."""
     written = []
@@ -91,76 +86,47 @@ def notes(add_tool):
     return written
 
 
-async def flood(client, number, **options):
-    """So many calls of one client that wait."""
-    calls = [Connection.calling(client, "note", word="flood", **options) for _ in range(number)]
-    for call in calls:
-        call.start()
-    await asyncio.sleep(0)
-    return calls
+def noting(client, word):
+    return Connection.calling(client, "note", word=word)
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_flood_of_one_user_delays_the_call_of_another_by_one_turn(
-    narrow, client, other, patient, gate, notes
-):
+@pytest_asyncio.fixture
+async def answer_all(narrow, client, other, patient, gate):
+    """Have calls wait in this order for the one thread, and end them."""
     blocking = Connection.calling(client, "patient")
     blocking.start()
     await gate.until_reached()
-    calls = await flood(client, 15)
-    victim = Connection.calling(other, "note", word="victim")
-    victim.start()
-    await asyncio.sleep(0)
 
-    gate.open()
-    await asyncio.gather(*(call.end() for call in [blocking, victim, *calls]))
+    async def answer_all(*calls):
+        for call in calls:
+            call.start()
+            await asyncio.sleep(0)
+        gate.open()
+        await asyncio.gather(*(call.end() for call in (blocking, *calls)))
 
-    assert notes.index("victim") <= 1
-    assert len(notes) == 16
+    return answer_all
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_who_floods_is_told_that_the_server_is_busy_and_nobody_else(
-    narrow, client, other, patient, gate, notes
+async def test_a_flood_of_one_user_is_refused_and_delays_the_call_of_another_by_one_turn(
+    answer_all, client, staff, other, notes
 ):
-    blocking = Connection.calling(client, "patient")
-    blocking.start()
-    await gate.until_reached()
-    calls = await flood(client, 30)
-    victim = Connection.calling(other, "note", word="victim")
-    victim.start()
-    await asyncio.sleep(0)
+    # Several tokens of one user share what the user has.
+    second = await sync_to_async(lambda: CheckedClient(user=staff))()
+    await sync_to_async(second.discover)()
+    flood = [noting(client, "flood") for _ in range(15)]
+    flood += [noting(second, "flood") for _ in range(15)]
+    victim = noting(other, "victim")
 
-    gate.open()
-    await asyncio.gather(*(call.end() for call in [blocking, victim, *calls]))
+    await answer_all(*flood, victim)
 
-    assert sorted(call.status for call in calls) == [200] * 20 + [503] * 10
+    assert sorted(call.status for call in flood) == [200] * 20 + [503] * 10
     assert victim.status == 200
+    assert notes.index("victim") <= 1
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_several_tokens_of_one_user_share_what_the_user_has(
-    narrow, client, second, patient, gate, notes
-):
-    blocking = Connection.calling(client, "patient")
-    blocking.start()
-    await gate.until_reached()
-    calls = [*await flood(client, 15), *await flood(second, 15)]
-
-    gate.open()
-    await asyncio.gather(*(call.end() for call in [blocking, *calls]))
-
-    assert sorted(call.status for call in calls) == [200] * 20 + [503] * 10
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_async_tools_are_shared_as_threads_are(configure, client, other, add_tool):
     configure(MAX_WAITING=4)
-    loop, begun, opened = asyncio.get_running_loop(), asyncio.Queue(), asyncio.Event()
+    begun, opened, gathered = asyncio.Queue(), asyncio.Event(), Gathered()
 
     async def linger() -> str:
         """Wait."""
@@ -169,19 +135,20 @@ async def test_async_tools_are_shared_as_threads_are(configure, client, other, a
         return "done"
 
     add_tool(linger)
-    first = Connection.calling(client, "linger")
-    first.start()
-    async with asyncio.timeout(PATIENCE):
-        await begun.get()
-    second = await Connection.calling(client, "linger").whole()
-    victim = Connection.calling(other, "linger")
-    victim.start()
-    async with asyncio.timeout(PATIENCE):
-        await begun.get()
-    loop.call_soon(opened.set)
-    await asyncio.gather(first.end(), victim.end())
+    first, second, victim = (
+        Connection.calling(caller, "linger") for caller in (client, client, other)
+    )
+    with records.using(gathered):
+        for call in (first, victim):
+            call.start()
+            async with asyncio.timeout(PATIENCE):
+                await begun.get()
+        await second.whole()
+        opened.set()
+        await asyncio.gather(first.end(), victim.end())
 
     assert (first.status, second.status, victim.status) == (200, 503, 200)
+    assert [entry.outcome for entry in gathered.ends] == ["cancelled", "done", "done"]
 
 
 # Whose turn it is, before anybody is identified
@@ -191,58 +158,25 @@ def sent_by(client):
     return Headers(client.scope("POST")["headers"])
 
 
-@pytest.mark.django_db
-def test_a_credential_that_was_never_accepted_shares_with_its_address(client):
-    before = caller_of(sent_by(client), "192.0.2.7")
-    client.discover()
-
-    assert before == "address 192.0.2.7"
-    assert caller_of(sent_by(client), "192.0.2.7") != before
-    assert caller_of(Headers([]), "192.0.2.7") == before
-    assert caller_of(Headers([(b"authorization", b"B" * 5000)]), "192.0.2.7") == before
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize(("most", "status"), [(100, 401), (0, 429)])
-def test_a_credential_that_is_refused_shares_with_its_address_from_then_on(
+async def test_a_credential_shares_with_its_address_before_it_is_accepted_and_after_its_refusal(
     client, monkeypatch, most, status
 ):
-    client.discover()
-    PersonalToken.objects.update(revoked_at=timezone.now())
+    sent = sent_by(client)
+    before = caller_of(sent, ADDRESS)
+    await sync_to_async(client.discover)()
+    accepted = caller_of(sent, ADDRESS)
+    await PersonalToken.objects.aupdate(revoked_at=timezone.now())
     cache.clear()
     monkeypatch.setattr(throttles, "MOST_FAILURES", most)
 
-    refused = client.post(client.message("server/discover"))
+    refused = await sync_to_async(client.post)(client.message("server/discover"))
 
     assert refused.status == status
-    assert caller_of(sent_by(client), "192.0.2.7") == "address 192.0.2.7"
-
-
-@pytest.mark.thorough
-@pytest.mark.django_db
-def test_two_users_never_share_and_a_refused_credential_is_nobodys(client, make_user):
-    other = CheckedClient(user=make_user("other", is_staff=True))
-    stranger = CheckedClient(token="mcp_wrong")
-    for caller in (client, other):
-        caller.discover()
-    stranger.post(stranger.message("server/discover"))
-
-    names = {caller_of(sent_by(caller), "192.0.2.7") for caller in (client, other, stranger)}
-
-    assert len(names) == 3
-    assert "address 192.0.2.7" in names
-
-
-@pytest.mark.django_db
-def test_a_bounded_number_of_credentials_is_remembered(make_user):
-    users: Recent[bytes, str] = Recent(size=2)
-    principal = Principal(user=make_user(), scopes=frozenset(), method="test")
-
-    for key in (b"1", b"2", b"3"):
-        users.put(key, share_name(principal))
-
-    assert (users.get(b"1"), len(users)) == (None, 2)
-    assert users.get(b"3") == users.get(b"2") != None  # noqa: E711
+    assert before == caller_of(sent, ADDRESS) == f"address {ADDRESS}"
+    assert accepted != before
+    for headers in ([], [(b"authorization", b"B" * 5000)]):
+        assert caller_of(Headers(headers), ADDRESS) == before
 
 
 # Batches
@@ -254,6 +188,11 @@ def restless(monkeypatch):
     monkeypatch.setattr(serving, "BATCH_TURN", 0)
 
 
+@pytest.fixture
+def batching(client):
+    return speaking(client, Revision.V2025_03_26)
+
+
 def batch_of(client, *words, length=0):
     """A batch of calls in a body of that many bytes at least."""
     batch = [
@@ -263,39 +202,19 @@ def batch_of(client, *words, length=0):
     return Connection(client, msgspec.json.encode(batch).ljust(length))
 
 
-@pytest.fixture
-def batching(client):
-    return speaking(client, Revision.V2025_03_26)
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 @pytest.mark.parametrize("length", [0, LONGEST_AT_ONCE + 1], ids=["short", "long"])
 async def test_a_batch_is_not_ahead_of_the_call_of_another_user(
-    narrow, restless, client, batching, other, patient, gate, notes, length
+    answer_all, restless, batching, other, notes, length
 ):
-    blocking = Connection.calling(client, "patient")
-    blocking.start()
-    await gate.until_reached()
-    batch = batch_of(batching, *"abcde", length=length)
-    batch.start()
-    await asyncio.sleep(0)
-    victim = Connection.calling(other, "note", word="victim")
-    victim.start()
-    await asyncio.sleep(0)
+    batch, victim = batch_of(batching, *"abcde", length=length), noting(other, "victim")
 
-    gate.open()
-    await asyncio.gather(*(call.end() for call in [blocking, batch, victim]))
+    await answer_all(batch, victim)
 
     assert notes.index("victim") <= 1
     assert [answer["result"]["content"][0]["text"] for answer in batch.json] == [*"abcde"]
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_batch_in_several_turns_is_counted_once(
-    narrow, restless, batching, notes, configure
-):
+async def test_a_batch_in_several_turns_is_counted_once(restless, batching, notes, configure):
     configure(CALLS_PER_MINUTE=3)
 
     call = await batch_of(batching, *"abc").whole()
@@ -304,10 +223,8 @@ async def test_a_batch_in_several_turns_is_counted_once(
     assert notes == [*"abc"]
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_batch_whose_caller_is_refused_between_turns_answers_what_was_done(
-    narrow, restless, batching, add_tool
+    restless, batching, add_tool
 ):
     def revoke() -> str:
         """End the token that calls."""

@@ -15,11 +15,10 @@ from django.utils import timezone, translation
 from mcp_django.auth.authenticate import ADDRESS
 from mcp_django.connections import KEPT, close_old_connections
 from mcp_django.exceptions import Busy, Cancelled
-from mcp_django.transports.calls.lanes import OutOfTime, Run, ThreadLane
-from tests.transports.wire import Gate
+from mcp_django.transports.calls.lanes import OutOfTime, ThreadLane
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.asyncio, pytest.mark.database]
 
 ANYTHING = ContextVar("ANYTHING", default="nothing")
 
@@ -64,13 +63,6 @@ async def lose_a_thread(lane, gate):
         await done(start(lane, gate.wait, seconds=0.01))
 
 
-@pytest.mark.asyncio
-async def test_a_job_runs_in_a_thread_of_the_lane_and_its_result_comes_back(make_lane):
-    name = await done(start(make_lane(), lambda: threading.current_thread().name))
-
-    assert name.startswith("mcp-test")
-
-
 @pytest.mark.parametrize(
     ("kind", "comes_back"),
     [
@@ -81,7 +73,6 @@ async def test_a_job_runs_in_a_thread_of_the_lane_and_its_result_comes_back(make
         (asyncio.CancelledError, RuntimeError),
     ],
 )
-@pytest.mark.asyncio
 async def test_what_a_job_raises_comes_back_as_an_error(make_lane, kind, comes_back):
     def job():
         raise kind(kind.__name__)
@@ -90,7 +81,6 @@ async def test_what_a_job_raises_comes_back_as_an_error(make_lane, kind, comes_b
         await done(start(make_lane(), job))
 
 
-@pytest.mark.asyncio
 async def test_a_full_queue_refuses_all_but_the_end_of_a_call_that_has_taken_effect(
     make_lane, gate
 ):
@@ -111,7 +101,6 @@ async def test_a_full_queue_refuses_all_but_the_end_of_a_call_that_has_taken_eff
 
 
 @pytest.mark.thorough
-@pytest.mark.asyncio
 async def test_waiting_for_a_thread_does_not_count_as_running(make_lane, gate):
     lane = make_lane()
     blocking = await blocked(lane, gate)
@@ -126,7 +115,6 @@ async def test_waiting_for_a_thread_does_not_count_as_running(make_lane, gate):
 
 
 @pytest.mark.parametrize(("size", "bearable"), [(1, 0), (2, 0), (3, 1), (4, 1)])
-@pytest.mark.asyncio
 async def test_a_lane_refuses_while_half_of_its_threads_are_lost(make_lane, gate, size, bearable):
     lane = make_lane(size=size)
 
@@ -144,7 +132,6 @@ async def test_a_lane_refuses_while_half_of_its_threads_are_lost(make_lane, gate
     assert await done(start(lane, int)) == 0
 
 
-@pytest.mark.asyncio
 async def test_a_job_cancelled_in_the_queue_never_starts_and_leaves_its_place(make_lane, gate):
     lane, cancelled, started = make_lane(), Event(), Event()
     running = await blocked(lane, gate)
@@ -160,7 +147,6 @@ async def test_a_job_cancelled_in_the_queue_never_starts_and_leaves_its_place(ma
     assert not started.is_set()
 
 
-@pytest.mark.asyncio
 async def test_a_job_whose_flag_is_set_before_it_begins_does_not_run(make_lane):
     cancelled, started = Event(), Event()
     cancelled.set()
@@ -172,7 +158,6 @@ async def test_a_job_whose_flag_is_set_before_it_begins_does_not_run(make_lane):
 
 
 @pytest.mark.thorough
-@pytest.mark.asyncio
 async def test_a_job_cancelled_while_it_runs_is_told_and_counts_as_lost_if_it_goes_on(
     make_lane, gate
 ):
@@ -186,7 +171,6 @@ async def test_a_job_cancelled_while_it_runs_is_told_and_counts_as_lost_if_it_go
     assert lane.lost_threads == 1
 
 
-@pytest.mark.asyncio
 async def test_a_result_that_nobody_waits_for_is_closed(make_lane, gate):
     lane, closed = make_lane(), asyncio.Event()
 
@@ -206,30 +190,16 @@ async def test_a_result_that_nobody_waits_for_is_closed(make_lane, gate):
     assert await done(closed.wait())
 
 
-@pytest.mark.asyncio
-async def test_a_job_that_ends_while_the_loop_looks_at_the_clock_is_no_loss(make_lane):
+async def test_a_thread_ends_quietly_when_its_loop_is_gone(make_lane, gate):
     lane = make_lane()
-    run = Run(int, lane=lane, seconds=0, cancelled=Event())
-    run.started = time.monotonic()
-    lane.end(run)
 
-    run._look()
-
-    assert lane.lost_threads == 0
-    assert not run.future.done()
-
-
-def test_a_thread_ends_quietly_when_its_loop_is_gone(make_lane):
-    lane, gate = make_lane(), Gate()
-
-    asyncio.run(blocked(lane, gate))
+    await asyncio.to_thread(asyncio.run, blocked(lane, gate))
     gate.open()
-    lane.close()
+    await asyncio.to_thread(lane.close)
 
     assert lane.workers == []
 
 
-@pytest.mark.asyncio
 async def test_the_context_of_the_request_is_seen_in_the_thread_and_leaks_nowhere(make_lane):
     lane = make_lane()
 
@@ -251,7 +221,6 @@ async def test_the_context_of_the_request_is_seen_in_the_thread_and_leaks_nowher
     assert second == ("of another request", usual, "UTC")
 
 
-@pytest.mark.asyncio
 async def test_a_lane_that_is_closed_runs_what_waits_and_starts_new_threads_for_the_next(
     make_lane, gate
 ):
@@ -272,7 +241,6 @@ async def test_a_lane_that_is_closed_runs_what_waits_and_starts_new_threads_for_
 # Callers
 
 
-@pytest.mark.asyncio
 async def test_callers_take_turns_whoever_came_first(make_lane, gate):
     lane, order = make_lane(max_waiting=40), []
     running = await blocked(lane, gate)
@@ -295,7 +263,6 @@ async def test_callers_take_turns_whoever_came_first(make_lane, gate):
     ],
     ids=["one caller", "many addresses"],
 )
-@pytest.mark.asyncio
 async def test_who_has_filled_a_share_of_the_queue_is_refused_and_others_get_a_place(
     make_lane, gate, fill, refused, taken
 ):
@@ -312,7 +279,6 @@ async def test_who_has_filled_a_share_of_the_queue_is_refused_and_others_get_a_p
     await done(start(lane, int, caller=refused))
 
 
-@pytest.mark.asyncio
 async def test_no_caller_has_all_threads_of_a_lane_and_the_process_itself_may(make_lane, gate):
     lane, together = make_lane(size=2, max_waiting=40), threading.Barrier(2)
     first = await blocked(lane, gate, caller="ada")
@@ -327,7 +293,6 @@ async def test_no_caller_has_all_threads_of_a_lane_and_the_process_itself_may(ma
 
 
 @pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.asyncio
 async def test_jobs_that_are_withdrawn_and_come_again_all_find_a_thread(make_lane, gate, size):
     lane, ran = make_lane(size=size, max_waiting=80), []
     running = await blocked(lane, gate, caller="ada")
@@ -369,7 +334,6 @@ class Meeting:
             self.inside -= 1
 
 
-@pytest.mark.asyncio
 async def test_where_threads_fight_quick_jobs_run_one_at_a_time(make_lane, monkeypatch):
     # However busy the machine is.
     monkeypatch.setattr("mcp_django.transports.calls.lanes.LONGEST_TURN", PATIENCE)
@@ -382,7 +346,6 @@ async def test_where_threads_fight_quick_jobs_run_one_at_a_time(make_lane, monke
     assert lane.waiting == 0
 
 
-@pytest.mark.asyncio
 async def test_a_job_that_takes_long_does_not_hold_up_the_others(make_lane, gate):
     lane = make_lane(size=4, takes_turns=True)
     slow = await blocked(lane, gate, caller="ada")
@@ -394,7 +357,6 @@ async def test_a_job_that_takes_long_does_not_hold_up_the_others(make_lane, gate
     await done(slow)
 
 
-@pytest.mark.asyncio
 async def test_a_job_that_raises_or_is_lost_gives_up_its_turn(make_lane, gate):
     lane = make_lane(size=4, takes_turns=True)
 
@@ -435,7 +397,6 @@ def database(request, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_thread_keeps_its_connection_and_takes_none_out_of_a_pool(make_lane, database):
     lane = make_lane()
 
@@ -449,7 +410,7 @@ async def test_a_thread_keeps_its_connection_and_takes_none_out_of_a_pool(make_l
     assert settings["NAME"] == database["NAME"]
 
 
-def test_the_connections_of_others_are_as_the_site_has_them(database):
+async def test_the_connections_of_others_are_as_the_site_has_them(database):
     with ThreadPoolExecutor(1) as others:
         settings = others.submit(lambda: connections["default"].settings_dict).result()
 
@@ -459,7 +420,6 @@ def test_the_connections_of_others_are_as_the_site_has_them(database):
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="A file does not hang up.")
 @pytest.mark.parametrize("is_noticed", [False, True])
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_connection_that_was_lost_is_replaced(make_lane, monkeypatch, is_noticed):
     """While nobody called, or while a job used it."""
     lane = make_lane()
@@ -477,7 +437,6 @@ async def test_a_connection_that_was_lost_is_replaced(make_lane, monkeypatch, is
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_connection_that_is_too_old_is_replaced(make_lane):
     lane = make_lane()
     first = await done(start(lane, backend))
@@ -491,7 +450,6 @@ async def test_a_connection_that_is_too_old_is_replaced(make_lane):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_job_that_leaves_autocommit_off_leaves_no_transaction_to_the_next(make_lane):
     lane = make_lane()
 
@@ -500,7 +458,7 @@ async def test_a_job_that_leaves_autocommit_off_leaves_no_transaction_to_the_nex
     assert await done(start(lane, lambda: connection.get_autocommit()))
 
 
-def test_a_connection_that_cannot_be_closed_does_not_hold_up_the_others(monkeypatch):
+async def test_a_connection_that_cannot_be_closed_does_not_hold_up_the_others(monkeypatch):
     closed = []
 
     class Connection:

@@ -1,3 +1,5 @@
+"""Calls from their beginning to their end: clients that leave, limits of time and of room."""
+
 from __future__ import annotations
 
 import asyncio
@@ -6,110 +8,114 @@ from threading import Event
 
 import msgspec
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import connection
 
 import mcp_django as mcp
-from mcp_django.exceptions import Cancelled
+from mcp_django.audit.records import Gathered, records
 from mcp_django.exposure.primitives import Lane
-from mcp_django.protocol.revisions import Revision
+from mcp_django.protocol.revisions import MODERN, Revision
 from mcp_django.transports.calls.output import Output
-from mcp_django.transports.calls.running import RunningCall
+from mcp_django.transports.calls.running import RunningCall, async_calls
 from mcp_django.transports.http.middleware import loaded
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.wire import Connection, finished, speaking
 from tests.waiting import PATIENCE
 
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LATEST = Revision.V2025_11_25
+
+
+@pytest.fixture
+def gathered():
+    gathered = Gathered()
+    with records.using(gathered):
+        yield gathered
+
+
+def ends(gathered):
+    return [(entry.target, entry.outcome) for entry in gathered.ends]
+
+
+async def settled():
+    """Until no tool runs."""
+    await finished(Lane.WORK)
+    await asyncio.gather(*async_calls, return_exceptions=True)
+    # Callbacks of a task run in the turn of the loop behind its end.
+    await asyncio.to_thread(int)
+
+
+@pytest.fixture(params=["sync", "async"])
+def work(request, add_tool, gate):
+    """A tool that waits, and takes effect if anybody still waits for it then."""
+
+    def effect(ctx):
+        ctx.check()
+        Order.objects.create(number="done")
+        return "done"
+
+    def work(ctx: mcp.Context) -> str:
+        """Work."""
+        gate.wait()
+        return effect(ctx)
+
+    async def work_later(ctx: mcp.Context) -> str:
+        """Work in a coroutine."""
+        await asyncio.to_thread(gate.wait)
+        return await sync_to_async(effect)(ctx)
+
+    function = work if request.param == "sync" else work_later
+    add_tool(function, read_only=False)
+    return function.__name__
+
+
+@pytest.fixture
+def block(add_tool, gate):
+    def block() -> str:
+        """Hold a thread."""
+        gate.wait()
+        return ""
+
+    add_tool(block)
 
 
 # A client that leaves
 
 
-def watcher(seen):
-    """A tool that works until it is cancelled, and takes effect if it is not."""
-    started = Event()
-    release = Event()
-
-    def work(ctx: mcp.Context) -> str:
-        """Work, and look whether anybody waits."""
-        started.set()
-        release.wait(PATIENCE)
-        seen["cancelled"] = ctx.cancelled.is_set()
-        try:
-            ctx.check()
-        except Cancelled:
-            seen["raised"] = True
-            raise
-        Order.objects.create(number="done")
-        return "done"
-
-    return work, started, release
-
-
-@requirement("envelope:disconnect-cancels")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_modern_client_that_leaves_cancels_its_call(client, add_tool):
-    seen = {}
-    work, started, release = watcher(seen)
-    add_tool(work)
-    call = Connection.calling(client, "work")
-
+@requirement("envelope:disconnect-cancels", "http:disconnect-is-no-cancel")
+@pytest.mark.parametrize("revision", [LATEST, *MODERN], ids=lambda revision: revision.value)
+async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
+    client, work, gate, gathered, revision
+):
+    call = Connection.calling(speaking(client, revision), work)
     call.start()
-    await asyncio.to_thread(started.wait, PATIENCE)
+    await gate.until_reached()
+
     # What no server should say then.
     call.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
     call.hang_up()
     await call.end()
-    release.set()
-    await finished(Lane.WORK)
+    gate.open()
+    await settled()
 
-    assert seen == {"cancelled": True, "raised": True}
+    is_cancelled = revision is not LATEST
     assert call.sent == []
-    assert not await Order.objects.filter(number="done").aexists()
+    assert await Order.objects.filter(number="done").aexists() is not is_cancelled
+    assert ends(gathered) == [(work, "cancelled" if is_cancelled else "done")]
 
 
-@requirement("http:disconnect-is-no-cancel")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_legacy_client_that_leaves_does_not_cancel_its_call(client, add_tool):
-    seen = {}
-    work, started, release = watcher(seen)
-    add_tool(work)
-    call = Connection.calling(speaking(client, LATEST), "work")
-
-    call.start()
-    await asyncio.to_thread(started.wait, PATIENCE)
-    call.hang_up()
-    await call.end()
-    release.set()
-    await finished(Lane.WORK)
-
-    assert seen == {"cancelled": False}
-    assert call.sent == []
-    assert await Order.objects.filter(number="done").aexists()
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_call_whose_client_left_while_it_waited_never_starts(
-    client, add_tool, gate, configure, fresh_lanes
+    client, add_tool, block, gate, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1)
     started = Event()
-
-    def block() -> str:
-        """Hold the only thread."""
-        gate.wait()
-        return ""
 
     def late() -> str:
         """Say that it started."""
         started.set()
         return ""
 
-    add_tool(block)
     add_tool(late)
     first, second = Connection.calling(client, "block"), Connection.calling(client, "late")
     first.start()
@@ -127,111 +133,51 @@ async def test_a_call_whose_client_left_while_it_waited_never_starts(
     assert not started.is_set()
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_call_that_is_over_when_its_client_leaves_tells_nobody(client, add_tool, gate):
-    def block(ctx: mcp.Context) -> str:
-        """Report, then wait."""
-        ctx.progress(1)
-        gate.wait()
-        return ""
-
-    add_tool(block)
-    call = Connection.calling(client, "block", token=1)
-    call.start()
-    await call.next()
-    await call.next()
-    call.hang_up()
-    await call.end()
-
-    events = list(call.sent)
-    gate.open()
-    await finished(Lane.WORK)
-
-    assert call.sent == events
-    assert call.is_whole()
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_server_that_stops_the_application_cancels_a_modern_call(client, add_tool):
-    seen = {}
-    work, started, release = watcher(seen)
-    add_tool(work)
-    call = Connection.calling(client, "work")
-    task = call.start()
-    await asyncio.to_thread(started.wait, PATIENCE)
-
-    task.cancel()
-    await asyncio.wait({task}, timeout=PATIENCE)
-    release.set()
-    await finished(Lane.WORK)
-
-    assert task.cancelled()
-    assert seen["cancelled"]
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_server_whose_receive_fails_has_lost_the_client(client, add_tool, caplog):
-    seen = {}
-    work, started, release = watcher(seen)
-    add_tool(work)
-    call = Connection.calling(client, "work")
-    message = call.inbox.get_nowait()
-    answers = iter([message])
+async def test_a_server_whose_receive_fails_has_lost_the_client(
+    client, work, gate, gathered, caplog
+):
+    call = Connection.calling(client, work)
+    answers = iter([call.inbox.get_nowait()])
 
     async def receive():
         for answer in answers:
             return answer
-        await asyncio.to_thread(started.wait, PATIENCE)
+        await gate.until_reached()
         raise ConnectionResetError
 
-    task = asyncio.create_task(call.application(call.scope, receive, call.send))
     async with asyncio.timeout(PATIENCE):
-        await task
-    release.set()
-    await finished(Lane.WORK)
+        await call.application(call.scope, receive, call.send)
+    gate.open()
+    await settled()
 
-    assert seen["cancelled"]
+    assert ends(gathered) == [(work, "cancelled")]
     assert call.sent == []
     assert caplog.records == []
 
 
-# Lanes and limits
+# Limits
 
 
 @requirement("lifecycle:ping")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_slow_tools_of_the_project_hold_up_neither_queries_nor_ping(
-    client, add_tool, gate, configure, fresh_lanes
+    client, block, gate, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1)
-
-    def block() -> str:
-        """Hold the only thread."""
-        gate.wait()
-        return ""
-
-    add_tool(block)
     slow = Connection.calling(client, "block")
     slow.start()
     await gate.until_reached()
 
-    found = await Connection.calling(client, "find_records", model="shop.order").whole()
+    page = await Connection.calling(client, "find_records", model="shop.order").whole()
     ping = await Connection.asking(speaking(client, LATEST), "ping").whole()
 
-    assert found.status == ping.status == 200
+    assert page.status == ping.status == 200
     assert not slow.task.done()
     gate.open()
     await slow.end()
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_full_queue_answers_503_with_the_id_and_when_to_come_back(
-    client, add_tool, gate, configure, fresh_lanes
+    client, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1, MAX_WAITING=0)
 
@@ -246,33 +192,50 @@ async def test_a_full_queue_answers_503_with_the_id_and_when_to_come_back(
 
 @pytest.mark.thorough
 @requirement("limits:handlers")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(
-    client, add_tool, gate, configure
+    client, work, gate, gathered, configure, caplog
 ):
+    """Also an async one that is stuck in a thread."""
     configure(TOOL_TIMEOUT=0.5)
 
-    def block() -> str:
-        """Never end."""
-        gate.wait()
-        return ""
-
-    add_tool(block)
-
-    call = await Connection.calling(client, "block").whole()
+    call = await Connection.calling(client, work).whole()
     gate.open()
-    await finished(Lane.WORK)
+    await settled()
 
     assert call.status == 200
     assert call.json["result"]["isError"]
     assert "0.5 seconds" in call.json["result"]["content"][0]["text"]
+    assert ends(gathered) == [(work, "cancelled")]
+    assert caplog.records == []
+
+
+@pytest.mark.thorough
+async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_message(
+    client, add_tool, block, gate, configure
+):
+    configure(TOOL_TIMEOUT=0.5)
+    began = Event()
+
+    def begin() -> str:
+        """Say that it began."""
+        began.set()
+        return ""
+
+    add_tool(begin)
+    client = speaking(client, Revision.V2025_03_26)
+    batch = [client.message("tools/call", {"name": name}) for name in ("block", "begin")]
+
+    call = await Connection(client, msgspec.json.encode(batch)).whole()
+    gate.open()
+    await finished(Lane.WORK)
+
+    assert call.json["error"]["code"] == -32603
+    assert "0.5 seconds" in call.json["error"]["message"]
+    assert not began.is_set()
 
 
 @pytest.mark.database
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="Only PostgreSQL counts them.")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_many_calls_hold_no_more_connections_than_there_are_threads(
     client, configure, fresh_lanes
 ):
@@ -303,41 +266,6 @@ def count_connections():
 
 
 @pytest.mark.thorough
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_message(
-    client, add_tool, gate, configure
-):
-    configure(TOOL_TIMEOUT=0.5)
-    began = Event()
-
-    def block() -> str:
-        """Wait."""
-        gate.wait()
-        return ""
-
-    def begin() -> str:
-        """Say that it began."""
-        began.set()
-        return ""
-
-    add_tool(block)
-    add_tool(begin)
-    client = speaking(client, Revision.V2025_03_26)
-    batch = [client.message("tools/call", {"name": name}) for name in ("block", "begin")]
-
-    call = await Connection(client, msgspec.json.encode(batch)).whole()
-    gate.open()
-    await finished(Lane.WORK)
-
-    assert call.json["error"]["code"] == -32603
-    assert "0.5 seconds" in call.json["error"]["message"]
-    assert not began.is_set()
-
-
-@pytest.mark.thorough
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
 async def test_a_call_leaves_nothing_to_the_garbage_collector(client):
     if loaded.chain() is not None:
         pytest.skip(
@@ -353,10 +281,81 @@ async def test_a_call_leaves_nothing_to_the_garbage_collector(client):
         # What nobody refers to any more, and only the collector finds.
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        left = [one for one in gc.garbage if isinstance(one, (RunningCall, Output))]
+        left = [held for held in gc.garbage if isinstance(held, (RunningCall, Output))]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
 
     assert left == []
+
+
+# Async tools
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError, TimeoutError, StopAsyncIteration, SystemExit, asyncio.CancelledError]
+)
+async def test_whatever_an_async_tool_raises_is_an_internal_error(client, add_tool, error):
+    async def burst() -> str:
+        """Raise."""
+        raise error("secret")
+
+    add_tool(burst)
+
+    call = await Connection.calling(client, "burst").whole()
+
+    assert call.json["error"]["message"] == "Internal error"
+    assert b"secret" not in call.body
+
+
+async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(client, add_tool):
+    loop = asyncio.get_running_loop()
+    raw = []
+
+    async def look(request) -> bool:
+        """Use the database, on this very loop."""
+        await Order.objects.acount()
+        raw.append(await sync_to_async(lambda: connection.connection)())
+        assert (await request.auser()).username == "staff"
+        return asyncio.get_running_loop() is loop
+
+    add_tool(look)
+
+    call = await Connection.calling(client, "look").whole()
+
+    assert call.json["result"]["structuredContent"] == {"result": True}
+    with pytest.raises(Exception, match="closed"):
+        raw[0].cursor()
+
+
+async def test_the_end_of_an_async_tool_is_told_however_full_the_lane_is(
+    client, add_tool, block, gate, configure, fresh_lanes
+):
+    configure(WORK_THREADS=1, MAX_WAITING=1)
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def effect() -> str:
+        """Take effect."""
+        started.set()
+        await release.wait()
+        return "done"
+
+    add_tool(effect)
+    calls = [Connection.calling(client, name) for name in ("effect", "block", "echo")]
+    calls[0].start()
+    async with asyncio.timeout(PATIENCE):
+        await started.wait()
+    calls[1].start()
+    await gate.until_reached()
+    calls[2].start()
+    refused = await Connection.calling(client, "echo", text="x").whole()
+
+    release.set()
+    await asyncio.gather(*async_calls)
+    gate.open()
+    for call in calls:
+        await call.end()
+
+    assert refused.status == 503
+    assert calls[0].json["result"]["content"][0]["text"] == "done"

@@ -12,6 +12,8 @@ from tests.waiting import PATIENCE
 
 
 class Safe:
+    """Of psycopg 3.2."""
+
     def __init__(self, stopped):
         self.stopped = stopped
 
@@ -20,6 +22,8 @@ class Safe:
 
 
 class Old:
+    """Of psycopg2."""
+
     def __init__(self, stopped):
         self.stopped = stopped
 
@@ -58,40 +62,35 @@ def stopped():
 
 
 @pytest.fixture
-def found(monkeypatch):
-    found = Connections()
-    monkeypatch.setattr("mcp_django.transports.calls.running.connections", found)
-    return found
+def fakes(monkeypatch):
+    fakes = Connections()
+    monkeypatch.setattr("mcp_django.transports.calls.running.connections", fakes)
+    return fakes
 
 
-def test_the_statement_of_a_job_is_stopped_in_the_way_of_its_driver(found, stopped):
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        ("django.contrib.gis.db.backends.postgis", ["safely", "as of old"]),
+        ("django.db.backends.sqlite3", []),
+    ],
+)
+def test_the_statement_of_a_job_on_postgresql_is_stopped_in_the_way_of_its_driver(
+    fakes, stopped, engine, expected
+):
     for raw in (Safe(stopped), None, Gone(), Old(stopped)):
-        found.add(raw, engine="django.contrib.gis.db.backends.postgis")
+        fakes.add(raw, engine=engine)
+    # Of a driver that is not there.
+    fakes.settings["old"] = {"ENGINE": engine}
     job = Statements()
 
-    assert job.run(lambda: (job.may_run, job.stop())) == (True, None)
+    assert job.run(lambda: (job.may_run, job.stop())) == (bool(expected), None)
 
-    assert stopped == ["safely", "as of old"]
-
-
-def test_other_databases_are_left_alone(found, stopped):
-    found.add(Old(stopped), engine="django.db.backends.sqlite3")
-    job = Statements()
-
-    assert job.run(lambda: (job.may_run, job.stop())) == (False, None)
-
-    assert stopped == []
+    assert stopped == expected
 
 
-def test_a_database_whose_driver_is_not_there_is_left_alone(found):
-    found.settings["old"] = {"ENGINE": "django.db.backends.postgresql"}
-    job = Statements()
-
-    assert job.run(lambda: job.may_run) is False
-
-
-def test_behind_its_end_a_job_has_nothing_to_stop(found, stopped):
-    found.add(Old(stopped))
+def test_behind_its_end_a_job_has_nothing_to_stop(fakes, stopped):
+    fakes.add(Old(stopped))
     job = Statements()
 
     with pytest.raises(ZeroDivisionError):
@@ -102,7 +101,7 @@ def test_behind_its_end_a_job_has_nothing_to_stop(found, stopped):
     assert stopped == []
 
 
-def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(found, stopped):
+def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(fakes, stopped):
     """A stop that came late would hit the next job of the thread."""
     begun, go_on = threading.Event(), threading.Event()
 
@@ -112,7 +111,7 @@ def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(found, stopped)
             assert go_on.wait(PATIENCE)
             stopped.append("in time")
 
-    found.add(Slow())
+    fakes.add(Slow())
     job = Statements()
     stopping = threading.Thread(target=job.stop)
 

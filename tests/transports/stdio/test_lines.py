@@ -55,12 +55,6 @@ async def test_a_line_that_never_ends_is_not_kept(pipe):
     assert await lines(reader) == [None]
 
 
-async def test_input_that_cannot_be_read_is_at_its_end(pipe):
-    reader = LineReader(pipe[1], limit=10, ended=bool)
-
-    assert await lines(reader) == []
-
-
 @pytest.mark.thorough
 async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
     reader = LineReader(pipe[0], limit=100_000, ended=bool)
@@ -91,24 +85,11 @@ async def test_a_reader_that_is_closed_ends_its_thread(pipe):
     assert not reader._thread.is_alive()
 
 
-async def test_the_end_is_told_although_nobody_asks_for_lines(pipe):
-    ended = asyncio.Event()
-    LineReader(pipe[0], limit=10_000, ended=ended.set)
-    os.write(pipe[1], b"one\ntwo\n")
-    close(pipe, 1)
-
-    async with asyncio.timeout(PATIENCE):
-        await ended.wait()
-
-
 async def test_a_loop_that_is_over_is_told_nothing(pipe):
-    def begin():
-        async def run():
-            return LineReader(pipe[0], limit=10, ended=bool)
+    async def begin():
+        return LineReader(pipe[0], limit=10, ended=bool)
 
-        return asyncio.run(run())
-
-    reader = await asyncio.to_thread(begin)
+    reader = await asyncio.to_thread(asyncio.run, begin())
     close(pipe, 1)
 
     await asyncio.to_thread(reader._thread.join, PATIENCE)

@@ -139,13 +139,6 @@ async def test_a_lost_connection_lets_go_of_what_waits(client, application, stre
     await session.leave()
 
     assert stream_here(get_hub(), key_of(session.id)) is None
-
-
-async def test_nothing_stays_registered_behind_the_end_of_a_stream(client, application, stream):
-    session = await HTTPSSEClient(client, application=application).begin()
-
-    await session.leave()
-
     assert stream().producers == []
 
 

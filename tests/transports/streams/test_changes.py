@@ -19,9 +19,9 @@ from tests.transports.session_client import SessionClient
 from tests.transports.wire import Connection, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-COLLECTION = "django://objects/shop.order"
 UPDATED = "notifications/resources/updated"
 LISTS = ["tools", "prompts", "resources"]
+IN_SESSIONS = pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
 
 
 @pytest.fixture
@@ -30,29 +30,9 @@ def client(client, revision):
 
 
 @pytest.fixture
-def clerk(make_user):
-    """Staff who may look at orders, and at nothing else."""
-    return make_user("clerk", "view_order", is_staff=True)
-
-
-@pytest.fixture
-def eve(make_user):
-    """Staff who may look at nothing."""
-    return make_user("eve", is_staff=True)
-
-
-@pytest.fixture
-def speaks(revision):
-    return lambda user: CheckedClient(user=user, revision=revision)
-
-
-@pytest.fixture
-def orders():
-    return [Order.objects.create(number=str(number)) for number in range(2)]
-
-
-def uri_of(order):
-    return f"{COLLECTION}/{order.pk}"
+def uris():
+    orders = [Order.objects.create(number=str(number)) for number in range(2)]
+    return [f"django://objects/shop.order/{order.pk}" for order in orders]
 
 
 async def listening(client, *uris):
@@ -78,33 +58,24 @@ def changed(*topics):
     publish({Change(topic=topic) for topic in topics})
 
 
-@requirement("subscriptions:delivered", "subscriptions:updated")
-async def test_a_record_that_changed_is_told_on_every_stream_that_asked_for_it(client, orders):
-    uri = uri_of(orders[0])
-    streams = [await listening(client, uri), await listening(client, uri)]
-
-    changed(uri)
-
-    for stream in streams:
-        message = await stream.message()
-        assert_valid_message(client.revision, UPDATED, message)
-        assert message["params"]["uri"] == uri
-        await stream.left()
-
-
-@requirement("subscriptions:requested-only", "subscriptions:updated")
-async def test_what_nobody_asked_for_is_told_to_nobody(client, orders):
-    mine, other = map(uri_of, orders)
-    stream = await listening(client, mine)
+@requirement("subscriptions:delivered", "subscriptions:updated", "subscriptions:requested-only")
+async def test_a_record_that_changed_is_told_on_every_stream_that_asked_for_it_and_on_no_other(
+    client, uris
+):
+    mine, other = uris
+    streams = [await listening(client, mine), await listening(client, mine)]
     elsewhere = await listening(client, other)
 
-    changed(other, COLLECTION)
-    await elsewhere.message()
     changed(mine)
+    told = [await stream.message() for stream in streams]
+    changed(other)
 
-    assert (await stream.message())["params"]["uri"] == mine
-    await stream.left()
-    await elsewhere.left()
+    for message in told:
+        assert_valid_message(client.revision, UPDATED, message)
+        assert message["params"]["uri"] == mine
+    assert (await elsewhere.message())["params"]["uri"] == other
+    for stream in (*streams, elsewhere):
+        await stream.left()
 
 
 @requirement(
@@ -125,17 +96,17 @@ async def test_a_list_that_changed_is_told_where_that_was_promised(client, name)
 
 @pytest.mark.thorough
 @requirement("subscriptions:rights")
-async def test_who_may_not_see_a_record_hears_nothing_of_it(client, eve, speaks, orders):
-    eve = await sync_to_async(speaks)(eve)
-    uri = uri_of(orders[0])
-    is_modern = client.revision.era is Era.MODERN
-    stream = await listening(client, uri)
-    theirs = await listening(eve, *([uri] if is_modern else []))
+async def test_who_may_not_see_a_record_hears_nothing_of_it(client, make_user, revision, uris):
+    user = await sync_to_async(make_user)("eve", is_staff=True)
+    eve = await sync_to_async(CheckedClient)(user=user, revision=revision)
+    is_modern = revision.era is Era.MODERN
+    stream = await listening(client, uris[0])
+    theirs = await listening(eve, *(uris[:1] if is_modern else []))
     if not is_modern:
-        refused = await theirs.session.answer_to("resources/subscribe", uri=uri)
+        refused = await theirs.session.answer_to("resources/subscribe", uri=uris[0])
         assert refused["error"]["code"] == -32002
 
-    changed(uri)
+    changed(uris[0])
     await stream.message()
     publish({list_changed("tools")})
 
@@ -145,23 +116,23 @@ async def test_who_may_not_see_a_record_hears_nothing_of_it(client, eve, speaks,
 
 
 @requirement("subscriptions:rights")
-async def test_a_right_that_was_lost_meanwhile_is_silence(client, clerk, speaks, orders):
-    uri = uri_of(orders[0])
-    stream = await listening(client, uri)
-    theirs = await listening(await sync_to_async(speaks)(clerk), uri)
+async def test_a_right_that_was_lost_meanwhile_is_silence(client, make_user, revision, uris):
+    clerk = await sync_to_async(make_user)("clerk", "view_order", is_staff=True)
+    theirs = await sync_to_async(CheckedClient)(user=clerk, revision=revision)
+    stream, silent = await listening(client, uris[0]), await listening(theirs, uris[0])
     await sync_to_async(clerk.user_permissions.clear)()
 
-    changed(uri)
+    changed(uris[0])
     await stream.message()
     publish({list_changed("prompts")})
 
     methods = {"notifications/tools/list_changed", "notifications/resources/list_changed"}
-    while (method := (await theirs.message())["method"]) in methods:
+    while (method := (await silent.message())["method"]) in methods:
         # Who may do less has shorter lists, too.
         continue
     assert method == "notifications/prompts/list_changed"
     await stream.left()
-    await theirs.left()
+    await silent.left()
 
 
 @requirement("subscriptions:ended")
@@ -201,40 +172,30 @@ async def test_the_number_of_streams_has_an_end(client, configure):
 # What sessions have of their own
 
 
-@pytest.mark.thorough
-@requirement("subscriptions:subscribe")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
-async def test_a_resource_that_was_subscribed_to_twice_is_told_once(client, orders):
-    uri = uri_of(orders[0])
-    stream = await listening(client, uri, uri)
+@requirement("subscriptions:subscribe", "subscriptions:unsubscribe")
+@IN_SESSIONS
+async def test_a_resource_is_told_once_however_often_it_was_subscribed_to_until_it_is_no_more(
+    client, uris
+):
+    mine, other = uris
+    stream = await listening(client, mine, mine, other)
 
-    changed(uri)
-    publish({list_changed("tools")})
-
-    told = [(await stream.message())["method"] for _ in range(2)]
-    assert sorted(told) == [UPDATED, "notifications/tools/list_changed"]
-    await stream.left()
-
-
-@requirement("subscriptions:unsubscribe")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
-async def test_a_resource_that_was_unsubscribed_from_is_told_no_more(client, orders):
-    mine, other = map(uri_of, orders)
-    stream = await listening(client, mine, other)
-
+    changed(mine)
+    told = [await stream.message()]
     for _ in range(2):
         done = await stream.session.answer_to("resources/unsubscribe", uri=mine)
         assert done["result"] == {}
     changed(mine)
     changed(other)
+    told.append(await stream.message())
 
-    assert (await stream.message())["params"]["uri"] == other
+    assert [message["params"]["uri"] for message in told] == [mine, other]
     await stream.left()
 
 
 @pytest.mark.thorough
 @requirement("sessions:no-response-on-get", "http:one-stream")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
+@IN_SESSIONS
 async def test_the_stream_of_a_session_carries_no_answers(client):
     stream = await listening(client)
 
