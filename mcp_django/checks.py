@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from difflib import SequenceMatcher, get_close_matches
 from functools import wraps
 from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from django.apps import apps
@@ -47,6 +47,7 @@ Check: TypeAlias = Callable[..., list[CheckMessage]]
 
 #: Backends that grant nothing to the bare name of a permission.
 ONLY_OBJECTS = frozenset({"guardian.backends.ObjectPermissionBackend"})
+LABELS = ("app_label", "label_lower")
 #: In place of a type's name.
 WORDS = {
     str: "a string",
@@ -118,7 +119,9 @@ def unmet(setting: Field[Any], value: object) -> str | None:
     if setting.name == "authenticators":
         return None if isinstance(value, list | tuple | None) else WORDS[tuple]
     if setting.name == "staff_may_open":
-        return None if value is None or is_list_of_names(value) else "None or a list of strings"
+        labels = {getattr(model._meta, name) for model in apps.get_models() for name in LABELS}
+        is_known = is_list_of_names(value) and labels.issuperset(map(str.lower, value))
+        return None if value is None or is_known else 'a list of apps and models, as "shop.order"'
     if setting.name == "registration":
         return None if value in REGISTRATION else f"one of {', '.join(REGISTRATION)}"
     kind = type(getattr(Config(), setting.name))
@@ -129,7 +132,7 @@ def unmet(setting: Field[Any], value: object) -> str | None:
     return None if isinstance(value, kind) else WORDS[kind]
 
 
-def is_list_of_names(value: object) -> bool:
+def is_list_of_names(value: object) -> TypeGuard[Sequence[str]]:
     return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
 
 
@@ -241,21 +244,10 @@ def is_origin(url: str) -> bool:
 
 @a_check()
 def check_admin_sites(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E007, E012: a name that no admin site has, and one that no app or model has."""
+    """E007: a name that no admin site has."""
     if not apps.is_installed("django.contrib.admin"):
         return
     from mcp_django.exposure.admin_sites import missing_sites
-
-    metas = [model._meta for model in apps.get_models()]
-    labels = {name for opts in metas for name in (opts.app_label, opts.label_lower)}
-    for name in get_config().staff_may_open or ():
-        if name.lower() not in labels:
-            close = get_close_matches(name.lower(), sorted(labels), n=1)
-            yield Error(
-                f"MCP_DJANGO['STAFF_MAY_OPEN'] names {name!r}, which is no app and no model.",
-                hint=f"Write {close[0]!r}." if close else 'Name one as "shop" or "shop.order".',
-                id="mcp_django.E012",
-            )
 
     for name in missing_sites():
         yield Error(
@@ -611,22 +603,20 @@ def hint_for(name: str, value: Any) -> str:
     """
     known = METHODS if inspect.isfunction(value) else tuple(ModelExposure.__annotations__)
     for meant in known:
-        if is_similar(name, meant) and takes(meant, value):
+        # Of a short name, two letters that changed places are a third.
+        swapped = name != meant and sorted(name) == sorted(meant)
+        is_similar = swapped or SequenceMatcher(None, name, meant).ratio() >= SIMILAR
+        if is_similar and takes(meant, value):
             return f"Write {meant}. A name of your own may begin with an underscore."
     return ""
-
-
-def is_similar(name: str, meant: str) -> bool:
-    # Of a short name, two letters that changed places are a third.
-    swapped = name != meant and sorted(name) == sorted(meant)
-    return swapped or SequenceMatcher(None, name, meant).ratio() >= SIMILAR
 
 
 def takes(meant: str, value: Any) -> bool:
     """Whether the attribute or method that is called `meant` could have this value."""
     default = getattr(ModelExposure, meant)
     if inspect.isfunction(value):
-        return parameters(value) in (parameters(default), parameters(default)[:2])
+        own, theirs = ([*inspect.signature(method).parameters] for method in (value, default))
+        return own in (theirs, theirs[:2])
     if meant in LISTS:
         return isinstance(value, list | tuple | set | frozenset | str)
     if meant == "level":
@@ -634,10 +624,6 @@ def takes(meant: str, value: Any) -> bool:
     if isinstance(default, str):
         return isinstance(value, str | Promise)
     return type(value) is type(default)
-
-
-def parameters(function: Any) -> list[str]:
-    return list(inspect.signature(function).parameters)
 
 
 def check_lists(exposure: ModelExposure) -> Iterator[CheckMessage]:

@@ -144,16 +144,16 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_025,
-    ("exposure",): 4_597,
+    ("exposure",): 4_605,
     ("exposure/query",): 5_612,
-    ("exposure/admin_bridge", "exposure/forms"): 5_842,
+    ("exposure/admin_bridge", "exposure/forms"): 5_817,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_529,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_645,
-    ("stores", "transports"): 9_268,
-    ("admin",): 4_228,
-    ("", "templating", "testing", "management", "templatetags"): 3_769,
+    ("stores", "transports"): 8_915,
+    ("admin",): 4_308,
+    ("", "templating", "testing", "management", "templatetags"): 3_771,
     ("oauth",): 1_828,
 }
 

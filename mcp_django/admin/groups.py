@@ -20,8 +20,8 @@ from mcp_django.models import ExposedModel
 from mcp_django.principal import DEFAULT_SERVER
 
 #: Columns of the table. Names of groups further down the alphabet need the page of a model.
-MOST_GROUPS = 50
-WRITING = ("add", "change", "delete")
+MOST_TABLE_GROUPS = 50
+WRITE_VERBS = ("add", "change", "delete")
 
 
 def groups_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
@@ -30,12 +30,12 @@ def groups_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     groups: list[Any] = []
     if group_admin is not None and group_admin.has_view_permission(request):
         rows = group_admin.get_queryset(request).order_by("name")
-        groups = list(rows.prefetch_related("permissions__content_type")[: MOST_GROUPS + 1])
+        groups = list(rows.prefetch_related("permissions__content_type")[: MOST_TABLE_GROUPS + 1])
     exposed = exposed_by(registry, DEFAULT_SERVER)
     actions = open_actions()
     held = {
         group: {f"{p.content_type.app_label}.{p.codename}" for p in group.permissions.all()}
-        for group in groups[:MOST_GROUPS]
+        for group in groups[:MOST_TABLE_GROUPS]
     }
     table = [
         (
@@ -58,7 +58,7 @@ def groups_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         model_admin,
         request,
         groups=list(held),
-        more=len(groups) > MOST_GROUPS,
+        more=len(groups) > MOST_TABLE_GROUPS,
         table=table,
         is_read_only=decisions().read_only,
     )
@@ -89,7 +89,7 @@ def opened(exposure: ModelExposure, held: set[str], actions: list[tuple[str, ...
         return []
     words = ["read" if level >= Level.READ else level.label.partition(":")[0]]
     if level >= Level.WRITE:
-        words += [verb for verb in WRITING if may(verb)]
+        words += [verb for verb in WRITE_VERBS if may(verb)]
     runnable = sum(any(map(may, verbs)) for verbs in actions) if level >= Level.ACT else 0
     if runnable:
         words.append(f"{runnable} action{'s' * (runnable > 1)}")

@@ -54,7 +54,7 @@ One: TypeAlias = Session | OpenStream
 #: back until the session expires.
 LISTED = timedelta(minutes=5)
 #: In place of a key: every one.
-ALL = "all"
+END_ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,17 +267,17 @@ def end_posted(request: HttpRequest) -> None:
 
 
 def end(request: HttpRequest, part: Part, key: str) -> None:
-    """End one by its key, or ALL: of the user whom the page is about, or of everybody."""
+    """End one by its key, or END_ALL: of the user whom the page is about, or of everybody."""
     username = request.GET.get("user", "")[:254]
     user = key_of_user(username) if username else None
-    if key == ALL:
+    if key == END_ALL:
         ended = [one for one in part.all() if not username or one.user == user]
     else:
         ended = [one for one in part.all() if one.key == key]
     if not ended:
         messages.warning(request, f"This {part.noun} is over already.")
         return
-    if key == ALL:
+    if key == END_ALL:
         title = f"all {part.name} of {username or 'everybody'}: {len(ended)}"
     else:
         # Before the end: a session takes its subscriptions along.

@@ -91,7 +91,7 @@ LAST = 10
 TOP = 5
 #: A question, and a person who says no, are no errors.
 NO_ERRORS = ["done", "asked", "refused"]
-COUNTED = {
+TOTALS = {
     "calls": Count("pk"),
     "errors": Count("pk", filter=~Q(outcome__in=NO_ERRORS)),
     "size": Sum("bytes", default=0),
@@ -126,7 +126,7 @@ def figures(*, since: datetime) -> dict[str, Any]:
     rows = newest.filter(at__gt=since)
     user = f"user__{get_user_model().USERNAME_FIELD}"
     with limited(rows.db):
-        summed = rows.order_by().aggregate(**COUNTED, slowest=Max("milliseconds", default=0))
+        summed = rows.order_by().aggregate(**TOTALS, slowest=Max("milliseconds", default=0))
         times = sorted(rows.values_list("milliseconds", flat=True)[:TIMED])
         return {
             **summed,
@@ -144,7 +144,7 @@ def figures(*, since: datetime) -> dict[str, Any]:
 
 
 def most_called(rows: Any, by: str) -> list[dict[str, Any]]:
-    grouped = rows.order_by().values(name=F(by)).annotate(**COUNTED, took=Avg("milliseconds"))
+    grouped = rows.order_by().values(name=F(by)).annotate(**TOTALS, took=Avg("milliseconds"))
     return list(grouped.order_by("-calls", F("name").asc(nulls_first=True))[:TOP])
 
 

@@ -100,7 +100,6 @@ def in_chunks(stale: QuerySet[Any], forget: Callable[[Sequence[Any]], int]) -> i
 
 
 #: Fields of a session and of a stream are columns of the same name.
-SESSION_FIELDS = list(Session.__dataclass_fields__)
 STREAM_FIELDS = list(OpenStream.__dataclass_fields__)
 
 
@@ -125,7 +124,12 @@ class DatabaseStore:
         rows(SessionRow).bulk_create([SessionRow(**vars(session))])
 
     def session(self, key: str) -> Session | None:
-        fields = live_sessions(self.clock()).filter(key=key).values(*SESSION_FIELDS).first()
+        fields = (
+            live_sessions(self.clock())
+            .filter(key=key)
+            .values(*Session.__dataclass_fields__)
+            .first()
+        )
         return None if fields is None else Session(**fields)
 
     def see(self, key: str) -> None:
@@ -148,7 +152,7 @@ class DatabaseStore:
 
     def sessions(self) -> list[Session]:
         live = live_sessions(self.clock()).order_by("-created")
-        return [Session(**fields) for fields in live.values(*SESSION_FIELDS)]
+        return [Session(**fields) for fields in live.values(*Session.__dataclass_fields__)]
 
     @written
     def hold_standalone(self, session: str, *, owner: str) -> bool:

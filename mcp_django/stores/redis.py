@@ -329,7 +329,6 @@ return gone
 
 
 PREFIX = "mcp_django:"
-SESSION_FIELDS = list(Session.__dataclass_fields__)
 #: Seconds that a command may take. Longer, and Redis is gone.
 TIMEOUT = 2.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -403,7 +402,7 @@ class RedisStore:
     def _decoded(self, fields: dict[bytes, bytes]) -> Session | None:
         if not fields:
             return None
-        values = {name: json.loads(fields[name.encode()]) for name in SESSION_FIELDS}
+        values = {name: json.loads(fields[name.encode()]) for name in Session.__dataclass_fields__}
         times = {name: decoded_time(values[name]) for name in ("created", "seen")}
         is_idle = self.clock() - times["seen"] >= bounds.idle_limit()
         return None if is_idle else Session(**{**values, **times})

@@ -109,8 +109,8 @@ HTTP = Room(
         ),
         Fault(
             file="stores/transactions.py",
-            old="with transaction.atomic(using=alias(), durable=True):\n                limit",
-            new="with transaction.atomic(using=alias()):\n                limit",
+            old="with transaction.atomic(using=alias(), durable=True):\n                    limit",
+            new="with transaction.atomic(using=alias()):\n                    limit",
         ),
         Fault(
             file="stores/last_used.py",

@@ -358,8 +358,9 @@ def reads_plainly(field: fields.Field) -> bool:
 
 
 def is_djangos(widget: widgets.Widget) -> bool:
-    """Whether Django itself reads what is posted of it."""
-    return type(inner(widget)).value_from_datadict.__module__.startswith("django.")
+    """Return whether Django itself reads what is posted of it."""
+    module: str = type(inner(widget)).value_from_datadict.__module__
+    return module.startswith("django.")
 
 
 def inner(widget: widgets.Widget) -> Any:
