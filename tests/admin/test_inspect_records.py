@@ -45,30 +45,6 @@ def test_each_field_says_for_what_it_is_or_why_for_nothing(look, bob):
     assert "Code does not name it." in row_of(response, "margin")
 
 
-def test_paths_through_models_that_the_user_has_not_say_so(look, bob):
-    bob.user_permissions.set(bob.user_permissions.exclude(codename="view_customer"))
-
-    row = row_of(look(model="shop.order"), "customer__country")
-
-    assert "It leads through shop.customer, which this user does not have." in row
-
-
-def test_paths_that_staff_took_out_of_the_other_model_say_so(look, bob):
-    decide("shop.customer", fields=["id", "name"])
-
-    row = row_of(look(model="shop.order"), "customer__country")
-
-    assert "Staff took it out of shop.customer." in row
-
-
-def test_paths_through_numbers_only_say_so(look, bob):
-    decide("shop.customer", level=Level.AGGREGATES)
-
-    row = row_of(look(model="shop.order"), "customer__country")
-
-    assert "It leads through shop.customer, which has only numbers about groups." in row
-
-
 def test_paths_through_judged_records_say_so(look, bob, monkeypatch):
     customer_admin = admin.site.get_model_admin(Customer)
     monkeypatch.setattr(

@@ -14,8 +14,6 @@ from mcp_django.models import (
     ExposedTool,
     PersonalToken,
     PromptTemplate,
-    ServerSettings,
-    UserRestriction,
 )
 from mcp_django.testing import Client
 from tests.admin.looking import (
@@ -33,23 +31,10 @@ pytestmark = pytest.mark.django_db
 # Tools and resources
 
 
-def test_each_tool_says_whether_it_is_there_or_why_not(look, bob):
-    response = look()
-
-    assert "yes" in row_of(response, "find_records")
-    assert "This user does not have the permission shop.change_order." in row_of(response, "pay")
-
-
 def test_tools_that_the_looker_has_not_are_not_named(look, bob, make_user):
     narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
 
     assert "pay" not in text_of(look(by=narrow)).split()
-
-
-def test_staff_who_switched_a_tool_off_read_that_they_did(look, bob):
-    ExposedTool.objects.create(name="echo", enabled=False)
-
-    assert "Staff switched it off." in row_of(look(), "echo")
 
 
 def test_an_action_of_the_admin_says_whether_it_is_there_or_why_not(look, bob, looker):
@@ -87,29 +72,6 @@ def test_an_action_that_the_looker_is_not_offered_is_not_named(look, bob):
     allow(bob, "shop.change_customer")
 
     assert "shop_customer_greet" not in text_of(look())
-
-
-def test_a_tool_for_a_group_says_so(look, bob):
-    ExposedTool.objects.create(name="echo").groups.add(Group.objects.create(name="Support"))
-
-    assert "groups that this user is not in" in row_of(look(), "echo")
-
-
-def test_a_tool_for_staff_says_so(look, bob):
-    bob.is_staff = False
-    bob.save()
-
-    assert "It is for active staff, which this user is not." in row_of(look(), "echo")
-
-
-def test_a_tool_that_writes_says_that_there_is_nothing_to_write(look, bob):
-    decide("shop.order", level=Level.WRITE)
-
-    before = row_of(look(), "update_record")
-    allow(bob, "shop.change_order")
-
-    assert "There is no model of which this user's assistants may change records." in before
-    assert "yes" in row_of(look(), "update_record")
 
 
 # The level is that of the user, and not the one to which staff opened the model.
@@ -180,55 +142,6 @@ def test_a_token_for_reading_is_named_as_the_reason_for_less(look, bob):
 
     assert "read: records." in row
     assert "but the credential has no scope for that." in row
-
-
-def test_a_rule_of_the_site_is_all_that_can_be_said_of_a_function(look, bob, add_tool):
-    def secret_tool() -> str:
-        """Only for lookers."""
-        return ""
-
-    add_tool(secret_tool, permission=lambda request: request.user.get_username() == "looker")
-
-    assert "The rules of the site refuse this user." in row_of(look(), "secret_tool")
-
-
-@pytest.mark.parametrize(
-    ("how", "sentence"),
-    [
-        ("setting", "READ_ONLY is set for the site."),
-        ("server", "Staff made the server read-only."),
-        ("user", "Staff made assistants of this user read-only."),
-        ("token", "The token is read-only."),
-    ],
-)
-def test_read_only_says_where_it_was_switched(look, bob, token_of, settings, how, sentence):
-    allow(bob, "shop.change_order")
-    token = token_of(scopes=["mcp:read", "mcp:write"], read_only=how == "token")
-    if how == "setting":
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
-    elif how == "server":
-        ServerSettings.objects.create(read_only=True)
-    elif how == "user":
-        UserRestriction.objects.create(user=bob, read_only=True)
-
-    row = row_of(look("", token=token.pk), "pay")
-
-    assert sentence in row
-    assert "scope" not in row
-
-
-def test_a_tool_that_lacks_two_things_says_both(look, bob, token_of):
-    token = token_of(scopes=["mcp:read"], read_only=True)
-
-    row = row_of(look("", token=token.pk), "pay")
-
-    assert "This user does not have the permission shop.change_order." in row
-
-
-def test_a_token_for_some_models_has_no_tool_about_others(look, bob, token_of):
-    token = token_of(models=["shop.order"])
-
-    assert "The token is held to some models." in row_of(look("", token=token.pk), "echo")
 
 
 def test_resources_are_those_that_both_have(look, bob, add_resource):

@@ -1,0 +1,249 @@
+"""What can it see: why a model, a field, a tool or all of it is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+import mcp_django as mcp
+from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
+from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
+from tests.admin.looking import allow, decide, row_of, text_of
+from tests.shop.models import Ledger, Order
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Scene:
+    """Where something is not there for bob, and for the looker it is."""
+
+    bob: Any
+    looker: Any
+    settings: Any
+    monkeypatch: Any
+    token_of: Any
+    add_tool: Any
+
+    def set(self, **settings):
+        self.settings.MCP_DJANGO = {**self.settings.MCP_DJANGO, **settings}
+
+    def change_bob(self, **attributes):
+        type(self.bob).objects.filter(pk=self.bob.pk).update(**attributes)
+
+    def patch_order_admin(self, name, method):
+        order_admin = type(admin.site.get_model_admin(Order))
+        self.monkeypatch.setattr(order_admin, name, method, raising=False)
+
+    def expose_ledger(self, **attributes):
+        fields = {"fields": ["id", "amount"], **attributes}
+        mcp.register(Ledger)(type("Private", (mcp.ModelExposure,), fields))
+
+
+@pytest.fixture
+def scene(bob, looker, settings, monkeypatch, token_of, add_tool):
+    yield Scene(bob, looker, settings, monkeypatch, token_of, add_tool)
+    if registry.is_registered(Ledger):
+        registry.unregister(Ledger)
+
+
+def is_not_bob(request):
+    return request.user.get_username() != "bob"
+
+
+def fail_for_bob(self, request):
+    if not is_not_bob(request):
+        raise RuntimeError("no tenant")
+    return Order.objects.all()
+
+
+def over(scene):
+    token = scene.token_of()
+    PersonalToken.objects.update(expires_at=timezone.now())
+    return token
+
+
+def revoked(scene):
+    token = scene.token_of()
+    token.revoke()
+    return token
+
+
+def only_for_looker(scene):
+    def secret_tool() -> str:
+        """Only for lookers."""
+        return ""
+
+    scene.add_tool(secret_tool, permission=is_not_bob)
+
+
+def held_from_writing(scene, *, read_only=False):
+    """Return a token of somebody who may pay."""
+    allow(scene.bob, "shop.change_order")
+    return scene.token_of(scopes=["mcp:read", "mcp:write"], read_only=read_only)
+
+
+def for_support(row):
+    row.groups.add(Group.objects.create(name="Support"))
+
+
+#: How it came about, where it stands, and what the page says there. A preparation may return the
+#: token that is looked at. A field stands behind its model, and an empty place is the whole page.
+REASONS = [
+    # Everything
+    (lambda s: s.bob.delete() and None, "", "There is no such user whom you may see."),
+    (lambda s: s.change_bob(is_active=False), "", "no credential of the user opens anything"),
+    (
+        lambda s: UserRestriction.objects.create(user=s.bob, blocked=True) and None,
+        "",
+        "Staff blocked this user",
+    ),
+    (over, "", "This token is expired: it opens nothing."),
+    (revoked, "", "This token is revoked: it opens nothing."),
+    (
+        lambda s: s.set(RUN_MIDDLEWARE=["tests.admin.test_inspect.turn_away"]),
+        "",
+        "Middleware of this site answers in place of the call.",
+    ),
+    # Models
+    (lambda s: None, "shop.memo", "does not have the permission shop.view_memo."),
+    (lambda s: None, "shop.ledger", "neither code nor staff opened it"),
+    (lambda s: decide("shop.order", level=Level.HIDDEN) and None, "shop.order", "Staff hid it."),
+    (
+        lambda s: for_support(decide("shop.order")),
+        "shop.order",
+        "to groups that this user is not in.",
+    ),
+    (
+        lambda s: s.change_bob(is_staff=False),
+        "shop.order",
+        "The admin does not let this user in: not staff.",
+    ),
+    (
+        lambda s: s.monkeypatch.setattr(
+            admin.AdminSite, "has_permission", lambda self, request: is_not_bob(request)
+        ),
+        "shop.order",
+        "The admin does not let this user in.",
+    ),
+    (
+        lambda s: s.patch_order_admin(
+            "has_view_permission", lambda self, request, obj=None: is_not_bob(request)
+        ),
+        "shop.order",
+        "The rules of OrderAdmin refuse this user",
+    ),
+    (
+        lambda s: s.patch_order_admin("get_queryset", fail_for_bob),
+        "shop.order",
+        "failed: see the log",
+    ),
+    (
+        lambda s: s.expose_ledger(
+            has_view_permission=lambda self, request, obj=None: is_not_bob(request)
+        ),
+        "shop.ledger",
+        "The rules of Private refuse this user.",
+    ),
+    (lambda s: s.expose_ledger(level=Level.HIDDEN), "shop.ledger", "Code hides it."),
+    (
+        lambda s: s.token_of(models=["shop.order"]),
+        "shop.customer",
+        "The token is held to other models.",
+    ),
+    (lambda s: s.token_of(scopes=["mcp:action"]), "shop.order", "lacks the scope mcp:read"),
+    # Fields
+    (
+        lambda s: decide("shop.order", fields=["id", "number"]) and None,
+        "shop.order total",
+        "Staff took it out.",
+    ),
+    (lambda s: None, "shop.order margin", "Code does not name it."),
+    (
+        lambda s: s.bob.user_permissions.set(
+            s.bob.user_permissions.exclude(codename="view_customer")
+        ),
+        "shop.order customer__country",
+        "It leads through shop.customer, which this user does not have.",
+    ),
+    (
+        lambda s: decide("shop.customer", fields=["id", "name"]) and None,
+        "shop.order customer__country",
+        "Staff took it out of shop.customer.",
+    ),
+    (
+        lambda s: decide("shop.customer", level=Level.AGGREGATES) and None,
+        "shop.order customer__country",
+        "It leads through shop.customer, which has only numbers about groups.",
+    ),
+    # Tools
+    (lambda s: s.token_of(read_only=True), "pay", "permission shop.change_order."),
+    (
+        lambda s: ExposedTool.objects.create(name="echo", enabled=False) and None,
+        "echo",
+        "Staff switched it off.",
+    ),
+    (
+        lambda s: for_support(ExposedTool.objects.create(name="echo")),
+        "echo",
+        "groups that this user is not in",
+    ),
+    (
+        lambda s: s.change_bob(is_staff=False),
+        "echo",
+        "It is for active staff, which this user is not.",
+    ),
+    (only_for_looker, "secret_tool", "The rules of the site refuse this user."),
+    (lambda s: s.token_of(scopes=["mcp:action"]), "find_records", "lacks a scope"),
+    (lambda s: s.token_of(models=["shop.order"]), "echo", "The token is held to some models."),
+    (
+        lambda s: decide("shop.order", level=Level.WRITE) and None,
+        "update_record",
+        "There is no model of which this user's assistants may change records.",
+    ),
+    (
+        lambda s: held_from_writing(s, read_only=True),
+        "pay",
+        "The token is read-only.",
+    ),
+    (
+        lambda s: (s.set(READ_ONLY=True), held_from_writing(s))[1],
+        "pay",
+        "READ_ONLY is set for the site.",
+    ),
+    (
+        lambda s: (ServerSettings.objects.create(read_only=True), held_from_writing(s))[1],
+        "pay",
+        "Staff made the server read-only.",
+    ),
+    (
+        lambda s: (
+            UserRestriction.objects.create(user=s.bob, read_only=True),
+            held_from_writing(s),
+        )[1],
+        "pay",
+        "Staff made assistants of this user read-only.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "place", "sentence"), REASONS, ids=[f"{place}: {why}" for _, place, why in REASONS]
+)
+def test_the_page_says_why_something_is_not_there(scene, look, prepare, place, sentence):
+    token = prepare(scene)
+    model, _, field = place.rpartition(" ")
+
+    who = {"who": "", "token": token.pk} if token else {"who": "bob"}
+    page = look(model=model, **who)
+
+    row = row_of(page, field) if place else text_of(page)
+    assert sentence in row
+    # What is said of a switch is not said of a scope as well.
+    assert not ("read-only" in sentence and "scope" in row)
