@@ -455,20 +455,20 @@ class Lanes:
         self._lock = threading.Lock()
 
     def __getitem__(self, lane: Lane) -> ThreadLane | InlineLane:
-        found = self._lanes.get(lane)
-        if found is None:
+        existing = self._lanes.get(lane)
+        if existing is None:
             with self._lock:
-                found = self._lanes.setdefault(lane, make_lane(lane))
-        return found
+                existing = self._lanes.setdefault(lane, make_lane(lane))
+        return existing
 
     @contextmanager
     def using(self, lane: InlineLane) -> Iterator[None]:
         """Run everything on `lane` meanwhile, for tests."""
-        kept, self._lanes = self._lanes, dict.fromkeys(Lane, lane)
+        usual, self._lanes = self._lanes, dict.fromkeys(Lane, lane)
         try:
             yield
         finally:
-            self._lanes = kept
+            self._lanes = usual
 
     def close(self) -> None:
         with self._lock:

@@ -87,25 +87,25 @@ class Output:
     def is_empty(self) -> bool:
         return not self._unsent
 
-    def add(self, one: Notification) -> None:
+    def add(self, message: Notification) -> None:
         """Progress or a log message: a call has nothing else to say."""
-        token = one.params.get("progressToken")
+        token = message.params.get("progressToken")
         with self._lock:
             if self._is_closed:
                 return
             if token is None:
-                self._keep(*self._lines.take(one))
-            elif one.params["progress"] > self._highest.get(token, float("-inf")):
-                self._highest[token] = one.params["progress"]
+                self._keep(*self._lines.take(message))
+            elif message.params["progress"] > self._highest.get(token, float("-inf")):
+                self._highest[token] = message.params["progress"]
                 # Not where the earlier value stood: what was said between them came before.
                 self._unsent.pop(("progress", token), None)
-                self._unsent["progress", token] = one
+                self._unsent["progress", token] = message
         self._wake()
 
     def _keep(self, *messages: Notification | bytes) -> None:
-        for one in messages:
+        for message in messages:
             self._count += 1
-            self._unsent[self._count] = one
+            self._unsent[self._count] = message
 
     def say(self, message: bytes) -> None:
         """A message of the transport itself, which is encoded already."""
@@ -135,8 +135,8 @@ class Output:
             unsent, self._unsent = self._unsent, {}
             self._paced_until = self._clock() + PACE
         return [
-            one if isinstance(one, bytes) else notification(one, revision)
-            for one in unsent.values()
+            message if isinstance(message, bytes) else notification(message, revision)
+            for message in unsent.values()
         ]
 
     def _has_to_wait(self) -> bool:
@@ -156,19 +156,19 @@ class Lines:
         self._dropped = 0
         self._level = ""
 
-    def take(self, one: Notification) -> list[Notification]:
+    def take(self, message: Notification) -> list[Notification]:
         """What of it may be sent now."""
-        found: list[Notification] = []
+        lines: list[Notification] = []
         now = self._clock()
         if now >= self._ends:
-            found = self.left_out()
-            self._ends, self._room = now + 1, MOST_LINES - len(found)
+            lines = self.left_out()
+            self._ends, self._room = now + 1, MOST_LINES - len(lines)
         if not self._room:
             self._dropped += 1
-            self._level = one.params["level"]
-            return found
+            self._level = message.params["level"]
+            return lines
         self._room -= 1
-        return [*found, one]
+        return [*lines, message]
 
     def left_out(self) -> list[Notification]:
         if not self._dropped:

@@ -104,7 +104,7 @@ def batch_of(batch: Batch, agreed: Agreed | None) -> Exchange:
         raise ProtocolError(INVALID_REQUEST, "Batches exist after agreeing on 2025-03-26 only.")
     if any(REVISION_KEY in meta_of(request) for request in requests_of(batch)):
         raise ProtocolError(INVALID_REQUEST, "A request of a modern revision stands alone.")
-    notices = tuple(one for one in batch.messages if isinstance(one, Notification | Response))
+    notices = tuple(said for said in batch.messages if isinstance(said, Notification | Response))
     return Exchange(calls=calls_of(batch, NO_HEADERS), is_batch=True, notices=notices)
 
 
@@ -216,7 +216,7 @@ class Conversation:
             return
         for notice in exchange.notices:
             self._take_back(takes_back(notice))
-        notices = tuple(one for one in exchange.notices if takes_back(one) is None)
+        notices = tuple(notice for notice in exchange.notices if takes_back(notice) is None)
         exchange = replace(exchange, notices=notices)
         # Outside of a session nothing is known that a notification could be about.
         if exchange.calls or (notices and exchange.session_id is not None):
@@ -450,11 +450,11 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` for signals, where those can be had: on POSIX, in the main thread."""
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, RuntimeError, ValueError):
-        for one in SIGNALS:
-            loop.add_signal_handler(one, stop)
+        for number in SIGNALS:
+            loop.add_signal_handler(number, stop)
     try:
         yield
     finally:
         with suppress(NotImplementedError, RuntimeError, ValueError):
-            for one in SIGNALS:
-                loop.remove_signal_handler(one)
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)

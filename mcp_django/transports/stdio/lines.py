@@ -54,13 +54,13 @@ class LineReader:
 
     async def line(self) -> Line:
         """The next line, without its end. Raises EOFError after the last one."""
-        found = await self._lines.get()
-        if isinstance(found, EOFError):
-            raise found
+        line = await self._lines.get()
+        if isinstance(line, EOFError):
+            raise line
         with self._changed:
-            self._held -= weight(found)
+            self._held -= weight(line)
             self._changed.notify()
-        return found
+        return line
 
     def close(self) -> None:
         """Nobody asks for more. A thread that waits for input ends with the process."""

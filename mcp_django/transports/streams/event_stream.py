@@ -225,7 +225,7 @@ class EventStream(Subscriber):
     async def _send(self, messages: Sequence[bytes]) -> None:
         if messages:
             async with self._sending:
-                await self.response.frames(b"".join(self._frame(one) for one in messages))
+                await self.response.frames(b"".join(self._frame(message) for message in messages))
 
     async def _keep_alive(self) -> None:
         async with self._sending:

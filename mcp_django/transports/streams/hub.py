@@ -318,12 +318,12 @@ class Hub:
             subscriber.end()
 
 
-def discard(found: dict[str, set[T]], key: str, one: T) -> None:
-    """From a set under a key, and the key with the last one."""
-    left = found.get(key, set())
-    left.discard(one)
+def discard(sets: dict[str, set[T]], key: str, member: T) -> None:
+    """From a set under a key, and the key with the last member."""
+    left = sets.get(key, set())
+    left.discard(member)
     if not left:
-        found.pop(key, None)
+        sets.pop(key, None)
 
 
 #: Each loop of this process has its own.
@@ -351,11 +351,11 @@ def all_hubs() -> tuple[Hub, ...]:
 
 
 def hand_over(hub: weakref.ref[Hub], changes: frozenset[Change]) -> None:
-    found = hub()
-    if found is None:
+    owner = hub()
+    if owner is None:
         return
     try:
-        found.take(changes)
+        owner.take(changes)
     except RuntimeError:
         # A loop that is over may be held on to, and its hub with it.
-        outbox.remove_sink(found.sink)
+        outbox.remove_sink(owner.sink)

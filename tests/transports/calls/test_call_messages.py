@@ -156,24 +156,6 @@ async def test_a_call_that_says_too_much_says_how_much_it_did_not_say(party, off
     assert len(lines) < 200
 
 
-@pytest.mark.parametrize("revision", [LATEST, Revision.V2025_06_18], ids=lambda rev: rev.value)
-async def test_a_call_that_has_nothing_to_say_for_long_opens_its_stream(
-    party, offer, gate, monkeypatch, revision
-):
-    """What it says later is kept for a client that lost it, from the first event on."""
-    monkeypatch.setattr(running, "GRACE", 0.01)
-    offer(lambda ctx: gate.wait())
-    person = await party(revision)
-    call = await person.called("work")
-
-    first = await call.frame()
-    gate.open()
-
-    assert (first.id is not None) == revision.features.priming_events
-    assert text_of(await call.message()) == "done"
-    await call.end()
-
-
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
 async def test_the_answer_to_a_slow_handshake_names_its_session(party, monkeypatch, revision):
     """A response that has become a stream has no headers left to give."""
@@ -186,18 +168,6 @@ async def test_the_answer_to_a_slow_handshake_names_its_session(party, monkeypat
 
 
 # Progress
-
-
-@requirement("progress:token", "progress:message")
-@pytest.mark.parametrize("revision", Revision, ids=lambda revision: revision.value)
-async def test_progress_is_told_in_the_words_of_the_revision(client, offer, revision):
-    offer(lambda ctx: ctx.progress(1, total=2, message="Half"))
-
-    call = await Connection.calling(speaking(client, revision), "work", token="t").whole()
-
-    told = {"progressToken": "t", "progress": 1, "total": 2}
-    message = {"message": "Half"} if revision.features.progress_message else {}
-    assert before_the_answer(call) == [{**told, **message}]
 
 
 @requirement("progress:token")
@@ -248,14 +218,3 @@ async def test_who_only_reads_does_not_wait_for_a_tool_that_writes_and_tells_of_
 
     assert not record.json["result"]["isError"]
     assert text_of(call.messages[-1]) == "done"
-
-
-@requirement("progress:token")
-@pytest.mark.parametrize("token", [True, 1.5, ["t"], {"a": 1}])
-async def test_progress_is_not_told_to_a_token_that_is_none(party, offer, token):
-    offer(lambda ctx: ctx.progress(1))
-    person = await party(LATEST)
-
-    call = await person.call("work", token=token).whole()
-
-    assert text_of(call.json) == "done"

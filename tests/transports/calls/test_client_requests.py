@@ -181,20 +181,6 @@ async def test_no_is_an_answer_that_ends_the_call_and_so_is_one_that_is_too_long
     assert await orders() == []
 
 
-@pytest.mark.thorough
-async def test_the_time_that_answers_take_is_not_time_that_the_tool_runs(asked, configure):
-    configure(TOOL_TIMEOUT=0.3)
-    person, call, question = await asked(create)
-
-    # The limit of a job begins with it, so nothing of it is left behind.
-    waits = asyncio.Event()
-    asyncio.get_running_loop().call_later(0.5, waits.set)
-    await waits.wait()
-    await person.accept(question, number="A-7")
-
-    assert text_of(await answer_to(call)) == "A-7"
-
-
 # Answers that are none
 
 

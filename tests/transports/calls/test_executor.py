@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from threading import Event
 
 import pytest
 from django.db import connection
@@ -16,9 +15,9 @@ from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.jsonrpc import Notification, Request
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.transports.calls.lanes import InlineLane, Lanes, ThreadLane, lane_of
+from mcp_django.transports.calls.lanes import Lanes, lane_of
 from mcp_django.transports.exchanges import Call, Exchange
-from tests.waiting import LONG_PATIENCE, PATIENCE
+from tests.waiting import LONG_PATIENCE
 
 IS_SQLITE = connection.vendor == "sqlite"
 
@@ -45,28 +44,6 @@ def test_settings_size_the_lanes():
     assert (query.size, work.size) == (3, 7)
     assert query.max_waiting == work.max_waiting == 5
     assert lanes[Lane.QUERY] is query
-
-
-def test_lanes_can_be_replaced_for_a_while():
-    lanes = Lanes()
-    inline = InlineLane()
-
-    with lanes.using(inline):
-        assert lanes[Lane.QUERY] is lanes[Lane.WORK] is inline
-        lanes.close()
-
-    assert isinstance(lanes[Lane.QUERY], ThreadLane)
-
-
-@pytest.mark.asyncio
-async def test_closed_lanes_are_made_anew():
-    lanes = Lanes()
-    first = lanes[Lane.QUERY]
-    await first.start(int, seconds=PATIENCE, cancelled=Event())
-
-    lanes.close()
-
-    assert lanes[Lane.QUERY] is not first
 
 
 AFTER_A_FORK = """

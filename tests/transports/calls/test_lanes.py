@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
 from threading import Event
@@ -410,13 +409,6 @@ async def test_a_thread_keeps_its_connection_and_takes_none_out_of_a_pool(make_l
     assert settings["NAME"] == database["NAME"]
 
 
-async def test_the_connections_of_others_are_as_the_site_has_them(database):
-    with ThreadPoolExecutor(1) as others:
-        settings = others.submit(lambda: connections["default"].settings_dict).result()
-
-    assert settings is database
-
-
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="A file does not hang up.")
 @pytest.mark.parametrize("is_noticed", [False, True])
 @pytest.mark.django_db(transaction=True)
@@ -434,19 +426,6 @@ async def test_a_connection_that_was_lost_is_replaced(make_lane, monkeypatch, is
     monkeypatch.setattr("mcp_django.connections.QUIET", 0)
 
     assert await done(start(lane, ask)) == (1,)
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_a_connection_that_is_too_old_is_replaced(make_lane):
-    lane = make_lane()
-    first = await done(start(lane, backend))
-
-    def grow_old():
-        connection.close_at = time.monotonic() - 1
-
-    await done(start(lane, grow_old))
-
-    assert await done(start(lane, backend)) is not first
 
 
 @pytest.mark.django_db(transaction=True)

@@ -81,19 +81,6 @@ async def test_a_lost_stream_goes_on_where_it_was_lost(begun, gate, revision):
     assert text_of(answer) == "done"
 
 
-async def test_what_arrived_already_is_not_sent_again_and_numbers_only_rise(begun, gate):
-    session, call, first = await begun()
-    gate.open()
-    second = await call.event()
-    await call.end()
-
-    from_first, from_second = await session.get(first.id), await session.get(second.id)
-
-    assert len(await from_first.rest()) == len(await from_second.rest()) + 1
-    stream, number = first.id.rsplit(".", 1)
-    assert second.id == f"{stream}.{int(number) + 1}"
-
-
 async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_back(
     client, add_tool, gate
 ):
@@ -171,19 +158,6 @@ async def test_an_id_that_is_none_is_refused(client, event_id):
     session = await SessionClient.begin(client, NEWEST)
 
     assert (await session.get(event_id)).status == 400
-
-
-async def test_a_stream_of_another_session_is_not_there(begun, gate):
-    session, call, last = await begun()
-    other = await SessionClient.begin(session.client)
-
-    answer = await other.get(last.id)
-    unknown = await other.get(f"{'a' * 24}.1")
-
-    assert answer.status == unknown.status == 404
-    assert answer.body == unknown.body
-    gate.open()
-    await call.end()
 
 
 @pytest.mark.parametrize("who", ["client", "session"])

@@ -81,20 +81,6 @@ async def called(session, text):
     return number
 
 
-async def test_answers_wait_for_a_client_that_does_not_read(client, application, stream):
-    session = await HTTPSSEClient(client, application=application).begin()
-    stream().producers[0].pauseProducing()
-
-    number = await called(session, "x")
-    before = session.stream.outbox.qsize()
-    stream().producers[0].resumeProducing()
-    answer = await session.answer_to(number)
-
-    assert before == 0
-    assert answer["result"]["content"]
-    await session.leave()
-
-
 async def test_more_is_refused_while_too_much_waits(client, application, stream, monkeypatch):
     monkeypatch.setattr(http_sse, "MOST_UNSENT", 1000)
     session = await HTTPSSEClient(client, application=application).begin()

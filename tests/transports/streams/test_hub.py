@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import weakref
 
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import MODERN, Revision
@@ -18,7 +15,7 @@ from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.outbox import flush, outbox, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.streams import layer, notifier
-from mcp_django.transports.streams.hub import KEPT, Hub, RecentChanges, get_hub
+from mcp_django.transports.streams.hub import RecentChanges, get_hub
 from tests.shop.models import Order
 from tests.transports.event_stream import EventStream, SlowStream, turn_the_wheel
 from tests.transports.session_client import SessionClient
@@ -30,28 +27,10 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 TOOLS = {"notifications": {"toolsListChanged": True}}
 
 
-class Trouble(PersonalTokens):
-    """Authenticates until the directory that it asks is gone, or slow."""
-
-    is_gone = False
-    gate = None
-
-    def authenticate(self, request):
-        if Trouble.is_gone:
-            raise RuntimeError("The directory of users does not answer.")
-        if Trouble.gate is not None:
-            Trouble.gate.wait()
-        return super().authenticate(request)
-
-
 @pytest.fixture
-def trouble(configure, monkeypatch):
-    configure(AUTHENTICATORS=[f"{__name__}.Trouble"])
-    # Who reads is found out at each look.
+def doubt(monkeypatch):
+    """Who reads a stream is found out at each look."""
     monkeypatch.setattr(notifier, "BELIEVED", 0)
-    monkeypatch.setattr(notifier, "RENEW", 0)
-    yield Trouble
-    Trouble.is_gone, Trouble.gate = False, None
 
 
 @pytest.fixture
@@ -89,44 +68,8 @@ async def look_again(uri):
 # Looks that fail
 
 
-async def test_what_could_not_be_looked_into_is_told_at_the_next_look(
-    client, uri, trouble, caplog
-):
-    stream = await listening(client, uri)
-    trouble.is_gone = True
-    await look_again(uri)
-    assert stream.outbox.empty()
-    assert "cannot be found out" in caplog.text
-
-    trouble.is_gone = False
-    turn_the_wheel()
-
-    assert await told(stream, 2) == {"resources", "tools"}
-    await stream.left()
-
-
-@pytest.mark.thorough
-async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
-    client, uri, trouble, configure, gate, caplog, fresh_lanes
-):
-    stream = await listening(client, uri)
-    configure(TOOL_TIMEOUT=0.05)
-    trouble.gate = gate
-    await look_again(uri)
-    assert "Whom to tell of changes cannot be found out." in caplog.text
-
-    trouble.gate = None
-    gate.open()
-    configure(TOOL_TIMEOUT=60)
-    await asyncio.to_thread(fresh_lanes.close)
-    turn_the_wheel()
-
-    assert await told(stream, 2) == {"resources", "tools"}
-    await stream.left()
-
-
 async def test_a_site_without_authenticators_is_not_taken_for_a_bad_credential(
-    client, uri, trouble, configure
+    client, uri, doubt, configure
 ):
     stream = await listening(client, uri)
     configure(AUTHENTICATORS=[])
@@ -138,7 +81,7 @@ async def test_a_site_without_authenticators_is_not_taken_for_a_bad_credential(
     await stream.left()
 
 
-async def test_a_token_that_is_somebody_elses_now_ends_the_stream(client, uri, trouble, make_user):
+async def test_a_token_that_is_somebody_elses_now_ends_the_stream(client, uri, doubt, make_user):
     stream = await listening(client, uri)
     eve = await sync_to_async(make_user)("eve", is_staff=True)
     await PersonalToken.objects.aupdate(user=eve)
@@ -186,20 +129,6 @@ async def test_the_wheel_stands_still_when_the_last_stream_is_gone(client, uri):
     assert get_hub()._tick is None
 
 
-@pytest.mark.thorough
-async def test_a_loop_does_not_live_for_its_hub():
-    loop = asyncio.new_event_loop()
-    hub, gone = Hub(loop), weakref.ref(loop)
-    loop.close()
-
-    del loop
-    gc.collect()
-
-    assert gone() is None
-    with pytest.raises(RuntimeError, match="is gone"):
-        _ = hub.loop
-
-
 async def test_what_fails_on_the_side_is_logged(caplog):
     async def fail():
         raise ValueError("by the way")
@@ -209,22 +138,6 @@ async def test_what_fails_on_the_side_is_logged(caplog):
     await asyncio.sleep(0)
 
     assert "Something that streams need failed." in caplog.text
-
-
-async def test_who_learns_late_of_a_subscription_is_told_of_what_changed_since_and_is_recent(
-    monkeypatch,
-):
-    monkeypatch.setattr("mcp_django.transports.streams.hub.MOST", 3)
-    recent = RecentChanges()
-    for at in (1, 2):
-        recent.add(Change(topic="a"), at=at)
-
-    assert len(list(recent.of("a", since=2))) == 1
-    assert list(recent.of("b", since=0)) == []
-    recent.add(Change(topic="b"), at=2 + KEPT)
-    assert len(list(recent.of("a", since=0))) == 1
-    recent.add(Change(topic="b"), at=3 + KEPT)
-    assert list(recent.of("a", since=0)) == []
 
 
 async def test_of_more_changes_than_are_kept_anything_may_have_changed(monkeypatch):

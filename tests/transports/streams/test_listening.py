@@ -16,7 +16,7 @@ from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.subscriptions.outbox import flush, outbox, publish
-from mcp_django.subscriptions.topics import CLOSE, EVERYTHING, Change, control_topic
+from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports.http import responses
 from mcp_django.transports.streams.hub import get_hub
 from tests.changed import list_changed
@@ -279,23 +279,6 @@ async def test_what_ended_behind_everybodys_back_is_noticed_by_the_next_sign_of_
 
     assert frame.is_comment
     assert await is_answered_and_over(stream)
-
-
-@pytest.mark.parametrize("who", ["stream", "user", "server"])
-async def test_a_stream_is_closed_when_its_switch_is_thrown(client, staff, their_client, who):
-    stays = await listening(their_client, toolsListChanged=True)
-    stream = await listening(client, toolsListChanged=True)
-    keys = {
-        "stream": (get_hub().streams[-1].key,),
-        "user": ("user", "default", str(staff.pk)),
-        "server": ("server", "default"),
-    }
-
-    publish({Change(topic=control_topic(CLOSE, *keys[who]))})
-
-    assert await is_answered_and_over(stream)
-    assert bool(get_hub().streams) is (who != "server")
-    await (stays.rest() if who == "server" else stays.left())
 
 
 # Many streams, and readers that do not read
