@@ -1,4 +1,4 @@
-"""The end of a call, and what may be kept and logged of it: short texts, no credentials."""
+"""What may be kept and logged of a call: short texts, no credentials."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
-
-from django.conf import settings
 
 from mcp_django.auth.redaction import REDACTED, names_credential, redact
 from mcp_django.exposure.options import SECRET_WORDS
 from mcp_django.exposure.questions.confirmations import ARGUMENT
-from mcp_django.models import CallRecord
-from mcp_django.principal import LONGEST_PRINCIPAL
 
 LONGEST_CLIENT = 100
 #: Characters of the name of a client, without its version.
@@ -25,60 +20,6 @@ LONGEST_METHOD = 60
 LONGEST_TARGET = 300
 CUT = "…"
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-KINDS = {
-    "tools/call": CallRecord.Kind.TOOL.value,
-    "resources/read": CallRecord.Kind.RESOURCE.value,
-    "prompts/get": CallRecord.Kind.PROMPT.value,
-}
-OTHER = CallRecord.Kind.OTHER.value
-
-
-class CallEnd(NamedTuple):
-    """How a call ended. Its own thread makes this: little work, and nothing that still changes.
-
-    Texts that peers choose are short here, but may have characters that no record may have.
-    """
-
-    server: str
-    #: Seconds since 1970.
-    at: float
-    #: The principal's.
-    key: str
-    user_id: Any
-    #: The client, as it calls itself or its credential does.
-    name: str
-    version: str | None
-    method: str
-    target: str
-    outcome: CallRecord.Outcome
-    seconds: float
-    rows: int | None
-    bytes: int
-    correlation_id: str
-    #: Redacted.
-    arguments: Any
-    #: Without any value.
-    reason: str = ""
-
-    def columns(self) -> dict[str, Any]:
-        """The values of a `CallRecord` by column. The thread that writes makes them."""
-        return {
-            "server": self.server,
-            "at": datetime.fromtimestamp(self.at, UTC if settings.USE_TZ else None),
-            "kind": KINDS.get(self.method, OTHER),
-            "principal": line(self.key, LONGEST_PRINCIPAL),
-            "user_id": self.user_id,
-            "client": client_line(self.name, self.version),
-            "method": self.method,
-            "target": self.target,
-            "outcome": self.outcome.value,
-            "milliseconds": round(self.seconds * 1000),
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "correlation_id": self.correlation_id,
-            "arguments": self.arguments,
-            "reason": self.reason,
-        }
 
 
 def line(text: str, most: int) -> str:

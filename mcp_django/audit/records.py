@@ -29,7 +29,6 @@ from django.db import (
     transaction,
 )
 
-from mcp_django.audit.entries import CallEnd
 from mcp_django.connections import keep_connections
 from mcp_django.models import CallRecord
 from mcp_django.stores.transactions import turns
@@ -54,52 +53,50 @@ FAREWELL = 5.0
 
 # What the thread writes: one statement for many rows.
 
-FIELDS: dict[str, Any] = {field.attname: field for field in CallRecord._meta.concrete_fields}
-
+#: The fields whose columns are written.
+COLUMNS: dict[str, Any] = {
+    field.attname: field for field in CallRecord._meta.concrete_fields if not field.primary_key
+}
 #: Parameters of one statement where a database has no limit of its own.
 MOST_PARAMS = 10_000
 
 
-def write_rows(ends: Sequence[CallEnd]) -> None:
-    """Insert the records of these ends together, or none. Raises what the database raises.
+def write_rows(ends: Sequence[CallRecord]) -> None:
+    """Insert these records together, or none. Raises what the database raises.
 
     Not `bulk_create`: that takes four times as long, on a core that calls need.
     """
     alias = router.db_for_write(CallRecord)
     connection = connections[alias]
-    records = [end.columns() for end in ends]
+    rows = [{name: getattr(end, name) for name in COLUMNS} for end in ends]
     # A batch has few users. Asking a field is as dear as the insertion itself.
     users = {end.user_id for end in ends if end.user_id is not None}
-    keys = {user: FIELDS["user_id"].get_db_prep_save(user, connection) for user in users}
-    for record in records:
-        record["at"] = database_time(record["at"], connection)
-        record["user_id"] = keys.get(record["user_id"])
-        if record["arguments"] is not None:
-            column = FIELDS["arguments"]
-            record["arguments"] = column.get_db_prep_save(record["arguments"], connection)
-    most = (connection.features.max_query_params or MOST_PARAMS) // len(records[0])
-    together = transaction.atomic(using=alias) if len(records) > most else nullcontext()
+    keys = {user: COLUMNS["user_id"].get_db_prep_save(user, connection) for user in users}
+    for row in rows:
+        row["at"] = database_time(row["at"], connection)
+        row["user_id"] = keys.get(row["user_id"])
+        if row["arguments"] is not None:
+            row["arguments"] = COLUMNS["arguments"].get_db_prep_save(row["arguments"], connection)
+    quote = connection.ops.quote_name
+    table = quote(CallRecord._meta.db_table)
+    columns = ", ".join(quote(field.column) for field in COLUMNS.values())
+    places = f"({', '.join(['%s'] * len(COLUMNS))})"
+    most = (connection.features.max_query_params or MOST_PARAMS) // len(COLUMNS)
+    together = transaction.atomic(using=alias) if len(rows) > most else nullcontext()
     with together, connection.cursor() as cursor:
-        for start in range(0, len(records), most):
-            part = records[start : start + most]
+        for start in range(0, len(rows), most):
             # One statement, not many: SQLite gives the interpreter's lock away for each.
-            values = list(chain.from_iterable(record.values() for record in part))
-            cursor.execute(insert_statement(connection, list(part[0]), len(part)), values)
+            part = rows[start : start + most]
+            values = list(chain.from_iterable(row.values() for row in part))
+            # Nothing in the statement comes from a caller.
+            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([places] * len(part))}"  # noqa: S608
+            cursor.execute(statement, values)
 
 
-def write_ends(ends: Sequence[CallEnd]) -> None:
+def write_ends(ends: Sequence[CallRecord]) -> None:
     """The same, in a moment in which no call of this process is about to write."""
     with turns.alone(router.db_for_write(CallRecord)):
         write_rows(ends)
-
-
-def insert_statement(connection: Any, names: Sequence[str], count: int) -> str:
-    """The statement for so many rows. Nothing in it comes from a caller."""
-    quote = connection.ops.quote_name
-    columns = ", ".join(quote(FIELDS[name].column) for name in names)
-    row = f"({', '.join(['%s'] * len(names))})"
-    values = ", ".join([row] * count)
-    return f"INSERT INTO {quote(CallRecord._meta.db_table)} ({columns}) VALUES {values}"  # noqa: S608
 
 
 def database_time(at: datetime, connection: Any) -> Any:
@@ -110,8 +107,8 @@ def database_time(at: datetime, connection: Any) -> Any:
     return connection.ops.adapt_datetimefield_value(at)
 
 
-#: The end of a call, and the event to set once it is written.
-Waiting: TypeAlias = tuple[CallEnd, Event | None]
+#: An unsaved record, and the event to set once it is written.
+Waiting: TypeAlias = tuple[CallRecord, Event | None]
 
 
 class Writer:
@@ -120,7 +117,7 @@ class Writer:
     def __init__(
         self,
         *,
-        write: Callable[[Sequence[CallEnd]], None] = write_ends,
+        write: Callable[[Sequence[CallRecord]], None] = write_ends,
         room: int = ROOM,
         gather: float = GATHER,
         quiet: float = QUIET,
@@ -142,9 +139,8 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._stop = Event()
         self._is_urgent = False
-        #: From this length of the queue on, `put` looks after the thread, which may be missing,
-        #: asleep or too slow. Set under the lock, read without.
-        self._enough = 0
+        #: The thread waits for the first end, and is to be woken.
+        self._is_asleep = False
         #: While the database makes trouble no call waits for it.
         self._is_troubled = False
         self._told = 0
@@ -155,47 +151,28 @@ class Writer:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def put(self, end: CallEnd, *, wait: bool = False) -> None:
+    def put(self, end: CallRecord, *, wait: bool = False) -> None:
         """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""
-        if wait and not self._is_troubled and may_wait():
-            self._put_and_wait(end)
-            return
-        # In this order: whoever lowers the number later also looks into the queue later.
-        self._waiting.append((end, None))
-        if len(self._waiting) >= self._enough:
-            with self._changed:
-                self._look_after()
-
-    def _put_and_wait(self, end: CallEnd) -> None:
-        written = Event()
+        written = Event() if wait and not self._is_troubled and may_wait() else None
         with self._changed:
-            if len(self._waiting) >= self.room:
+            if len(self._waiting) >= self.room or not self._start():
                 self.lost += 1
                 return
             self._waiting.append((end, written))
-            self._is_urgent = True
-            if not self._look_after():
-                return
-        with turns.paused():
-            if not written.wait(self.patience):
-                self._is_troubled = True
-
-    def _look_after(self) -> bool:
-        """Drop what has no room, and start the thread if needed. Return whether it runs."""
-        is_running = self._is_running()
-        room = self.room if is_running else len(self._waiting) - 1
-        while len(self._waiting) > room:
-            self._waiting.pop()
-            self.lost += 1
-        self._enough = self.room + 1 if is_running else 0
-        self._changed.notify()
-        return is_running
+            self._is_urgent |= written is not None
+            # To wake a thread takes long, and it need not know of each.
+            if self._is_asleep or written is not None or len(self._waiting) == BATCH:
+                self._is_asleep = False
+                self._changed.notify_all()
+        if written is not None:
+            with turns.paused():
+                if not written.wait(self.patience):
+                    self._is_troubled = True
 
     def close(self, seconds: float = FAREWELL) -> None:
         """Write what is left and end the thread. The next `put` starts another."""
         with self._changed:
             thread, self._thread = self._thread, None
-            self._enough = 0
             self._stop.set()
             self._changed.notify_all()
         if thread is None:
@@ -207,9 +184,9 @@ class Writer:
                 self._waiting.clear()
         self._tell()
 
-    def _is_running(self) -> bool:
-        is_ending = self._stop.is_set()
-        if self._thread is not None and self._thread.is_alive() and not is_ending:
+    def _start(self) -> bool:
+        """Start the thread unless it runs. Return whether it does."""
+        if self._thread is not None and self._thread.is_alive() and not self._stop.is_set():
             return True
         self._stop = Event()
         thread = threading.Thread(
@@ -242,8 +219,6 @@ class Writer:
             with self._changed:
                 # Whatever ended it: who puts the next one starts another.
                 stop.set()
-                if stop is self._stop:
-                    self._enough = 0
 
     def _take(self, quiet: float | None, stop: Event) -> list[Waiting] | None:
         """What to write next; nothing after a quiet spell, None at the end."""
@@ -251,17 +226,11 @@ class Writer:
         def is_due() -> bool:
             return self._is_urgent or len(self._waiting) >= BATCH or stop.is_set()
 
-        def expect(enough: int) -> None:
-            # Another thread may have taken over from one that is to stop.
-            self._enough = 0 if stop.is_set() else min(enough, self.room + 1)
-
         with self._changed:
-            expect(1)
+            self._is_asleep = not self._waiting
             if not self._changed.wait_for(lambda: self._waiting or stop.is_set(), quiet):
                 return []
-            expect(BATCH)
             self._changed.wait_for(is_due, self.gather)
-            expect(self.room + 1)
             if not self._waiting:
                 return None
             self._is_urgent = len(self._waiting) > BATCH and self._is_urgent
@@ -271,7 +240,8 @@ class Writer:
         attempts = 0
         while True:
             try:
-                close_obsolete()
+                for connection in connections.all(initialized_only=True):
+                    connection.close_if_unusable_or_obsolete()
                 self.write([end for end, _ in batch])
                 self._is_troubled = False
                 break
@@ -280,7 +250,13 @@ class Writer:
                     self.lost += len(batch)
                     break
             except Exception as error:
-                self._write_singly(batch, error, stop)
+                if len(batch) > 1:
+                    # A row that the database refuses loses no other.
+                    for waiting in batch:
+                        self._write([waiting], stop)
+                    break
+                self.lost += 1
+                logger.error("A record of a call cannot be written: %s", error)
                 break
             attempts += 1
         for _, written in batch:
@@ -301,15 +277,6 @@ class Writer:
         # At the end there is one more: the connection may just have been an old one.
         return is_stopped and attempts > 0
 
-    def _write_singly(self, batch: list[Waiting], error: Exception, stop: Event) -> None:
-        """Write one by one, so that a row that the database refuses loses no other."""
-        if len(batch) == 1:
-            self.lost += 1
-            logger.error("A record of a call cannot be written: %s", error)
-            return
-        for one in batch:
-            self._write([one], stop)
-
     def _tell(self) -> None:
         lost, self._told = self.lost - self._told, self.lost
         if lost:
@@ -321,13 +288,10 @@ def may_wait() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return not any(one.in_atomic_block for one in connections.all(initialized_only=True))
+        return not any(
+            connection.in_atomic_block for connection in connections.all(initialized_only=True)
+        )
     return False
-
-
-def close_obsolete() -> None:
-    for connection in connections.all(initialized_only=True):
-        connection.close_if_unusable_or_obsolete()
 
 
 def close_connections() -> None:
@@ -344,9 +308,9 @@ class Gathered:
     """Keeps the ends of calls, until a test writes them in its own thread and transaction."""
 
     def __init__(self) -> None:
-        self.ends: list[CallEnd] = []
+        self.ends: list[CallRecord] = []
 
-    def put(self, end: CallEnd, *, wait: bool = False) -> None:
+    def put(self, end: CallRecord, *, wait: bool = False) -> None:
         self.ends.append(end)
 
     def close(self) -> None:
@@ -366,7 +330,7 @@ class Records:
         #: In place of the writer.
         self.gathered: Gathered | None = None
 
-    def put(self, end: CallEnd, *, wait: bool = False) -> None:
+    def put(self, end: CallRecord, *, wait: bool = False) -> None:
         if self.gathered is not None:
             self.gathered.put(end, wait=wait)
         # Only test runners make an outbox. They drop the database while the thread still has it.

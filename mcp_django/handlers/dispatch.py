@@ -146,15 +146,13 @@ LONGEST_NAME = 80
 
 def default_instructions(config: Config) -> str:
     """For sites that write none. They are told before rights are known, so they name no model."""
-    sentences = [
+    return (
         f"{config.name[:LONGEST_NAME]}: records of this site, with the rights of the user behind "
-        "the credential.",
-        "Start with list_models, then describe_model, then find_records or aggregate_records.",
-        "A page is a table: columns, then rows with their values in that order. labels gives the "
-        "names of related records, by model and key.",
-        "Errors say what to do next.",
-    ]
-    return " ".join(sentences)
+        "the credential. Start with list_models, then describe_model, then find_records or "
+        "aggregate_records. A page is a table: columns, then rows with their values in that "
+        "order. labels gives the names of related records, by model and key. Errors say what to "
+        "do next."
+    )
 
 
 def dispatch(context: CallContext, request: Request) -> Result | Outcome:
@@ -209,7 +207,11 @@ class Answering:
             self.recording.refused(error, size=len(final.body))
         # A tool may call what exits, or awaits what was cancelled. The server goes on.
         except (Exception, SystemExit, CancelledError) as error:
-            if self.context.cancelled.is_set() and was_stopped(error):
+            # Code looked and went no further, or its statement was ended under it.
+            is_stop = isinstance(error, Cancelled) or (
+                isinstance(error, OperationalError) and is_timeout(error)
+            )
+            if is_stop and self.context.cancelled.is_set():
                 self.recording.end(CallRecord.Outcome.CANCELLED)
                 raise Cancelled from error
             final = self.crash(error)
@@ -255,13 +257,6 @@ class Answering:
             reason=reason_of(error, {}),
         )
         return final
-
-
-def was_stopped(error: BaseException) -> bool:
-    """Code looked and went no further, or its statement was ended under it."""
-    if isinstance(error, OperationalError):
-        return is_timeout(error)
-    return isinstance(error, Cancelled)
 
 
 def refused(error: ProtocolError, context: CallContext) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -50,19 +49,13 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     )
 
 
-def texts_of(arguments: Mapping[str, str | int | float]) -> dict[str, str]:
-    """Arguments with numbers as their texts. Raises ToolError for a number that has none."""
-    return {
-        name: value if isinstance(value, str) else text_of(name, value)
-        for name, value in arguments.items()
-    }
-
-
-def text_of(name: str, number: int | float) -> str:
-    """The shortest text: `7` for 7 and for 7.0."""
-    if not abs(number) <= MOST:  # nor is NaN
+def text_of(name: str, value: str | int | float) -> str:
+    """The shortest text of a number, `7` for 7 and for 7.0. Raises ToolError if it has none."""
+    if isinstance(value, str):
+        return value
+    if not abs(value) <= MOST:  # nor is NaN
         raise ToolError(f"Argument {named(name)}: this number is too large. Send it as a text.")
-    return str(int(number)) if number == int(number) else str(number)
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | PendingCall:
@@ -74,7 +67,9 @@ def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | P
 
     try:
         prompt = find_prompt(rights, asked.name)
-        found = prompt.get(context, rights, texts_of(asked.arguments or {}))
+        arguments = asked.arguments or {}
+        texts = {name: text_of(name, value) for name, value in arguments.items()}
+        found = prompt.get(context, rights, texts)
     except ToolError as error:
         refuse(error)
     return replace(found, refuse=refuse) if isinstance(found, PendingCall) else found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from copy import copy
 from typing import Any, TypeAlias
 
 from django.apps import apps
@@ -15,18 +15,19 @@ from mcp_django.audit.entries import (
     LONGEST_CLIENT,
     LONGEST_METHOD,
     LONGEST_TARGET,
-    CallEnd,
+    client_line,
     line,
     redacted,
 )
 from mcp_django.audit.reasons import reason_of
-from mcp_django.audit.records import records
+from mcp_django.audit.records import COLUMNS, records
 from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
 from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.models import CallRecord
+from mcp_django.principal import LONGEST_PRINCIPAL
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.methods import METHODS
@@ -45,6 +46,11 @@ UNTOLD = frozenset({"_meta", "requestState"})
 DENIALS = (Outcome.DENIED, Outcome.LIMITED)
 #: Ends of calls whose arguments were of no use.
 USELESS = (Outcome.FAILED, Outcome.DENIED, Outcome.INVALID)
+KINDS = {
+    "tools/call": CallRecord.Kind.TOOL.value,
+    "resources/read": CallRecord.Kind.RESOURCE.value,
+    "prompts/get": CallRecord.Kind.PROMPT.value,
+}
 #: The signal of a method, and after what it is sent.
 SIGNALS: dict[str, tuple[Signal, tuple[Outcome, ...]]] = {
     "tools/call": (
@@ -79,7 +85,10 @@ class Recording:
             reason = reason_of(result.refusal, self.request.params)
             self.end(outcome, size=size, records=result.records, reason=reason)
         else:
-            self.end(Outcome.DONE, size=size, records=count_of(result))
+            records = result.records if isinstance(result, ToolResult | ReadResult) else None
+            if isinstance(result, CompletionResult):
+                records = len(result.values)
+            self.end(Outcome.DONE, size=size, records=records)
 
     def refused(self, error: ProtocolError, *, size: int) -> None:
         """The error was raised from the ToolError that it tells of, if there was one."""
@@ -135,33 +144,30 @@ class Recording:
         arguments = None
         if config.audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
-        name, version = name_and_version(context)
-        end = CallEnd(
-            principal.server,
-            time.time(),
-            principal.key,
-            principal.user.pk,
-            name,
-            version,
-            method if method in METHODS else line(method, LONGEST_METHOD),
-            target_of(request),
-            outcome,
-            time.perf_counter() - self.started,
-            count,
-            size,
-            correlation_id,
-            arguments,
-            reason,
+        record = CallRecord(
+            server=principal.server,
+            kind=KINDS.get(method, CallRecord.Kind.OTHER.value),
+            principal=line(principal.key, LONGEST_PRINCIPAL),
+            user_id=principal.user.pk,
+            client=client_of(context),
+            method=line(method, LONGEST_METHOD),
+            target=target_of(request),
+            outcome=outcome.value,
+            milliseconds=round((time.perf_counter() - self.started) * 1000),
+            rows=count,
+            bytes=size,
+            correlation_id=correlation_id,
+            arguments=arguments,
+            reason=reason,
         )
         if config.audit:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
-            records.put(end, wait=context.may_write or outcome in DENIALS)
-        if is_logged or signal is not None:
-            columns = end.columns()
-            if is_logged:
-                log(columns)
-            if signal is not None:
-                signal.send_robust(CallRecord, record=CallRecord(**columns), context=context)
+            records.put(record, wait=context.may_write or outcome in DENIALS)
+        if is_logged:
+            log(record)
+        if signal is not None:
+            # The other one may still have to be written.
+            signal.send_robust(CallRecord, record=copy(record), context=context)
 
     def _signal(self, outcome: Outcome) -> Signal | None:
         """What is sent of such an end, if anybody listens."""
@@ -175,13 +181,6 @@ class Recording:
         return signal if signal.receivers and signal.has_listeners(CallRecord) else None
 
 
-def count_of(result: object) -> int | None:
-    """How many records a result shows, or changed, or how many values it completes."""
-    if isinstance(result, CompletionResult):
-        return len(result.values)
-    return result.records if isinstance(result, ToolResult | ReadResult) else None
-
-
 def record_limited(context: CallContext, request: Request) -> None:
     """A call that was refused before it began. The first of a minute tells of the others."""
     if refusals.take(context.principal.key) is None:
@@ -189,13 +188,13 @@ def record_limited(context: CallContext, request: Request) -> None:
         Recording(context, request).end(Outcome.LIMITED, reason=reason)
 
 
-def name_and_version(context: CallContext) -> tuple[str, str | None]:
+def client_of(context: CallContext) -> str:
     """The client as it calls itself, or else as its credential does. Cut: it is remembered."""
     name, version = context.client.get("name"), context.client.get("version")
     if not isinstance(name, str) or not name:
-        return context.principal.client[: LONGEST_CLIENT + 1], None
-    shown = version[:LONGEST_CLIENT] if isinstance(version, str) else None
-    return name[: LONGEST_CLIENT + 1], shown
+        return client_line(context.principal.client[: LONGEST_CLIENT + 1], None)
+    short = version[:LONGEST_CLIENT] if isinstance(version, str) else None
+    return client_line(name[: LONGEST_CLIENT + 1], short)
 
 
 def target_of(request: Request) -> str:
@@ -233,7 +232,7 @@ def tool_target(name: Any, arguments: Any) -> str:
 
 def without_query(uri: Any) -> str:
     path, mark, _ = cut(uri).partition("?")
-    return line(f"{path}?…" if mark else path, LONGEST_TARGET)
+    return text(f"{path}?…" if mark else path)
 
 
 def text(value: Any) -> str:
@@ -245,13 +244,17 @@ def cut(value: Any) -> str:
     return value[: LONGEST_TARGET + 1] if isinstance(value, str) else ""
 
 
-def log(columns: Mapping[str, Any]) -> None:
+def log(record: CallRecord) -> None:
     """One line, whose `extra` has the same for programs. Arguments only where they are kept."""
-    extra = {f"mcp_{name}": value for name, value in columns.items()}
-    if columns["arguments"] is None:
+    extra = {f"mcp_{name}": getattr(record, name) for name in COLUMNS}
+    if record.arguments is None:
         del extra["mcp_arguments"]
     calls_logger.info(
         "%s %s: %s for %s in %d ms",
-        *(columns[name] for name in ("method", "target", "outcome", "principal", "milliseconds")),
+        record.method,
+        record.target,
+        record.outcome,
+        record.principal,
+        record.milliseconds,
         extra=extra,
     )

@@ -26,7 +26,7 @@ from mcp_django.principal import SCOPES, CachePerPrincipal, Principal
 from mcp_django.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError, named
 from mcp_django.protocol.headers import check_params
 from mcp_django.protocol.methods import parse_params
-from mcp_django.protocol.results import ListResult, ToolDefinition, ToolResult
+from mcp_django.protocol.results import ListResult, ToolResult
 
 if TYPE_CHECKING:
     from mcp_django.exposure.tools.actions import ActionTools
@@ -66,18 +66,20 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     offered = (*tools, *(() if actions is None else actions.all()))
     found = [tool_definition(rights, tool) for tool in offered if tool_exists(rights, tool)]
     cursor = parse_params("tools/list", params).cursor
-    result = page(context, found, member="tools", cursor=cursor, key=list_place_of)
+    # By name, and first the one that says which models there are.
+    result = page(
+        context,
+        found,
+        member="tools",
+        cursor=cursor,
+        key=lambda tool: f" {tool.name}" if tool.name == "list_models" else tool.name,
+    )
     asks = any(asks_site(tool, rights) for tool in tools)
     is_constant = not asks and (actions is None or actions.is_constant())
     if cursor is None and is_constant and is_plain(context.principal.user):
         kept = KeptList(tools=tools, result=result)
         kept_lists.of(context.principal)[get_language()] = kept
     return result
-
-
-def list_place_of(tool: ToolDefinition) -> str:
-    """Where a tool is listed: by name, and first the one that says which models there are."""
-    return f" {tool.name}" if tool.name == "list_models" else tool.name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,34 +1,25 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from mcp_django.audit.entries import CallEnd
 from mcp_django.audit.records import Writer
 from mcp_django.models import CallRecord
 
 
 @pytest.fixture
 def make_end():
+    """Records that nobody has saved."""
+
     def make(target="echo", **changes):
-        end = CallEnd(
-            server="default",
-            at=time.time(),
-            key="default/user:1/test",
-            user_id=None,
-            name="test",
-            version=None,
-            method="tools/call",
-            target=target,
-            outcome=CallRecord.Outcome.DONE,
-            seconds=0.001,
-            rows=None,
-            bytes=10,
-            correlation_id="",
-            arguments=None,
-        )
-        return end._replace(**changes)
+        columns = {
+            "kind": "tool",
+            "principal": "default/user:1/test",
+            "client": "test",
+            "method": "tools/call",
+            "outcome": "done",
+            "bytes": 10,
+        }
+        return CallRecord(target=target, **{**columns, **changes})
 
     return make
 

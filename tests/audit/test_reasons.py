@@ -25,10 +25,6 @@ def reason_after(client, tool, **arguments):
     return CallRecord.objects.latest("pk").reason
 
 
-def test_a_query_that_took_too_long_says_so():
-    assert reason_of(QueryError(TOO_SLOW), {}) == TOO_SLOW.partition(".")[0]
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("arguments", "reason"),
@@ -40,54 +36,40 @@ def test_a_query_that_took_too_long_says_so():
         ({"limit": "Sofia"}, "Invalid arguments: limit"),
         ({"cursor": "Sofia"}, "The query cannot run"),
         ({"Sofia": 1}, "Invalid arguments"),
+        # A hidden model and a missing one have the same reason.
+        *(
+            ({"model": label}, "Not found, or not allowed")
+            for label in ("shop.ledger", "auth.group", "shop.nothing", "Sofia Olsen")
+        ),
     ],
 )
 def test_the_record_has_the_kind_and_the_place_and_no_value(client, arguments, reason):
     Order.objects.create(number="A1")
 
-    found = reason_after(client, "find_records", model="shop.order", **arguments)
+    found = reason_after(client, "find_records", **{"model": "shop.order", **arguments})
 
     assert found.startswith(reason)
     assert "Sofia" not in found
 
 
 @pytest.mark.django_db
-def test_a_hidden_model_and_a_missing_one_have_the_same_reason(client):
-    reasons = {
-        reason_after(client, "find_records", model=label)
-        for label in ("shop.ledger", "auth.group", "shop.nothing", "Sofia Olsen")
-    }
-
-    assert reasons == {"Not found, or not allowed"}
-
-
-@pytest.mark.django_db
-def test_a_call_that_is_done_has_no_reason(client):
-    client.call_tool("list_models")
-
-    assert CallRecord.objects.get().reason == ""
-
-
-@pytest.mark.django_db
-def test_the_sentence_of_a_tool_of_the_site_is_not_kept(client, add_tool):
+@pytest.mark.parametrize(
+    ("sentence", "reason"),
+    [
+        (f"number: Sofia has paid A-7 with {SECRET}.", "The tool refused the call: number"),
+        ("Olsen: paid already.", "The tool refused the call"),
+    ],
+)
+def test_of_the_sentence_of_a_tool_only_names_in_the_call_are_kept(
+    client, add_tool, sentence, reason
+):
     def settle(number: str) -> str:
         """Pay."""
-        raise ToolError(f"number: Sofia Olsen has paid {number} with {SECRET}.")
+        raise ToolError(sentence)
 
     add_tool(settle, read_only=True)
 
-    assert reason_after(client, "settle", number="A-7") == "The tool refused the call: number"
-
-
-@pytest.mark.django_db
-def test_a_name_that_only_the_sentence_has_is_not_kept(client, add_tool):
-    def settle(number: str) -> str:
-        """Pay."""
-        raise ToolError("Olsen: paid already.")
-
-    add_tool(settle, read_only=True)
-
-    assert reason_after(client, "settle", number="A-7") == "The tool refused the call"
+    assert reason_after(client, "settle", number="A-7") == reason
 
 
 @pytest.mark.django_db
@@ -127,6 +109,7 @@ def test_a_refused_form_names_the_field(make_user):
     ("error", "reason"),
     [
         (None, "The tool answered with an error"),
+        (QueryError(TOO_SLOW), TOO_SLOW.partition(".")[0]),
         (Limited("Wait."), "Too many calls"),
         (Declined(is_explicit=True), "The person did not agree"),
         (ProtocolError(METHOD_NOT_FOUND, "x"), "Unknown method"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from django.apps import apps
 
-from mcp_django.testing import ProtocolFailure
-from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
 
@@ -15,18 +13,16 @@ pytestmark = pytest.mark.django_db
 OBJECT = {"type": "ref/resource", "uri": "django://objects/{model}/{pk}"}
 
 
-def complete(client, name, value="", *, ref=OBJECT, **given):
-    params = {"ref": ref, "argument": {"name": name, "value": value}}
-    if given:
-        params["context"] = {"arguments": given}
+def complete(client, name, value="", **chosen):
+    params = {"ref": OBJECT, "argument": {"name": name, "value": value}}
+    if chosen:
+        params["context"] = {"arguments": chosen}
     return client.request("completion/complete", params)["completion"]
 
 
 @requirement("completion:references")
-def test_a_variable_of_a_template_is_completed_in_every_revision(client, revision):
-    client = CheckedClient(token=client.token, revision=revision)
-
-    assert complete(client, "model", "ord")["values"] == ["shop.order"]
+def test_a_variable_of_a_template_is_completed_in_every_revision(any_revision):
+    assert complete(any_revision, "model", "ord")["values"] == ["shop.order"]
 
 
 @requirement("completion:references")
@@ -43,13 +39,12 @@ def test_a_variable_of_a_template_is_completed_in_every_revision(client, revisio
     ],
     ids=str,
 )
-def test_what_cannot_be_completed_is_refused(client, revision, ref):
-    client = CheckedClient(token=client.token, revision=revision)
+def test_what_cannot_be_completed_is_refused(any_revision, ref):
+    argument = {"name": "model", "value": ""}
 
-    with pytest.raises(ProtocolFailure) as raised:
-        complete(client, "model", ref=ref)
+    code, _ = any_revision.failure("completion/complete", ref=ref, argument=argument)
 
-    assert (raised.value.code, raised.value.status) == (-32602, 200)
+    assert code == -32602
 
 
 @requirement("completion:limit")
@@ -73,28 +68,17 @@ def test_what_was_chosen_before_decides_what_is_offered(client):
 
 
 @requirement("completion:access")
-def test_what_a_caller_may_not_see_is_offered_to_others_only(client, make_user):
+def test_what_a_caller_may_not_see_is_offered_to_others_only(client, make_client):
     Order.objects.create(number="A1")
     # Where a backend has rules of its own, a model without an admin does not exist.
     other = "customer" if apps.is_installed("django.contrib.admin") else "memo"
-    blind = CheckedClient(user=make_user("blind", f"view_{other}", is_staff=True))
+    blind = make_client(f"view_{other}")
+
+    offered = complete(blind, "model")["values"]
+    hidden = complete(blind, "pk", model="shop.order")
 
     assert "shop.order" in complete(client, "model")["values"]
-    offered = complete(blind, "model")["values"]
     assert f"shop.{other}" in offered
     assert "shop.order" not in offered
-    hidden = complete(blind, "pk", model="shop.order")
     assert hidden == complete(blind, "pk", model="shop.nothing")
     assert hidden["values"] == []
-
-
-@requirement("completion:access")
-def test_completions_are_counted_like_calls(client, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 2}
-
-    complete(client, "model")
-    complete(client, "model")
-
-    with pytest.raises(ProtocolFailure) as raised:
-        complete(client, "model")
-    assert raised.value.status == 429

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import mcp_django as mcp
 from mcp_django import signals
 from mcp_django.models import CallRecord, ExposedTool
 from mcp_django.testing import ProtocolFailure
@@ -33,10 +34,6 @@ def refused(client, method, **params):
     return raised.value
 
 
-def complete(client):
-    return client.complete("django://models/{model}", "model", "shop")
-
-
 # One tool
 
 
@@ -58,12 +55,11 @@ def test_a_tool_beyond_its_limit_says_when_to_try_again(client, clock):
 
 def test_one_callers_use_of_a_tool_does_not_limit_another(client, make_user):
     ExposedTool.objects.create(name="echo", calls_per_minute=1)
-    other = make_user("other", is_staff=True)
-    client.call_tool("echo", text="x")
-    theirs = type(client)(user=other)
-    client.call_tool("echo", text="x")
+    other = type(client)(user=make_user("other", is_staff=True))
+    for _ in range(2):
+        client.call_tool("echo", text="x")
 
-    assert not theirs.call_tool("echo", text="x").is_error
+    assert not other.call_tool("echo", text="x").is_error
 
 
 def test_a_limit_of_zero_closes_a_tool(client):
@@ -76,9 +72,23 @@ def test_a_limit_of_zero_closes_a_tool(client):
 def test_a_limit_tells_nobody_of_a_tool_that_is_not_there_for_them(client):
     ExposedTool.objects.create(name="pay", calls_per_minute=1)
 
-    failures = [refused(client, "tools/call", name="pay") for _ in range(3)]
+    failures = [client.failure("tools/call", name="pay") for _ in range(3)]
 
-    assert {failure.message for failure in failures} == {"Unknown tool: pay"}
+    assert failures == [(-32602, "Unknown tool: pay")] * 3
+
+
+def test_a_question_before_it_does_not_count_as_a_call_of_its_tool(client, staff, add_tool):
+    def decide(ctx: mcp.Context) -> str:
+        """Have a person agree."""
+        ctx.confirm("Really?")
+        return "Done."
+
+    add_tool(decide, asks=True)
+    ExposedTool.objects.create(name="decide", calls_per_minute=1)
+    asking = type(client)(user=staff, answers={"confirm": {"confirm": True}})
+
+    assert asking.call_tool("decide").text == "Done."
+    assert "may be called 1 times" in asking.refusal("decide")
 
 
 # Completion
@@ -86,15 +96,14 @@ def test_a_limit_tells_nobody_of_a_tool_that_is_not_there_for_them(client):
 
 def test_completions_have_a_limit_of_their_own(client, limit, clock):
     limit(COMPLETIONS_PER_MINUTE=2)
+    asked = {
+        "ref": {"type": "ref/resource", "uri": "django://models/{model}"},
+        "argument": {"name": "model", "value": ""},
+    }
     for _ in range(2):
-        assert "shop.order" in complete(client)
+        assert client.request("completion/complete", asked)
 
-    failure = refused(
-        client,
-        "completion/complete",
-        ref={"type": "ref/resource", "uri": "django://models/{model}"},
-        argument={"name": "model", "value": ""},
-    )
+    failure = refused(client, "completion/complete", **asked)
 
     assert failure.message == "Too many completions. Try again in 60 seconds."
     assert failure.data == {"retryAfter": 60}
@@ -163,16 +172,6 @@ def test_each_element_of_a_batch_counts(staff, limit):
     assert (first.status, second.status) == (200, 429)
     assert int(second.headers["retry-after"]) == 60
     assert outcomes() == [*[("resources/list", "done")] * 49, ("resources/list", "limited")]
-
-
-def test_a_batch_beyond_the_limit_does_nothing(staff, limit):
-    limit(CALLS_PER_MINUTE=49)
-    client = CheckedClient(user=staff, revision="2025-03-26", record=True)
-
-    answer = client.post([client.message("resources/list") for _ in range(50)])
-
-    assert answer.status == 429
-    assert outcomes() == [("resources/list", "limited")]
 
 
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover"])

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
-import mcp_django as mcp
-from mcp_django.exposure.registry import registry
-from mcp_django.handlers import lists
-from mcp_django.testing import ProtocolFailure
-from tests.clients import CheckedClient
+from mcp_django.models import ExposedTool
 from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
@@ -17,14 +15,13 @@ def small_pages(settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 2}
 
 
-def pages(client, method, member):
+def pages(client, method):
     params, found = {}, []
     while True:
-        page = client.request(method, params)
-        found.append(page[member])
-        if "nextCursor" not in page:
+        found.append(client.request(method, params))
+        if "nextCursor" not in found[-1]:
             return found
-        params = {"cursor": page["nextCursor"]}
+        params = {"cursor": found[-1]["nextCursor"]}
 
 
 LISTS = [
@@ -35,17 +32,18 @@ LISTS = [
 ]
 
 
-@requirement("tools:order", "resources:listed", "lists:pages")
+@requirement("tools:order", "resources:listed", "lists:pages", "caching:pages")
 @pytest.mark.parametrize(("method", "member", "key"), LISTS)
 def test_pages_hold_everything_once_and_in_order(
     client, small_pages, settings, method, member, key
 ):
-    found = pages(client, method, member)
+    found = pages(client, method)
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 1000}
 
-    keys = [one[key] for page in found for one in page]
+    keys = [one[key] for page in found for one in page[member]]
 
-    assert all(len(page) <= 2 for page in found)
+    assert all(len(page[member]) <= 2 for page in found)
+    assert {page["cacheScope"] for page in found} == {"private"}
     # By name, but for the tool to start with.
     assert keys == sorted(set(keys), key=lambda one: (one != "list_models", one))
     assert keys == [one[key] for one in client.request(method)[member]]
@@ -55,57 +53,43 @@ def test_a_list_that_fits_into_one_page_has_no_cursor(client):
     assert "nextCursor" not in client.request("tools/list")
 
 
-def refusal(client, cursor, method="tools/list"):
-    with pytest.raises(ProtocolFailure) as refused:
-        client.request(method, {"cursor": cursor})
-    assert refused.value.status == 200
-    return refused.value.code, refused.value.message
-
-
 @requirement("lists:cursors")
 @pytest.mark.parametrize("cursor", ["", "nonsense", "1", "a:b:c", "\u0000", "x" * 10_000])
-def test_a_cursor_that_nobody_made_is_refused(client, revision, cursor):
-    client = CheckedClient(token=client.token, revision=revision)
-
-    code, message = refusal(client, cursor)
+def test_a_cursor_that_nobody_made_is_refused(any_revision, cursor):
+    code, message = any_revision.failure("tools/list", cursor=cursor)
 
     assert code == -32602
     assert "without a cursor" in message
 
 
 @requirement("security:handles")
-def test_a_cursor_of_another_user_is_refused(client, small_pages, make_user):
+@pytest.mark.parametrize("kind", ["of another user", "of another list", "older than an hour"])
+def test_a_cursor_is_good_for_its_user_its_list_and_an_hour(
+    client, small_pages, make_client, monkeypatch, kind
+):
     cursor = client.request("tools/list")["nextCursor"]
-    other = CheckedClient(user=make_user("eve", is_staff=True))
+    reader = make_client() if kind == "of another user" else client
+    method = "resources/list" if kind == "of another list" else "tools/list"
+    if kind == "older than an hour":
+        later = time.time() + 3601
+        monkeypatch.setattr(time, "time", lambda: later)
 
-    assert refusal(other, cursor) == refusal(other, "nonsense")
+    refusal = reader.failure(method, cursor=cursor)
 
-
-def test_a_cursor_of_another_list_is_refused(client, small_pages):
-    cursor = client.request("tools/list")["nextCursor"]
-
-    assert refusal(client, cursor, "resources/list")[0] == -32602
-
-
-def test_a_cursor_older_than_an_hour_is_refused(client, small_pages, monkeypatch):
-    cursor = client.request("tools/list")["nextCursor"]
-    monkeypatch.setattr(lists, "LIFETIME", -1)
-
-    assert refusal(client, cursor)[0] == -32602
+    assert refusal == reader.failure(method, cursor="nonsense")
+    assert refusal[0] == -32602
 
 
-def test_a_list_that_shrinks_between_two_pages_ends_with_an_empty_one(client, settings):
-    @mcp.tool(read_only=True)
+def test_a_list_that_shrinks_between_two_pages_ends_with_an_empty_one(client, settings, add_tool):
     def zzz() -> str:
         """Stand at the end of the list."""
         return ""
 
-    try:
-        size = len(client.list_tools()) - 1
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": size}
-        cursor = client.request("tools/list")["nextCursor"]
-    finally:
-        registry.remove_tool("zzz")
+    add_tool(zzz)
+    size = len(client.list_tools()) - 1
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": size}
+    cursor = client.request("tools/list")["nextCursor"]
+    ExposedTool.objects.create(name="zzz", enabled=False)
 
     page = client.request("tools/list", {"cursor": cursor})
 

@@ -63,11 +63,3 @@ def test_a_list_that_changes_between_pages_neither_repeats_nor_skips_what_stayed
 )
 def test_a_page_begins_behind_its_position_and_only_the_last_has_no_next(last, expected):
     assert page_after(["b", "d", "f"], last, size=2, key=identity) == expected
-
-
-def test_an_item_stands_where_its_key_says():
-    items = [{"name": "a"}, {"name": "b"}]
-
-    page, last = page_after(items, None, size=1, key=lambda item: item["name"])
-
-    assert (page, last) == ([{"name": "a"}], "a")

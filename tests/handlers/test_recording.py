@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
+from dataclasses import replace
 
 import msgspec
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import AnonymousUser
-from django.db import transaction
 from django.http import HttpRequest
 
 import mcp_django as mcp
@@ -19,6 +19,7 @@ from mcp_django.handlers.dispatch import answer, server_info
 from mcp_django.models import CallRecord
 from mcp_django.principal import SCOPES, Principal
 from mcp_django.protocol.jsonrpc import Request
+from mcp_django.protocol.results import ToolResult
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client, ProtocolFailure
 from tests.clients import CheckedClient
@@ -55,15 +56,17 @@ def hear():
         signal.disconnect(receiver)
 
 
+@pytest.fixture
+def set_audit(settings):
+    def configure(**options):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **options}
+
+    return configure
+
+
 def only():
     [record] = CallRecord.objects.all()
     return record
-
-
-def refused(client, method, **params):
-    with pytest.raises(ProtocolFailure) as raised:
-        client.request(method, params)
-    return raised.value
 
 
 # What a record says
@@ -82,9 +85,10 @@ def test_a_record_says_who_did_what_and_how_it_ended(client, staff):
     assert record.client == "mcp_django.testing 1"
     assert record.rows == 2
     assert record.bytes > 2 * len(text)
-    assert record.milliseconds >= 0
-    assert record.correlation_id == ""
-    assert record.arguments is None
+    assert (record.correlation_id, record.reason, record.arguments) == ("", "", None)
+
+
+MODELS = {"type": "ref/resource", "uri": "django://models/{model}"}
 
 
 @pytest.mark.parametrize(
@@ -101,10 +105,7 @@ def test_a_record_says_who_did_what_and_how_it_ended(client, staff):
         ("resources/list", {}, "other", "", None),
         (
             "completion/complete",
-            {
-                "ref": {"type": "ref/resource", "uri": "django://models/{model}"},
-                "argument": {"name": "model", "value": "shop.o"},
-            },
+            {"ref": MODELS, "argument": {"name": "model", "value": "shop.o"}},
             "other",
             "django://models/{model}",
             1,
@@ -121,86 +122,80 @@ def test_other_methods_are_recorded_with_what_they_were_about(
     assert (record.rows, record.outcome) == (rows, "done")
 
 
-def test_a_model_that_does_not_exist_is_an_argument_like_any_other(client):
-    client.call_tool("find_records", model="ada@example.com")
-
-    assert only().target == "find_records"
-
-
 @pytest.mark.parametrize(
-    ("name", "arguments", "outcome"),
+    ("name", "arguments", "target", "outcome"),
     [
-        ("echo", {"text": "x"}, "done"),
-        ("echo_later", {"text": "x"}, "done"),
-        ("fail", {"kind": "tool"}, "failed"),
-        ("echo", {"txt": "x"}, "failed"),
-        ("find_records", {"model": "shop.order", "filters": {"margin": 1}}, "failed"),
-        ("find_records", {"model": "shop.ledger"}, "denied"),
-        ("get_record", {"model": "shop.order", "pk": 1}, "denied"),
+        ("echo", {"text": "x"}, "echo", "done"),
+        ("echo_later", {"text": "x"}, "echo_later", "done"),
+        ("count_to", {"number": 3}, "count_to", "done"),
+        ("fail", {"kind": "tool"}, "fail", "failed"),
+        ("echo", {"txt": "x"}, "echo", "failed"),
+        (
+            "find_records",
+            {"model": "shop.order", "filters": {"margin": 1}},
+            "find_records shop.order",
+            "failed",
+        ),
+        ("find_records", {"model": "shop.ledger"}, "find_records shop.ledger", "denied"),
+        # A model that does not exist is an argument like any other.
+        ("find_records", {"model": "ada@example.com"}, "find_records", "denied"),
+        ("get_record", {"model": "shop.order", "pk": 1}, "get_record shop.order", "denied"),
     ],
 )
-def test_the_outcome_is_what_the_model_was_told(client, name, arguments, outcome):
+def test_the_outcome_is_what_the_model_was_told(client, name, arguments, target, outcome):
     answer = client.call_tool(name, **arguments)
 
     assert answer.is_error == (outcome != "done")
-    assert only().outcome == outcome
+    assert (only().target, only().outcome) == (target, outcome)
 
 
-def test_progress_and_later_ends_leave_one_record(client):
-    client.call_tool("count_to", number=3)
-    client.call_tool("echo_later", text="x")
-
-    assert list(CallRecord.objects.values_list("target", flat=True).order_by("pk")) == [
-        "count_to",
-        "echo_later",
-    ]
+MODEL = {"model": "shop.order"}
+PROMPT = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "y", "value": ""}}
 
 
 @pytest.mark.parametrize(
-    ("method", "params"),
+    ("method", "params", "kind", "target", "outcome"),
     [
-        ("tools/call", {"name": "pay", "arguments": {}}),
-        ("tools/call", {"name": "no_such_tool", "arguments": {}}),
-        ("resources/read", {"uri": "django://objects/shop.ledger"}),
-        ("prompts/get", {"name": "no_such_prompt"}),
+        ("tools/call", {"name": "pay", "arguments": {}}, "tool", "pay", "denied"),
+        ("tools/call", {"name": "no_such_tool"}, "tool", "no_such_tool", "denied"),
         (
-            "completion/complete",
-            {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "y", "value": ""}},
+            "resources/read",
+            {"uri": "django://objects/shop.ledger"},
+            "resource",
+            "django://objects/shop.ledger",
+            "denied",
+        ),
+        ("prompts/get", {"name": "no_such_prompt"}, "prompt", "no_such_prompt", "denied"),
+        ("prompts/get", {"name": "greet", "arguments": {"name": 1}}, "prompt", "greet", "failed"),
+        ("completion/complete", PROMPT, "other", "x", "denied"),
+        *(
+            (
+                "tools/call",
+                {"name": name, "arguments": {"model": "shop.order"}},
+                "tool",
+                "",
+                "invalid",
+            )
+            for name in (7, [], {}, ["echo"], None, True)
         ),
     ],
+    ids=str,
 )
-def test_what_is_not_there_for_a_caller_is_recorded_as_denied(client, method, params):
-    refused(client, method, **params)
-
-    record = only()
-    assert (record.method, record.outcome) == (method, "denied")
-
-
-def test_a_broken_rule_is_recorded_as_invalid(client):
-    refused(client, "tools/call", name=7)
-
-    record = only()
-    assert (record.target, record.outcome, record.kind) == ("", "invalid", "tool")
-
-
-@pytest.mark.parametrize("name", [[], {}, ["echo"], None, True])
-def test_a_name_that_is_no_text_is_recorded_as_invalid(client, name, caplog):
-    refused(client, "tools/call", name=name, arguments={"model": "shop.order"})
-
-    assert (only().target, only().outcome) == ("", "invalid")
-    assert "could not be recorded" not in caplog.text
-
-
-def test_a_prompt_that_refuses_its_arguments_has_failed(client, add_prompt):
+def test_a_refusal_is_recorded_as_what_it_was(
+    client, add_prompt, caplog, method, params, kind, target, outcome
+):
     def greet(name: str) -> str:
         """Greet."""
         raise mcp.ToolError("Nobody is called that.")
 
     add_prompt(greet)
 
-    refused(client, "prompts/get", name="greet", arguments={"name": "x"})
+    client.failure(method, **params)
 
-    assert (only().kind, only().target, only().outcome) == ("prompt", "greet", "failed")
+    record = only()
+    assert (record.method, record.kind) == (method, kind)
+    assert (record.target, record.outcome) == (target, outcome)
+    assert "could not be recorded" not in caplog.text
 
 
 def decide(ctx: mcp.Context) -> str:
@@ -209,15 +204,24 @@ def decide(ctx: mcp.Context) -> str:
     return "Done."
 
 
-def test_a_question_is_recorded_as_one_and_calls_no_receiver(staff, add_tool, hear):
+def test_a_question_is_recorded_as_one_and_its_state_is_no_argument(
+    staff, add_tool, hear, set_audit
+):
+    set_audit(AUDIT_ARGUMENTS=True)
     add_tool(decide, asks=True)
     client = Client(user=staff, record=True, answers={"confirm": {"confirm": True}})
     heard = hear(signals.tool_called)
 
     assert client.call_tool("decide").text == "Done."
 
-    assert [one.outcome for one in CallRecord.objects.order_by("pk")] == ["asked", "done"]
+    first, last = CallRecord.objects.order_by("pk")
+    assert (first.outcome, last.outcome) == ("asked", "done")
     assert [record.outcome for record, _ in heard] == ["done"]
+    assert last.arguments == {
+        "name": "decide",
+        "arguments": {},
+        "inputResponses": {"confirm": {"action": "accept", "content": {"confirm": True}}},
+    }
 
 
 def test_a_preview_with_a_token_is_recorded_as_a_question(client, add_tool):
@@ -228,26 +232,12 @@ def test_a_preview_with_a_token_is_recorded_as_a_question(client, add_tool):
     assert only().outcome == "asked"
 
 
-def test_the_state_of_questions_is_no_argument(staff, add_tool, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT_ARGUMENTS": True}
-    add_tool(decide, asks=True)
-    client = Client(user=staff, record=True, answers={"confirm": {"confirm": True}})
-
-    client.call_tool("decide")
-
-    last = CallRecord.objects.order_by("pk").last()
-    assert last.arguments == {
-        "name": "decide",
-        "arguments": {},
-        "inputResponses": {"confirm": {"action": "accept", "content": {"confirm": True}}},
-    }
-
-
 def test_a_crash_is_recorded_with_the_number_that_its_client_got(client):
-    failure = refused(client, "tools/call", name="fail", arguments={"kind": "bug"})
+    with pytest.raises(ProtocolFailure) as crashed:
+        client.call_tool("fail", kind="bug")
 
     record = only()
-    assert (record.outcome, record.correlation_id) == ("crashed", failure.data["id"])
+    assert (record.outcome, record.correlation_id) == ("crashed", crashed.value.data["id"])
 
 
 def test_greetings_leave_no_record_but_wrong_ones_do(client, staff):
@@ -257,7 +247,7 @@ def test_greetings_leave_no_record_but_wrong_ones_do(client, staff):
     legacy.request("ping")
     assert not CallRecord.objects.exists()
 
-    refused(legacy, "initialize")
+    legacy.failure("initialize")
 
     assert only().outcome == "invalid"
 
@@ -268,7 +258,6 @@ def test_a_list_that_is_answered_on_the_event_loop_is_recorded_as_any_other(
     client.list_tools()
     client.record = False
     gathered = Gathered()
-
     message = client.message("tools/list")
     scope = client.scope("POST", headers=client.routing_headers(message))
 
@@ -276,7 +265,7 @@ def test_a_list_that_is_answered_on_the_event_loop_is_recorded_as_any_other(
     with django_assert_num_queries(0), records.using(gathered):
         async_to_sync(client._run)(scope, msgspec.json.encode(message))
 
-    assert [(one.method, one.outcome) for one in gathered.ends] == [("tools/list", "done")]
+    assert [(end.method, end.outcome) for end in gathered.ends] == [("tools/list", "done")]
 
 
 def test_each_element_of_a_batch_is_recorded(staff):
@@ -294,19 +283,23 @@ def test_each_element_of_a_batch_is_recorded(staff):
 # What it must not hold
 
 
-def test_arguments_are_kept_only_where_the_site_asks_for_them(client, settings):
+def test_arguments_are_kept_only_where_the_site_asks_for_them(client, set_audit, caplog):
+    caplog.set_level(logging.INFO, "mcp_django.calls")
+
     client.call_tool("echo", text="ada@example.com")
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT_ARGUMENTS": True}
+    set_audit(AUDIT_ARGUMENTS=True)
     client.call_tool("echo", text=f"Bearer {SECRET}")
 
-    first, second = CallRecord.objects.order_by("pk")
-    assert first.arguments is None
-    assert second.arguments == {"name": "echo", "arguments": {"text": "Bearer [redacted]"}}
+    kept = {"name": "echo", "arguments": {"text": "Bearer [redacted]"}}
+    assert [one.arguments for one in CallRecord.objects.order_by("pk")] == [None, kept]
+    without, with_arguments = (one for one in caplog.records if one.name == "mcp_django.calls")
+    assert "ada@example.com" not in str(vars(without))
+    assert with_arguments.mcp_arguments == kept
 
 
 def test_what_waits_to_be_written_holds_nothing_of_the_arguments(client, monkeypatch):
     waiting = []
-    monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(end))
+    monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(vars(end)))
 
     client.call_tool("echo", text="hunter2")
     client.call_tool("find_records", model="hunter2.order")
@@ -314,24 +307,23 @@ def test_what_waits_to_be_written_holds_nothing_of_the_arguments(client, monkeyp
 
     assert len(waiting) == 3
     assert "hunter2" not in str(waiting)
-    assert all(type(value) is not dict for end in waiting for value in end)
 
 
 def test_arguments_are_kept_as_they_were_when_the_call_ended(
-    client, add_tool, settings, monkeypatch
+    client, add_tool, set_audit, monkeypatch
 ):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT_ARGUMENTS": True}
-    given, waiting = [], []
+    set_audit(AUDIT_ARGUMENTS=True)
+    received, waiting = [], []
     monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(end))
 
     def keep(names: list[str]) -> str:
         """Keep what was given."""
-        given.append(names)
+        received.append(names)
         return "kept"
 
     add_tool(keep)
     client.call_tool("keep", names=["a"])
-    given[0].append("b")
+    received[0].append("b")
 
     assert waiting[0].arguments["arguments"] == {"names": ["a"]}
 
@@ -356,33 +348,9 @@ def test_a_uri_of_a_megabyte_is_cut(client):
     # Later clients repeat it in a header, which has 8 KiB at most.
     client.revision = Revision.V2025_11_25
 
-    refused(client, "resources/read", uri="django://objects/shop.order/" + "x" * 1_000_000)
+    client.failure("resources/read", uri="django://objects/shop.order/" + "x" * 1_000_000)
 
     assert len(only().target) == 300
-
-
-def test_two_principals_with_long_names_stay_two(staff):
-    answers = []
-    for end in "ab":
-        principal = Principal(
-            user=staff, scopes=frozenset(SCOPES), method="x", client="c" * 10_000 + end
-        )
-        context = CallContext(
-            request=HttpRequest(), principal=principal, revision=Revision.V2026_07_28
-        )
-        gathered = Gathered()
-        with records.using(gathered):
-            answer(context, Request(1, "resources/list"), server_info(streams=True))
-        answers.append(gathered.ends[0].columns()["principal"])
-
-    assert len(set(answers)) == 2
-    assert {len(text) for text in answers} == {200}
-
-
-def test_a_method_that_a_client_made_up_is_one_short_line(call):
-    [(target, outcome, _)] = call("made/up\n" + "x" * 100_000)
-
-    assert (target, outcome) == ("", "invalid")
 
 
 def test_without_a_name_the_client_is_called_as_its_credential(staff):
@@ -405,39 +373,32 @@ def test_the_log_has_one_line_for_each_call_and_the_columns_for_programs(client,
     assert line.getMessage().startswith("tools/call echo: done for default/user:")
     assert (line.mcp_target, line.mcp_outcome, line.mcp_rows) == ("echo", "done", None)
     assert not hasattr(line, "mcp_arguments")
-    assert "ada@example.com" not in str(vars(line))
 
 
-def test_the_log_has_arguments_where_they_are_kept(client, caplog, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT_ARGUMENTS": True}
-    caplog.set_level(logging.INFO, "mcp_django.calls")
-
-    client.call_tool("echo", text="x")
-
-    [line] = [one for one in caplog.records if one.name == "mcp_django.calls"]
-    assert line.mcp_arguments["arguments"] == {"text": "x"}
-
-
-def test_with_the_audit_off_there_is_the_log_and_the_signal_and_no_record(
-    client, caplog, settings, hear
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_with_the_audit_off_there_is_no_record_but_the_log_and_the_signal_where_somebody_listens(
+    client, caplog, set_audit, hear, is_heard
 ):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT": False}
-    caplog.set_level(logging.INFO, "mcp_django.calls")
-    heard = hear(signals.tool_called)
+    set_audit(AUDIT=False)
+    caplog.set_level(logging.INFO if is_heard else logging.WARNING, "mcp_django.calls")
+    heard = hear(signals.tool_called) if is_heard else []
 
     client.call_tool("echo", text="x")
 
     assert not CallRecord.objects.exists()
-    assert "tools/call echo" in caplog.text
-    assert len(heard) == 1
+    assert ("tools/call echo" in caplog.text) is is_heard
+    assert len(heard) == is_heard
 
 
 @pytest.mark.parametrize(
     ("signal", "method", "params"),
     [
         (signals.tool_called, "tools/call", {"name": "echo", "arguments": {"text": "x"}}),
+        (signals.tool_called, "tools/call", {"name": "fail", "arguments": {"kind": "tool"}}),
         (signals.resource_read, "resources/read", {"uri": "django://site"}),
         (signals.prompt_rendered, "prompts/get", {"name": "hello"}),
+        (signals.call_denied, "tools/call", {"name": "pay", "arguments": {"number": "A1"}}),
+        (None, "tools/call", {"name": 7}),
     ],
 )
 def test_each_kind_of_call_has_its_signal(client, staff, hear, add_prompt, signal, method, params):
@@ -452,25 +413,16 @@ def test_each_kind_of_call_has_its_signal(client, staff, hear, add_prompt, signa
         signals.prompt_rendered,
         signals.call_denied,
     )
-    heard = {one: hear(one) for one in every}
+    # A receiver may ask the database.
+    heard = {one: hear(one, Order.objects.count) for one in every}
 
-    client.request(method, params)
+    client.post_request(method, params)
 
-    assert [one for one in every if heard[one]] == [signal]
-    [(record, context)] = heard[signal]
-    assert record.pk is None
-    assert record.outcome == "done"
-    assert context.principal.user == staff
-
-
-def test_a_refusal_has_a_signal_of_its_own_and_no_other(client, hear):
-    called, denied = hear(signals.tool_called), hear(signals.call_denied)
-
-    refused(client, "tools/call", name="pay", arguments={"number": "A1"})
-    refused(client, "tools/call", name=7)
-
-    assert [record.target for record, _ in denied] == ["pay"]
-    assert called == []
+    assert [one for one in every if heard[one]] == ([] if signal is None else [signal])
+    for record, context in heard.get(signal, ()):
+        assert record.pk is None
+        assert record.method == method
+        assert context.principal.user == staff
 
 
 def test_a_receiver_that_raises_breaks_no_call(client, hear, caplog):
@@ -485,17 +437,16 @@ def test_a_receiver_that_raises_breaks_no_call(client, hear, caplog):
     assert "a receiver's bug" in caplog.text
 
 
-def test_a_receiver_of_a_failed_tool_may_ask_the_database(client, hear):
-    counts = []
-    hear(signals.tool_called, lambda: counts.append(Order.objects.count()))
+def test_a_receiver_that_changes_its_record_changes_no_other(client, hear):
+    heard = hear(signals.tool_called, lambda: setattr(heard[0][0], "target", "forged"))
 
-    client.call_tool("fail", kind="tool")
+    client.call_tool("echo", text="x")
 
-    assert counts == [0]
+    assert only().target == "echo"
 
 
 def test_a_sink_that_raises_breaks_no_call(client, monkeypatch, caplog):
-    def burst(entry, *, wait=False):
+    def burst(end, *, wait=False):
         raise RuntimeError("our bug")
 
     monkeypatch.setattr(records, "put", burst)
@@ -504,129 +455,113 @@ def test_a_sink_that_raises_breaks_no_call(client, monkeypatch, caplog):
     assert "A call could not be recorded." in caplog.text
 
 
-# Whose record comes first
+# Whose record comes first, and calls that nobody waits for
 
 
-class Asked:
-    """Says of each entry whether the call waits for it."""
+class Asked(Gathered):
+    """Says of each end whether the call waits for it."""
 
-    def __init__(self):
-        self.entries = []
-
-    def put(self, entry, *, wait=False):
-        self.entries.append((entry.target, entry.outcome, wait))
-        assert entry.method.isprintable()
-        assert len(entry.method) <= 60
-
-    def close(self):
-        """Nothing of its own runs."""
+    def put(self, end, *, wait=False):
+        self.ends.append((end.target, end.outcome, wait))
+        assert end.method.isprintable()
+        assert len(end.method) <= 60
 
 
 @pytest.fixture
-def call(make_user):
-    user = make_user("boss", "view_order", "change_order", is_staff=True)
-    principal = Principal(user=user, scopes=frozenset(SCOPES), method="x")
-
-    def make(method, **params):
-        request = HttpRequest()
-        request.user = user
-        context = CallContext(request=request, principal=principal, revision=Revision.V2026_07_28)
-        asked = Asked()
-        with records.using(asked):
-            answer(context, Request(1, method, params), server_info(streams=True))
-        return asked.entries
-
-    return make
+def context(make_user):
+    request = HttpRequest()
+    request.user = make_user("boss", "view_order", "change_order", is_staff=True)
+    principal = Principal(user=request.user, scopes=frozenset(SCOPES), method="x")
+    return CallContext(request=request, principal=principal, revision=Revision.V2026_07_28)
 
 
-def test_a_call_that_may_write_waits_for_its_record_and_a_read_does_not(call):
+@pytest.mark.parametrize(
+    ("method", "params", "end"),
+    [
+        ("tools/call", {"name": "pay", "arguments": {"number": "A1"}}, ("pay", "done", True)),
+        ("tools/call", {"name": "pay", "arguments": {"number": "A2"}}, ("pay", "failed", True)),
+        ("tools/call", {"name": "no_such_tool"}, ("no_such_tool", "denied", True)),
+        ("tools/call", {"name": "echo", "arguments": {"text": "x"}}, ("echo", "done", False)),
+        ("tools/call", {"name": 7}, ("", "invalid", False)),
+        ("made/up\n" + "x" * 100_000, {}, ("", "invalid", False)),
+    ],
+    ids=["write", "failed write", "denied", "read", "invalid", "made up"],
+)
+def test_a_call_that_may_write_waits_for_its_record_and_a_read_does_not(
+    context, method, params, end
+):
     Order.objects.create(number="A1")
+    asked = Asked()
 
-    [write] = call("tools/call", name="pay", arguments={"number": "A1"})
-    [failed] = call("tools/call", name="pay", arguments={"number": "A2"})
-    [denied] = call("tools/call", name="no_such_tool")
-    [read] = call("tools/call", name="echo", arguments={"text": "x"})
-    [invalid] = call("tools/call", name=7)
+    with records.using(asked):
+        answer(context, Request(1, method, params), server_info(streams=True))
 
-    assert write == ("pay", "done", True)
-    assert failed == ("pay", "failed", True)
-    assert denied == ("no_such_tool", "denied", True)
-    assert read == ("echo", "done", False)
-    assert invalid == ("", "invalid", False)
+    assert asked.ends == [end]
 
 
-def test_a_record_is_made_when_the_transaction_of_its_tool_is_over(call, add_tool):
-    seen = []
-
+def test_a_record_is_made_when_the_transaction_of_its_tool_is_over(client, add_tool):
     def rename() -> str:
         """Rename, and fail."""
         Order.objects.create(number="B1")
-        seen.append(transaction.get_connection().in_atomic_block)
         raise mcp.ToolError("No.")
 
-    add_tool(rename, read_only=False, atomic=True)
+    add_tool(rename, read_only=False, atomic=True, permission="shop.view_order")
 
-    [entry] = call("tools/call", name="rename", arguments={})
+    client.refusal("rename")
 
-    assert entry == ("rename", "failed", True)
+    assert (only().target, only().outcome) == ("rename", "failed")
     assert not Order.objects.filter(number="B1").exists()
 
 
-# Calls that nobody waits for
-
-
-def test_a_call_that_is_given_up_is_recorded_as_cancelled(monkeypatch, staff):
-    def give_up(context, params):
-        context.cancelled.set()
-        context.check()
-
-    monkeypatch.setitem(dispatch.HANDLERS, "tools/call", give_up)
+def test_two_principals_with_long_names_stay_two(context):
     gathered = Gathered()
-    client = Client(user=staff)
-    context = CallContext(
-        request=None,
-        principal=Principal(user=AnonymousUser(), scopes=frozenset(), method="x"),
-        revision=client.revision,
-    )
 
-    with records.using(gathered), pytest.raises(mcp.Cancelled):
+    with records.using(gathered):
+        for end in "ab":
+            context.principal = replace(context.principal, client="c" * 10_000 + end)
+            answer(context, Request(1, "resources/list"), server_info(streams=True))
+
+    names = [end.principal for end in gathered.ends]
+    assert len(set(names)) == 2
+    assert {len(name) for name in names} == {200}
+
+
+def leave(context, params):
+    context.cancelled.set()
+    context.check()
+
+
+def leave_and_fail(context, params):
+    context.cancelled.set()
+    return ToolResult.of_error(mcp.ToolError("The statement was ended."))
+
+
+@pytest.mark.parametrize("handler", [leave, leave_and_fail])
+def test_a_call_that_is_given_up_is_recorded_as_cancelled(monkeypatch, context, handler):
+    monkeypatch.setitem(dispatch.HANDLERS, "tools/call", handler)
+    gathered = Gathered()
+
+    with records.using(gathered), suppress(mcp.Cancelled):
         answer(context, Request(1, "tools/call"), server_info(streams=True))
 
-    assert [one.outcome for one in gathered.ends] == ["cancelled"]
+    assert [end.outcome for end in gathered.ends] == ["cancelled"]
 
 
-def test_an_async_tool_has_one_end_whoever_tells_it_first(staff, add_tool):
+def test_an_async_tool_has_one_end_whoever_tells_it_first(context, add_tool):
     async def later() -> str:
         """Later."""
         return "done"
 
     add_tool(later)
-    request = HttpRequest()
-    request.user = staff
-    context = CallContext(
-        request=request,
-        principal=Principal(user=staff, scopes=frozenset(SCOPES), method="x"),
-        revision=Revision.V2026_07_28,
-    )
     gathered = Gathered()
+    request = Request(1, "tools/call", {"name": "later"})
 
     with records.using(gathered):
-        pending = answer(
-            context, Request(1, "tools/call", {"name": "later"}), server_info(streams=True)
-        )
+        pending = answer(context, request, server_info(streams=True))
         before = len(gathered.ends)
         final = pending.settle(lambda: asyncio.run(pending.awaitable))
         pending.give_up()
 
     assert before == 0
     assert b"done" in final.body
-    assert [one.outcome for one in gathered.ends] == ["done"]
-
-
-def test_where_nobody_asks_nothing_is_kept(client, settings, caplog):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUDIT": False}
-    caplog.set_level(logging.WARNING, logger="mcp_django.calls")
-
-    client.call_tool("echo", text="a")
-
-    assert not CallRecord.objects.exists()
+    assert [end.outcome for end in gathered.ends] == ["done"]
