@@ -37,6 +37,15 @@ def names(verbose_name: str) -> models.JSONField[Any, Any]:
     return models.JSONField(verbose_name, null=True, blank=True, validators=[validate_names])
 
 
+def only_groups() -> models.ManyToManyField[Group, Group]:
+    return models.ManyToManyField(
+        Group,
+        blank=True,
+        related_name="+",
+        help_text="Only people in these groups have it. None chosen: everybody.",
+    )
+
+
 class ExposedModel(models.Model):
     """What staff decided about one model. It narrows what code allows and never widens it."""
 
@@ -57,12 +66,7 @@ class ExposedModel(models.Model):
         blank=True,
         help_text="Paths like customer__name, from or through here. Unknown: as in code.",
     )
-    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group,
-        blank=True,
-        related_name="+",
-        help_text="Only people in these groups have it. None chosen: everybody.",
-    )
+    groups = only_groups()
     notes = models.TextField(
         blank=True,
         max_length=LONGEST_NOTE,
@@ -111,12 +115,7 @@ class ExposedTool(models.Model):
     calls_per_minute = models.PositiveIntegerField(
         null=True, blank=True, help_text="For each user. Empty: only the limit over all tools."
     )
-    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group,
-        blank=True,
-        related_name="+",
-        help_text="Only people in these groups have it. None chosen: everybody.",
-    )
+    groups = only_groups()
 
     class Meta:
         ordering = ("name",)
@@ -137,12 +136,7 @@ class ExposedPrompt(models.Model):
     description = models.TextField(
         blank=True, max_length=LONGEST_NOTE, help_text="Empty: as in code. People read it."
     )
-    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group,
-        blank=True,
-        related_name="+",
-        help_text="Only people in these groups have it. None chosen: everybody.",
-    )
+    groups = only_groups()
 
     class Meta:
         ordering = ("name",)

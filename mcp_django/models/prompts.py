@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from django.conf import settings
-from django.contrib.auth.models import Group
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.constraints import UniqueConstraint
 from django.utils import timezone
 
+from mcp_django.models.exposure import only_groups
 from mcp_django.principal import DEFAULT_SERVER
 
 PROMPT_NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}\Z")
@@ -31,12 +31,7 @@ class PromptTemplate(models.Model):
     title = models.CharField(max_length=100, blank=True)
     description = models.TextField(blank=True, max_length=1000)
     enabled = models.BooleanField(default=True)
-    groups: models.ManyToManyField[Group, Group] = models.ManyToManyField(
-        Group,
-        blank=True,
-        related_name="+",
-        help_text="Only people in these groups have it. None chosen: everybody.",
-    )
+    groups = only_groups()
 
     class Meta:
         ordering = ("name",)

@@ -152,8 +152,6 @@ class PersonalToken(Model):
         """Note the use, unless somebody noted one within the last minute. May have to wait for
         others who write to the row.
         """
-        if self.was_used_lately(now=now):
-            return
         before = now - USED_EVERY
         # The condition is asked again by the database: calls come at the same time.
         PersonalToken.objects.filter(

@@ -57,8 +57,8 @@ class Existence:
         known = self._known.setdefault((model, using), {})
         unknown = [key for key in keys if key not in known]
         if unknown:
-            found = find(unknown)
-            known.update((key, key in found) for key in unknown)
+            existing = find(unknown)
+            known.update((key, key in existing) for key in unknown)
         return {key for key in keys if known[key]}
 
 
@@ -106,23 +106,15 @@ def admit_all(
         else:
             wanted.setdefault((record.exposure, record.using), {})[uri] = record
     for records in wanted.values():
-        verdicts.update(judge(rights, records, existence=existence))
+        try:
+            visible = visible_records(rights, records, existence=existence)
+        except Exception:
+            logger.exception("Who may hear of these records cannot be told.")
+            verdicts.update(dict.fromkeys(records, Verdict.SILENT))
+            continue
+        for uri, record in records.items():
+            verdicts[uri] = Verdict.VISIBLE if record.spelled in visible else Verdict.GONE
     return verdicts
-
-
-def judge(
-    rights: Rights, records: dict[str, Record], *, existence: Existence | None
-) -> dict[str, Verdict]:
-    """The verdicts on records of one model."""
-    try:
-        found = visible_records(rights, records, existence=existence)
-    except Exception:
-        logger.exception("Who may hear of these records cannot be told.")
-        return dict.fromkeys(records, Verdict.SILENT)
-    return {
-        uri: Verdict.VISIBLE if record.spelled in found else Verdict.GONE
-        for uri, record in records.items()
-    }
 
 
 def visible_records(
@@ -172,8 +164,14 @@ def look_up(rights: Rights, uri: str) -> Record | None:
     if not rights.has_scopes(frozenset({READ})):
         raise not_found()
     if code_uri(uri):
-        check_code_resource(rights, uri)
-        return None
+        is_short = len(uri) <= LONGEST
+        resources = in_order(rights) if is_short else ()
+        if any(
+            resource.variables(uri) is not None and resource.exists_for(rights)
+            for resource in resources
+        ):
+            return None
+        raise not_found()
     address = parse_uri(uri)
     match address.kind, address.segments:
         case "site", ():
@@ -193,7 +191,10 @@ def look_up_record(rights: Rights, address: Address) -> Record | None:
     exposure = rights.exposure(label)
     check_shows_records(exposure)
     if address.kind == "files":
-        check_file(rights, exposure, segments.pop())
+        name = segments.pop()
+        file_field(exposure, name)
+        if name not in allowed_paths(rights, exposure).tables[RETURN]:
+            raise no_file()
     if not segments:
         return None
     given, using = key_of(exposure, segments), home_of(rights, exposure.model)
@@ -202,18 +203,3 @@ def look_up_record(rights: Rights, address: Address) -> Record | None:
     except QueryError:
         values = None
     return Record(exposure=exposure, given=given, using=using, values=values)
-
-
-def check_file(rights: Rights, exposure: ModelExposure, name: str) -> None:
-    """Raise NotFound unless the caller can see a field that names a file."""
-    file_field(exposure, name)
-    if name not in allowed_paths(rights, exposure).tables[RETURN]:
-        raise no_file()
-
-
-def check_code_resource(rights: Rights, uri: str) -> None:
-    if len(uri) <= LONGEST:
-        for one in in_order(rights):
-            if one.variables(uri) is not None and one.exists_for(rights):
-                return
-    raise not_found()

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from django.db import transaction
@@ -174,7 +175,7 @@ class Outbox:
         """Nothing is handed to it any more, but for a batch that is on its way."""
         self._settle()
         with self._changed:
-            self._sinks = tuple(one for one in self._sinks if one != sink)
+            self._sinks = tuple(other for other in self._sinks if other != sink)
 
     def register_default_sink(self, factory: Factory | None) -> None:
         """Have a sink made in this process and in every child of it, when there is something to
@@ -254,10 +255,7 @@ class Outbox:
                 if self._hurries:
                     self._changed.notify_all()
                 # So that a storm of saves is not a storm of threads that take turns.
-                self._changed.wait_for(self._is_called, BREATH)
-
-    def _is_called(self) -> bool:
-        return self._hurries > 0 or self._is_closed
+                self._changed.wait_for(lambda: self._hurries or self._is_closed, BREATH)
 
     def _next(self) -> frozenset[Change] | None:
         """Wait for a batch. None: there will be none."""
@@ -274,22 +272,19 @@ class Outbox:
                 self._is_asleep = False
 
     def _deliver(self, batch: frozenset[Change]) -> None:
-        for sink in (*self._sinks, *self._made()):
+        factory = self._factory
+        if factory is not None and not self._is_made:
+            try:
+                self._default, self._is_made = factory(), True
+            except Exception:
+                logger.exception("Other processes cannot be told of changes.")
+        for sink in (*self._sinks, self._default):
+            if sink is None:
+                continue
             try:
                 sink(batch)
             except Exception:
                 logger.exception("Changes could not be handed over.")
-
-    def _made(self) -> tuple[Sink, ...]:
-        """The default sink, made at first need."""
-        factory = self._factory
-        if factory is not None and not self._is_made:
-            try:
-                self._default = factory()
-                self._is_made = True
-            except Exception:
-                logger.exception("Other processes cannot be told of changes.")
-        return () if self._default is None else (self._default,)
 
 
 outbox = Outbox()
@@ -304,8 +299,7 @@ register_default_sink = outbox.register_default_sink
 
 
 def publish_after_commit(changes: Iterable[Change], *, using: str | None) -> None:
-    some = tuple(changes)
-    run_after_commit(lambda: publish(some), using=using)
+    run_after_commit(partial(publish, tuple(changes)), using=using)
 
 
 def run_after_commit(function: Callable[[], None], *, using: str | None) -> None:

@@ -109,26 +109,20 @@ def changes_of_relation(
         model=kind, records=records_of(instance), fields=frozenset({sides.near_name})
     )
     if pk_set is None:
-        pk_set = linked(sides, instance, through, using=using)
-    yield of_many(model, pk_set, sides)
+        # What the instance is linked to, before that is gone.
+        rows = through._base_manager.using(using).filter(**{sides.near.name: instance})
+        pk_set = rows.values_list(sides.far.attname, flat=True)[: MOST_RECORDS + 1]
+    keys = list(islice(pk_set, MOST_RECORDS + 1))
+    # The table in between may refer to something else than the primary key.
+    is_whole = len(keys) > MOST_RECORDS or not sides.far.target_field.primary_key
+    yield ModelChange(
+        model=model,
+        records=() if is_whole else tuple((concrete(model), (key,)) for key in keys),
+        fields=frozenset({sides.far_name}),
+        is_whole=is_whole,
+    )
     # Rows in between are made and deleted in bulk, without signals of their own.
     yield ModelChange(model=through, is_membership=True, is_whole=True)
-
-
-def linked(sides: Sides, instance: Model, through: ModelClass, *, using: str) -> Iterable[Any]:
-    """What the instance is linked to, before that is gone."""
-    rows = through._base_manager.using(using).filter(**{sides.near.name: instance})
-    return list(rows.values_list(sides.far.attname, flat=True)[: MOST_RECORDS + 1])
-
-
-def of_many(model: ModelClass, keys: Iterable[Any], sides: Sides) -> ModelChange:
-    fields = frozenset({sides.far_name})
-    some = list(islice(keys, MOST_RECORDS + 1))
-    # The table in between may refer to something else than the primary key.
-    if len(some) > MOST_RECORDS or not sides.far.target_field.primary_key:
-        return ModelChange(model=model, fields=fields, is_whole=True)
-    table = concrete(model)
-    return ModelChange(model=model, records=tuple((table, (key,)) for key in some), fields=fields)
 
 
 # Receivers of signals run inside somebody's save.
@@ -169,12 +163,10 @@ def watched_models(candidates: dict[type[Model], ModelExposure]) -> Iterator[Mod
     """What code opened and what staff may open. What is open, is asked after the commit."""
     wanted = {concrete(model) for model in candidates}
     for exposure in candidates.values():
-        try:
-            wanted.update(concrete(model) for model in passed_by(declaration_of(exposure)))
-        except ImproperlyConfigured:  # a check says so
-            continue
+        with suppress(ImproperlyConfigured):  # a check says so
+            wanted.update(map(concrete, passed_by(declaration_of(exposure))))
     for model in apps.get_models(include_auto_created=True):
-        if any(is_kin(concrete(model), one) for one in wanted):
+        if any(is_kin(concrete(model), other) for other in wanted):
             yield model
 
 
@@ -305,7 +297,6 @@ def restriction_saved(*, instance: models.UserRestriction, using: str, **kwargs:
         # As the key of a user says itself: a form or a shell may have given it as some text.
         key: Any = models.UserRestriction._meta.get_field("user").target_field
         user = str(key.to_python(instance.user_id))
-
         run_after_commit(lambda: close_all(instance.server, user=user), using=using)
 
 
@@ -317,10 +308,10 @@ def close_all(server: str, *, user: str | None = None) -> None:
     kind = ("server", server) if user is None else ("user", server, user)
     publish({Change(topic=control_topic(CLOSE, *kind))})
     store = get_store()
-    for one in store.sessions():
-        if one.server == server and user in (None, one.user):
-            store.end_session(one.key)
-            publish({Change(topic=control_topic(SESSION, one.key))})
+    for session in store.sessions():
+        if session.server == server and user in (None, session.user):
+            store.end_session(session.key)
+            publish({Change(topic=control_topic(SESSION, session.key))})
 
 
 #: Our rows -> the lists that they decide about. A personal token changes nothing for the others
@@ -342,7 +333,7 @@ LISTS_BY_KIND: dict[str, frozenset[Topic]] = {
 
 def all_lists(*users: Any) -> list[Change]:
     """For everybody on every server, or for these users only, by their keys."""
-    keys = frozenset(str(one) for one in users) or None
+    keys = frozenset(map(str, users)) or None
     return [Change(topic=name, users=keys) for name in sorted(LISTS)]
 
 
@@ -469,7 +460,14 @@ def fact_of(thing: Any) -> tuple[ModelChange, str]:
         thing = thing.get_queryset()
     if isinstance(thing, QuerySet):
         rows: Any = thing
-        return fact_of_queryset(rows), rows._db or home_of(rows.model)
+        keys = list(rows.values_list("pk", flat=True)[: MOST_RECORDS + 1])
+        is_whole = len(keys) > MOST_RECORDS
+        table = concrete(rows.model)
+        records = tuple((table, key if isinstance(key, tuple) else (key,)) for key in keys)
+        model_change = ModelChange(
+            model=rows.model, records=() if is_whole else records, is_whole=is_whole
+        )
+        return model_change, rows._db or home_of(rows.model)
     if isinstance(thing, Model):
         records = records_of(thing) if thing.pk is not None else ()
         alias = thing._state.db or home_of(type(thing))
@@ -479,15 +477,6 @@ def fact_of(thing: Any) -> tuple[ModelChange, str]:
     raise TypeError(
         f"touch() takes objects, querysets, models and URIs, not {type(thing).__name__}."
     )
-
-
-def fact_of_queryset(rows: QuerySet[Any]) -> ModelChange:
-    table = concrete(rows.model)
-    found = list(rows.values_list("pk", flat=True)[: MOST_RECORDS + 1])
-    if len(found) > MOST_RECORDS:
-        return ModelChange(model=rows.model, is_whole=True)
-    keys = (key if isinstance(key, tuple) else (key,) for key in found)
-    return ModelChange(model=rows.model, records=tuple((table, key) for key in keys))
 
 
 def of_uri(uri: str, using: str | None) -> partial[None]:

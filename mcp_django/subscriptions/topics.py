@@ -120,10 +120,9 @@ class ModelChange:
         return self.is_membership or self.fields is None or not names.isdisjoint(self.fields)
 
 
-def concrete(model: ModelClass) -> ModelClass:
+def concrete(model: Any) -> ModelClass:
     """The class that has the table; a proxy has none."""
-    found: Any = model._meta.concrete_model
-    return found  # type: ignore[no-any-return]
+    return model._meta.concrete_model  # type: ignore[no-any-return]  # never None here
 
 
 def records_of(instance: Model) -> tuple[tuple[ModelClass, Key], ...]:
@@ -257,10 +256,9 @@ class AffectedTopics:
         }
 
     def _of(self, model: ModelClass) -> tuple[DirectExposure | RelatedExposure, ...]:
-        found = self._known.get(model)
-        if found is None:
-            found = self._known[model] = (*self._own(model), *self._related(model))
-        return found
+        if model not in self._known:
+            self._known[model] = (*self._own(model), *self._related(model))
+        return self._known[model]
 
     def _own(self, model: ModelClass) -> Iterator[DirectExposure]:
         table = concrete(model)
@@ -283,14 +281,18 @@ class AffectedTopics:
         for exposure, declaration in self._declared.items():
             for passed in passed_by(declaration):
                 if is_kin(concrete(model), concrete(passed)):
-                    used = names_passed(declaration, passed) | self._label_names(passed)
-                    topic = collection_topic(exposure.label)
-                    yield RelatedExposure(topic=topic, passed=passed, used=used)
-
-    def _label_names(self, model: ModelClass) -> frozenset[str]:
-        """The columns by which records of a model are named elsewhere."""
-        found = [one for exposure, one in self._declared.items() if exposure.model is model]
-        return frozenset(path.field.name for one in found for path in one.labels)
+                    # With the columns by which its records are named elsewhere.
+                    labels = {
+                        path.field.name
+                        for other, theirs in self._declared.items()
+                        if other.model is passed
+                        for path in theirs.labels
+                    }
+                    yield RelatedExposure(
+                        topic=collection_topic(exposure.label),
+                        passed=passed,
+                        used=names_passed(declaration, passed) | labels,
+                    )
 
 
 def declared(exposed: Exposed) -> Iterator[tuple[ModelExposure, Declaration]]:
