@@ -1,10 +1,10 @@
-"""Faults in admin."""
+"""Faults in admin and oauth."""
 
 from __future__ import annotations
 
 from tests.faults.model import Fault, Room
 
-ADMIN_FAULTS = (
+ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         file="admin/decisions/base.py",
         old='if cleaned.get("based_on") != fingerprint(words):',
@@ -51,4 +51,32 @@ ADMIN_FAULTS = (
         new="if True",
     ),
 )
+OAUTH_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        file="oauth/bearer.py",
+        old="token.resource != [endpoint_url()]",
+        new="endpoint_url() not in token.resource",
+    ),
+    Fault(
+        file="oauth/validators.py",
+        old="return endpoint_url() not in token.resource or holds_consent(request)",
+        new="return True",
+    ),
+    Fault(
+        file="oauth/models.py",
+        old="if earlier is None or not earlier.holds_for(user):",
+        new="if earlier is None:",
+    ),
+    Fault(
+        file="oauth/consent.py",
+        old='is_all = self.cleaned_data["later_models"] and chosen.issuperset(self.labels)',
+        new="is_all = chosen.issuperset(self.labels)",
+    ),
+    Fault(
+        file="oauth/pages.py",
+        old='case "not_read_only" if may_widen:',
+        new='case "not_read_only":',
+    ),
+)
 PAGES = Room(tests=("tests/admin",), faults=ADMIN_FAULTS)
+OAUTH = Room(tests=("tests/oauth",), faults=OAUTH_FAULTS)

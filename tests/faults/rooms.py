@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.faults.calls import CALLS
-from tests.faults.core import CORE
+from tests.faults.core import AUDIT, AUTH, HANDLERS, SUBSCRIPTIONS
 from tests.faults.http import HTTP
 from tests.faults.model import Room
-from tests.faults.pages import PAGES
+from tests.faults.pages import OAUTH, PAGES
 from tests.faults.protocol import PROTOCOL
 from tests.faults.query import QUERY
 from tests.faults.records import RECORDS
@@ -20,7 +20,11 @@ ROOMS: dict[str, Room] = {
     "tools": TOOLS,
     "calls": CALLS,
     "http": HTTP,
-    "core": CORE,
+    "handlers": HANDLERS,
+    "audit": AUDIT,
+    "subscriptions": SUBSCRIPTIONS,
+    "auth": AUTH,
+    "oauth": OAUTH,
     "pages": PAGES,
     "top": TOP,
 }

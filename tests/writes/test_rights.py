@@ -67,7 +67,6 @@ def names():
         ([], {"is_superuser": True, "scopes": ("mcp:read", "mcp:action")}, set()),
         ([], {"is_superuser": True, "read_only": True}, set()),
     ],
-    ids=str,
 )
 def test_rights_of_the_admin_and_scopes_of_the_credential_bring_the_tools(
     rights, options, tools, make_client, tags
