@@ -36,27 +36,21 @@ def test_the_first_change_goes_out_at_once(gathering):
 
 
 def test_repeats_within_the_time_become_one(gathering, clock):
-    gathering.add([order(1)])
+    is_news = [gathering.add([order(1)]), gathering.add([order(2)])]
     gathering.take()
 
     for _ in range(5):
         clock.now += 0.04
-        gathering.add([order(1), order(2)])
+        is_news.append(gathering.add([order(1), order(3)]))
 
-    assert gathering.take() == {order(2)}
+    assert is_news == [True, False, True, False, False, False, False]
+    assert gathering.take() == {order(3)}
     assert gathering.wait() == pytest.approx(0.05)
     clock.now += 0.06
     assert gathering.take() == {order(1)}
     assert not gathering
-
-
-def test_a_change_after_the_time_is_a_first_one_again(gathering, clock):
-    gathering.add([order(1)])
-    gathering.take()
     clock.now += 0.25
-
     gathering.add([order(1)])
-
     assert gathering.take() == {order(1)}
 
 
@@ -140,16 +134,3 @@ def test_what_processes_tell_each_other_never_waits_and_is_never_left_out(gather
     gathering.add(Change(topic=f"shop://{number}") for number in range(11))
 
     assert gathering.take() == {EVERYTHING, *answers}
-
-
-def test_only_what_is_due_sooner_wakes_anybody(gathering, clock):
-    assert gathering.add([order(1)])
-    assert not gathering.add([order(2)])
-    gathering.take()
-
-    assert gathering.add([order(1)])
-    assert not gathering.add([order(2)])
-    assert gathering.add([order(3)])
-    gathering.take()
-    clock.now += 1
-    assert gathering.wait() == 0

@@ -7,7 +7,7 @@ from django.apps import apps
 from django.contrib.auth.models import Group, Permission
 
 import mcp_django as mcp
-from mcp_django.exposure.registry import Registry
+from mcp_django.exposure.registry import Registry, registry
 from mcp_django.exposure.uris import SITE
 from mcp_django.models import (
     ExposedModel,
@@ -99,22 +99,40 @@ def test_the_groups_of_a_row_change_its_lists(heard, committed):
     assert heard.lists == {list_changed(TOOLS)}
 
 
-def test_rights_of_one_user_change_the_lists_of_that_user(heard, committed, make_user):
-    user = make_user("ada")
-    group = Group.objects.create(name="clerks")
-    permission = Permission.objects.first()
+#: Given the user, a group and a permission.
+CHANGES_OF_ONE = {
+    "a group is given": lambda user, group, permission: user.groups.add(group),
+    "a right is given": lambda user, group, permission: user.user_permissions.add(permission),
+    "groups are taken": lambda user, group, permission: user.groups.clear(),
+    "the user is saved": lambda user, group, permission: user.save(),
+    "a group takes the user": lambda user, group, permission: group.user_set.add(user),
+    "a restriction": lambda user, group, permission: UserRestriction.objects.create(
+        user=user, read_only=True
+    ),
+}
+CHANGES_OF_ALL = {
+    "a group is given a right": lambda user, group, permission: group.permissions.add(permission),
+    "a right leaves groups": lambda user, group, permission: permission.group_set.clear(),
+    "a group loses all users": lambda user, group, permission: group.user_set.clear(),
+    "a group is deleted": lambda user, group, permission: group.delete(),
+    "a right is saved": lambda user, group, permission: permission.save(),
+}
 
-    for change in (
-        lambda: user.groups.add(group),
-        lambda: user.user_permissions.add(permission),
-        user.groups.clear,
-        user.save,
-        lambda: group.user_set.add(user),
-        lambda: UserRestriction.objects.create(user=user, read_only=True),
-    ):
-        with committed():
-            change()
-        assert heard.lists == only(user)
+
+@pytest.mark.parametrize("name", [*CHANGES_OF_ONE, *CHANGES_OF_ALL])
+def test_a_change_of_rights_changes_the_lists_of_whoever_has_them(
+    heard, committed, make_user, name
+):
+    user, group = make_user("ada"), Group.objects.create(name="clerks")
+    is_about_one = name in CHANGES_OF_ONE
+    if not is_about_one:
+        group.user_set.add(user)
+        heard.lists  # noqa: B018
+
+    with committed():
+        {**CHANGES_OF_ONE, **CHANGES_OF_ALL}[name](user, group, Permission.objects.first())
+
+    assert heard.lists == (only(user) if is_about_one else everybody())
 
 
 def test_of_several_users_each_hears(heard, committed, make_user):
@@ -126,23 +144,6 @@ def test_of_several_users_each_hears(heard, committed, make_user):
     lists = heard.lists
     assert only(ada, bob) <= lists
     assert all(change.concerns(server="x", user=str(bob.pk)) for change in only(ada, bob))
-
-
-def test_what_many_have_changes_the_lists_of_all(heard, committed, make_user):
-    group = Group.objects.create(name="clerks")
-    group.user_set.add(make_user("ada"))
-    permission = Permission.objects.first()
-
-    for change in (
-        lambda: group.permissions.add(permission),
-        lambda: permission.group_set.clear(),
-        lambda: group.user_set.clear(),
-        group.delete,
-        permission.save,
-    ):
-        with committed():
-            change()
-        assert heard.lists == everybody()
 
 
 def test_logins_tokens_and_new_users_change_no_list(heard, committed, make_user, client):
@@ -165,45 +166,35 @@ def test_adding_a_right_that_is_there_changes_nothing(heard, committed, make_use
     assert not heard.lists
 
 
-def test_many_rights_in_one_transaction_are_one_change(heard, committed, make_user):
-    user = make_user("ada")
-
-    with committed():
-        for permission in Permission.objects.all()[:20]:
-            user.user_permissions.add(permission)
-    everything = heard.everything
-
-    assert everything == only(user)
+def sing() -> str:
+    """Sing."""
+    return "la"
 
 
-def test_registrations_at_run_time_change_lists(heard, add_tool, add_prompt):
-    def sing() -> str:
-        """Sing."""
-        return "la"
+@pytest.mark.parametrize(
+    ("add", "remove", "lists"),
+    [
+        (mcp.tool(read_only=True), lambda: registry.remove_tool("sing"), {TOOLS}),
+        (mcp.prompt(), lambda: registry.remove_prompt("sing"), {PROMPTS}),
+        (
+            mcp.resource("shop://now"),
+            lambda: registry.remove_resource("shop://now"),
+            {RESOURCES},
+        ),
+        (
+            lambda function: mcp.register(Ledger, fields=["amount"]),
+            lambda: mcp.unregister(Ledger),
+            LISTS,
+        ),
+    ],
+    ids=["tool", "prompt", "resource", "model"],
+)
+def test_registrations_at_run_time_change_lists(heard, add, remove, lists):
+    add(sing)
+    added = heard.lists
+    remove()
 
-    add_tool(sing)
-    assert heard.lists == {list_changed(TOOLS)}
-
-    add_prompt(sing)
-    assert heard.lists == {list_changed(PROMPTS)}
-
-    mcp.register(Ledger, fields=["amount"])
-    assert heard.lists == {list_changed(name) for name in LISTS}
-    mcp.unregister(Ledger)
-    assert heard.lists == {list_changed(name) for name in LISTS}
-
-
-def test_resources_of_code_that_come_and_go_change_resources(heard):
-    from mcp_django.exposure.registry import registry
-
-    @mcp.resource("shop://now")
-    def now() -> str:
-        """The time."""
-        return "now"
-
-    assert heard.lists == {list_changed(RESOURCES)}
-    registry.remove_resource("shop://now")
-    assert heard.lists == {list_changed(RESOURCES)}
+    assert added == heard.lists == {list_changed(name) for name in lists}
 
 
 def test_what_is_registered_while_the_site_starts_changes_nothing(heard, monkeypatch):
