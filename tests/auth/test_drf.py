@@ -31,22 +31,16 @@ def basic(username, password):
 
 
 @pytest.mark.django_db
-def test_the_sites_own_credentials_are_good_for_what_the_site_says(use, alice, present):
-    use(BASIC, scopes={"mcp:read", "mcp:write"})
+@pytest.mark.parametrize("scopes", [{"mcp:read"}, {"mcp:read", "mcp:write"}])
+def test_the_sites_own_credentials_are_good_for_what_the_site_says_or_for_reading(
+    use, alice, present, scopes
+):
+    use(BASIC, **({} if scopes == {"mcp:read"} else {"scopes": scopes}))
 
     principal = authenticate(present(basic("alice", "correct horse")))
 
-    assert principal.user == alice
-    assert principal.scopes == {"mcp:read", "mcp:write"}
-    assert principal.method == "drf"
-    assert principal.client == "drf:BasicAuthentication"
-
-
-@pytest.mark.django_db
-def test_unless_it_says_more_they_are_good_for_reading(use, alice, present):
-    use(BASIC)
-
-    assert authenticate(present(basic("alice", "correct horse"))).scopes == {"mcp:read"}
+    assert (principal.user, principal.scopes) == (alice, scopes)
+    assert (principal.method, principal.client) == ("drf", "drf:BasicAuthentication")
 
 
 @pytest.mark.django_db
@@ -102,23 +96,17 @@ def test_its_challenge_is_the_classs_own(use):
 
 
 @pytest.mark.parametrize(
-    ("path", "sentence"),
+    ("path", "options", "sentence"),
     [
-        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", "OAuthBearer"),
-        ("rest_framework.authentication.SessionAuthentication", "cookies"),
-        (f"{SITES}.CookieAuthentication", "cookies"),
-        ("rest_framework.authentication.Nothing", "cannot be imported"),
+        ("oauth2_provider.contrib.rest_framework.OAuth2Authentication", {}, "OAuthBearer"),
+        ("rest_framework.authentication.SessionAuthentication", {}, "cookies"),
+        (f"{SITES}.CookieAuthentication", {}, "cookies"),
+        ("rest_framework.authentication.Nothing", {}, "cannot be imported"),
+        (BASIC, {"scopes": {"mcp:all"}}, "unknown scope 'mcp:all'"),
     ],
 )
-def test_a_class_that_must_not_be_used_is_refused_by_name(use, present, path, sentence):
-    use(path)
+def test_what_must_not_be_used_is_refused_by_name(use, present, path, options, sentence):
+    use(path, **options)
 
     with pytest.raises(ImproperlyConfigured, match=sentence):
-        authenticate(present())
-
-
-def test_a_scope_that_does_not_exist_is_named(use, present):
-    use(BASIC, scopes={"mcp:all"})
-
-    with pytest.raises(ImproperlyConfigured, match="unknown scope 'mcp:all'"):
         authenticate(present())

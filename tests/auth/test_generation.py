@@ -44,12 +44,8 @@ def committed(django_capture_on_commit_callbacks):
 # Reading
 
 
-def test_a_site_that_never_changed_is_at_zero():
-    assert current() == 0
-
-
 def test_the_row_is_read_once_a_second(clock, django_assert_num_queries):
-    current()
+    assert current() == 0
 
     clock.now += 0.99
     with django_assert_num_queries(0):
@@ -152,10 +148,6 @@ def test_a_database_that_cannot_say_leaves_the_last_number(clock):
         assert current() == 7
 
 
-def test_a_row_says_what_it_counts():
-    assert str(ExposureGeneration(number=7)) == "default: 7"
-
-
 # Raising
 
 
@@ -178,44 +170,29 @@ def test_a_change_for_all_raises_every_number(committed):
     assert (stored("default"), stored("other")) == (1, 6)
 
 
-def test_a_thousand_changes_in_one_transaction_raise_it_once(committed):
-    with committed():
-        for _ in range(1000):
-            invalidate()
-
-    assert stored() == 1
-
-
-def test_a_change_after_a_commit_counts_anew(committed):
+def test_the_changes_of_one_transaction_raise_it_once(committed):
     for _ in range(3):
         with committed():
-            invalidate()
+            for _ in range(100):
+                invalidate()
 
     assert stored() == 3
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_rolled_back_raises_nothing():
+def test_what_is_rolled_back_raises_nothing_and_takes_no_other_with_it():
     with transaction.atomic():
         invalidate()
         transaction.set_rollback(True)
-    assert current() == 0
+    before = current()
 
-    with transaction.atomic():
-        invalidate()
-
-    assert current() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_savepoint_that_is_rolled_back_does_not_take_the_others_with_it():
     with transaction.atomic():
         with transaction.atomic():
             invalidate()
             transaction.set_rollback(True)
         invalidate()
 
-    assert current() == 1
+    assert (before, current()) == (0, 1)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -15,44 +15,19 @@ def principal(user):
     return Principal(user=user, scopes=frozenset(), method="x")
 
 
-def test_the_call_after_the_last_one_is_told_when_to_come_back(settings, clock):
+def test_a_caller_has_so_many_calls_a_minute_and_waiting_is_not_prolonged(settings, clock):
     settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 2}
-    alice = principal(User(pk=1))
+    alice, bob, anybody = map(principal, (User(pk=1), User(pk=2), AnonymousUser()))
 
     first = retry_after(alice)
     clock.now += 15
-    answers = [first, retry_after(alice), retry_after(alice)]
+    answers = [first, *(retry_after(alice) for _ in range(3))]
+    others = [retry_after(bob), retry_after(anybody)]
+    clock.now += 45
 
-    assert answers == [None, None, 45]
-
-
-def test_one_caller_does_not_use_up_anothers_calls(settings, clock):
-    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
-    retry_after(principal(User(pk=1)))
-
-    assert retry_after(principal(User(pk=2))) is None
-    assert retry_after(principal(AnonymousUser())) is None
-
-
-def test_a_new_minute_is_a_new_count(settings, clock):
-    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
-    alice = principal(User(pk=1))
-    retry_after(alice)
-
-    clock.now += 60
-
+    assert answers == [None, None, 45, 45]
+    assert others == [None, None]
     assert retry_after(alice) is None
-
-
-def test_refused_calls_do_not_prolong_the_wait(settings, clock):
-    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
-    alice = principal(User(pk=1))
-    for _ in range(5):
-        retry_after(alice)
-
-    clock.now += 59
-
-    assert retry_after(alice) == 1
 
 
 def test_the_counters_are_bounded_and_the_oldest_goes_first(clock):

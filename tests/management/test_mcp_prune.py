@@ -19,90 +19,49 @@ def alice(django_user_model):
     return django_user_model.objects.create_user("alice")
 
 
-def called(user, *, days):
-    at = timezone.now() - timedelta(days=days)
-    return CallRecord.objects.create(user=user, at=at, method="tools/call", principal="x")
-
-
 def run(*arguments):
     out = StringIO()
     call_command("mcp_prune", *arguments, stdout=out)
     return out.getvalue()
 
 
-def left():
-    return set(CallRecord.objects.values_list("pk", flat=True))
+#: Whose, and how many days old. In this order, and chunks are small.
+CALLS = [("alice", 100), ("bob", 100), ("alice", 3), (None, 100), ("bob", 1), ("alice", 0.001)]
 
 
-def test_records_older_than_the_setting_go_and_others_stay(alice, settings):
-    settings.MCP_DJANGO = {"AUDIT_DAYS": 5}
-    called(alice, days=5.1)
-    young = called(alice, days=4.9)
-
-    out = run()
-
-    assert left() == {young.pk}
-    assert "Records of calls deleted: 1." in out
-
-
-def test_the_days_may_be_given(alice):
-    called(alice, days=3)
-    young = called(alice, days=1)
-
-    run("--days", "2")
-
-    assert left() == {young.pk}
-
-
-def test_no_days_leave_nothing(alice):
-    called(alice, days=0.001)
-
-    run("--days", "0")
-
-    assert left() == set()
-
-
-def test_all_records_of_a_user_go_however_young_and_nobody_elses(alice, django_user_model):
-    bob = django_user_model.objects.create_user("bob")
-    called(alice, days=0)
-    called(alice, days=100)
-    theirs = [called(bob, days=100), called(None, days=100)]
-
-    run("--user", "alice")
-
-    assert left() == {one.pk for one in theirs}
-
-
-def test_a_users_records_may_be_pruned_by_age(alice):
-    called(alice, days=10)
-    young = called(alice, days=1)
-
-    run("--user", "alice", "--days", "2")
-
-    assert left() == {young.pk}
-
-
-def test_more_than_one_chunk_is_deleted(alice, monkeypatch):
+@pytest.fixture
+def left(alice, django_user_model, monkeypatch):
+    """The calls that are still there."""
     monkeypatch.setattr(mcp_prune, "CHUNK", 2)
-    for _ in range(5):
-        called(alice, days=100)
-    young = called(alice, days=0)
+    users = {"alice": alice, "bob": django_user_model.objects.create_user("bob"), None: None}
+    for name, days in CALLS:
+        at = timezone.now() - timedelta(days=days)
+        CallRecord.objects.create(
+            user=users[name], at=at, method="tools/call", target=str((name, days))
+        )
+    return lambda: list(CallRecord.objects.order_by("pk").values_list("target", flat=True))
 
-    out = run()
 
-    assert left() == {young.pk}
-    assert "deleted: 5." in out
+@pytest.mark.parametrize(
+    ("arguments", "is_pruned"),
+    [
+        # As the setting says.
+        ([], lambda name, days: days > 5),
+        (["--days", "2"], lambda name, days: days > 2),
+        (["--days", "0"], lambda name, days: True),
+        (["--user", "alice"], lambda name, days: name == "alice"),
+        (["--user", "alice", "--days", "2"], lambda name, days: name == "alice" and days > 2),
+    ],
+    ids=str,
+)
+def test_records_go_by_age_or_by_user_and_others_stay(left, settings, arguments, is_pruned):
+    settings.MCP_DJANGO = {"AUDIT_DAYS": 5}
 
+    out = run(*arguments)
 
-def test_a_chunk_takes_nothing_that_stands_between_its_rows(alice, django_user_model):
-    bob = django_user_model.objects.create_user("bob")
-    called(alice, days=1)
-    theirs = called(bob, days=1)
-    called(alice, days=1)
-
-    run("--user", "alice")
-
-    assert left() == {theirs.pk}
+    staying = [str(call) for call in CALLS if not is_pruned(*call)]
+    assert left() == staying
+    assert f"Records of calls deleted: {len(CALLS) - len(staying)}." in out
 
 
 def test_files_for_assistants_go_when_they_have_expired(alice):
@@ -143,14 +102,6 @@ def test_promises_that_nobody_can_use_any_more_go_as_well():
     assert "Confirmations and repeated answers deleted: 2." in out
 
 
-def test_pruning_a_user_leaves_promises(alice):
-    SpentConfirmation.objects.create(digest="x", expires_at=timezone.now() - timedelta(days=9))
-
-    run("--user", "alice")
-
-    assert SpentConfirmation.objects.exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -159,13 +110,11 @@ def test_pruning_a_user_leaves_promises(alice):
         (["--days", "99999999"], "--days is a number of days"),
     ],
 )
-def test_mistakes_are_told_and_delete_nothing(alice, arguments, sentence):
-    called(alice, days=1000)
-
+def test_mistakes_are_told_and_delete_nothing(left, arguments, sentence):
     with pytest.raises(CommandError, match=sentence):
         run(*arguments)
 
-    assert len(left()) == 1
+    assert len(left()) == len(CALLS)
 
 
 def test_idle_sessions_go_from_the_store_of_the_site():
@@ -190,5 +139,10 @@ def test_idle_sessions_go_from_the_store_of_the_site():
     assert [one.key for one in get_store().sessions()] == ["used"]
 
 
-def test_one_user_has_no_part_of_the_store(alice):
-    assert "Sessions" not in run("--user", "alice")
+def test_one_user_has_no_part_of_the_store_and_of_promises(alice):
+    SpentConfirmation.objects.create(digest="x", expires_at=timezone.now() - timedelta(days=9))
+
+    out = run("--user", "alice")
+
+    assert "Sessions" not in out
+    assert SpentConfirmation.objects.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -12,6 +13,7 @@ from mcp_django.models import (
     ExposedModel,
     ExposedPrompt,
     ExposedTool,
+    ExposureGeneration,
     IdempotentAnswer,
     PromptTemplate,
     PromptVersion,
@@ -30,6 +32,8 @@ from mcp_django.models import (
         (ExposedTool(name="echo"), "echo"),
         (ExposedPrompt(name="hello"), "hello"),
         (ServerSettings(), "default"),
+        (ExposureGeneration(number=7), "default: 7"),
+        (UserRestriction(user=User(username="ada")), "ada"),
         (IdempotentAnswer(tool="create_record", key="k1"), "create_record k1"),
         (PromptTemplate(name="greet"), "greet"),
         (PromptVersion(template=PromptTemplate(name="greet"), number=3), "greet 3"),
@@ -38,10 +42,6 @@ from mcp_django.models import (
 )
 def test_a_row_is_called_by_what_it_is_about(row, name):
     assert str(row) == name
-
-
-def test_a_restriction_is_called_by_its_user(django_user_model):
-    assert str(UserRestriction(user=django_user_model(username="ada"))) == "ada"
 
 
 @pytest.mark.parametrize("names", ["status", [1], {"status": 1}])

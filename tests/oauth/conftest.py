@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from mcp_django.auth.authenticate import cache
+from tests.clients import browser_of
 from tests.oauth.flow import CALLBACK, Flow
 from tests.services import is_there
 
@@ -23,9 +23,7 @@ def alice(django_user_model):
 
 @pytest.fixture
 def browser(alice):
-    client = Client()
-    client.force_login(alice)
-    return client
+    return browser_of(alice)
 
 
 @pytest.fixture

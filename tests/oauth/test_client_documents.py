@@ -18,55 +18,52 @@ if is_there("jwt") and is_there("oauth"):
 
 pytestmark = pytest.mark.needs("oauth", "jwt")
 
+PUBLIC = {"token_endpoint_auth_method": "none"}
+CODE = ["authorization_code", "refresh_token"]
+OTHER_GRANT = "urn:ietf:params:oauth:grant-type"
 #: As these clients publish them, shortened to what is read.
-CLAUDE = {
-    "client_name": "Claude",
-    "redirect_uris": ["https://claude.ai/api/mcp/auth_callback"],
-    "grant_types": [
-        "authorization_code",
-        "refresh_token",
-        "urn:ietf:params:oauth:grant-type:jwt-bearer",
-    ],
-    "response_types": ["code"],
-    "token_endpoint_auth_method": "none",
-}
-CLAUDE_CODE = {
-    "client_name": "Claude Code",
-    "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
-    "token_endpoint_auth_method": "none",
-}
-VS_CODE = {
-    "client_name": "Visual Studio Code",
-    "redirect_uris": [
-        "http://127.0.0.1/",
-        "http://127.0.0.1:33418/",
-        "https://vscode.dev/redirect",
-    ],
-    "grant_types": [
-        "authorization_code",
-        "refresh_token",
-        "urn:ietf:params:oauth:grant-type:device_code",
-    ],
-    "response_types": ["code"],
-    "token_endpoint_auth_method": "none",
-    "application_type": "native",
-}
-CHATGPT = {
-    "client_name": "ChatGPT",
-    "redirect_uris": ["https://chatgpt.com/connector/oauth/abc"],
-    "grant_types": ["authorization_code", "refresh_token"],
-    "token_endpoint_auth_method": "private_key_jwt",
-    "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
-    "jwks_uri": "https://chatgpt.com/jwks.json",
-}
-CURSOR = {
-    "client_name": "Cursor",
-    "redirect_uris": [
-        "cursor://anysphere.cursor-mcp/oauth/callback",
-        "http://localhost:8787/callback",
-    ],
-    "token_endpoint_auth_method": "none",
-}
+DOCUMENTS = [
+    {
+        **PUBLIC,
+        "client_name": "Claude",
+        "redirect_uris": ["https://claude.ai/api/mcp/auth_callback"],
+        "grant_types": [*CODE, f"{OTHER_GRANT}:jwt-bearer"],
+        "response_types": ["code"],
+    },
+    {
+        **PUBLIC,
+        "client_name": "Claude Code",
+        "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
+    },
+    {
+        **PUBLIC,
+        "client_name": "Visual Studio Code",
+        "redirect_uris": [
+            "http://127.0.0.1/",
+            "http://127.0.0.1:33418/",
+            "https://vscode.dev/redirect",
+        ],
+        "grant_types": [*CODE, f"{OTHER_GRANT}:device_code"],
+        "response_types": ["code"],
+        "application_type": "native",
+    },
+    {
+        "client_name": "ChatGPT",
+        "redirect_uris": ["https://chatgpt.com/connector/oauth/abc"],
+        "grant_types": CODE,
+        "token_endpoint_auth_method": "private_key_jwt",
+        "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
+        "jwks_uri": "https://chatgpt.com/jwks.json",
+    },
+    {
+        **PUBLIC,
+        "client_name": "Cursor",
+        "redirect_uris": [
+            "cursor://anysphere.cursor-mcp/oauth/callback",
+            "http://localhost:8787/callback",
+        ],
+    },
+]
 
 
 def name_of(document):
@@ -107,7 +104,7 @@ def published(host, browser):
     return Flow(get_application_model()(client_id=host.address), browser=browser)
 
 
-@pytest.mark.parametrize("document", [CLAUDE, CLAUDE_CODE, VS_CODE, CHATGPT, CURSOR], ids=name_of)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_clients_that_people_use_get_in_by_their_documents(host, published, document):
     host.document = {"client_id": host.address, **document}
     redirect = next(uri for uri in document["redirect_uris"] if uri.startswith("http"))
@@ -173,29 +170,20 @@ def test_a_redirect_that_a_document_no_longer_names_gets_no_code(host, published
         {"grant_types": ["client_credentials"]},
         {"token_endpoint_auth_method": "private_key_jwt"},
         {"client_name": "x" * 20_000},
+        # Answers that are no document.
+        {"status": 302, "headers": {"Location": "https://169.254.169.254/"}},
+        {"status": 404},
+        {"headers": {"Content-Type": "text/html"}},
+        {"headers": {"Content-Encoding": "gzip"}},
     ],
 )
 def test_a_bad_document_lets_nobody_in(host, published, changes):
+    host.status, host.headers = changes.get("status", 200), changes.get("headers", {})
     host.document |= changes
 
     assert published.ask().status_code == 400
-    assert not get_application_model().objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("status", "headers"),
-    [
-        (302, {"Location": "https://169.254.169.254/"}),
-        (404, {}),
-        (200, {"Content-Type": "text/html"}),
-        (200, {"Content-Encoding": "gzip"}),
-    ],
-)
-def test_an_answer_that_is_no_document_lets_nobody_in(host, published, status, headers):
-    host.status, host.headers = status, headers
-
-    assert published.ask().status_code == 400
     assert host.requests == ["/client.json"]
+    assert not get_application_model().objects.exists()
 
 
 HEAD = b"HTTP/1.1 200 OK\r\n"

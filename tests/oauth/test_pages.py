@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
+from tests.clients import browser_of
 from tests.oauth.flow import fields_of
 from tests.services import is_there
 
@@ -27,16 +28,9 @@ ADDRESS = "https://shop.example.com/mcp"
 
 
 @pytest.fixture
-def eve(make_user):
-    """May do nothing at all, and is no member of the staff."""
-    return make_user("eve")
-
-
-@pytest.fixture
-def as_eve(eve):
-    browser = Client()
-    browser.force_login(eve)
-    return browser
+def as_eve(make_user):
+    """She may do nothing at all, and is no member of the staff."""
+    return browser_of(make_user("eve"))
 
 
 def text_of(response):
@@ -229,8 +223,7 @@ def test_a_person_makes_a_token_sees_it_once_and_revokes_it(flow):
 def test_tokens_that_change_something_are_for_people_who_may_add_them(
     make_user, codenames, scopes, made
 ):
-    browser = Client()
-    browser.force_login(make_user("eve", *codenames))
+    browser = browser_of(make_user("eve", *codenames))
 
     response = fill(browser, scopes=scopes)
 
@@ -251,8 +244,7 @@ def test_what_the_page_did_not_offer_makes_no_token(as_eve, changes):
 @pytest.mark.parametrize(("codenames", "is_lifted"), [([], False), (["add_personaltoken"], True)])
 def test_a_limit_is_lifted_by_people_who_could_make_such_a_token(make_user, codenames, is_lifted):
     eve = make_user("eve", *codenames)
-    browser = Client()
-    browser.force_login(eve)
+    browser = browser_of(eve)
     token, _ = PersonalToken.create(
         user=eve, name="by staff", scopes=["mcp:read", "mcp:write"], read_only=True
     )

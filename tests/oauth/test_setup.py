@@ -26,31 +26,42 @@ def test_nothing_is_missing():
     assert shown() == "Nothing is missing. Assistants connect to http://testserver/mcp\n"
 
 
-def test_the_address_of_the_site_is_missing(settings):
-    settings.MCP_DJANGO = {"NAME": "Shop"}
-
-    assert 'MCP_DJANGO = {..., "PUBLIC_URL": "https://shop.example.com"}' in shown()
-
-
-def test_the_urls_are_missing(settings):
-    settings.ROOT_URLCONF = "tests.oauth.urls_elsewhere"
-
-    assert 'path("", include("mcp_django.oauth.urls"))' in shown()
+TOKENS_ONLY = {
+    "PUBLIC_URL": "http://testserver",
+    "AUTHENTICATORS": ["mcp_django.auth.PersonalTokens"],
+}
 
 
-def test_there_is_nowhere_to_sign_in(settings):
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        (
+            {"MCP_DJANGO": {"NAME": "Shop"}},
+            'MCP_DJANGO = {..., "PUBLIC_URL": "https://shop.example.com"}',
+        ),
+        (
+            {"ROOT_URLCONF": "tests.oauth.urls_elsewhere"},
+            'path("", include("mcp_django.oauth.urls"))',
+        ),
+        ({"ROOT_URLCONF": "tests.oauth.urls_only"}, "There is no page at LOGIN_URL"),
+        (
+            {"MCP_DJANGO": TOKENS_ONLY},
+            '"AUTHENTICATORS": [..., "mcp_django.oauth.bearer.OAuthBearer"]',
+        ),
+    ],
+)
+def test_a_step_that_is_missing_is_shown_as_text_to_paste(settings, changes, step):
+    for name, value in changes.items():
+        setattr(settings, name, value)
+
+    assert step in shown()
+
+
+def test_people_may_sign_in_elsewhere(settings):
     settings.ROOT_URLCONF = "tests.oauth.urls_only"
-
-    assert "There is no page at LOGIN_URL" in shown()
     settings.LOGIN_URL = "https://sso.example.com/"
+
     assert steps() == []
-
-
-def test_a_list_of_authenticators_leaves_the_tokens_of_the_site_out(settings):
-    authenticators = ["mcp_django.auth.PersonalTokens"]
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": authenticators}
-
-    assert '"AUTHENTICATORS": [..., "mcp_django.oauth.bearer.OAuthBearer"]' in shown()
 
 
 @pytest.mark.parametrize(
