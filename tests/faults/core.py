@@ -19,11 +19,6 @@ HANDLERS = Room(
             new="has_more=len(found.values) >= MOST_VALUES",
         ),
         Fault(
-            file="handlers/tools.py",
-            old="if scope in principal.scopes.union(needed)]",
-            new="if scope in needed]",
-        ),
-        Fault(
             file="handlers/dispatch.py",
             old="tool_calls.add(self.context.counted_as, -1)",
             new="tool_calls.add(self.context.counted_as, 0)",
@@ -120,6 +115,11 @@ AUTH = Room(
             file="auth/redaction.py",
             old="if len(items) == 2 and names_credential(items[0]):",
             new="if len(items) == 3 and names_credential(items[0]):",
+        ),
+        Fault(
+            file="handlers/tools.py",
+            old="if scope in principal.scopes.union(needed)]",
+            new="if scope in needed]",
         ),
         Fault(
             file="auth/throttles.py",

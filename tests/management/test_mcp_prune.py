@@ -52,7 +52,7 @@ def left(alice, django_user_model, monkeypatch):
         (["--user", "alice"], lambda name, days: name == "alice"),
         (["--user", "alice", "--days", "2"], lambda name, days: name == "alice" and days > 2),
     ],
-    ids=str,
+    ids=["setting", "days", "no days", "user", "user and days"],
 )
 def test_records_go_by_age_or_by_user_and_others_stay(left, settings, arguments, is_pruned):
     settings.MCP_DJANGO = {"AUDIT_DAYS": 5}
