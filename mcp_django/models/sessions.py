@@ -32,7 +32,18 @@ class JSONText(AnyText):
         return json.dumps(value)
 
 
-class Session(models.Model):
+class StoreRow(models.Model):
+    """Called by the start of its key, where staff see it."""
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.pk)[:12]
+
+
+class Session(StoreRow):
     """One legacy client between its handshake and its end."""
 
     #: The hash of its id.
@@ -54,27 +65,20 @@ class Session(models.Model):
     class Meta:
         default_permissions = ("view", "delete")
 
-    def __str__(self) -> str:
-        return self.key[:12]
 
-
-class Subscription(models.Model):
+class Subscription(StoreRow):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False)
     #: Of the URI, which is too long for an index.
     digest = models.CharField(max_length=64)
     uri = JSONText()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(StoreRow.Meta):
         constraints = [
             UniqueConstraint(fields=["session", "digest"], name="mcp_one_subscription_per_uri")
         ]
 
-    def __str__(self) -> str:
-        return str(self.uri)
 
-
-class EventLog(models.Model):
+class EventLog(StoreRow):
     """What was sent on one stream of a session."""
 
     key = models.CharField(max_length=LONGEST_KEY, unique=True)
@@ -90,28 +94,18 @@ class EventLog(models.Model):
     #: Since when nothing follows.
     final_since = models.DateTimeField(null=True, db_index=True)
 
-    class Meta:
-        default_permissions = ()
 
-    def __str__(self) -> str:
-        return self.key[:12]
-
-
-class LogEvent(models.Model):
+class LogEvent(StoreRow):
     log = models.ForeignKey(EventLog, on_delete=models.CASCADE, db_index=False)
     number = models.BigIntegerField()
     data = models.BinaryField()
     size = models.PositiveBigIntegerField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(StoreRow.Meta):
         constraints = [UniqueConstraint(fields=["log", "number"], name="mcp_one_event_per_number")]
 
-    def __str__(self) -> str:
-        return str(self.number)
 
-
-class OpenQuestion(models.Model):
+class OpenQuestion(StoreRow):
     """A request of ours to a client."""
 
     #: Of its id: a client may send any text as one.
@@ -121,14 +115,8 @@ class OpenQuestion(models.Model):
     asked = models.DateTimeField()
     answer = models.BinaryField(null=True)
 
-    class Meta:
-        default_permissions = ()
 
-    def __str__(self) -> str:
-        return self.digest[:12]
-
-
-class LiveStream(models.Model):
+class LiveStream(StoreRow):
     """An open stream of any era."""
 
     key = models.CharField(max_length=LONGEST_KEY, primary_key=True)
@@ -146,18 +134,9 @@ class LiveStream(models.Model):
     class Meta:
         default_permissions = ("view", "delete")
 
-    def __str__(self) -> str:
-        return self.key[:12]
 
-
-class Lease(models.Model):
+class Lease(StoreRow):
     """A process that makes events, and when it last said that it lives."""
 
     owner = models.CharField(max_length=LONGEST_OWNER, primary_key=True)
     renewed = models.DateTimeField()
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return self.owner

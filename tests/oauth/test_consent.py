@@ -68,7 +68,7 @@ def test_the_page_says_what_each_scope_opens_for_this_person(flow, clerk):
         "mcp:read": {"Tags", "Things", "echo"},
         "mcp:write": {"Tags", "pay"},
         "mcp:delete": {"You have no rights here"},
-        "mcp:action": {"pay"},
+        "mcp:action": {"You have no rights here"},
     }
 
 
