@@ -106,42 +106,10 @@ def test_pruning_clears_up_after_what_has_expired(store, add_session, open_log):
     assert seconds_left(store).keys() == {"lease:hub", THEIRS}
 
 
-def test_a_connection_that_redis_closed_is_made_anew(store):
-    store.renew("hub")
-    assert store.client.connection_pool.max_connections
-    own = store.client.client_id()
-
-    # From another one: this one would be told.
-    other = type(store)(prefix=store.prefix)
-    other.client.client_kill_filter(_id=own)
-    other.client.close()
-
-    store.renew("hub")
-
-
-def test_scripts_that_redis_forgot_are_sent_again(store, add_session):
-    add_session()
-    store.client.script_flush()
-
-    assert store.end_session("s1")
-
-
 @pytest.mark.parametrize(("url", "word"), [("", "STORE_URL"), ("http://127.0.0.1", "scheme")])
 def test_an_address_that_is_none_is_a_mistake_in_the_settings(at, url, word):
     with pytest.raises(ImproperlyConfigured, match=word):
         at(url)
-
-
-def test_a_redis_that_is_gone_is_an_error_at_once(at):
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        store = at(f"redis://127.0.0.1:{closed.getsockname()[1]}/0")
-        begin = time.monotonic()
-
-        with pytest.raises(Exception, match=r"(?i)refused"):
-            store.session("s1")
-
-    assert time.monotonic() - begin < 1
 
 
 @pytest.mark.thorough

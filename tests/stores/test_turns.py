@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from threading import Event, Thread
 
 import pytest
@@ -86,33 +86,27 @@ def test_a_writer_waits_until_calls_are_over(turns, in_thread, write):
     assert steps == ["entered", "over", "written"]
 
 
-def test_a_call_that_waits_for_a_writer_is_not_waited_for(turns, write):
-    with turns.call():
-        done = write()
-
-        with turns.paused():
-            assert done.wait(PATIENCE)
-
-
-def test_a_call_that_writes_what_belongs_to_none_does_not_wait_for_itself(turns):
-    with turns.call(), turns.alone("default"):
-        written = True
-
-    assert written
-
-
-def test_a_writer_waits_for_no_call_longer_than_one_may_take(turns, write, settings):
+def be_impatient(settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.01}
 
-    with turns.call():
-        assert write().wait(PATIENCE)
+
+def take_the_lock_before_reading(settings):
+    connections.settings["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}
 
 
-def test_where_transactions_have_the_lock_before_they_read_nobody_waits(turns, write, monkeypatch):
-    options = {"transaction_mode": "IMMEDIATE"}
-    monkeypatch.setitem(connections.settings["default"], "OPTIONS", options)
+@pytest.mark.parametrize(
+    ("prepare", "is_paused"),
+    [
+        # A call that waits for a writer, one that takes too long, and transactions without need.
+        (bool, True),
+        (be_impatient, False),
+        (take_the_lock_before_reading, False),
+    ],
+)
+def test_a_writer_does_not_wait_for_every_call(turns, write, settings, prepare, is_paused):
+    prepare(settings)
 
-    with turns.call(), turns.paused():
+    with turns.call(), turns.paused() if is_paused else nullcontext():
         assert write().wait(PATIENCE)
 
 
@@ -126,6 +120,13 @@ def test_a_child_of_a_fork_knows_nothing_of_the_calls_of_its_parent(turns, write
         second = write()
         assert not second.is_set()
     assert second.wait(PATIENCE)
+
+
+def test_a_call_that_writes_what_belongs_to_none_does_not_wait_for_itself(turns):
+    with turns.call(), turns.alone("default"):
+        written = True
+
+    assert written
 
 
 def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_only(turns):

@@ -60,20 +60,16 @@ async def in_thread(function, *arguments):
 # Who reads a body
 
 
-async def test_a_short_body_is_read_on_the_event_loop(client, readers):
-    call = await Connection.calling(client, "echo", text="x").whole()
-
-    assert call.status == 200
-    assert readers == [threading.current_thread()]
-
-
-async def test_a_long_body_is_read_in_the_thread_that_answers(client, readers, revision):
-    call = await Connection.calling(speaking(client, revision), "echo", text=LONG).whole()
+@pytest.mark.parametrize(("text", "is_here"), [("x", True), (LONG, False)], ids=["short", "long"])
+async def test_a_short_body_is_read_on_the_event_loop_and_a_long_one_in_the_thread_that_answers(
+    client, readers, revision, text, is_here
+):
+    call = await Connection.calling(speaking(client, revision), "echo", text=text).whole()
 
     assert call.json["id"] == 1
-    assert LONG in call.json["result"]["content"][0]["text"]
-    assert len(readers) == 1
-    assert readers[0] is not threading.current_thread()
+    assert text in call.json["result"]["content"][0]["text"]
+    [reader] = readers
+    assert (reader is threading.current_thread()) is is_here
 
 
 @pytest.mark.parametrize("token", [None, WRONG])
@@ -302,19 +298,6 @@ async def test_a_body_is_waited_for_so_long_and_no_longer(monkeypatch, limit, mo
     assert b"did not come in time" in text
     assert call.headers["connection"] == "close"
     assert call.is_whole()
-
-
-async def test_a_client_that_is_slow_and_not_too_slow_is_answered(client, monkeypatch):
-    call = Unsent(client, length=str(len(PING)))
-    call.start()
-    for byte in PING:
-        await asyncio.sleep(0)
-        call.give(bytes([byte]), more=True)
-    call.give(b"", more=False)
-    await call.end()
-
-    assert call.status == 200
-    assert "connection" not in call.headers
 
 
 async def test_a_refused_client_is_heard_out_up_to_the_length_of_a_body(configure):

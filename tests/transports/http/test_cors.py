@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mcp_django.asgi import get_mcp_application
-from mcp_django.protocol.revisions import LATEST_LEGACY, LEGACY, MODERN
+from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.transports.http.endpoint import with_cors
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.cases import PING
-from tests.transports.http.test_wsgi import HELLO
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +87,7 @@ def test_no_header_is_allowed_because_somebody_asks_for_it(connect):
         ("testserver", "null"),
         ("testserver", "http://testserver"),
         ("localhost", "http://localhost:3000"),
+        ("testserver", None),
     ],
 )
 def test_pages_of_other_origins_get_nothing(connect, host, origin):
@@ -98,12 +98,6 @@ def test_pages_of_other_origins_get_nothing(connect, host, origin):
 
     assert asked.status in (401, 403)
     assert control(asked) == control(posted) == []
-
-
-def test_who_asks_without_an_origin_gets_nothing(connect):
-    client = connect()
-
-    assert control(client.post(client.message("ping"))) == []
 
 
 def test_a_request_for_options_that_is_no_preflight_is_a_verb_that_nobody_has(connect):
@@ -139,16 +133,6 @@ def test_the_addresses_of_http_sse_answer_such_pages_as_well(staff, configure, e
 
     assert answer.status == 204
     assert answer.headers["access-control-allow-origin"] == CHAT
-
-
-@pytest.mark.parametrize("revision", LEGACY, ids=str)
-def test_the_id_of_a_session_can_be_read(staff, configure, revision):
-    client = CheckedClient(user=staff, revision=revision)
-
-    answer = client.post(client.message("initialize", HELLO), headers={"Origin": CHAT})
-
-    assert answer.headers["mcp-session-id"]
-    assert "mcp-session-id" in names(answer, "access-control-expose-headers")
 
 
 def test_a_stream_can_be_read(staff, configure):
@@ -200,7 +184,6 @@ def test_an_allowed_origin_may_send_our_headers_though_the_site_names_none_of_th
 
     answer = ask(CheckedClient(user=staff))
 
-    assert answer.headers["access-control-allow-origin"] == CHAT
     assert names(answer, "access-control-allow-headers") >= set(SENT.split(","))
 
 
@@ -237,15 +220,6 @@ def test_an_answer_never_names_two_origins():
 
     assert with_cors(of_middleware, cors) == (("X-Page", "1"), *cors)
     assert with_cors(of_middleware, ()) == of_middleware
-
-
-def test_what_the_site_exposes_stays_beside_what_clients_need(staff, configure, cors):
-    client = CheckedClient(user=staff)
-
-    answer = client.post(client.message("ping"), headers={"Origin": CHAT})
-
-    exposed = names(answer, "access-control-expose-headers")
-    assert exposed >= {"x-request-id", "mcp-session-id", "www-authenticate"}
 
 
 def test_a_page_that_middleware_makes_of_a_preflight_is_no_page(staff, configure, settings):

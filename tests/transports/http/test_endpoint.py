@@ -83,69 +83,41 @@ class Row:
 TWICE = (("Mcp-Method", "tools/list"), ("mcp-method", "tools/list"))
 FIRST = with_meta("tools/call", name="a")
 OLD_META = {PREFIX + "protocolVersion": LEGACY}
-NEW_META = {PREFIX + "protocolVersion": UNKNOWN}
 LISTEN = with_meta("subscriptions/listen", notifications={})
 LOUD = {PREFIX + "logLevel": "trace"}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+ACCENT = with_meta("tools/call", name="\xe9")
+OLD_FIRST = with_meta("tools/call", changed=OLD_META, name="a")
+NEW_PING = with_meta("ping", changed={PREFIX + "protocolVersion": UNKNOWN})
+SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
+LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
-def posts(status, code, id, *requests):
-    """Rows of POSTs that are refused in the same way: name, headers and body of each."""
-    return [
-        Row(name, status, code, id, headers=headers, body=body) for name, headers, body in requests
-    ]
-
-
-ROWS = [
-    # 2: verb
-    *(
-        Row(f"{verb} {version}", 405, -32600, id, verb=verb, headers=head)
-        for verb in ("OPTIONS", "HEAD", "PUT", "PATCH", "post", "get")
-        for version, head, id in [
-            ("absent", {}, NULL),
-            ("legacy", old(LEGACY), NULL),
-            ("newest legacy", old("2025-11-25"), ABSENT),
-            ("modern", old(MODERN), ABSENT),
-        ]
-    ),
-    *(
-        Row(f"{verb} {version}", status, code, ABSENT, verb=verb, headers=old(version))
-        for verb in ("GET", "DELETE")
-        for version, status, code in [(MODERN, 405, -32600), (UNKNOWN, 400, -32022)]
-    ),
-    Row("PUT unknown", 405, -32600, ABSENT, verb="PUT", headers=old(UNKNOWN)),
-    Row("verb before size", 405, -32600, NULL, verb="PUT", body=None),
+#: By status, code and id of the refusal: names, headers and bodies of POSTs.
+POSTS = {
     # 3: size
-    *posts(
-        413,
-        -32600,
-        NULL,
+    (413, -32600, NULL): [
         ("too long", {}, None),
         ("size before content type", {"content-type": "text/plain"}, None),
-    ),
-    *posts(413, -32600, ABSENT, ("too long, modern", modern(), None)),
+    ],
+    (413, -32600, ABSENT): [("too long, modern", modern(), None)],
     # 4: content type
-    *(
-        Row(f"type {kind!r}", 415, -32600, NULL, headers={"content-type": kind})
-        for kind in (None, "", "text/plain", "application/jsonp", "multipart/form-data")
-    ),
-    *(
-        Row(f"coding {coding}", 415, -32600, NULL, headers={"content-encoding": coding})
-        for coding in ("gzip", "br", "identity, gzip")
-    ),
-    *posts(
-        415,
-        -32600,
-        ABSENT,
-        (
-            "content type before accept",
-            modern(content_type="text/plain", accept="text/html"),
-            call(),
+    (415, -32600, NULL): [
+        *(
+            (f"type {kind!r}", {"content-type": kind}, call())
+            for kind in (None, "", "text/plain", "application/jsonp", "multipart/form-data")
         ),
-    ),
+        *(
+            (f"coding {coding}", {"content-encoding": coding}, call())
+            for coding in ("gzip", "br", "identity, gzip")
+        ),
+    ],
+    (415, -32600, ABSENT): [
+        ("type before accept", modern(content_type="text/plain", accept="text/html"), call()),
+    ],
     # 5: accept
-    *(
-        Row(f"accept {kinds!r}", 406, -32600, NULL, headers={"accept": kinds})
+    (406, -32600, NULL): [
+        (f"accept {kinds!r}", {"accept": kinds}, call())
         for kinds in (
             "",
             "application/json",
@@ -154,105 +126,79 @@ ROWS = [
             "application/json, text/event-stream;q=0",
             "*/*, application/json;q=0",
         )
-    ),
-    *posts(
-        406,
-        -32600,
-        ABSENT,
+    ],
+    (406, -32600, ABSENT): [
+        ("accept before JSON", modern(accept="text/html"), b"{"),
         *(
             (f"listening accepts {kinds!r}", modern("subscriptions/listen", accept=kinds), LISTEN)
             for kinds in ("application/json", "*/*, text/event-stream;q=0")
         ),
-        ("accept before JSON", modern(accept="text/html"), b"{"),
-    ),
+    ],
     # 6: JSON. Without an id that could be read: null below 2025-11-25, absent since.
-    *(
-        Row(f"JSON {version}", 400, -32700, id, headers=old(version), body=b"{")
-        for versions, id in [
-            ((None, "2024-11-05", "2025-03-26", "2025-06-18"), NULL),
-            (("2025-11-25", MODERN, UNKNOWN), ABSENT),
-        ]
-        for version in versions
-    ),
-    *posts(
-        400,
-        -32700,
-        NULL,
+    (400, -32700, NULL): [
+        *((f"JSON {version}", old(version), b"{") for version in (None, *LEGACY_VERSIONS[:3])),
         ("empty", {}, b""),
         ("deep", {}, b"[" * 60_000),
         ("same key twice", {}, b'{"id": 1, "id": 2}'),
-    ),
-    # 7: one message
-    *(
-        Row(f"modern {name}", 400, -32600, id, headers=modern(), body=body)
-        for name, body, id in [
-            ("number", 1, ABSENT),
-            ("string", "x", ABSENT),
-            ("empty array", [], ABSENT),
-            ("array", [call()], ABSENT),
-            ("array of its own", [with_meta()], ABSENT),
-            ("response", {"jsonrpc": "2.0", "id": 1, "result": {}}, ABSENT),
-            ("null id", call(request_id=None), ABSENT),
-            ("float id", call(request_id=1.5), ABSENT),
-            ("bool id", call(request_id=True), ABSENT),
-            ("object id", call(request_id={}), ABSENT),
-            ("huge id", call(request_id=2**63), ABSENT),
-            ("other jsonrpc", with_meta() | {"jsonrpc": "1.0"}, 1),
-            ("array params", with_meta() | {"params": []}, 1),
-            ("string params", with_meta() | {"params": "x"}, 1),
-            ("number for a method", with_meta() | {"method": 1}, 1),
-            ("no method", {"jsonrpc": "2.0", "id": "a"}, "a"),
-        ]
-    ),
-    *(
-        Row(f"legacy {name}", 400, -32600, id, headers=old(LEGACY), body=body)
-        for name, body, id in [
-            ("empty array", [], NULL),
-            ("array", [call()], NULL),
-            ("null id", call(request_id=None), NULL),
-            ("array params", call(request_id=0) | {"params": []}, 0),
-            ("other jsonrpc", call(request_id="") | {"jsonrpc": 2}, ""),
-        ]
-    ),
-    # Batches exist in one revision.
-    *posts(400, -32600, ABSENT, ("batch 2025-11-25", old("2025-11-25"), [call()])),
-    *posts(
-        400,
-        -32600,
-        NULL,
+    ],
+    (400, -32700, ABSENT): [
+        (f"JSON {version}", old(version), b"{") for version in ("2025-11-25", MODERN, UNKNOWN)
+    ],
+    # 7: one message, but for batches in one revision
+    (400, -32600, ABSENT): [
+        *(
+            (f"modern {name}", modern(), body)
+            for name, body in [
+                ("number", 1),
+                ("string", "x"),
+                ("empty array", []),
+                ("array", [call()]),
+                ("array of its own", [with_meta()]),
+                ("response", {"jsonrpc": "2.0", "id": 1, "result": {}}),
+                ("null id", call(request_id=None)),
+                ("float id", call(request_id=1.5)),
+                ("bool id", call(request_id=True)),
+                ("object id", call(request_id={})),
+                ("huge id", call(request_id=2**63)),
+            ]
+        ),
+        ("batch 2025-11-25", old("2025-11-25"), [call()]),
+    ],
+    (400, -32600, NULL): [
+        ("legacy empty array", old(LEGACY), []),
+        ("legacy array", old(LEGACY), [call()]),
+        ("legacy null id", old(LEGACY), call(request_id=None)),
         ("batch 2024-11-05", old("2024-11-05"), [call()]),
         ("batch, empty", {}, []),
         ("batch, too long", {}, [call()] * 51),
         ("batch, modern", {}, [call(), with_meta()]),
-    ),
+    ],
+    (400, -32600, 0): [("array params", old(LEGACY), call(request_id=0) | {"params": []})],
+    (400, -32600, ""): [("other jsonrpc", old(LEGACY), call(request_id="") | {"jsonrpc": 2})],
+    (400, -32600, 1): [
+        ("modern other jsonrpc", modern(), with_meta() | {"jsonrpc": "1.0"}),
+        ("modern array params", modern(), with_meta() | {"params": []}),
+        ("modern string params", modern(), with_meta() | {"params": "x"}),
+        ("number for a method", modern(), with_meta() | {"method": 1}),
+    ],
+    (400, -32600, "a"): [("no method", modern(), {"jsonrpc": "2.0", "id": "a"})],
     # 8: notifications
-    *posts(
-        400,
-        -32022,
-        ABSENT,
+    (400, -32022, ABSENT): [
         ("batch, unknown", old(UNKNOWN), [call()]),
         ("notification, unknown", old(UNKNOWN), INITIALIZED),
-    ),
-    # 9: routing headers twice
-    Row("header twice", 400, -32020, 1, more=TWICE, headers=old(MODERN), body=with_meta()),
-    Row("twice before _meta", 400, -32020, 1, more=TWICE, headers=old(MODERN)),
-    # 10: _meta
-    *posts(
-        400,
-        -32602,
-        1,
+    ],
+    # 10: _meta, 17: log level
+    (400, -32602, 1): [
         ("no _meta", modern(), call()),
         ("_meta null", modern(), call(_meta=None)),
         ("params null", modern(), call() | {"params": None}),
         ("_meta before header", {}, call(_meta={PREFIX + "protocolVersion": MODERN})),
         ("discover, no header", {}, call("server/discover")),
         ("listen, legacy header", old(LEGACY), call("subscriptions/listen")),
-    ),
+        ("log level", modern(), with_meta(changed=LOUD)),
+    ],
     # 11: version header, 12: method header, 13: name header
-    *posts(
-        400,
-        -32020,
-        1,
+    (400, -32020, 1): [
         ("no header", {}, with_meta()),
         ("legacy header", modern(mcp_protocol_version=LEGACY), with_meta()),
         ("unknown header", modern(mcp_protocol_version=UNKNOWN), with_meta()),
@@ -264,63 +210,52 @@ ROWS = [
         ("another name", modern("tools/call", mcp_name="A"), FIRST),
         ("bad sentinel", modern("tools/call", mcp_name="=?base64?YR==?="), FIRST),
         ("half sentinel", modern("tools/call", mcp_name="=?base64?YQ=="), FIRST),
-        (
-            "beyond ASCII",
-            modern("tools/call", mcp_name="\xe9"),
-            with_meta("tools/call", name="\xe9"),
-        ),
-        (
-            "unserved method with a name",
-            modern("tasks/get"),
-            with_meta("tasks/get", taskId="a"),
-        ),
-        (
-            "name before version",
-            modern("tools/call", mcp_protocol_version=LEGACY),
-            with_meta("tools/call", changed=OLD_META, name="a"),
-        ),
-    ),
+        ("beyond ASCII", modern("tools/call", mcp_name="\xe9"), ACCENT),
+        ("unserved with a name", modern("tasks/get"), with_meta("tasks/get", taskId="a")),
+        ("name before version", modern("tools/call", mcp_protocol_version=LEGACY), OLD_FIRST),
+    ],
     # 14: version
-    *posts(
-        400,
-        -32022,
-        1,
-        (
-            "legacy version in an envelope",
-            modern(mcp_protocol_version=LEGACY),
-            with_meta(changed=OLD_META),
-        ),
-        (
-            "version before method served",
-            modern("ping", mcp_protocol_version=UNKNOWN),
-            with_meta("ping", changed=NEW_META),
-        ),
+    (400, -32022, 1): [
+        ("legacy envelope", modern(mcp_protocol_version=LEGACY), with_meta(changed=OLD_META)),
+        ("before method", modern("ping", mcp_protocol_version=UNKNOWN), NEW_PING),
+        ("empty header", old(""), call()),
         *(
             (f"{method} {UNKNOWN}", old(UNKNOWN), call(method))
             for method in ("tools/list", "server/discover", "initialize", "ping")
         ),
-        ("empty header", old(""), call()),
-    ),
+    ],
     # 15: method
-    *posts(
-        404,
-        -32601,
-        1,
+    (404, -32601, 1): [
+        ("method before log level", modern("ping"), with_meta("ping", changed=LOUD)),
         *(
             (f"{method} unserved", modern(method), with_meta(method))
-            for method in (
-                "initialize",
-                "ping",
-                "logging/setLevel",
-                "resources/subscribe",
-                "resources/unsubscribe",
-                "tools/List",
-            )
+            for method in ("initialize", "ping", "logging/setLevel", "tools/List", *SUBSCRIBING)
         ),
-        ("method before log level", modern("ping"), with_meta("ping", changed=LOUD)),
+    ],
+}
+
+ROWS = [
+    # 2: verb
+    *(
+        Row(f"{verb} {version}", 405, -32600, id, verb=verb, headers=old(version))
+        for verb in ("OPTIONS", "HEAD", "PUT", "PATCH", "post", "get")
+        for version, id in [(None, NULL), (LEGACY, NULL), ("2025-11-25", ABSENT), (MODERN, ABSENT)]
     ),
-    # 17: log level
-    *posts(400, -32602, 1, ("log level", modern(), with_meta(changed=LOUD))),
+    *(
+        Row(f"{verb} {version}", status, code, ABSENT, verb=verb, headers=old(version))
+        for verb in ("GET", "DELETE")
+        for version, status, code in [(MODERN, 405, -32600), (UNKNOWN, 400, -32022)]
+    ),
+    Row("PUT unknown", 405, -32600, ABSENT, verb="PUT", headers=old(UNKNOWN)),
+    Row("verb before size", 405, -32600, NULL, verb="PUT", body=None),
+    # 9: routing headers twice
+    Row("header twice", 400, -32020, 1, more=TWICE, headers=old(MODERN), body=with_meta()),
+    Row("twice before _meta", 400, -32020, 1, more=TWICE, headers=old(MODERN)),
+    *(
+        Row(name, *refusal, headers=headers, body=body)
+        for refusal, requests in POSTS.items()
+        for name, headers, body in requests
+    ),
 ]
 
 
@@ -377,7 +312,7 @@ def test_a_refusal_is_valid_in_the_revision_that_it_is_written_for(row):
 
 @requirement("http:get", "http:one-path")
 @pytest.mark.parametrize("body", [None, b"{", encoded(call())])
-@pytest.mark.parametrize("version", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("version", [None, *LEGACY_VERSIONS])
 @pytest.mark.parametrize(
     ("verb", "accept", "status"),
     [
@@ -504,15 +439,7 @@ def test_accept_may_stand_in_two_lines():
 )
 @pytest.mark.parametrize(
     "headers",
-    [
-        {},
-        old("2024-11-05"),
-        old("2025-03-26"),
-        old("2025-06-18"),
-        old("2025-11-25"),
-        old(MODERN),
-        modern("x", mcp_name="=?base64?#?="),
-    ],
+    [*map(old, [None, *LEGACY_VERSIONS, MODERN]), modern("x", mcp_name="=?base64?#?=")],
 )
 @pytest.mark.parametrize(
     "body",

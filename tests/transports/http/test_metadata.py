@@ -62,25 +62,22 @@ def test_the_host_of_a_request_changes_nothing(use, browser, settings):
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/mcp/internal", "/other", "//mcp", "/mcp//", "/MCP", "/mcp/..", "/mcp%00", "/../mcp", "mcp"],
+    ("path", "issuers", "changes"),
+    [
+        *(
+            (path, [ISSUER], {})
+            for path in ["/mcp/internal", "/other", "//mcp", "/mcp//", "/MCP", "/mcp/..", "mcp"]
+        ),
+        ("/mcp%00", [ISSUER], {}),
+        # A site that takes no tokens of others, and one without a public address.
+        ("/mcp", [], {}),
+        ("/mcp", [ISSUER], {"PUBLIC_URL": ""}),
+    ],
 )
-def test_no_other_path_has_metadata(use, browser, path):
-    use(ISSUER)
+def test_nothing_else_has_metadata(use, browser, path, issuers, changes):
+    use(*issuers, **changes)
 
     assert browser.get(f"{PATH}{path}").status_code == 404
-
-
-def test_a_site_that_takes_no_tokens_of_others_has_no_metadata(use, browser):
-    use()
-
-    assert browser.get(f"{PATH}/mcp").status_code == 404
-
-
-def test_a_site_without_a_public_address_has_no_metadata(use, browser):
-    use(ISSUER, PUBLIC_URL="")
-
-    assert browser.get(f"{PATH}/mcp").status_code == 404
 
 
 def test_each_issuer_is_named_once(use, browser):

@@ -34,16 +34,6 @@ async def written(streams):
             await stream.is_written.wait()
 
 
-async def test_streams_that_take_it_at_once_share_a_task():
-    writers, streams = Writers(), [Stream() for _ in range(GULP)]
-
-    for stream in streams:
-        writers.add(stream)
-    await written(streams)
-
-    assert len({task for stream in streams for task in stream.tasks}) == 1
-
-
 async def test_more_streams_than_go_at_once_are_written_each_once():
     writers, streams = Writers(), [Stream() for _ in range(2 * GULP + 1)]
 
@@ -72,15 +62,3 @@ async def test_readers_that_do_not_read_keep_nobody_waiting():
     for stream in slow:
         stream.reads.set()
     await written(slow)
-
-
-async def test_a_writer_that_is_cancelled_leaves_the_others_their_turn():
-    writers, stuck, other = Writers(), Stream(reads=False), Stream()
-    writers.add(stuck)
-    await asyncio.sleep(0)
-
-    stuck.tasks[0].cancel()
-    writers.add(other)
-
-    await written([other])
-    assert not stuck.is_written.is_set()
