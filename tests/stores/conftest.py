@@ -121,6 +121,16 @@ def open_log(store):
 
 
 @pytest.fixture
+def session(add_session):
+    return add_session()
+
+
+@pytest.fixture
+def log(session, open_log):
+    return open_log()
+
+
+@pytest.fixture
 def read(store):
     """What a client that comes back after an event is told: the data of events."""
 

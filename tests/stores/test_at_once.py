@@ -79,8 +79,7 @@ def test_of_many_at_once_no_more_have_it_than_may(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("add", "most"), [(ask, MOST_QUESTIONS), (begin, MOST_LOGS)])
-def test_many_do_not_get_past_a_limit(store, add_session, at_once, add, most):
-    add_session()
+def test_many_do_not_get_past_a_limit(store, session, at_once, add, most):
     for number in range(most - 3):
         add(store, f"k{number}")
 
@@ -93,8 +92,7 @@ def test_many_do_not_get_past_a_limit(store, add_session, at_once, add, most):
     assert sum(at_once(add_one)) == 3
 
 
-def test_one_of_many_gets_the_answer(store, add_session, at_once):
-    add_session()
+def test_one_of_many_gets_the_answer(store, session, at_once):
     ask(store, "q1")
     store.answer("s1", "q1", b"yes")
 
@@ -104,10 +102,7 @@ def test_one_of_many_gets_the_answer(store, add_session, at_once):
 
 
 @pytest.mark.thorough
-def test_events_of_many_have_each_number_once(store, add_session, open_log, at_once):
-    add_session()
-    open_log()
-
+def test_events_of_many_have_each_number_once(store, log, at_once):
     def append(thread):
         return [store.append("l1", [b"%d.%d" % (thread, turn)] * 2) for turn in range(10)]
 
@@ -122,10 +117,7 @@ def test_events_of_many_have_each_number_once(store, add_session, open_log, at_o
             assert page.events[number - 1].data == b"%d.%d" % (thread, turn)
 
 
-def test_nothing_follows_the_event_that_ends_a_log(store, add_session, open_log, at_once, read):
-    add_session()
-    open_log()
-
+def test_nothing_follows_the_event_that_ends_a_log(store, log, at_once, read):
     at_once(lambda thread: store.append("l1", [b"%d" % thread], is_final=thread == 3))
 
     assert read()[-1] == b"3"

@@ -48,9 +48,7 @@ def test_a_caller_inside_of_a_transaction_is_told(store, method, arguments):
 
 
 @pytest.mark.django_db(transaction=False)
-def test_the_transaction_round_a_test_of_django_does_not_count(store, add_session):
-    add_session()
-
+def test_the_transaction_round_a_test_of_django_does_not_count(store, session):
     assert connection.in_atomic_block
     assert store.session("s1")
 
@@ -67,9 +65,8 @@ COSTS = [
 
 @pytest.mark.parametrize(("work", "statements"), COSTS)
 def test_the_costs_do_not_grow(
-    store, add_session, open_log, django_assert_max_num_queries, work, statements
+    store, session, open_log, django_assert_max_num_queries, work, statements
 ):
-    add_session()
     for number in range(10):
         open_log(f"l{number}")
         store.ask(Question(session="s1", id=f"q{number}", owner="hub"))
@@ -107,10 +104,7 @@ def test_nothing_of_an_ended_session_is_left(store, show_stream, add_session, op
     assert not any(table.objects.exists() for table in tables)
 
 
-def test_events_that_went_are_not_left_in_the_table(store, add_session, open_log):
-    add_session()
-    open_log()
-
+def test_events_that_went_are_not_left_in_the_table(store, log):
     for _ in range(3):
         store.append("l1", [b"a"] * 200)
 
@@ -193,9 +187,8 @@ def hold():
 
 @pytest.mark.skipif(connection.vendor == "mysql", reason="Its own limit is 50 seconds.")
 def test_whoever_writes_what_others_hold_is_told_to_come_back(
-    store, add_session, hold, monkeypatch, caplog
+    store, session, hold, monkeypatch, caplog
 ):
-    add_session()
     monkeypatch.setattr(transactions, "PATIENCE", 0.1)
     if connection.vendor == "sqlite":
         # Not the 20 seconds of the settings.

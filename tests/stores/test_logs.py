@@ -10,10 +10,7 @@ from mcp_django.stores.interface import Event, Log, Page, StoreFull
 BYTES = bytes(range(256)) * 3
 
 
-def test_events_are_read_as_they_were_appended(store, add_session, open_log):
-    add_session()
-    open_log()
-
+def test_events_are_read_as_they_were_appended(store, log):
     assert store.append("l1", [b"a", BYTES]) == 2
     assert store.append("l1", [b"c"]) == 3
 
@@ -37,9 +34,7 @@ def test_events_are_read_as_they_were_appended(store, add_session, open_log):
         *((number, [b"a", b"b", b"c"]) for number in (-1, -(10**40))),
     ],
 )
-def test_a_client_that_comes_back_gets_what_it_missed(store, add_session, open_log, after, missed):
-    add_session()
-    open_log()
+def test_a_client_that_comes_back_gets_what_it_missed(store, log, after, missed):
     store.append("l1", [b"a", b"b", b"c"])
 
     page = store.read("l1", session="s1", after=after)
@@ -78,9 +73,7 @@ def test_a_log_is_found_by_its_own_session_only(store, add_session, open_log):
 
 
 @pytest.mark.parametrize("events", [[], [b"a", b"b"]])
-def test_a_final_log_takes_nothing_more(store, add_session, open_log, read, events):
-    add_session()
-    open_log()
+def test_a_final_log_takes_nothing_more(store, log, read, events):
     assert store.append("l1", events, is_final=True) == len(events)
 
     assert store.append("l1", [b"c"], is_final=True) == len(events)
@@ -89,9 +82,7 @@ def test_a_final_log_takes_nothing_more(store, add_session, open_log, read, even
     assert store.read("l1", session="s1", after=0).is_final
 
 
-def test_a_final_log_is_kept_for_five_minutes(store, clock, add_session, open_log, read):
-    add_session()
-    open_log()
+def test_a_final_log_is_kept_for_five_minutes(store, clock, log, read):
     store.append("l1", [b"a"], is_final=True)
     clock.pass_by(seconds=299)
     assert read() == [b"a"]
@@ -101,8 +92,7 @@ def test_a_final_log_is_kept_for_five_minutes(store, clock, add_session, open_lo
     assert store.read("l1", session="s1", after=0) is None
 
 
-def test_a_log_says_which_request_it_answers(store, add_session):
-    add_session()
+def test_a_log_says_which_request_it_answers(store, session):
     store.open_log(Log(key="l1", session="s1", owner="hub", request='"\\u0000 é"'))
 
     assert store.read("l1", session="s1", after=0).request == '"\\u0000 é"'
@@ -111,9 +101,7 @@ def test_a_log_says_which_request_it_answers(store, add_session):
 # Bounds
 
 
-def test_a_log_keeps_so_many_events(store, add_session, open_log, read):
-    add_session()
-    open_log()
+def test_a_log_keeps_so_many_events(store, log, read):
     events = [str(number).encode() for number in range(1, MOST_EVENTS + 11)]
 
     store.append("l1", events[:5])
@@ -138,10 +126,7 @@ QUARTER, HUGE = b"x" * (MOST_BYTES // 4), b"x" * (MOST_BYTES + 1)
     ],
     ids=["full", "one more", "huge", "after the huge one"],
 )
-def test_a_log_keeps_so_many_bytes(store, add_session, open_log, read, events, kept):
-    add_session()
-    open_log()
-
+def test_a_log_keeps_so_many_bytes(store, log, read, events, kept):
     for event in events:
         store.append("l1", [event])
 
@@ -149,10 +134,7 @@ def test_a_log_keeps_so_many_bytes(store, add_session, open_log, read, events, k
     assert store.read("l1", session="s1", after=0).has_gap is (kept != events)
 
 
-def test_a_session_with_many_logs_loses_the_oldest_that_has_ended(
-    store, add_session, open_log, read
-):
-    add_session()
+def test_a_session_with_many_logs_loses_the_oldest_that_has_ended(store, session, open_log, read):
     for number in range(MOST_LOGS):
         open_log(f"l{number}")
     for number in (7, 5):
@@ -166,9 +148,8 @@ def test_a_session_with_many_logs_loses_the_oldest_that_has_ended(
 
 
 def test_a_session_with_many_logs_loses_one_that_nobody_adds_to_and_no_other(
-    store, clock, add_session, open_log
+    store, clock, session, open_log
 ):
-    add_session()
     open_log("alone", owner="dead")
     clock.pass_by(seconds=15)
     for number in range(MOST_LOGS):
@@ -185,9 +166,8 @@ def test_a_session_with_many_logs_loses_one_that_nobody_adds_to_and_no_other(
 
 
 def test_the_lease_holds_for_all_logs_of_an_owner_that_renews_it_in_time(
-    store, clock, add_session, open_log
+    store, clock, session, open_log
 ):
-    add_session()
     open_log("l1", owner="hub")
     open_log("l2", owner="hub")
     open_log("l3", owner="other")
@@ -203,11 +183,7 @@ def test_the_lease_holds_for_all_logs_of_an_owner_that_renews_it_in_time(
     assert orphaned() == [False, False, True]
 
 
-def test_an_orphan_is_closed_once_and_its_owner_comes_back_too_late(
-    store, clock, add_session, open_log, read
-):
-    add_session()
-    open_log()
+def test_an_orphan_is_closed_once_and_its_owner_comes_back_too_late(store, clock, log, read):
     store.append("l1", [b"a"])
     assert not store.close_orphan("l1", b"lost")
     clock.pass_by(seconds=15)
@@ -222,9 +198,7 @@ def test_an_orphan_is_closed_once_and_its_owner_comes_back_too_late(
     assert (page.is_final, page.is_orphaned) == (True, False)
 
 
-def test_a_log_that_has_ended_is_no_orphan(store, clock, add_session, open_log):
-    add_session()
-    open_log()
+def test_a_log_that_has_ended_is_no_orphan(store, clock, log):
     store.append("l1", [b"a"], is_final=True)
 
     clock.pass_by(seconds=15)

@@ -10,8 +10,7 @@ from mcp_django.stores.interface import StoreFull
 ANSWER = b'{"result": "\xc3\xa9"}'
 
 
-def test_the_first_answer_reaches_whoever_asked_once(store, add_session, ask):
-    add_session()
+def test_the_first_answer_reaches_whoever_asked_once(store, session, ask):
     ask()
     assert store.take_answer("q1") is None
 
@@ -24,8 +23,7 @@ def test_the_first_answer_reaches_whoever_asked_once(store, add_session, ask):
 
 
 @pytest.mark.parametrize("id", ["q2", "Q1", "", "q1 ", "\x00", "\ud800", "q" * 100_000])
-def test_an_answer_to_what_was_never_asked_is_not_kept(store, add_session, ask, id):
-    add_session()
+def test_an_answer_to_what_was_never_asked_is_not_kept(store, session, ask, id):
     ask()
 
     assert not store.answer("s1", id, ANSWER)
@@ -52,8 +50,7 @@ def test_a_question_that_is_not_open_takes_no_answer(store, clock, add_session, 
     assert store.take_answer("q1") is None
 
 
-def test_an_answer_that_nobody_took_ends_with_its_session(store, add_session, ask):
-    add_session()
+def test_an_answer_that_nobody_took_ends_with_its_session(store, session, ask):
     ask()
     store.answer("s1", "q1", ANSWER)
 
@@ -64,9 +61,8 @@ def test_an_answer_that_nobody_took_ends_with_its_session(store, add_session, as
 
 
 def test_a_question_is_open_for_an_hour_at_most_while_its_process_lives(
-    store, clock, add_session, ask
+    store, clock, session, ask
 ):
-    add_session()
     ask("q1")
     clock.pass_by(seconds=1)
     ask("q2")

@@ -25,9 +25,7 @@ def test_a_session_is_found_by_its_key_as_it_was_added(store, add_session):
     assert store.session("") is None
 
 
-def test_an_ended_session_is_not_there(store, add_session):
-    add_session()
-
+def test_an_ended_session_is_not_there(store, session):
     assert store.end_session("s1")
 
     assert store.session("s1") is None
@@ -104,8 +102,7 @@ def test_subscriptions_are_the_sessions_own_by_case_and_of_any_length(store, add
     assert store.subscriptions("s2") == frozenset()
 
 
-def test_a_session_has_so_many_subscriptions_and_no_more(store, add_session):
-    add_session()
+def test_a_session_has_so_many_subscriptions_and_no_more(store, session):
     assert store.subscribe("s1", "django://1", most=2)
     assert store.subscribe("s1", "django://2", most=2)
 
@@ -152,8 +149,7 @@ def test_one_process_holds_the_standalone_stream_until_it_gives_it_back(store, a
     assert store.hold_standalone("s1", owner="b")
 
 
-def test_a_process_that_renews_its_lease_keeps_the_stream_until_it_dies(store, clock, add_session):
-    add_session()
+def test_a_process_that_renews_its_lease_keeps_the_stream_until_it_dies(store, clock, session):
     store.hold_standalone("s1", owner="a")
     clock.pass_by(seconds=14)
     store.renew("a")

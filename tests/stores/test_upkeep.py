@@ -72,8 +72,7 @@ def test_an_idle_session_is_pruned_with_all_that_is_its_own(store, clock, add_se
     assert store.append("l2", [b"a"]) == 1
 
 
-def test_logs_that_ended_are_pruned_before_their_session(store, clock, add_session, open_log):
-    add_session()
+def test_logs_that_ended_are_pruned_before_their_session(store, clock, session, open_log):
     open_log("l1")
     open_log("l2")
     store.append("l1", [b"a"], is_final=True)
