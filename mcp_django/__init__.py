@@ -75,34 +75,25 @@ __all__ = [
     "unregister",
 ]
 
-HOMES = {
-    "AlreadyRegistered": ("exceptions", "AlreadyRegistered"),
-    "Cancelled": ("exceptions", "Cancelled"),
-    "Context": ("context", "CallContext"),
-    "Declined": ("exceptions", "Declined"),
-    "Level": ("levels", "Level"),
-    "ModelExposure": ("exposure.options", "ModelExposure"),
-    "NotRegistered": ("exceptions", "NotRegistered"),
-    "Annotations": ("protocol.content", "Annotations"),
+MODULES = {
+    "exceptions": ("AlreadyRegistered", "Cancelled", "Declined", "NotRegistered", "ToolError"),
+    "exposure.options": ("ModelExposure",),
+    "exposure.prompts.functions": ("prompt",),
+    "exposure.registry": ("is_registered", "register", "unregister"),
+    "exposure.resources.functions": ("resource",),
+    "exposure.tools.functions": ("tool",),
+    "levels": ("Level",),
+    "protocol.content": ("Annotations", "EmbeddedResource", "ResourceContents", "ResourceLink"),
+    "protocol.questions": ("Root", "SampledMessage"),
+    "protocol.results": ("PromptMessage", "ToolResult"),
+    "subscriptions.outbox": ("flush",),
+    "subscriptions.receivers": ("touch",),
+}
+HOMES = {name: (module, name) for module, names in MODULES.items() for name in names} | {
     "Audio": ("protocol.content", "AudioContent"),
-    "EmbeddedResource": ("protocol.content", "EmbeddedResource"),
+    "Context": ("context", "CallContext"),
     "Image": ("protocol.content", "ImageContent"),
-    "PromptMessage": ("protocol.results", "PromptMessage"),
-    "ResourceContents": ("protocol.content", "ResourceContents"),
-    "ResourceLink": ("protocol.content", "ResourceLink"),
-    "Root": ("protocol.questions", "Root"),
-    "SampledMessage": ("protocol.questions", "SampledMessage"),
     "Text": ("protocol.content", "TextContent"),
-    "ToolError": ("exceptions", "ToolError"),
-    "ToolResult": ("protocol.results", "ToolResult"),
-    "flush": ("subscriptions.outbox", "flush"),
-    "is_registered": ("exposure.registry", "is_registered"),
-    "prompt": ("exposure.prompts.functions", "prompt"),
-    "register": ("exposure.registry", "register"),
-    "resource": ("exposure.resources.functions", "resource"),
-    "tool": ("exposure.tools.functions", "tool"),
-    "touch": ("subscriptions.receivers", "touch"),
-    "unregister": ("exposure.registry", "unregister"),
 }
 
 

@@ -89,7 +89,15 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
     found: list[CheckMessage] = []
     for key, value in given.items():
         if key not in known:
-            found.append(unknown_key(key, sorted(known)))
+            close = get_close_matches(str(key).upper(), known, n=1)
+            keys = f"The keys are: {', '.join(sorted(known))}."
+            found.append(
+                Error(
+                    f"MCP_DJANGO has the unknown key {key!r}.",
+                    hint=f"Write {close[0]!r}." if close else keys,
+                    id="mcp_django.E003",
+                )
+            )
         elif (wanted := unmet(known[key], value)) is not None:
             found.append(
                 Error(
@@ -99,15 +107,6 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
                 )
             )
     return found
-
-
-def unknown_key(key: object, known: list[str]) -> CheckMessage:
-    close = get_close_matches(str(key).upper(), known, n=1)
-    return Error(
-        f"MCP_DJANGO has the unknown key {key!r}.",
-        hint=f"Write {close[0]!r}." if close else f"The keys are: {', '.join(known)}.",
-        id="mcp_django.E003",
-    )
 
 
 def unmet(setting: Field[Any], value: object) -> str | None:
@@ -370,11 +369,17 @@ def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
             yield from check_sqlite(alias, options)
         age = database["CONN_MAX_AGE"]
         if age != 0 and serves_asgi():
+            hint = f'DATABASES[{alias!r}]["CONN_MAX_AGE"] = 0.'
+            if connections[alias].vendor == "postgresql":
+                hint += (
+                    ' A pool keeps connections for views: ["OPTIONS"]["pool"] = {"min_size": 2, '
+                    '"max_size": 10}, with pip install "psycopg[pool]".'
+                )
             yield Warning(
                 f"Views keep connections to the database {alias!r}: CONN_MAX_AGE = {age}. Under "
                 "ASGI each request has a thread of its own, and leaves a connection open there "
                 "that nobody uses again. Threads of this package keep theirs without it.",
-                hint=connection_hint(alias, connections[alias].vendor),
+                hint=f"{hint} Where only WSGI serves the site, silence this.",
                 id="mcp_django.W004",
             )
 
@@ -397,17 +402,6 @@ def has_view() -> bool:
     except (NoReverseMatch, ImportError):
         return False
     return True
-
-
-def connection_hint(alias: str, vendor: str) -> str:
-    hint = f'DATABASES[{alias!r}]["CONN_MAX_AGE"] = 0.'
-    if vendor == "postgresql":
-        pool = '{"min_size": 2, "max_size": 10}'
-        hint += (
-            ' A pool keeps connections for views: ["OPTIONS"]["pool"] = '
-            f'{pool}, with pip install "psycopg[pool]".'
-        )
-    return f"{hint} Where only WSGI serves the site, silence this."
 
 
 def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:

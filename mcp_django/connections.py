@@ -50,15 +50,13 @@ def keep_connections() -> None:
     for alias in connections:
         # A driver that is not there is nobody's business here.
         with suppress(Exception):
-            keep(connections[alias])
-
-
-def keep(connection: Any) -> None:
-    settings = connection.settings_dict
-    if settings["CONN_MAX_AGE"] == 0:
-        options = {name: value for name, value in settings["OPTIONS"].items() if name != "pool"}
-        # Other threads have their connections from the same dictionary.
-        connection.settings_dict = {**settings, "CONN_MAX_AGE": KEPT, "OPTIONS": options}
+            settings = connections[alias].settings_dict
+            if settings["CONN_MAX_AGE"] == 0:
+                options = {**settings["OPTIONS"]}
+                options.pop("pool", None)
+                # Other threads have their connections from the same dictionary.
+                own = {**settings, "CONN_MAX_AGE": KEPT, "OPTIONS": options}
+                connections[alias].settings_dict = own
 
 
 def refresh_connections() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
@@ -23,14 +24,9 @@ class CallerMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not is_for_endpoint(request):
+        try:
+            view = resolve(request.path_info, getattr(request, "urlconf", None)).func
+        except Resolver404:
+            view = None
+        with as_caller(request) if view is mcp_view else nullcontext():
             return self.get_response(request)
-        with as_caller(request):
-            return self.get_response(request)
-
-
-def is_for_endpoint(request: HttpRequest) -> bool:
-    try:
-        return resolve(request.path_info, getattr(request, "urlconf", None)).func is mcp_view
-    except Resolver404:
-        return False

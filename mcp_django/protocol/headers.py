@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -95,7 +94,7 @@ def decode_value(value: str) -> str:
     try:
         decoded = base64.b64decode(encoded, validate=True)
         text = decoded.decode()
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise malformed() from None
     # Leftover bits would let two headers mean the same name.
     if base64.b64encode(decoded).decode() != encoded:
@@ -104,9 +103,7 @@ def decode_value(value: str) -> str:
 
 
 def malformed() -> ProtocolError:
-    return ProtocolError(
-        HEADER_MISMATCH, "A header value is neither plain nor valid base64.", status=400
-    )
+    return mismatch("A header value is neither plain nor valid base64.")
 
 
 def media_type(value: str) -> str:
@@ -131,12 +128,10 @@ def allows(header: str, wanted: tuple[str, ...]) -> bool:
     for item in header.split(","):
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
         allowed[kind] = not any(is_zero(parameter) for parameter in parameters)
-    return all(is_allowed(kind, allowed) for kind in wanted)
-
-
-def is_allowed(kind: str, allowed: Mapping[str, bool]) -> bool:
-    ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
-    return next((allowed[one] for one in ranges if one in allowed), False)
+    ranges = [(kind, f"{kind.partition('/')[0]}/*", "*/*") for kind in wanted]
+    return all(
+        next((allowed[name] for name in names if name in allowed), False) for names in ranges
+    )
 
 
 def is_zero(parameter: str) -> bool:
@@ -148,7 +143,6 @@ def is_zero(parameter: str) -> bool:
 #
 # 2026-07-28, basic/transports, custom headers from tool parameters. Both sides must agree: a
 # gateway has looked at the header, and the tool is about to act on the argument.
-
 
 PARAM_PREFIX = "mcp-param-"
 #: Where an argument stands, by the names of the members that lead to it.
@@ -219,14 +213,10 @@ def is_same(header: str, value: str | float) -> bool:
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, (int, float)):
-        return is_same_number(text, value)
+        # 42 and 42.0 are one number. Beyond 2^53 two readers need not see the same one.
+        is_safe = -GREATEST_INTEGER <= value <= GREATEST_INTEGER
+        return is_safe and NUMBER.fullmatch(text) is not None and Decimal(text) == Decimal(value)
     return text == value
-
-
-def is_same_number(text: str, value: float) -> bool:
-    """42 and 42.0 are one number. Beyond 2^53 two readers need not see the same one."""
-    is_safe = -GREATEST_INTEGER <= value <= GREATEST_INTEGER
-    return is_safe and NUMBER.fullmatch(text) is not None and Decimal(text) == Decimal(value)
 
 
 def mismatch(sentence: str) -> ProtocolError:

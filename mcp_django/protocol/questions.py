@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -104,19 +105,19 @@ def block_of(part: Text | Image | Audio) -> Content:
     return kind(data=base64.b64decode(part.data, validate=True), mime_type=part.mimeType)
 
 
+# What came back for a question, or None for what is no answer to it. msgspec raises ValueError.
+
+
 def read_form(answer: Any) -> Answered | None:
-    """What came back for a form, or None for what is no answer to one."""
-    try:
+    with suppress(ValueError):
         return msgspec.convert(answer, Answered)
-    except msgspec.ValidationError:
-        return None
+    return None
 
 
 def read_roots(answer: Any) -> list[Root] | None:
-    try:
+    with suppress(ValueError):
         return msgspec.convert(answer, Roots).roots
-    except msgspec.ValidationError:
-        return None
+    return None
 
 
 def read_sampled(answer: Any) -> SampledMessage | None:
@@ -132,19 +133,15 @@ def read_sampled(answer: Any) -> SampledMessage | None:
 class InputParams(msgspec.Struct, frozen=True):
     """What a client adds to a request that it sends again."""
 
-    inputResponses: dict[str, Any] | UnsetType = UNSET
-    requestState: str | UnsetType = UNSET
-
-    @property
-    def answers(self) -> Mapping[str, Any]:
-        return {} if self.inputResponses is UNSET else self.inputResponses
+    answers: dict[str, Any] = msgspec.field(default_factory=dict, name="inputResponses")
+    sent_state: str | UnsetType = msgspec.field(default=UNSET, name="requestState")
 
     @property
     def state(self) -> str | None:
-        return None if self.requestState is UNSET else self.requestState
+        return None if self.sent_state is UNSET else self.sent_state
 
 
-INPUT = frozenset(InputParams.__struct_fields__)
+INPUT = frozenset(InputParams.__struct_encode_fields__)
 
 
 def parse_input(params: Mapping[str, Any]) -> InputParams:

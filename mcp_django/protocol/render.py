@@ -72,9 +72,6 @@ def given(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value}
 
 
-# Content blocks.
-
-
 #: How long a client may keep a list, in milliseconds. What a read answers may change at once.
 LIST_TTL = 5_000
 
@@ -93,15 +90,12 @@ class ServerInfo:
         """What this build serves; the same features in every revision's words."""
         found: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
         if self.streams:
-            for one in found.values():
-                one["listChanged"] = True
+            for capability in found.values():
+                capability["listChanged"] = True
             found["resources"]["subscribe"] = True
-            found["logging"] = {}
         if features.completions_capability:
             found["completions"] = {}
-        if not self.streams:
-            found["experimental"] = {"jsonOnly": {}}
-        return found
+        return found | ({"logging": {}} if self.streams else {"experimental": {"jsonOnly": {}}})
 
     def implementation(self) -> dict[str, str]:
         return {"name": self.name, "version": self.version}
@@ -118,17 +112,12 @@ def render(result: results.Result, revision: Revision, server: ServerInfo) -> di
         wire["_meta"] = {META + "serverInfo": server.implementation()}
         if isinstance(result, results.ListenResult):
             wire["_meta"][SUBSCRIPTION_KEY] = result.subscription
-    if features.caching and (ttl := ttl_of(result)) is not None:
-        wire["ttlMs"] = ttl
+    is_list = isinstance(result, results.ListResult | results.DiscoverResult)
+    if features.caching and (is_list or isinstance(result, results.ReadResult)):
+        wire["ttlMs"] = LIST_TTL if is_list else 0
         # Every answer depends on the rights of the caller.
         wire["cacheScope"] = "private"
     return wire
-
-
-def ttl_of(result: results.Result) -> int | None:
-    if isinstance(result, results.ListResult | results.DiscoverResult):
-        return LIST_TTL
-    return 0 if isinstance(result, results.ReadResult) else None
 
 
 def body_of(result: results.Result, features: Features, server: ServerInfo) -> dict[str, Any]:
@@ -244,13 +233,13 @@ def title_member(
 def prompt_definition(prompt: results.PromptDefinition, features: Features) -> dict[str, Any]:
     wire: dict[str, Any] = {"name": prompt.name, "description": prompt.description}
     if prompt.arguments:
-        wire["arguments"] = [prompt_argument(one, features) for one in prompt.arguments]
+        wire["arguments"] = [
+            {"name": argument.name, "required": argument.required}
+            | given(description=argument.description)
+            | title_member(argument, features)
+            for argument in prompt.arguments
+        ]
     return wire | title_member(prompt, features)
-
-
-def prompt_argument(argument: results.PromptArgument, features: Features) -> dict[str, Any]:
-    wire: dict[str, Any] = {"name": argument.name, "required": argument.required}
-    return wire | given(description=argument.description) | title_member(argument, features)
 
 
 def tool_definition(tool: results.ToolDefinition, features: Features) -> dict[str, Any]:
@@ -296,7 +285,6 @@ def notification(one: Notification, revision: Revision) -> bytes:
 
 
 # Notifications that this server sends.
-
 
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 

@@ -158,13 +158,11 @@ class Names(Node):
 
 def do_with(parser: Any, token: Any) -> Names:
     values = {}
-    for word in token.split_contents()[1:]:
+    for word in token.split_contents()[1:] or [""]:
         name, equals, expression = word.partition("=")
         if not equals or name in values:
             raise TemplateSyntaxError("write {% with name=value %}")
         values[name] = parser.compile_filter(expression)
-    if not values:
-        raise TemplateSyntaxError("write {% with name=value %}")
     with parser.naming({name: value.writer for name, value in values.items()}):
         body = parser.parse(("endwith",))
     parser.delete_first_token()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from mcp_django.templating import Record
+from mcp_django.templating.lookups import Record
 
 
 class Danger:

@@ -9,17 +9,16 @@ from django.template.base import VariableDoesNotExist
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_django.templating import (
+from mcp_django.templating.engine import Embedded, compile_template, render_template
+from mcp_django.templating.library import LIBRARY
+from mcp_django.templating.lookups import (
+    LEAVES,
+    MAX_VALUE,
     Budget,
     Code,
-    Embedded,
     Record,
     TemplateError,
-    compile_template,
-    render_template,
 )
-from mcp_django.templating.library import LIBRARY
-from mcp_django.templating.lookups import LEAVES, MAX_VALUE
 from tests.templating.hostile import BOUNDED, REFUSED, SILENT, values
 
 

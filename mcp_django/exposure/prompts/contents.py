@@ -28,15 +28,14 @@ from mcp_django.exposure.resources.models import read
 from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
 from mcp_django.protocol.results import PromptDefinition, PromptMessage, PromptResult
 from mcp_django.protocol.uri_templates import URITemplate
-from mcp_django.templating import (
-    Budget,
+from mcp_django.templating.engine import (
     Embedded,
     Piece,
     RestrictedTemplate,
-    TemplateError,
     compile_template,
     render_template,
 )
+from mcp_django.templating.lookups import Budget, TemplateError
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights

@@ -33,7 +33,7 @@ from mcp_django.exposure.prompts.contents import (
 from mcp_django.exposure.prompts.functions import PromptArguments
 from mcp_django.exposure.registry import check_name
 from mcp_django.principal import READ
-from mcp_django.templating import TemplateError
+from mcp_django.templating.lookups import TemplateError
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights

@@ -55,7 +55,8 @@ from mcp_django.exposure.resources.models import key_of
 from mcp_django.models import PromptTemplate, PromptVersion
 from mcp_django.principal import READ
 from mcp_django.protocol.results import PromptDefinition
-from mcp_django.templating import Code, Record, RestrictedTemplate
+from mcp_django.templating.engine import RestrictedTemplate
+from mcp_django.templating.lookups import Code, Record
 
 if TYPE_CHECKING:
     from mcp_django.exposure.options import ModelExposure

@@ -262,7 +262,7 @@ class RunningCall:
             return gave_up(self.exchange, str(error))
         finally:
             self._asking = None
-        sent = InputParams(inputResponses=answers, requestState=asked.state)
+        sent = InputParams(answers=answers, sent_state=asked.state)
         return await self._start_work(
             partial(respond, self._service(sent), self._lane), is_owed=True
         )

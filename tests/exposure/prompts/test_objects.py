@@ -19,7 +19,8 @@ from mcp_django.exposure.prompts.stored import (
     object_of,
 )
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.templating import Code, Record, compile_template, render_template
+from mcp_django.templating.engine import compile_template, render_template
+from mcp_django.templating.lookups import Code, Record
 from tests.nasty import models
 from tests.nasty.site import Narrowable, caller, registry
 
