@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.admin import AdminSite, ModelAdmin, sites
 from django.contrib.admin.sites import all_sites
 from django.contrib.admin.utils import flatten, flatten_fieldsets
-from django.core.exceptions import FieldDoesNotExist
+from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
 from django.db.models import CharField, ManyToManyField, Model, QuerySet
 from django.http import HttpRequest
 
@@ -23,6 +23,7 @@ from mcp_django.exposure.options import (
     looks_at_object,
     looks_secret,
 )
+from mcp_django.exposure.paths import resolve
 
 #: A ModelAdmin that replaces one of these may show different fields to different people.
 FIELD_METHODS = (
@@ -306,15 +307,8 @@ def form_fields(model_admin: ModelAdmin[Any]) -> list[Any]:
 
 def is_open(model: type[Model], path: str) -> bool:
     """Whether a path exists and no part of it looks secret."""
-    current: Any = model
-    for name in path.split("__"):
-        if current is None:
-            return False
-        try:
-            field = current._meta.get_field(current._meta.pk.name if name == "pk" else name)
-        except FieldDoesNotExist:
-            return False
-        if looks_secret(current, field.name):
-            return False
-        current = field.related_model if field.is_relation else None
-    return True
+    try:
+        steps = resolve(model, path).steps
+    except ImproperlyConfigured:
+        return False
+    return not any(looks_secret(owner, name) for owner, name in steps)

@@ -73,7 +73,15 @@ from mcp_django.protocol.results import (
 # once as the caller and once without a limit, and what differs is the reason.
 
 
-class OwnRights(Rights):
+class Lifted(Rights):
+    """The rights of a caller without the read-only switches."""
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
+
+class OwnRights(Lifted):
     """What a user may see of the site, whatever was decided about assistants.
 
     Staff who hid a model from everybody, or gave it to a group that is not theirs, still look at
@@ -85,10 +93,6 @@ class OwnRights(Rights):
         found = copy(super().exposed)
         found.closed, found.groups, found.withheld = set(), {}, {}
         return found
-
-    @property
-    def is_read_only(self) -> bool:
-        return False
 
 
 def own_rights(rights: Rights) -> OwnRights:
@@ -141,14 +145,6 @@ class SharedRights(Rights):
 
     def may_view_object(self, model: type[Model], obj: Model) -> bool:
         return super().may_view_object(model, obj) and self.viewer.may_view_object(model, obj)
-
-
-class Lifted(Rights):
-    """The rights of a caller without the read-only switches."""
-
-    @property
-    def is_read_only(self) -> bool:
-        return False
 
 
 def without(rights: Rights, *limits: str) -> Rights:
@@ -555,19 +551,18 @@ def refusal_of_primitive(own: Rights, thing: Any) -> str:
 
 def inspect_resources(rights: Rights, viewer: OwnRights) -> list[Inspected]:
     """Resources and templates that exist for the viewer as well: those there are come first."""
-    viewers = {address(one) for one in listed_resources(viewer)}
-    theirs = listed_resources(rights)
-    found = [inspected_resource(one) for one in theirs if address(one) in viewers]
+
+    def listed(who: Rights) -> list[Resource | ResourceTemplate]:
+        return [*list_resources(who), *list_templates(who)]
+
+    viewers = {address(one) for one in listed(viewer)}
+    found = [inspected_resource(one) for one in listed(rights) if address(one) in viewers]
     known = {one.name for one in found}
     for resource in rights.registry.resources.values():
         if resource.uri not in known and resource.exists_for(viewer):
             definition = resource.definition(viewer.request)
             found.append(inspected_resource(definition, reasons=tuple(why_not(rights, resource))))
     return found
-
-
-def listed_resources(rights: Rights) -> list[Resource | ResourceTemplate]:
-    return [*list_resources(rights), *list_templates(rights)]
 
 
 def address(one: Resource | ResourceTemplate) -> str:

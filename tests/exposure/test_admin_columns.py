@@ -67,12 +67,6 @@ def test_of_two_columns_with_one_name_the_first_stays():
     assert [one.source for one in found.values()] == [shout]
 
 
-def test_a_column_may_have_no_attribute_that_says_its_name():
-    [column] = columns(listed=["line_count"]).values()
-
-    assert (column.name, column.label, column.order) == ("line_count", "Line count", "")
-
-
 def test_a_property_is_described_by_what_computes_it(monkeypatch):
     @admin.display(description="Half", ordering="total")
     def half(order):

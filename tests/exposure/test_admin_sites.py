@@ -7,19 +7,15 @@ from django.db.models import F
 from msgspec import UNSET
 
 from mcp_django.exceptions import QueryError
-from mcp_django.exposure.admin_sites import can_be_label, exposure_of
+from mcp_django.exposure.admin_sites import exposure_of
 from mcp_django.exposure.decisions import (
-    Decisions,
-    Exposed,
     ModelDecision,
     label_choices,
     restricted,
 )
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, RETURN, SEARCH, Declaration
-from mcp_django.exposure.query import find
 from mcp_django.exposure.query.access import find_access
-from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.registry import Registry
 from tests.nasty import models as nasty
@@ -219,12 +215,6 @@ def test_an_order_that_staff_took_a_part_of_away_is_not_used():
     assert find_access(rights, code).default_order == ("total",)
 
 
-def test_the_keys_of_the_model_may_be_filtered_by():
-    exposure = expose(Customer, mcp_fields=["name"], list_filter=["pk"])
-
-    assert exposure.more_filter_fields == ("pk",)
-
-
 # What stands for a record where another one refers to it
 
 
@@ -275,37 +265,12 @@ def labelled(*, decision=None, **rights):
     ]
 
 
-def test_a_foreign_key_has_the_label_of_the_admin(shop):
-    assert labelled() == {"pk": shop.anne.pk, "label": "Anne"}
-
-
 def test_a_label_is_only_of_rows_and_columns_that_the_caller_sees(shop):
     hidden = labelled(narrow={nasty.Customer: lambda rows: rows.exclude(pk=shop.anne.pk)})
 
     assert hidden == {"pk": shop.anne.pk, "label": None}
     assert labelled(shown={nasty.Customer: ["country"]}) == shop.anne.pk
     assert labelled(may=lambda name: "customer" not in name) == shop.anne.pk
-
-
-def test_a_path_through_relations_is_no_label():
-    assert not can_be_label(nasty.Order, "customer__name")
-    assert can_be_label(nasty.Customer, "name")
-
-
-def test_a_label_that_staff_change_is_another_at_once(shop):
-    customers = expose(nasty.Customer, list_display=["name", "country"])(nasty.Customer)
-    orders = type("Orders", (ModelExposure,), {"fields": ["customer"]})(nasty.Order)
-    found = []
-    for row in (ModelDecision(), ModelDecision(label_fields=("country",))):
-        rights = caller()
-        exposed = Exposed({nasty.Order: orders, nasty.Customer: customers}, Decisions())
-        exposed.exposures[nasty.Customer] = restricted(customers, row)
-        rights.exposed = exposed
-        asked = FindRecords(model=orders.label, filters={"customer": shop.anne.pk})
-        found.append(find.find_records(rights, orders, asked).encoded)
-
-    assert b'"Anne"' in found[0]
-    assert b'"FR"' in found[1]
 
 
 @pytest.mark.parametrize(

@@ -55,12 +55,6 @@ def test_a_level_that_is_none_is_refused_with_those_that_are(registry, level):
     assert not mcp.is_registered(Memo)
 
 
-def test_register_takes_a_class_without_a_decorator(registry):
-    mcp.register(Memo, exposure_class=Numbers)
-
-    assert isinstance(registry.exposures[Memo], Numbers)
-
-
 def test_what_is_registered_twice_or_never_is_told(registry):
     mcp.register(Memo, exposure_class=Numbers)
 
@@ -115,11 +109,6 @@ def test_the_names_of_built_in_tools_are_taken(registry):
 
     with pytest.raises(AlreadyRegistered):
         mcp.tool(registry=registry)(find_records)
-
-
-def test_a_tool_that_is_not_there_cannot_be_removed(registry):
-    with pytest.raises(NotRegistered):
-        registry.remove_tool("nothing")
 
 
 def test_admin_sites_that_are_not_named_expose_nothing(registry, settings):

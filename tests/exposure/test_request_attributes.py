@@ -8,7 +8,6 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AnonymousUser, Permission
 from django.contrib.contenttypes.models import ContentType
 
 from mcp_django.principal import Principal, Restriction
@@ -134,17 +133,6 @@ def test_the_user_of_other_calls_is_not_limited(root):
 
     assert root.is_superuser
     assert root.has_perm("shop.view_customer")
-
-
-def test_nobody_has_no_permission_on_any_model():
-    assert not limited(AnonymousUser(), "shop.order").has_perm("shop.view_order")
-
-
-def test_a_right_that_is_lost_is_lost_for_the_limited_user(clerk):
-    clerk.user_permissions.remove(*Permission.objects.filter(codename="view_order"))
-    fresh = get_user_model().objects.get(pk=clerk.pk)
-
-    assert not limited(fresh, "shop.order").has_perm("shop.view_order")
 
 
 def test_a_user_without_permissions_gets_no_methods_for_them():

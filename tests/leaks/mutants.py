@@ -12,9 +12,12 @@ from django.db.models import QuerySet
 
 from mcp_django.exposure import admin_sites
 from mcp_django.exposure.paths import FILTER, SEARCH, declaration_of, resolve
+from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import (
     access,
+    aggregates,
     describe,
+    find,
     included,
     pagination,
     paths_by_rule,
@@ -23,6 +26,7 @@ from mcp_django.exposure.query import (
 )
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
 from mcp_django.exposure.query.guard import Inspection, PathRule
+from mcp_django.exposure.query.search import Search
 from tests.nasty import models
 
 
@@ -173,7 +177,125 @@ def count_members_that_nobody_sees(patch: Any) -> None:
     )
 
 
+def use_masked_columns(patch: Any) -> None:
+    is_usable = AccessiblePaths._is_usable
+
+    def usable(self: AccessiblePaths, path: Any, *, use: str) -> bool:
+        grants = self.grants
+        self.grants = replace(grants, masked={})
+        try:
+            return is_usable(self, path, use=use)
+        finally:
+            self.grants = grants
+
+    patch.setattr(AccessiblePaths, "_is_usable", usable)
+
+
+def show_masked_columns(patch: Any) -> None:
+    patch.setattr(selection, "mask_column", lambda values, kind, *, reader: list(values))
+
+
+def label_groups_by_any_row(patch: Any) -> None:
+    labels_by_key = aggregates.labels_by_key
+    patch.setattr(
+        aggregates,
+        "labels_by_key",
+        lambda rows, *rest: labels_by_key(QuerySet(rows.model), *rest),
+    )
+
+
+def measure_rows_that_nobody_sees(patch: Any) -> None:
+    guarded = aggregates.guarded
+    patch.setattr(
+        aggregates, "guarded", lambda rows, policy: guarded(QuerySet(rows.model), policy)
+    )
+
+
+def note_records_that_nobody_sees(patch: Any) -> None:
+    count = Search.count
+    patch.setattr(
+        Search,
+        "count",
+        lambda self, *args, **options: count(
+            replace(self, rights=AllRows(self.rights)), *args, **options
+        ),
+    )
+
+
+def show_rows_that_are_judged_away(patch: Any) -> None:
+    patch.setattr(find, "judge", lambda search, rows: [True] * rows.count)
+
+
+def find_records_that_are_judged_away(patch: Any) -> None:
+    patch.setattr(Rights, "may_view_object", lambda self, model, obj: True)
+
+
+def filter_by_rows_that_nobody_sees(patch: Any) -> None:
+    make = access.RelationSubquery
+    patch.setattr(
+        access,
+        "RelationSubquery",
+        lambda rights, *args, **options: make(AllRows(rights), *args, **options),
+    )
+
+
 MUTANTS = (
+    Mutant(
+        name="conditions find masked values",
+        plant=use_masked_columns,
+        viewer=SUPERUSER,
+        roots=(models.Note,),
+        promise="difference",
+    ),
+    Mutant(
+        name="masked values are shown",
+        plant=show_masked_columns,
+        viewer=SUPERUSER,
+        roots=(models.Note,),
+        promise="canary",
+    ),
+    Mutant(
+        name="groups have labels of rows that the caller does not see",
+        plant=label_groups_by_any_row,
+        viewer=NARROWED,
+        roots=(models.Watch,),
+        promise="canary",
+    ),
+    Mutant(
+        name="numbers are of rows that the caller does not see",
+        plant=measure_rows_that_nobody_sees,
+        viewer=NARROWED,
+        roots=(models.Seat,),
+        promise="difference",
+    ),
+    Mutant(
+        name="a note counts records that the caller does not see",
+        plant=note_records_that_nobody_sees,
+        viewer=NARROWED,
+        roots=(models.Customer,),
+        promise="difference",
+    ),
+    Mutant(
+        name="a page shows rows that are judged away",
+        plant=show_rows_that_are_judged_away,
+        viewer=SUPERUSER,
+        roots=(models.Application,),
+        promise="canary",
+    ),
+    Mutant(
+        name="a record is found that is judged away",
+        plant=find_records_that_are_judged_away,
+        viewer=SUPERUSER,
+        roots=(models.Application,),
+        promise="canary",
+    ),
+    Mutant(
+        name="conditions are met by related rows that the caller does not see",
+        plant=filter_by_rows_that_nobody_sees,
+        viewer=NARROWED,
+        roots=(models.Line,),
+        promise="difference",
+    ),
     Mutant(
         name="related records that the caller does not see are counted beside a record",
         plant=count_members_that_nobody_sees,

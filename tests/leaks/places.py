@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,15 @@ from mcp_django.exposure.uris import COLLECTION, OBJECT
 
 #: Pages of two, so that there are cursors; no model has as many rows as this allows for.
 MOST_PAGES = 20
+
+
+PSEUDONYM = re.compile(rb"p-[0-9a-f]{12}")
+
+
+def numbered(said: bytes) -> bytes:
+    """The same with a number in place of each pseudonym: which are equal is no secret."""
+    numbers: dict[bytes, bytes] = {}
+    return PSEUDONYM.sub(lambda match: numbers.setdefault(match[0], b"p-%d" % len(numbers)), said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +52,8 @@ class Asker:
 
     def ask(self, place: str, label: str, *given: Any) -> Answer:
         try:
-            return Answer(is_refusal=False, said=PLACES[place](self, label, *given))
+            said = numbered(PLACES[place](self, label, *given))
+            return Answer(is_refusal=False, said=said)
         except ToolError as refusal:
             return Answer(is_refusal=True, said=str(refusal).encode())
 

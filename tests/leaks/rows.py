@@ -12,7 +12,7 @@ from django.core.files.storage import default_storage
 from django.db.models import GeneratedField
 
 from tests.leaks.canaries import Canaries
-from tests.leaks.site import ALL, HIDDEN, LEAKY, NOTHING, OPEN, Viewer
+from tests.leaks.site import ALL, HIDDEN, LEAKY, MASKED, NOTHING, OPEN, Viewer
 from tests.nasty import models as m
 from tests.nasty.site import EXPOSED
 
@@ -80,7 +80,8 @@ def hidden_fields(model: Any, *, is_invisible: bool) -> Iterator[Any]:
             or field.name == "object_id"  # with the content type it is a foreign key
             or field.name in FIXED.get(model, ())
         )
-        if field.name in HIDDEN.get(model, ()) or (is_invisible and not is_fixed):
+        unseen = (*HIDDEN.get(model, ()), *MASKED.get(model, ()))
+        if field.name in unseen or (is_invisible and not is_fixed):
             yield field
 
 

@@ -33,6 +33,8 @@ HIDDEN = {
     models.AccessToken: ("token",),
     User: ("password",),
 }
+#: Columns that records show masked. Nobody may learn anything else about them.
+MASKED = {models.Note: ("text",)}
 #: Paths of code to hidden columns of other models, where staff hid the column over there.
 PASSING: dict[Any, tuple[str, ...]] = {
     models.Line: ("order__margin",),
@@ -113,6 +115,7 @@ LEAKY: dict[Any, dict[str, Any]] = {
         "filter_fields": "order__number person__username person__manager__username",
         "order_fields": "order person",
     },
+    models.Note: {"fields": "id text", "mask": {"text": "text"}},
     # The key is a secret that no record shows.
     models.Tricky: {
         "fields": "year contains order",

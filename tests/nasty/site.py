@@ -88,6 +88,10 @@ EXPOSED = {
 }
 
 
+#: Options that are texts and no lists of names.
+TEXTS = ("description", "modified_field")
+
+
 def registry(changes=None, *, base=Narrowable):
     """The exposures above with changes by model: options, or None to leave the model out."""
     found = Registry()
@@ -95,7 +99,7 @@ def registry(changes=None, *, base=Narrowable):
         if options is None:
             continue
         attributes = {
-            name: value.split() if isinstance(value, str) and name != "description" else value
+            name: value.split() if isinstance(value, str) and name not in TEXTS else value
             for name, value in options.items()
         }
         bases = attributes.pop("bases", (base,))

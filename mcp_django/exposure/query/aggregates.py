@@ -90,6 +90,10 @@ class GroupColumn:
         return LOOKUP_SEP.join([self.path.text, *([self.part] if self.part else [])])
 
     @property
+    def value_path(self) -> Path:
+        return self.path
+
+    @property
     def expression(self) -> Any:
         column = F(self.path.lookup)
         return PARTS[kind_of(self.path.field)][self.part](column) if self.part else column
@@ -549,24 +553,20 @@ def rendered(
     question: AggregateQuery,
     rows: Sequence[Mapping[str, Any]],
 ) -> Table:
-    shown, labels = {}, {}
-    for at, group in enumerate(question.groups):
-        values = [row[f"_g{at}"] for row in rows]
-        is_untrusted = access.is_untrusted(group.path)
-        shown[group.name] = (
-            fence_column(values, rights) if is_untrusted else group.rendered(values)
-        )
-        if (found := group.labels(rights, access, values)) is not None:
+    columns = {name: [row[name] for row in rows] for name in (*question.keys, *question.measures)}
+    labels = {}
+    for group, column in zip(question.groups, columns.values(), strict=False):
+        if (found := group.labels(rights, access, column)) is not None:
             labels[group.name] = found
-    for at, metric in enumerate(question.metrics):
-        values = [row[f"_m{at}"] for row in rows]
-        path = metric.value_path
-        is_untrusted = path is not None and access.is_untrusted(path)
-        shown[metric.name] = (
-            fence_column(values, rights) if is_untrusted else metric.rendered(values)
-        )
-    table = list(zip(*shown.values(), strict=True))
-    return Table(columns=tuple(shown), rows=table, labels=labels)
+    members: list[GroupColumn | Metric] = [*question.groups, *question.metrics]
+    shown = [
+        fence_column(column, rights)
+        if member.value_path is not None and access.is_untrusted(member.value_path)
+        else member.rendered(column)
+        for member, column in zip(members, columns.values(), strict=True)
+    ]
+    names = tuple(member.name for member in members)
+    return Table(columns=names, rows=list(zip(*shown, strict=True)), labels=labels)
 
 
 def examples(access: AccessiblePaths) -> dict[str, Any]:

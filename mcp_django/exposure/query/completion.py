@@ -68,9 +68,9 @@ def keys_of(rights: Rights, exposure: ModelExposure, text: str) -> Keys:
             paths += access.key_paths
         for path in paths:
             alternatives += matching(path, text, using=finder.using, anywhere=anywhere)
-        records, has_more = finder.find(text, alternatives)
-        for record in records:
-            texts = [text_of(value) for value in record.values()]
+        rows, has_more = finder.find(text, alternatives)
+        for row in rows:
+            texts = [text_of(value) for value in row]
             parts = texts[: len(names)]
             key = parts[0] if len(parts) == 1 else "/".join(encode(part) for part in parts)
             if len(key) <= LONGEST_KEY:
@@ -93,10 +93,10 @@ def distinct_values(
     has_more = False
     for _ in range(1 if finder.is_checked_by_row else ROUNDS):
         seen = [Condition(path=path, operator="in", value=list(known.values()))] if known else []
-        records, has_more = finder.find(text, alternatives, present=path, exclude=seen)
+        rows, has_more = finder.find(text, alternatives, present=path, exclude=seen)
         before = len(known)
-        for record in records:
-            written = text_of(next(iter(record.values())))
+        for [value] in rows:
+            written = text_of(value)
             try:
                 # What a filter would not take is no help.
                 known[written] = fields.scalar(path.field, written, using=finder.using)
@@ -124,8 +124,8 @@ class Finder:
         *,
         present: Path | None = None,
         exclude: Sequence[Condition] = (),
-    ) -> tuple[list[dict[str, Any]], bool]:
-        """Records that match one of the alternatives; all for an empty text."""
+    ) -> tuple[list[list[Any]], bool]:
+        """Rows that match one of the alternatives; all for an empty text."""
         if text and not alternatives:
             return [], False
         filters = (
@@ -152,7 +152,7 @@ class Finder:
         except QueryError:  # too slow, or no database can compare this
             return [], False
         # As JSON has them: there, every value has one form.
-        return msgspec.json.decode(encoder.encode(table.objects())), has_more
+        return msgspec.json.decode(encoder.encode(table.rows)), has_more
 
 
 def is_usable(text: str) -> bool:
@@ -240,6 +240,4 @@ def numbers_from(text: str, *, low: int, high: int) -> Iterator[tuple[int, int]]
 
 def text_of(value: Any) -> str:
     """A value of a record as it stands in a URI."""
-    if isinstance(value, dict):  # a foreign key with a label
-        value = value.get("pk")
     return "" if value is None else str(value)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from django.db import connections
 from django.db.models import FloatField, Q, Value
+from django.utils.dateparse import parse_duration
 
 from mcp_django.exceptions import QueryError, unknown
 from mcp_django.exposure.fields import integer, kind_of, quoted, whole_number
@@ -19,7 +20,6 @@ from mcp_django.exposure.paths import ORDER, RETURN
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths
 from mcp_django.exposure.query.arguments import FindRecords, or_default
-from mcp_django.exposure.query.serializers import utc
 from mcp_django.signing import seal, unseal
 
 # Where a page ended, signed and bound to who asked what.
@@ -41,7 +41,7 @@ def binding(rights: Rights, access: AccessiblePaths, asked: FindRecords) -> str:
 
 def encode(bound: str, position: Sequence[Any]) -> str:
     """A cursor. Anybody can read it, so the caller may see whatever `position` holds."""
-    text = json.dumps([pack(value) for value in position], separators=(",", ":"))
+    text = json.dumps(position, separators=(",", ":"), default=as_written)
     return seal(text, purpose=PURPOSE, bound_to=bound)
 
 
@@ -53,42 +53,15 @@ def decode(bound: str, cursor: Any) -> list[Any]:
         text = unseal(cursor, purpose=PURPOSE, bound_to=bound, max_age=seconds, longest=LONGEST)
     if text is None:
         raise QueryError(STALE)
-    return [unpack(item) for item in json.loads(text)]
+    position: list[Any] = json.loads(text)
+    return position
 
 
-def pack(value: Any) -> Any:
-    if value is None or type(value) in (bool, int, str):
-        return value
-    for tag, kind, write, _ in CODECS:
-        if isinstance(value, kind):
-            return {tag: write(value)}
+def as_written(value: Any) -> str:
+    """A value as its own field reads it, when it is compared."""
+    if isinstance(value, Decimal | date | time | timedelta | UUID):
+        return str(value)
     raise TypeError(f"No cursor for {type(value).__name__}")
-
-
-def unpack(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((tag, text),) = value.items()
-    return READERS[tag](text)
-
-
-#: A datetime is a date, so it comes first. Floats travel in hexadecimal, bit by bit.
-CODECS: tuple[tuple[str, type, Any, Any], ...] = (
-    ("D", Decimal, str, Decimal),
-    ("f", float, float.hex, float.fromhex),
-    ("t", datetime, utc, datetime.fromisoformat),
-    ("d", date, date.isoformat, date.fromisoformat),
-    ("h", time, time.isoformat, time.fromisoformat),
-    (
-        "i",
-        timedelta,
-        lambda value: [value.days, value.seconds, value.microseconds],
-        lambda parts: timedelta(days=parts[0], seconds=parts[1], microseconds=parts[2]),
-    ),
-    ("u", UUID, str, UUID),
-    ("s", str, str, str),
-)
-READERS = {tag: read for tag, _, _, read in CODECS}
 
 
 def page_limit(given: Any, *, default: int, most: int) -> tuple[int, str]:
@@ -119,10 +92,13 @@ class Ordering:
         return f"-{self.lookup}" if self.is_descending else self.lookup
 
     def operand(self, value: Any) -> Any:
-        """A float for a decimal column (see `position`) must not be rounded on its way back."""
+        """A value of a cursor, to be compared with the column. Fields read their own texts, except
+        durations. A float for a decimal column (see `position`) must not be rounded.
+        """
         if isinstance(value, float) and kind_of(self.field) == "decimal":
             return Value(value, FloatField())
-        return value
+        is_duration = isinstance(value, str) and kind_of(self.field) == "duration"
+        return parse_duration(value) if is_duration else value
 
     def position(self, raw: Any, converted: Any, *, vendor: str) -> Any:
         """What a cursor keeps of a row, so that it can come back to exactly here.

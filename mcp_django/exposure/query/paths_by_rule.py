@@ -362,36 +362,35 @@ def open_models(
     narrowed: frozenset[ModelClass],
 ) -> dict[ModelClass, OpenModel]:
     """What the guard knows of them: columns and joins, and no path that anybody asked for."""
-    accesses = {**passed, base.model: base}
-    relations: dict[ModelClass, dict[Trail, ModelClass]] = {model: {} for model in accesses}
-    for model, access in accesses.items():
-        forward = [path.field for path in access.own.values() if is_foreign_key(path.field)]
-        backward = [
-            field
-            for field in backward_relations(access).values()
-            if field.one_to_one
-            and field.related_model in passed
-            and field.field.name in passed[field.related_model].own
-        ]
-        for field in (*forward, *backward):
-            target = field.path_infos[-1].to_opts.model
-            if target in passed and target not in narrowed:
-                relations[model][trail_of(model, field.name)] = target
-    return {
-        model: OpenModel(
+    found = {}
+    for model, access in {**passed, base.model: base}.items():
+        hops = list(shown_relations(access, passed))
+        found[model] = OpenModel(
             columns=access.columns_by_use,
-            relations=relations[model],
-            counted=dict(counted_relations(access, passed)),
+            relations={
+                trail_of(model, hop.name): hop.model
+                for hop in hops
+                if not hop.is_many and hop.model in passed and hop.model not in narrowed
+            },
+            # A model with a smallest group has numbers about many of its records only.
+            counted={
+                joins: hop.model
+                for hop in hops
+                if is_counted_through(access, hop)
+                and all(
+                    one in passed and not passed[one].exposure.smallest_group for one in hop.models
+                )
+                and (joins := joins_of(hop, model)) is not None
+            },
             is_narrowed=model in narrowed,
         )
-        for model, access in accesses.items()
-    }
+    return found
 
 
-def counted_relations(
+def shown_relations(
     access: AccessiblePaths, passed: Mapping[ModelClass, AccessiblePaths]
-) -> Iterator[tuple[Trail, ModelClass]]:
-    """The relations of a model that a count may follow, by their joins."""
+) -> Iterator[Hop]:
+    """The relations of a model that it shows, or the other side does, which has the key."""
     forward = [path.field for path in access.own.values() if is_foreign_key(path.field)]
     backward = [
         field
@@ -400,14 +399,7 @@ def counted_relations(
         and field.field.name in (far.many if field.many_to_many else far.own)
     ]
     for field in (*forward, *access.many.values(), *backward):
-        hop = Hop(field=field, model=field.path_infos[-1].to_opts.model)
-        joins = joins_of(hop, access.model)
-        if joins is None or any(model not in passed for model in hop.models):
-            continue
-        # A model with a smallest group has numbers about many of its records only.
-        is_of_many = any(passed[model].exposure.smallest_group for model in hop.models)
-        if is_counted_through(access, hop) and not is_of_many:
-            yield joins, hop.model
+        yield Hop(field=field, model=field.path_infos[-1].to_opts.model)
 
 
 def trail_of(model: ModelClass, relation: str) -> Trail:

@@ -239,18 +239,6 @@ def test_the_description_lists_them_apart_from_fields(shop):
     assert [field["name"] for field in described_fields] == FIELDS["fields"]
 
 
-def test_pages_go_on_whatever_columns_they_have(shop):
-    rights = who("margin_text")
-    first = page_of(rights, fields=["margin_text"], limit=3, order_by=["margin_text"])
-
-    rest = page_of(
-        rights, fields=["number"], limit=3, order_by=["margin_text"], cursor=first.next_cursor
-    )
-
-    assert first.count == 3
-    assert (rest.count, rest.next_cursor) == (1, None)
-
-
 # Values
 
 
@@ -469,14 +457,6 @@ def test_staff_who_take_a_field_away_take_the_columns_with_it(shop):
     ExposedModel.objects.create(label="nasty.order", fields=["number", "status"])
 
     assert nobody_has(who())
-
-
-def test_numbers_alone_have_none(shop):
-    rights = who(order={**FIELDS, "aggregates_only": True})
-
-    assert described(rights) == []
-    with pytest.raises(QueryError, match="are not shown"):
-        page_of(rights, fields=["margin_text"])
 
 
 # Which rows

@@ -7,8 +7,7 @@ from mcp_django.exposure.paths import FILTER, GROUP, ORDER
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.aggregates import measured
 from mcp_django.exposure.query.describe import describe
-from tests.nasty import site
-from tests.nasty.models import Odd, Order, Seat, Tag
+from tests.nasty.models import Order, Tag
 from tests.nasty.site import EXPOSED, REGISTRY, caller, records, registry
 
 pytestmark = pytest.mark.django_db
@@ -62,14 +61,6 @@ def test_an_example_can_do_without_filters_and_orders():
     found = of(Tag, tables=registry({Tag: options}))
 
     assert found["example"]["arguments"] == {"model": "nasty.tag", "limit": 5}
-
-
-def test_composite_keys_and_unknown_classes_are_described():
-    assert of(Seat)["primary_key"] == ["hall", "number"]
-    assert field(of(Odd), "word")["type"] == "word"
-    assert of(Order, tables=registry({Order: {**site.ORDER, "ordering": ["-total"]}}))[
-        "default_order"
-    ] == ["-total"]
 
 
 # What is said once.
@@ -166,9 +157,3 @@ def test_what_can_be_set_is_said_where_the_field_does_not_say_it():
     }
     assert found["update_record"] == {"values": "As for create_record."}
     assert found["delete_record"] is True
-
-
-def test_nothing_is_said_of_uses_that_there_are_none_of():
-    options = {"fields": "slug", "filter_fields": [], "order_fields": [], "group_fields": []}
-
-    assert "uses" not in of(Tag, registry({Tag: options}))

@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import pytest
 from django.db import models as m
-from django.db.models import Count, Exists, F, FilteredRelation, Max, OuterRef, Q, Subquery, Window
+from django.db.models import (
+    Avg,
+    Count,
+    Exists,
+    F,
+    FilteredRelation,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    StdDev,
+    Subquery,
+    Sum,
+    Value,
+    Variance,
+    Window,
+)
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, Length, Lower, RowNumber, TruncMonth
+from django.db.models.functions import (
+    Coalesce,
+    Length,
+    Lower,
+    RowNumber,
+    TruncDate,
+    TruncMonth,
+    TruncSecond,
+)
 from django.db.models.sql.datastructures import Join
 
 from mcp_django.exceptions import Leak
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.guard import guarded
 from tests.nasty.models import Customer, Order, PaidOrder, Person, RushOrder
-from tests.nasty.site import REGISTRY, caller
+from tests.nasty.site import ORDER, REGISTRY, caller, registry
 
 
 class Backwards(m.Transform):
@@ -256,3 +280,100 @@ def test_a_join_of_a_class_of_the_sites_own_is_refused(db):
 
     with pytest.raises(Leak, match="unexpected join"):
         compiled(rows)
+
+
+# Groups and what is measured of them
+
+
+def by_status(rows):
+    return rows.order_by().values(_g0=F("status"))
+
+
+EVIL_GROUPS = {
+    "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=Count("*")),
+    "group related": lambda r: r.values(_g0=F("owner__username")).annotate(n=Count("*")),
+    "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=Count("*")),
+    "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=Count("*")),
+    "group by day": lambda r: r.values(_g0=TruncDate("placed_at")).annotate(n=Count("*")),
+    "group by second": lambda r: r.values(_g0=TruncSecond("placed_at")).annotate(n=Count("*")),
+    "bucket of hidden": lambda r: r.values(_g0=TruncMonth("owner__orders__placed_at")).annotate(
+        n=Count("*")
+    ),
+    "every column": lambda r: r.annotate(n=Count("*")).values("n"),
+    "sum hidden": lambda r: by_status(r).annotate(x=Sum("margin")),
+    "sum multiplied": lambda r: by_status(r).annotate(x=Sum("lines__amount")),
+    "average hidden": lambda r: by_status(r).annotate(x=Avg("customer__credit_rating")),
+    "min hidden": lambda r: by_status(r).annotate(x=Min("api_token")),
+    "max of a group": lambda r: by_status(r).annotate(x=Max("number")),
+    "sum of a group": lambda r: by_status(r).annotate(x=Sum("customer_id")),
+    "count hidden": lambda r: by_status(r).annotate(x=Count("api_token")),
+    "count related": lambda r: by_status(r).annotate(x=Count("tags")),
+    "conditional": lambda r: by_status(r).annotate(x=Count("pk", filter=Q(api_token="x"))),
+    "conditional total": lambda r: by_status(r).annotate(x=Sum("total", filter=Q(margin=1))),
+    "distinct sum": lambda r: by_status(r).annotate(x=Sum("total", distinct=True)),
+    "default": lambda r: by_status(r).annotate(x=Sum("total", default=F("margin"))),
+    "sum of more": lambda r: by_status(r).annotate(x=Sum(F("total") + F("margin"))),
+    "sum of a value": lambda r: by_status(r).annotate(x=Sum(Value(1))),
+    "coalesce": lambda r: by_status(r).annotate(x=Coalesce(Sum("total"), Sum("margin"))),
+    "deviation": lambda r: by_status(r).annotate(x=StdDev("total")),
+    "variance": lambda r: by_status(r).annotate(x=Variance("total")),
+    "having hidden": lambda r: by_status(r).annotate(n=Count("*")).filter(api_token="x"),
+    "having a hidden sum": lambda r: by_status(r).alias(x=Sum("margin")).filter(x__gt=1),
+    "order hidden": lambda r: by_status(r).annotate(n=Count("*")).order_by("api_token"),
+    "records": lambda r: r.order_by().values("remark"),
+}
+
+
+def guarded_groups(narrow=None):
+    who = caller(narrow={Order: narrow} if narrow else None)
+    return guarded(who.rows(Order), allowed_paths(who, REGISTRY.exposures[Order]).group_policy)
+
+
+@pytest.mark.parametrize("name", EVIL_GROUPS)
+def test_no_undeclared_aggregate_compiles(db, name):
+    for narrow in NARROW.values():
+        rows = EVIL_GROUPS[name](guarded_groups(narrow).order_by())
+        with pytest.raises(Leak):
+            rows.query.get_compiler("default").as_sql()
+
+
+def test_a_query_for_records_has_no_groups_and_no_aggregates(db):
+    who = caller()
+    rows = guarded(who.rows(Order), allowed_paths(who, REGISTRY.exposures[Order]).policy)
+    grouped = rows.order_by().values("number")
+    grouped.query.group_by = ()
+
+    for run in (lambda: rows.aggregate(n=Count("*")), lambda: list(grouped)):
+        with pytest.raises(Leak):
+            run()
+
+
+def test_a_column_that_only_adds_up_has_no_smallest_value_in_stage_two_either(db):
+    tables = registry({Order: {**ORDER, "metric_fields": "margin"}})
+    who = caller(tables=tables)
+    rows = guarded(who.rows(Order), allowed_paths(who, tables.exposures[Order]).group_policy)
+
+    assert rows.aggregate(x=Sum("margin")) == {"x": None}
+    for extreme in (Min("margin"), Max("margin")):
+        with pytest.raises(Leak):
+            rows.aggregate(x=extreme)
+
+
+def test_what_is_declared_compiles_whatever_the_site_added(db):
+    for narrow in NARROW.values():
+        rows = guarded_groups(narrow).filter(customer__country="FR")
+        grouped = rows.values(_g0=F("customer__name"), _g1=TruncMonth("placed_at"))
+        found = grouped.annotate(s=Sum("total"), n=Count("*"), d=Count("status", distinct=True))
+
+        sql, _ = found.filter(s__gt=1).order_by("-s").query.get_compiler("default").as_sql()
+
+        assert "GROUP BY" in sql
+        assert "HAVING" in sql
+
+
+def test_groups_by_every_column_are_refused(db):
+    rows = by_status(guarded_groups()).annotate(n=Count("*"))
+    rows.query.group_by = True
+
+    with pytest.raises(Leak):
+        list(rows)

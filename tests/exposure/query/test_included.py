@@ -12,7 +12,6 @@ from mcp_django.exposure.query.access import policy_of
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
-from mcp_django.levels import Level
 from tests.exposure.query.test_paths_by_rule import who
 from tests.library.models import Book, Genre
 from tests.nasty.models import Line, Note, Order, Tag, Watch
@@ -94,24 +93,6 @@ def test_records_come_with_the_rights_of_their_own_model(shop):
     assert found(in_between, "watchers", fields=["number"])[0]["watchers"]["count"] == 0
 
 
-@pytest.mark.parametrize(
-    ("rights", "name"),
-    [
-        ({}, "nothing"),
-        ({}, "customer__orders"),
-        ({}, 5),
-        ({"may": lambda name: "line" not in name}, "lines"),
-        ({"shown": {Line: ["sku"]}}, "lines"),
-    ],
-)
-def test_what_does_not_exist_cannot_be_included(shop, rights, name):
-    with pytest.raises(QueryError) as refusal:
-        found(who(**rights), name)
-
-    assert "cannot be used in include." in str(refusal.value)
-    assert "Did you mean lines" not in str(refusal.value)
-
-
 LISTED = {Order: {"fields": "id number", "filter_fields": "number", "more_filter_fields": ""}}
 
 
@@ -125,15 +106,6 @@ def test_a_list_of_filters_narrows_filters_and_not_what_is_included(shop):
             found(who(LISTED), "lines", filters={name: "x"})
 
 
-def test_the_description_tells_what_is_included_from_what_filters(shop):
-    described = describe(who(LISTED), who(LISTED).registry.exposures[Order])
-
-    assert described["only_in_include"] == list(described["many_relations"])
-    assert "only_in_filters" not in described
-    for name in described["only_in_include"]:
-        assert found(who(LISTED), name, limit=1)[0][name]["count"] >= 0
-
-
 def test_what_refers_to_another_column_than_the_key_is_in_filters_only(db):
     tables = registry({Book: {"fields": "title genre"}, Genre: {"fields": "code"}})
     described = describe(caller(tables=tables), tables.exposures[Genre])
@@ -142,23 +114,6 @@ def test_what_refers_to_another_column_than_the_key_is_in_filters_only(db):
     assert "only_in_include" not in described
     with pytest.raises(QueryError, match="cannot be used in include"):
         found(caller(tables=tables), "book", model=Genre)
-
-
-@pytest.mark.parametrize(
-    "closed",
-    [
-        {Line: None},
-        {Line: {"level": Level.AGGREGATES}},
-        {Line: {"follow_relations": False}},
-        {Order: {**LISTED[Order], "follow_relations": False}},
-        {Line: {"fields": "sku"}},
-        {Line: {"fields": "order sku", "exclude": ["order"]}},
-    ],
-    ids=repr,
-)
-def test_what_closes_a_relation_closes_it_to_include(shop, closed):
-    with pytest.raises(QueryError, match="cannot be used in include"):
-        found(who({**LISTED, **closed}), "lines")
 
 
 def test_a_relation_to_one_record_is_a_path(shop):
@@ -181,13 +136,6 @@ def test_a_relation_among_fields_comes_along_as_if_it_were_included(shop):
         {name: record[name] for name in ("tags", "lines")}
         for record in found(who(), "tags", "lines", fields=["number"])
     ]
-
-
-def test_a_relation_that_fields_and_include_name_comes_once(shop):
-    a1 = found(who(), "tags", fields=["tags", "number", "tags"])[0]
-
-    assert list(a1) == ["number", "tags"]
-    assert a1["tags"]["count"] == 2
 
 
 def test_relations_among_fields_count_as_included(shop):
@@ -223,16 +171,6 @@ def test_the_tools_take_a_relation_among_fields(client, tool):
 
 
 # Many-to-many relations that an exposure lists in its fields
-
-
-def test_fields_of_an_exposure_take_a_relation_that_filters_leave_out(shop):
-    rights = who({Order: {**LISTED[Order], "fields": "number tags"}})
-
-    assert found(rights, filters={"number": "A2"})[0] == {"number": "A2"}
-    assert found(rights, fields=["tags"])[0]["tags"]["count"] == 2
-    assert "tags" in describe(rights, rights.registry.exposures[Order])["only_in_include"]
-    with pytest.raises(QueryError, match="cannot be used in filters"):
-        found(rights, filters={"tags": shop.red.pk})
 
 
 # The second stage

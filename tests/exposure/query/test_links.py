@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from django.core.files.base import ContentFile
-from django.core.files.storage import InMemoryStorage
 
-from mcp_django.exposure.paths import Declaration, declaration_of
-from mcp_django.exposure.query.related import changes_of, file_links
 from tests.clients import CheckedClient
-from tests.nasty import models
-from tests.nasty.site import caller, record, registry
 from tests.shop.models import Memo, Order
 from tests.spec import requirement
 
@@ -79,45 +73,7 @@ def test_a_file_that_cannot_be_measured_has_no_size(client, memo, stored):
     assert link["name"] == stored.rpartition("/")[2]
 
 
-def test_a_file_on_another_machine_is_not_asked_for_its_size(memo, monkeypatch):
-    tables = registry({Memo: {"fields": "id scan"}})
-    who = caller(tables=tables)
-    monkeypatch.setattr(Memo._meta.get_field("scan"), "storage", InMemoryStorage())
-
-    (link,) = file_links(who, tables.exposures[Memo], memo.pk, record(who, Memo, memo.pk))
-
-    assert link.size is None
-
-
 # When a record was changed
-
-
-def orders(modified_field):
-    tables = registry({models.Order: {"fields": "id number placed_at due"}})
-    exposure = tables.exposures[models.Order]
-    exposure.modified_field = modified_field
-    return tables, exposure
-
-
-@pytest.mark.parametrize("name", ["placed_at", "due"])
-def test_an_exposure_names_what_tells_when_a_record_was_changed(shop, name):
-    models.Order.objects.update(due="2026-01-31")
-    tables, exposure = orders(name)
-
-    found = record(caller(tables=tables), models.Order, shop.a1.pk)
-
-    assert changes_of(exposure, found).last_modified == found[name]
-    assert changes_of(exposure, {}) is None
-    assert changes_of(exposure, {name: None}) is None
-
-
-@pytest.mark.parametrize("name", ["number", "took", "margin", "nothing", "customer__region"])
-def test_only_a_date_or_time_that_records_show_can_tell(name):
-    _, exposure = orders(name)
-
-    assert any("modified_field" in sentence for sentence in Declaration(exposure).problems)
-    with pytest.raises(ImproperlyConfigured, match="modified_field"):
-        declaration_of(exposure)
 
 
 def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypatch):

@@ -11,15 +11,12 @@ from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Q, Subquery, 
 from django.test.utils import isolate_apps
 
 from mcp_django.exceptions import Leak, QueryError
-from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, GROUP, Hop, joins_of
 from mcp_django.exposure.query.access import policy_of
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related_counts import count_of_related
-from mcp_django.levels import Level
-from mcp_django.principal import Restriction
 from tests.exposure.query.test_paths_by_rule import ruled, who
 from tests.nasty.models import Customer, Line, Note, Order, Person, RushOrder, Watch
 from tests.nasty.site import aggregate, caller, groups
@@ -128,14 +125,6 @@ def test_metrics_beside_each_other_do_not_multiply():
 
 
 @pytest.mark.usefixtures("shop")
-def test_filters_say_whose_related_records_are_counted():
-    assert counts("lines", filters={"tags__slug": "blue"}) == {"new": 1, "paid": 2}
-    assert counts("lines", filters={"lines__sku": "y"}) == {"paid": 2}
-    assert total("lines", exclude={"customer__country": "FR"}) == 1
-    assert total("lines", filters={"number": "none"}) == 0
-
-
-@pytest.mark.usefixtures("shop")
 def test_groups_are_ordered_and_compared_by_the_count():
     order = ["-n"]
 
@@ -143,12 +132,6 @@ def test_groups_are_ordered_and_compared_by_the_count():
     assert next(iter(counts("lines", by="number", order_by=["n", "-number"]))) == "R1"
     assert counts("lines", by="number", having={"n__gte": 1}) == {"A1": 2, "A2": 1}
     assert counts("lines", by="number", having={"n": 0}, order_by=order) == {"A3": 0, "R1": 0}
-
-
-@pytest.mark.usefixtures("shop")
-def test_groups_by_a_path_have_counts():
-    assert counts("lines", by="customer__country") == {"DE": 1, "FR": 2, None: 0}
-    assert counts("order__tags", model=Line, by="order__customer__country") == {"DE": 1, "FR": 4}
 
 
 @pytest.mark.usefixtures("shop")
@@ -201,32 +184,6 @@ def test_generic_relations_count_no_rows_of_other_models(shop):
     assert total("notes") == 1
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"may": lambda name: "line" not in name},
-        {"shown": {Line: ["sku"]}},
-        {"restriction": Restriction(models=frozenset({"nasty.order"}))},
-        {"changes": {Line: None}},
-        {"changes": {Line: {"level": Level.AGGREGATES}}},
-        {"changes": {Line: {"level": Level.DEFINITION}}},
-        {"changes": {Line: {"aggregates_only": True}}},
-        {"changes": {Line: {"follow_relations": False}}},
-        {"changes": {Line: {"fields": "sku amount"}}},
-        {"changes": {Line: {"exclude": ["order"]}}},
-        {"changes": {Order: {"follow_relations": False}}},
-        {"changes": {Order: {"filter_fields": "number", "more_filter_fields": ""}}},
-        {"changes": {Order: {"metric_fields": "total"}}},
-    ],
-)
-@pytest.mark.usefixtures("shop")
-def test_what_closes_a_relation_makes_its_count_unknown(options):
-    rights = who(options.pop("changes", None), **options)
-
-    assert is_unknown("lines", rights)
-    assert "lines" not in describe(rights, rights.exposed.exposures[Order]).get("paths", "")
-
-
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(
     ("path", "closed"),
@@ -241,23 +198,6 @@ def test_what_closes_a_relation_makes_its_count_unknown(options):
 def test_what_closes_a_model_on_the_way_makes_the_count_unknown(path, closed):
     assert total(path) >= 0
     assert is_unknown(path, who(closed))
-
-
-class Judging(ModelExposure):
-    """Its rows are judged one by one."""
-
-    def has_view_permission(self, request, obj=None):
-        return obj is None or obj.pk % 2 == 0
-
-
-def test_rows_that_are_judged_one_by_one_are_not_counted():
-    rights = who({Line: {"bases": (Judging,)}})
-    root = who({Order: {"bases": (Judging,)}})
-
-    assert is_unknown("lines", rights)
-    assert is_unknown("orders__lines", rights, Customer)
-    assert "checked one by one" in refused("lines", root)
-    assert "metric" not in describe(root, root.exposed.exposures[Order])["paths"]
 
 
 @pytest.mark.parametrize("path", ["lines", "lines__order__tags", "customer__orders__lines"])

@@ -56,7 +56,12 @@ WRONG_CALLS = [
         {"model": "shop.order", "group_by": ["status"], "having": {"total__gt": 5}},
     ),
     ("aggregate_records", {"model": "shop.order", "group_by": ["status"], "order_by": ["total"]}),
-    ("aggregate_records", {"model": "shop.order", "filters": {"statsu": "paid"}, "limit": 999}),
+    ("aggregate_records", {"model": "shop.order", "limit": 999, "filters": {"statsu": "paid"}}),
+    ("find_records", {"model": "shop.order", "search": "x" * 101}),
+    ("find_records", {"model": "shop.order", "search": "a b c d e f g h i"}),
+    ("aggregate_records", {"model": "shop.order", "group_by": ["status"] * 4}),
+    ("aggregate_records", {"model": "shop.order", "metrics": {"a__b": {"count": "*"}}}),
+    ("aggregate_records", {"model": "shop.order", "having": {"count": "many"}}),
     ("read_resource", {}),
     ("read_resource", {"uri": "file:///etc/passwd"}),
     ("read_resource", {"uri": "django://objects/shop.order?statsu=paid"}),
@@ -105,13 +110,15 @@ def example_of(client, tool, **arguments):
 
 
 @pytest.mark.parametrize(("tool", "arguments"), WRONG_CALLS, ids=repr)
-def test_a_wrong_call_is_answered_with_an_example_that_works(client, tool, arguments):
+def test_a_wrong_call_is_told_what_is_wrong_with_an_example_that_works(client, tool, arguments):
     sentence = refusal(client, tool, **arguments).partition(" A valid call: ")[0]
 
     answer = client.call_tool(tool, **example_of(client, tool, **arguments))
 
     assert 10 < len(sentence) < 700
     assert not answer.is_error, answer.text
+    if tool in ("find_records", "aggregate_records"):
+        assert [*(arguments or ["model"])][-1] in sentence
 
 
 def test_every_tool_that_reads_has_an_example_unless_it_needs_a_key():

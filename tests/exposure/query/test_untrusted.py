@@ -8,9 +8,6 @@ import msgspec
 import pytest
 
 from mcp_django.exposure.decisions import exposed_by
-from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import Declaration
-from mcp_django.exposure.prompts.stored import record_of
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.completion import distinct_values, keys_of
 from mcp_django.exposure.query.describe import describe
@@ -118,12 +115,6 @@ def test_long_texts_are_cut_and_say_so_behind_the_fence(shop, length, ending):
         assert inside(text.removesuffix(ending)) == "x" * min(length, 2000)
 
 
-def test_texts_of_several_lines_stand_on_their_own(shop):
-    Order.objects.update(remark="a\nb")
-
-    assert inside(record(somebody(), Order, shop.a1.pk)["remark"]) == "\na\nb\n"
-
-
 def test_paths_from_other_models_and_labels_have_fences(shop):
     shown = record(somebody(), Order, shop.a1.pk)
     table = msgspec.json.decode(page(somebody(), Order).encoded)
@@ -189,14 +180,6 @@ def test_filters_and_completion_work_on_the_texts_themselves(shop):
     ))]  # fmt: skip
 
 
-def test_prompts_have_no_fence_in_their_fences(shop):
-    """Templates put one around every text of a record."""
-    found = record_of(somebody(), TABLES.exposures[Order], str(shop.a1.pk))
-
-    assert found.values["customer"].values["name"] == "Anne"
-    assert str(found.values["customer"]) == "Anne"
-
-
 def test_a_description_marks_the_fields_and_says_what_a_fence_means(shop):
     found = describe(somebody(), TABLES.exposures[Order])
 
@@ -204,27 +187,6 @@ def test_a_description_marks_the_fields_and_says_what_a_fence_means(shop):
     assert marked == ["customer__name", "remark"]
     assert found["fences"] == FENCES
     assert "fences" not in describe(caller(), registry().exposures[Order])
-
-
-@pytest.mark.parametrize(
-    ("names", "sentence"),
-    [
-        (["remarks"], "remarks is no column of it; did you mean remark."),
-        (["qqqqqqq"], "qqqqqqq is no column of it; write one of id, owner, customer, number, "),
-        (["customer__name"], "customer__name is no column of it; did you mean customer."),
-        (["total"], "total is no column of texts that people write."),
-        (["attachment"], "attachment is no column of texts that people write."),
-        (["status"], "status is no column of texts that people write."),
-        (["owner"], "owner is no column of texts that people write."),
-    ],
-)
-def test_only_columns_of_texts_can_be_untrusted(names, sentence):
-    options = {"fields": ["id"], "untrusted_fields": names}
-    exposure = type("Wrong", (ModelExposure,), options)(Order)
-
-    [problem] = Declaration(exposure).problems
-
-    assert problem.startswith(f"nasty.order: untrusted_fields: {sentence}")
 
 
 # What staff add.
@@ -255,24 +217,6 @@ def test_staff_say_that_strangers_wrote_a_column(client):
     assert client.call_tool("describe_model", model="shop.customer").data["fences"] == FENCES
     # Its label, where another model refers to it.
     assert [text for _, text in FENCE.findall(found(client, "shop.order"))] == ["Anne"]
-
-
-def test_what_staff_say_of_a_model_holds_for_paths_of_others_at_once(shop):
-    tables = registry(
-        {
-            Customer: {"fields": "id name"},
-            Order: {"fields": "id customer__name", "filter_fields": "id"},
-        }
-    )
-
-    def name():
-        return record(caller(tables=tables), Order, shop.a1.pk)["customer__name"]
-
-    before = name()
-    ExposedModel.objects.create(label="nasty.customer", untrusted_fields=["name"])
-
-    assert before == "Anne"
-    assert inside(name()) == "Anne"
 
 
 def test_what_staff_say_of_a_model_holds_for_its_children_when_they_close_it(shop):
@@ -320,14 +264,6 @@ def test_the_instructions_say_what_a_fence_means_where_there_are_any(client, set
     }
     row.delete()
     assert client.discover()["instructions"] == before
-
-
-def test_code_that_marks_a_column_is_enough_for_the_instructions(client, monkeypatch):
-    from tests.shop.mcp import OrderExposure
-
-    monkeypatch.setattr(OrderExposure, "untrusted_fields", ("number",))
-
-    assert FENCES in client.discover()["instructions"]
 
 
 def test_the_file_of_a_record_needs_no_fence(client):
