@@ -152,6 +152,10 @@ class ModelExposure:
     #: Fields of the admin's form that may be set. None: all of it, but none that looks secret.
     write_fields: Sequence[str] | None = None
 
+    # No annotation: it is no option.
+    #: Whether code opened the model. Without that it waits for staff to do so.
+    is_offered = True
+
     def __init__(self, model: type[Model]) -> None:
         self.model = model
         #: Whether a row narrowed it, so that some of what it declares may have lost its ground.
@@ -198,11 +202,6 @@ class ModelExposure:
         return self.ordering
 
     @property
-    def is_offered(self) -> bool:
-        """Whether code opened the model. Without that it waits for staff to do so."""
-        return True
-
-    @property
     def standard_level(self) -> Level:
         """The level while staff have decided nothing."""
         usual = Level.ACT if self.actions else Level.READ
@@ -232,9 +231,7 @@ class ModelExposure:
 class WaitingExposure(ModelExposure):
     """A model that the admin has and code did not open."""
 
-    @property
-    def is_offered(self) -> bool:
-        return False
+    is_offered = False
 
 
 def group_names(user: Any) -> frozenset[str] | None:

@@ -112,6 +112,18 @@ def test_lists_and_null_are_checked_by_operator(operator, value, sentence):
         convert(Order._meta.get_field("quantity"), operator, value, using="default")
 
 
+@pytest.mark.parametrize("operator", ["exact", "in", "gt", "gte", "lt", "lte", "range"])
+def test_a_day_stands_for_its_first_instant_only_where_that_does_not_mislead(operator):
+    field = Order._meta.get_field("placed_at")
+    value = ["2026-01-31", "2026-01-31"] if operator in ("in", "range") else "2026-01-31"
+
+    if operator in ("gte", "lt"):
+        assert convert(field, operator, value, using="default").isoformat()[:10] == value
+    else:
+        with pytest.raises(QueryError, match="is a day and not a point in time"):
+            convert(field, operator, value, using="default")
+
+
 @override_settings(USE_TZ=False, TIME_ZONE="Europe/Paris")
 def test_without_time_zones_instants_become_local_and_naive():
     field = Order._meta.get_field("placed_at")

@@ -362,10 +362,10 @@ def open_models(
     narrowed: frozenset[ModelClass],
 ) -> dict[ModelClass, OpenModel]:
     """What the guard knows of them: columns and joins, and no path that anybody asked for."""
-    found = {}
+    models = {}
     for model, access in {**passed, base.model: base}.items():
         hops = list(shown_relations(access, passed))
-        found[model] = OpenModel(
+        models[model] = OpenModel(
             columns=access.columns_by_use,
             relations={
                 trail_of(model, hop.name): hop.model
@@ -384,7 +384,7 @@ def open_models(
             },
             is_narrowed=model in narrowed,
         )
-    return found
+    return models
 
 
 def shown_relations(

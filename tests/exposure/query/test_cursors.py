@@ -20,6 +20,7 @@ from mcp_django.exceptions import QueryError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import find, pagination
 from mcp_django.signing import seal
+from tests.exposure.query.test_find import Judge, many_orders
 from tests.nasty.models import Customer, Order, Person, Seat, Tenant
 from tests.nasty.site import ORDER, Narrowable, caller, objects, page, records, registry
 
@@ -245,18 +246,6 @@ def inside(cursor):
     """What anybody can read in a cursor."""
     raw = cursor.partition(":")[0]
     return msgspec.json.decode(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
-
-
-class Judge(Narrowable):
-    def has_view_permission(self, request, obj=None):
-        return obj is None or obj.number[-1:] in "02468"
-
-
-def many_orders(size):
-    owner = Person.objects.create(username="o")
-    Order.objects.bulk_create(
-        Order(owner=owner, number=f"{n:03}", remark=f"secret {n % 3}") for n in range(size)
-    )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.db.models import Count, F, FilteredRelation, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Upper
@@ -11,6 +12,9 @@ from django.test import override_settings
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.related import find_objects
+from tests.nasty.hostile import KEYS, SHAPES, VALUES
 from tests.nasty.models import (
     Customer,
     Line,
@@ -122,17 +126,6 @@ def test_a_word_that_no_column_can_hold_finds_nothing(shop):
     assert numbers(who, search=str(shop.a1.pk)) == ["A1"]
 
 
-def test_the_default_fields_are_those_that_the_site_lists(shop):
-    row = records(caller(), Order, filters={"number": "A1"})[0]
-
-    assert list(row) == EXPOSED[Order]["fields"].split()
-    assert row["customer"] == {"pk": shop.anne.pk, "label": "Anne"}
-    assert row["customer__name"] == "Anne"
-    assert row["total"] == "10.00"
-    assert row["status"] == "paid"
-    assert row["placed_at"] == "2026-01-31T23:30Z"
-
-
 def test_a_page_is_one_query_however_many_labels_and_rows(shop, django_assert_num_queries):
     who = caller(narrow={Customer: lambda rows: rows.filter(tenant__name="a")})
 
@@ -196,24 +189,12 @@ def test_a_narrow_queryset_of_the_site_is_kept_and_not_judged(shop, name):
     assert numbers(who, search="A2") == []
     assert count(who, Order) == 1
     assert record(who, Order, shop.a1.pk)["number"] == "A1"
+    keys, exposure = [shop.a1.pk, shop.a2.pk], who.exposure("nasty.order")
+    assert set(find_objects(who, exposure, keys, using="default")) == {shop.a1}
     with pytest.raises(NotFound):
         record(who, Order, shop.a2.pk)
     lines = records(who, Line, filters={"order__status__in": ["paid", "new"]})
     assert [row["sku"] for row in lines] == ["x", "y"]
-
-
-def test_the_label_of_a_row_that_the_caller_cannot_see_is_null_and_the_key_is_shown(shop):
-    who = caller(narrow={Customer: lambda rows: rows.filter(tenant__name="a")})
-
-    rows = records(who, Order, fields=["customer"], order_by=["number"])
-
-    assert [row["customer"] for row in rows] == [
-        {"pk": shop.anne.pk, "label": "Anne"},
-        {"pk": shop.bert.pk, "label": None},
-        None,
-        None,
-    ]
-    assert record(who, Order, shop.a2.pk, fields=["customer"])["customer"]["label"] is None
 
 
 def test_a_key_is_bare_where_the_target_has_no_label_that_the_caller_may_see(shop):
@@ -382,6 +363,46 @@ def test_judged_rows_with_composite_keys_are_found(db):
 
     assert [row["hall"] for row in records(who, Seat)] == [2]
     assert record(who, Seat, [2, 1])["hall"] == 2
+
+
+# Values that no database takes, and calls of odd shapes.
+
+
+def refusal(**arguments):
+    """The sentence that refuses a call, or None where it ran. Anything else is raised."""
+    try:
+        with transaction.atomic():
+            page(caller(), Order, **{"fields": ["id"], "limit": 2, **arguments})
+    except QueryError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("key", KEYS)
+def test_a_hostile_value_is_refused_in_words_or_simply_finds_nothing(shop, key):
+    refusals = [
+        refusal(**{place: {key: value}}) for value in VALUES for place in ("filters", "exclude")
+    ]
+
+    assert None in refusals
+    assert not [one for one in refusals if one is not None and not 10 < len(one) < 1500]
+
+
+def test_a_hostile_shape_is_refused():
+    shapes = [one for one in SHAPES if {*one} <= {*FindRecords.__struct_fields__} - {"model"}]
+
+    assert not [one for one in shapes if not 10 < len(refusal(**one) or "") < 1500]
+
+
+@pytest.mark.parametrize("model", [Order, Tricky, Seat, Odd])
+def test_a_hostile_key_of_a_record_is_simply_not_found(model):
+    for value in [*VALUES, "explode", [1, "x"], [1, 2, 3], [[1], [2]]]:
+        with transaction.atomic(), pytest.raises(NotFound):
+            record(caller(), model, value)
+
+
+# What refusals say.
 
 
 def test_an_error_about_operators_names_those_that_the_field_has():

@@ -14,7 +14,7 @@ from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from tests.exposure.query.test_paths_by_rule import who
 from tests.library.models import Book, Genre
-from tests.nasty.models import Line, Note, Order, Tag, Watch
+from tests.nasty.models import Line, Note, Order
 from tests.nasty.site import caller, page, record, records, registry
 from tests.shop.models import Customer as ShopCustomer
 from tests.shop.models import Order as ShopOrder
@@ -76,21 +76,6 @@ def test_the_number_of_queries_does_not_grow_with_records(shop, django_assert_nu
 
     with django_assert_num_queries(5):
         assert len(found(rights, "tags", "lines", limit=40)) == 40
-
-
-def test_records_come_with_the_rights_of_their_own_model(shop):
-    narrowed = who(narrow={Tag: lambda rows: rows.filter(slug="blue")})
-    a1 = found(narrowed, "tags", fields=["number"])[0]
-    assert a1["tags"]["count"] == 1
-    assert [tag["slug"] for tag in a1["tags"]["records"]] == ["blue"]
-
-    some = who(shown={Line: ["order", "sku"]})
-    assert found(some, "lines", fields=["number"])[0]["lines"]["records"][0].keys() == {
-        "order",
-        "sku",
-    }
-    in_between = who(narrow={Watch: lambda rows: rows.none()})
-    assert found(in_between, "watchers", fields=["number"])[0]["watchers"]["count"] == 0
 
 
 LISTED = {Order: {"fields": "id number", "filter_fields": "number", "more_filter_fields": ""}}

@@ -330,42 +330,6 @@ def test_a_list_of_an_exposure_still_narrows():
     assert records(rights, Order, filters={"customer__name": "x"}) == []
 
 
-def is_no_path(rights, path):
-    return (
-        path
-        not in paths_of_call(rights, rights.exposed.exposures[Order], {"filters": [path]}).tables[
-            "filter"
-        ]
-    )
-
-
-def test_a_column_that_looks_secret_is_only_where_code_lists_it():
-    rights = who({Customer: {"fields": "name country", "more_filter_fields": ""}})
-    shown = who({Person: {"fields": "username password"}})
-
-    assert records(shown, Person, fields=["password"]) == []
-    assert is_no_path(shown, "owner__password")
-    assert is_no_path(rights, "customer__region__name")
-
-
-def test_narrowed_rows_are_the_only_ones(shop):
-    rights = who(narrow={Customer: lambda rows: rows.filter(country="FR")})
-
-    assert numbers(rights, filters={"customer__name__in": ["Anne", "Bert"]}) == ["A1"]
-    assert numbers(rights, exclude={"customer__name": "Anne"}) == ["A2", "A3", "R1"]
-    assert "cannot be used in order_by" in refused(rights, order_by=["customer__name"])
-    assert "cannot be used in fields" in refused(rights, fields=["customer__name"])
-    with pytest.raises(QueryError, match="cannot be used in group_by"):
-        aggregate(rights, Order, group_by=["customer__country"])
-
-
-def test_a_key_of_a_narrowed_row_has_no_label(shop, region):
-    rights = who(narrow={Region: lambda rows: rows.exclude(pk=region.pk)})
-
-    [row] = records(rights, Order, fields=["customer__region"], filters={"number": "A1"})
-    assert row == {"customer__region": region.pk}
-
-
 # The second stage, with the first out of the way
 
 

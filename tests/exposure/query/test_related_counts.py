@@ -165,18 +165,6 @@ def test_only_rows_that_the_caller_sees_are_counted(name):
 
 
 @pytest.mark.usefixtures("shop")
-def test_nothing_is_counted_behind_rows_that_the_caller_does_not_see():
-    no_a1 = {Order: lambda rows: rows.exclude(number="A1")}
-    no_anne = {Customer: lambda rows: rows.exclude(name="Anne")}
-    no_watch = {Watch: lambda rows: rows.none()}
-
-    assert total("orders__lines", who(narrow=no_a1), Customer) == 1
-    assert counts("customer__orders", who(narrow=no_anne)) == {"new": 1, "paid": 0}
-    assert total("watchers", who(narrow=no_watch)) == 0
-    assert total("lines", who(narrow=no_a1)) == 1
-
-
-@pytest.mark.usefixtures("shop")
 def test_generic_relations_count_no_rows_of_other_models(shop):
     Note.objects.create(target=shop.anne, text="of a customer")
     Note.objects.filter(text="of a customer").update(object_id=shop.a1.pk)
