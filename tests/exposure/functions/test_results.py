@@ -140,39 +140,31 @@ def test_lazy_and_safe_texts_inside_content_become_plain():
     assert (linked["name"], linked["title"]) == ("<b>", "Hello.")
 
 
-def test_a_result_of_ones_own_gets_its_data_as_text_unless_it_has_content():
-    value = ToolResult(structured={"total": Decimal("1.50")})
-
-    bare = make(ToolResult, value)
-    told = make(ToolResult, ToolResult(structured={}, has_structured=True, content=[TEXT]))
-
-    assert (data_of(bare), text_of(bare)) == ({"total": "1.50"}, '{"total":"1.50"}')
-    assert (data_of(told), told.content) == ({}, [TEXT])
+def own(structured: Any, **options: Any) -> ToolResult:
+    return ToolResult(structured=structured, has_structured=True, **options)
 
 
-def test_a_result_of_ones_own_may_stand_beside_a_promise_that_it_keeps():
-    results = Results("report", Address | ToolResult)
+@pytest.mark.parametrize(
+    ("annotation", "value", "data", "content"),
+    [
+        (ToolResult, own({"a": Decimal("1.5")}), {"a": "1.5"}, [TextContent('{"a":"1.5"}')]),
+        (ToolResult, own({}, content=[TEXT]), {}, [TEXT]),
+        (Address | ToolResult, own({"city": "Paris"}, content=[TEXT]), {"city": "Paris"}, [TEXT]),
+        (list[int], own({"result": [1]}, content=[TEXT]), {"result": [1]}, [TEXT]),
+        # An error needs to keep no promise.
+        (Address, own({"why": 1}, content=[TEXT], is_error=True), {"why": 1}, [TEXT]),
+    ],
+)
+def test_a_result_of_ones_own_keeps_its_data_and_its_content(annotation, value, data, content):
+    result = make(annotation, value)
 
-    result = results.make(ToolResult(structured={"city": "Paris"}, content=[TEXT]), None)
-
-    assert results.schema
-    assert accepts(results.schema, data_of(result))
-    assert result.content == [TEXT]
+    assert data_of(result) == data
+    assert result.content == content
+    assert result.is_error is value.is_error
 
 
-def test_a_wrapped_promise_is_kept_by_wrapped_data():
-    result = make(list[int], ToolResult(structured={"result": [1]}))
-
-    assert data_of(result) == {"result": [1]}
-
-
-def test_an_error_needs_to_keep_no_promise():
-    plain = make(Address, ToolResult.error("Closed."))
-    detailed = make(Address, ToolResult(structured={"why": 1}, is_error=True))
-
-    assert plain == ToolResult.error("Closed.")
-    assert detailed.is_error
-    assert data_of(detailed) == {"why": 1}
+def test_an_error_without_data_passes_whatever_is_promised():
+    assert make(Address, ToolResult.error("Closed.")) == ToolResult.error("Closed.")
 
 
 @requirement("tools:output-schema")
@@ -220,20 +212,19 @@ def test_instances_and_querysets_are_never_shown(annotation, value):
     assert "secret" not in str(caught.value)
 
 
-def test_a_value_that_json_cannot_say_is_a_type_error():
-    with pytest.raises(TypeError, match="returned a object, which JSON cannot say"):
-        make(MISSING, [object()])
-
-
-@pytest.mark.parametrize("annotation", [complex, User, list[User], Address | Line], ids=str)
-def test_a_promise_that_json_cannot_say_is_refused_at_registration(annotation):
-    with pytest.raises(ImproperlyConfigured, match="What the tool 'report' returns"):
+@pytest.mark.parametrize(
+    ("annotation", "says"),
+    [
+        (complex, "What the tool 'report' returns"),
+        (list[User], "What the tool 'report' returns"),
+        (Address | Line, "What the tool 'report' returns"),
+        (msgspec.defstruct("Broken", [("x", "Nowhere")]), "'Nowhere' is not defined"),
+    ],
+    ids=["complex", "model", "union", "unknown"],
+)
+def test_a_promise_that_json_cannot_say_is_refused_at_registration(annotation, says):
+    with pytest.raises(ImproperlyConfigured, match=says):
         Results("report", annotation)
-
-
-def test_a_promise_whose_own_types_are_unknown_is_refused_at_registration():
-    with pytest.raises(ImproperlyConfigured, match="'Nowhere' is not defined"):
-        Results("report", msgspec.defstruct("Broken", [("x", "Nowhere")]))
 
 
 @pytest.mark.parametrize(
@@ -287,9 +278,3 @@ def test_the_text_copy_counts_with_its_escapes(settings, quotes, fits):
     else:
         with pytest.raises(ToolError, match="The answer is too long"):
             make(dict[str, str], value)
-
-
-def test_an_answer_below_the_limit_passes(settings):
-    settings.MCP_DJANGO = {"MAX_RESPONSE": 1000}
-
-    assert text_of(make(str, "x" * 900)) == "x" * 900

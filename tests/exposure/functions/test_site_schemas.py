@@ -43,36 +43,6 @@ CONDITIONAL = {
 }
 
 
-def test_a_schema_is_kept_as_it_is_in_a_copy():
-    schema = made(CONDITIONAL).schema
-
-    assert schema == CONDITIONAL
-    assert list(schema) == list(CONDITIONAL)
-    assert schema["$defs"] is not CONDITIONAL["$defs"]
-
-
-@pytest.mark.parametrize(
-    ("value", "fits"),
-    [
-        ({"a": "y"}, True),
-        ({"a": "x", "b": {}}, True),
-        ({"a": "x"}, False),
-        ({"a": "y", "b": {}}, False),
-        ({"b": {}}, False),
-        ({}, False),
-        ({"a": "y", "c": 1}, False),
-    ],
-)
-def test_every_keyword_is_enforced(value, fits):
-    assert made(CONDITIONAL).accepts(value) is fits
-
-
-@requirement("schemas:dialect")
-@pytest.mark.parametrize("dialect", [DIALECT, f"{DIALECT}#"])
-def test_the_dialect_may_be_named(dialect):
-    assert made({"$schema": dialect}).accepts(1)
-
-
 @requirement("schemas:dialect")
 @pytest.mark.parametrize(
     "dialect",
@@ -84,17 +54,23 @@ def test_the_dialect_may_be_named(dialect):
         7,
     ],
 )
-def test_another_dialect_is_refused_by_name(dialect):
+def test_one_dialect_is_taken_and_another_is_refused_by_name(dialect):
+    assert made({"$schema": f"{DIALECT}#"}).accepts(1)
     for schema in ({"$schema": dialect}, {"properties": {"a": {"$schema": dialect}}}):
         sentence = why(schema)
         assert f"is written in {str(dialect)!r}" in sentence
         assert DIALECT in sentence
 
 
+def nested(depth):
+    return {"not": nested(depth - 1)} if depth else {}
+
+
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
         ([], "must be a dict"),
+        (nested(65), "deeper than 64"),
         ({"type": "strin"}, "is not valid at #/type"),
         ({"properties": {"a": {"minLength": -1}}}, "is not valid at #/properties/a/minLength"),
         ({"properties": []}, "is not valid at #/properties"),
@@ -109,14 +85,6 @@ def test_another_dialect_is_refused_by_name(dialect):
 )
 def test_a_schema_that_cannot_be_relied_on_is_refused_with_the_reason(schema, reason):
     assert reason in why(schema)
-
-
-def test_a_deep_schema_is_refused():
-    schema: dict = {}
-    for _level in range(3000):
-        schema = {"not": schema}
-
-    assert "deeper than 64" in why(schema)
 
 
 @requirement("schemas:references")
@@ -211,6 +179,11 @@ def test_no_schema_opens_a_connection(monkeypatch):
         ),
         ({"properties": {"a": {"format": "date"}}}, {"a": "soon"}, "is not a \"date\": 'soon'"),
         ({"properties": {"a": {"minimum": 3}}}, {"a": 2}, "less than the minimum of 3: 2"),
+        (
+            {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]},
+            {},
+            '("phone" is a required property; or "mail" is a required property)',
+        ),
         ({"additionalProperties": False}, {"a": 1}, "Arguments: No such member is allowed"),
         (
             {"properties": {"a": {}}, "additionalProperties": False},
@@ -233,14 +206,6 @@ def test_a_fault_names_the_place_and_what_is_wrong(schema, value, sentence):
     assert sentence in fault
     assert fault.isascii()
     assert "\n" not in fault
-
-
-def test_an_alternative_says_what_each_of_them_misses():
-    schema = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
-
-    fault = made(schema).fault({})
-
-    assert '("phone" is a required property; or "mail" is a required property)' in fault
 
 
 @pytest.mark.parametrize("value", ["x" * 100_000, ["x" * 100_000], {"x" * 100_000: 1}, 10**300])

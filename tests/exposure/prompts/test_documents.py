@@ -21,7 +21,9 @@ HELLO = {"name": "hello", "messages": [{"role": "user", "text": "Hi."}]}
 
 
 def take_over(*documents):
-    steps = plan(parse_documents(json.dumps(list(documents)).encode()), server="default")
+    # As Windows begins files.
+    encoded = b"\xef\xbb\xbf" + json.dumps(list(documents)).encode()
+    steps = plan(parse_documents(encoded), server="default")
     carry_out(steps)
     return [str(one) for one in steps]
 
@@ -59,6 +61,7 @@ def test_what_goes_out_comes_in_again_and_changes_nothing():
 @pytest.mark.django_db
 def test_what_differs_is_replaced_and_the_version_before_stays():
     template = make_prompt("hello", "Hi.")
+    make_prompt("hello", "There.", server="other")
 
     assert take_over({**HELLO, "title": "New"}) == ["hello: changed"]
     assert template.versions.count() == 1
@@ -67,13 +70,14 @@ def test_what_differs_is_replaced_and_the_version_before_stays():
     template.refresh_from_db()
     assert template.title == ""
     assert [one.messages[0]["text"] for one in template.versions.all()] == ["Ho.", "Hi."]
+    # That of the other server stays as well.
+    assert PromptTemplate.objects.filter(name="hello").count() == 2
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "This is not JSON: "),
         (b"{", "This is not JSON: "),
         (b"\xff\xfe", "This is not JSON: "),
         (b"[" * 100_000, "This is not JSON: "),
@@ -102,46 +106,18 @@ def test_what_differs_is_replaced_and_the_version_before_stays():
             {**HELLO, "arguments": [{"name": "a", "type": "object", "model": "shop.ledger"}]},
             "'hello': Argument 1, model: this site exposes no model 'shop.ledger'",
         ),
+        (
+            {**HELLO, "arguments": [{"name": "a", "type": "object", "model": "shop.memo"}]},
+            "'hello': Argument 1, model: this site exposes no model 'shop.memo'",
+        ),
+        ([HELLO, {**HELLO, "name": "b", "messages": []}], "'b': messages: write at least one"),
     ],
-    ids=lambda value: str(value)[:30],
+    ids=lambda value: str(value)[-40:],
 )
 def test_a_file_with_a_mistake_changes_nothing_and_says_where_it_is(data, sentence):
+    ExposedModel.objects.create(label="shop.memo", level=0)
+
     found = refusal(data)
 
     assert any(one.startswith(sentence) for one in found), found
     assert not PromptTemplate.objects.exists()
-
-
-@pytest.mark.django_db
-def test_all_mistakes_are_told_and_none_of_many_is_taken_over():
-    found = refusal([HELLO, {**HELLO, "name": "A"}, {**HELLO, "name": "b", "messages": []}])
-
-    assert found == [
-        "'A': Use a-z, 0-9 and single underscores, a letter first, at most 40 characters",
-        "'A': name: Use small letters, digits and underscores",
-        "'b': messages: write at least one",
-    ]
-    assert not PromptTemplate.objects.exists()
-
-
-@pytest.mark.django_db
-def test_a_model_that_staff_closed_is_not_there_to_take_objects_of():
-    ExposedModel.objects.create(label="shop.order", level=0)
-
-    found = refusal({**HELLO, "arguments": [ORDER]})
-
-    assert found == ["'hello': Argument 1, model: this site exposes no model 'shop.order'"]
-
-
-@pytest.mark.django_db
-def test_a_prompt_of_another_server_is_another_prompt():
-    make_prompt("hello", "There.", server="other")
-
-    assert take_over(HELLO) == ["hello: new"]
-    assert PromptTemplate.objects.filter(name="hello").count() == 2
-
-
-def test_a_file_may_begin_as_windows_begins_files():
-    (found,) = parse_documents(b"\xef\xbb\xbf" + json.dumps(HELLO).encode())
-
-    assert found.name == "hello"

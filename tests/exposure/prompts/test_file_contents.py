@@ -65,15 +65,19 @@ def test_front_matter_and_headings_become_a_definition_and_messages():
     assert get(made, city="Bonn").description == "Brief somebody on a city."
 
 
-@pytest.mark.parametrize("source", ["Hello.", "\ufeffHello.\r\n", "+++\r\n+++\r\n\r\nHello.\r\n"])
-def test_text_without_a_heading_is_one_message_of_the_user(source):
-    assert said(FilePrompt("hello", source)) == [("user", "Hello.")]
-
-
-def test_text_before_the_first_heading_is_the_users_too():
-    made = FilePrompt("hello", "One.\n## assistant\nTwo.\n## user\n \n## assistant \nThree.")
-
-    assert said(made) == [("user", "One."), ("assistant", "Two."), ("assistant", "Three.")]
+@pytest.mark.parametrize(
+    ("source", "messages"),
+    [
+        ("\ufeffHello.\r\n", [("user", "Hello.")]),
+        ("+++\r\n+++\r\n\r\nHello.\r\n", [("user", "Hello.")]),
+        (
+            "One.\n## assistant\nTwo.\n## user\n \n## assistant \nThree.",
+            [("user", "One."), ("assistant", "Two."), ("assistant", "Three.")],
+        ),
+    ],
+)
+def test_text_without_a_heading_is_a_message_of_the_user(source, messages):
+    assert said(FilePrompt("hello", source)) == messages
 
 
 def test_what_a_caller_sends_is_neither_a_template_nor_a_heading_nor_an_end_of_its_fence():
@@ -103,27 +107,22 @@ def test_arguments_that_do_not_fit_are_refused(arguments, sentence):
         get(FilePrompt("brief", FULL), **arguments)
 
 
-def test_a_prompt_that_says_nothing_is_refused():
-    made = FilePrompt("quiet", "+++\n[[arguments]]\nname='a'\n+++\n{% if a %}{{ a }}{% endif %}")
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        ("{% if a %}{{ a }}{% endif %}", {}, "says nothing"),
+        (
+            "{{ a }}\n## user\n" * 5,
+            {"a": "x" * 16_000},
+            r"cannot be made of these values\. The text would be too",
+        ),
+    ],
+)
+def test_a_prompt_that_says_nothing_or_too_much_is_refused(text, arguments, sentence):
+    made = FilePrompt("quiet", f"+++\n[[arguments]]\nname='a'\n+++\n{text}")
 
-    assert said(made, a="x")
-    with pytest.raises(ToolError, match="says nothing"):
-        get(made)
-
-
-def test_a_prompt_that_grows_too_long_is_refused():
-    made = FilePrompt("long", "+++\n[[arguments]]\nname='a'\n+++\n" + "{{ a }}\n## user\n" * 5)
-
-    with pytest.raises(ToolError, match=r"cannot be made of these values\. The text would be too"):
-        get(made, a="x" * 16_000)
-
-
-def test_choices_are_completed():
-    made = FilePrompt("brief", FULL)
-
-    assert made.complete(rights_of(), "tone", "w", given={}) == ["warm"]
-    assert made.complete(rights_of(), "city", "", given={}) == []
-    assert made.complete(rights_of(), "town", "", given={}) is None
+    with pytest.raises(ToolError, match=sentence):
+        get(made, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -173,24 +172,6 @@ def test_a_resource_is_read_with_the_rights_of_the_caller(staff):
 
 
 @pytest.mark.django_db
-def test_what_is_missing_and_what_is_forbidden_get_the_same_sentence(staff, make_user):
-    order = Order.objects.create(number="A1")
-    blind = make_user("blind", is_staff=True)
-    made = FilePrompt("looks", LOOKS)
-    sentences = set()
-
-    for who, pk in ((staff, order.pk + 1), (blind, order.pk), (blind, order.pk + 1)):
-        rights = real(who)
-        with pytest.raises(ToolError) as refused:
-            made.get(context_of(rights), rights, {"pk": str(pk)})
-        sentences.add(str(refused.value).replace(str(pk), "PK"))
-
-    assert sentences == {
-        "The prompt needs django://objects/shop.order/PK, and there is no such resource."
-    }
-
-
-@pytest.mark.django_db
 def test_a_value_cannot_choose_another_resource(staff):
     order = Order.objects.create(number="A1")
     rights = real(staff)
@@ -201,23 +182,13 @@ def test_a_value_cannot_choose_another_resource(staff):
             made.get(context_of(rights), rights, {"pk": pk})
 
 
-@pytest.mark.django_db
-def test_a_resource_of_a_list_takes_a_value_as_a_filter(staff):
-    Order.objects.create(number="A1", status="paid")
-    Order.objects.create(number="A2")
-    rights = real(staff)
-    source = LOOKS.replace("shop.order'", "shop.order?status='")
-
-    found = FilePrompt("looks", source).get(context_of(rights), rights, {"pk": "paid"})
-
-    text = found.messages[1].content.contents.text
-    assert '"A1"' in text
-    assert '"A2"' not in text
-    with pytest.raises(ToolError, match="status"):
-        FilePrompt("looks", source).get(context_of(rights), rights, {"pk": "nothing"})
-
-
 # Broken files
+
+
+@pytest.mark.parametrize("name", ["Brief", "a__b", "a-b", "x" * 41])
+def test_a_file_is_called_like_a_function(name):
+    with pytest.raises(BrokenPrompt, match="called like a function"):
+        FilePrompt(name, "Hi")
 
 
 @pytest.mark.parametrize(
@@ -249,9 +220,3 @@ def test_a_resource_of_a_list_takes_a_value_as_a_filter(staff):
 def test_a_file_that_is_no_prompt_says_what_is_wrong_and_where(source, sentence):
     with pytest.raises(BrokenPrompt, match=sentence):
         FilePrompt("x", source)
-
-
-@pytest.mark.parametrize("name", ["Brief", "a__b", "a-b", "README", "x" * 41])
-def test_a_file_is_called_like_a_function(name):
-    with pytest.raises(BrokenPrompt, match="called like a function"):
-        FilePrompt(name, "Hi")

@@ -6,9 +6,8 @@ import pytest
 from django.core.checks import run_checks
 
 import mcp_django as mcp
-from mcp_django import checks
 from mcp_django.exposure.prompts.files import LARGEST, PromptFiles
-from mcp_django.exposure.registry import Registry, registry
+from mcp_django.exposure.registry import registry
 
 
 @pytest.fixture
@@ -70,34 +69,25 @@ def test_a_broken_file_is_left_out_and_never_empties_the_list(folder, caplog):
     assert caplog.text.count("is left out") == 6
 
 
-def test_files_are_read_once(folder):
-    files = PromptFiles()
-    write(folder, "hello.md", "old")
-    first = files.read()
-
-    write(folder, "hello.md", "new", age=9)
-    write(folder, "other.md", "new")
-
-    assert files.read() is first
-
-
-def test_with_debug_a_changed_file_is_read_again(folder, settings):
-    settings.DEBUG = True
+@pytest.mark.parametrize("debug", [True, False])
+def test_with_debug_a_changed_file_is_read_again(folder, settings, debug):
+    settings.DEBUG = debug
     files = PromptFiles()
     path = write(folder, "hello.md", "old")
-    assert text_of(files.read().prompts, "hello") == "old"
-    assert files.read() is files.read()
+    before = files.read()
+    unchanged = files.read()
 
     write(folder, "hello.md", "new", age=9)
-    assert text_of(files.read().prompts, "hello") == "new"
-
+    changed = files.read()
     write(folder, "other.md", "new")
-    assert "other" in files.read().prompts
-
     (folder / "loop.md").symlink_to(folder / "nowhere")
     path.unlink()
-    assert "hello" not in files.read().prompts
-    assert "other" in files.read().prompts
+    left = files.read()
+
+    assert unchanged is before
+    assert text_of(changed.prompts, "hello") == ("new" if debug else "old")
+    assert ("other" in left.prompts, "hello" in left.prompts) == (debug, not debug)
+    assert (changed is before) is not debug
 
 
 def test_code_wins_over_a_file_and_the_check_says_so(folder, monkeypatch):
@@ -117,9 +107,3 @@ def test_code_wins_over_a_file_and_the_check_says_so(folder, monkeypatch):
     assert "mcp_django.W005" not in {
         one.id for one in run_checks(tags=["mcp_django"], databases=[])
     }
-
-
-def test_a_registry_without_files_has_nothing_to_check(monkeypatch):
-    monkeypatch.setattr(checks, "registry", Registry())
-
-    assert list(checks.check_prompts()) == []

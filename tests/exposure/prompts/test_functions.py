@@ -14,15 +14,12 @@ from django.db import models
 from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
-from hypothesis import given
-from hypothesis import strategies as st
 
 import mcp_django as mcp
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered, ToolError
 from mcp_django.exposure.primitives import PendingCall
-from mcp_django.exposure.prompts.functions import prompt
-from mcp_django.exposure.registry import Registry, registry
-from mcp_django.principal import READ, WRITE
+from mcp_django.exposure.registry import registry
+from mcp_django.principal import READ
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import PromptArgument, PromptMessage
 from tests.exposure.function_tools import context_of, rights_of
@@ -61,20 +58,12 @@ def brief(city: str, tone: Literal["warm", "cool"] = "warm") -> str:
 # Registration
 
 
-def test_the_decorator_returns_the_function_itself_with_and_without_options():
-    offered = Registry()
-
-    assert prompt(registry=offered)(brief) is brief
-    assert prompt(registry=offered, name="other")(brief) is brief
-    assert sorted(offered.prompts) == ["brief", "other"]
-
-
 def test_the_public_decorator_offers_the_prompt_on_the_site():
     try:
         assert mcp.prompt(brief) is brief
         assert repr(registry.prompts["brief"]) == "<CodePrompt brief>"
         with pytest.raises(AlreadyRegistered):
-            mcp.prompt(brief)
+            mcp.prompt(name="brief")(lambda: "x")
     finally:
         registry.remove_prompt("brief")
     with pytest.raises(NotRegistered):
@@ -82,26 +71,17 @@ def test_the_public_decorator_offers_the_prompt_on_the_site():
 
 
 def test_the_docstring_and_the_signature_become_the_definition():
-    found = prompt_of(brief, title="Briefing").definition
+    made = prompt_of(brief, title=_("Yes"))
 
-    assert (found.name, found.title, found.description) == (
-        "brief",
-        "Briefing",
-        "Brief somebody.",
-    )
+    with override("de"):
+        found = made.definition
+
+    assert (found.name, found.title, found.description) == ("brief", "Ja", "Brief somebody.")
+    assert made.definition.title == "Yes"
     assert found.arguments == [
         PromptArgument(name="city", description="Where to.", required=True),
         PromptArgument(name="tone"),
     ]
-
-
-def test_lazy_texts_are_in_the_language_of_the_moment():
-    made = prompt_of(brief, title=_("Yes"), description=_("No"))
-
-    with override("de"):
-        assert (made.definition.title, made.definition.description) == ("Ja", "Nein")
-        assert get(made, city="x").description == "Nein"
-    assert prompt_of(brief, title=_("Yes")).definition.title == "Yes"
 
 
 @pytest.mark.parametrize(
@@ -249,43 +229,18 @@ def test_what_is_left_out_or_left_empty_has_its_default():
         ({"text": "x" * 20_000}, "Argument text: longer than 16384 characters."),
         ({"numbr": "1"}, "Unknown argument 'numbr'. Did you mean number?"),
         ({"zzz": "1"}, "Unknown argument 'zzz'. This prompt takes: untyped, text, number"),
+        ({"sure": None, "tone": None}, "Missing argument: tone, sure."),
     ],
 )
 def test_a_text_that_does_not_fit_is_refused_in_one_sentence(changed, sentence):
     made = prompt_of(everything)
+    texts = {name: text for name, text in {**TEXTS, **changed}.items() if text is not None}
 
     with pytest.raises(ToolError) as refused:
-        made.arguments.read({**TEXTS, **changed})
+        made.arguments.read(texts)
 
     assert sentence in str(refused.value)
     assert len(str(refused.value)) < 300
-
-
-def test_what_is_missing_is_named():
-    with pytest.raises(ToolError, match=r"^Missing argument: city\.$"):
-        prompt_of(brief).arguments.read({"tone": "warm"})
-    with pytest.raises(ToolError, match="This prompt takes no arguments"):
-        prompt_of(lambda: "x", name="nothing").arguments.read({"a": "b"})
-
-
-@given(st.text(max_size=30))
-def test_any_text_is_read_or_refused(text):
-    made = prompt_of(everything)
-    for one in made.arguments.by_name.values():
-        try:
-            one.read(text)
-        except ToolError as error:
-            assert "\n" not in str(error)  # noqa: PT017  most texts are read by one of them
-
-
-def test_the_request_and_the_call_are_filled_in():
-    def who(request: HttpRequest, ctx: mcp.Context) -> str:
-        return f"{request.user.name} {ctx.principal.user.name}"
-
-    made = prompt_of(who)
-
-    assert made.definition.arguments == []
-    assert said(made, rights_of(user(name="ada"))) == [("user", "ada ada")]
 
 
 # Messages
@@ -337,29 +292,25 @@ def test_anything_else_is_a_bug_of_the_function_and_not_shown(value):
     assert "SECRET" not in str(refused.value)
 
 
-def test_messages_that_are_too_long_are_refused(settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 100}
-
-    with pytest.raises(ToolError, match="too long"):
-        get(prompt_of(lambda: "x" * 200, name="one"))
-
-
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (PermissionDenied("secret"), "You may not do this."),
-        (Http404("secret"), "There is no such object."),
-        (Order.DoesNotExist("secret"), "There is no such object."),
         (ValidationError("Too late."), "Too late."),
         (ToolError("Name a day."), "Name a day."),
+        # Of the function's answer.
+        (None, "The prompt is too long; ask for less."),
     ],
 )
-def test_what_a_function_refuses_is_a_sentence(error, sentence):
-    def refuse():
-        raise error
+def test_a_refusal_is_a_sentence(settings, error, sentence):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 100}
+
+    def answer():
+        if error:
+            raise error
+        return "x" * 200
 
     with pytest.raises(ToolError, match=f"^{sentence}$"):
-        get(prompt_of(refuse))
+        get(prompt_of(answer))
 
 
 @pytest.mark.asyncio
@@ -394,27 +345,14 @@ def of_request(request: HttpRequest) -> bool:
     [
         (None, rights_of(user()), True),
         (None, rights_of(user(is_staff=False)), False),
-        (None, rights_of(user(is_active=False)), False),
         (None, rights_of(user(), read_only=True), True),
         (None, rights_of(user(), scopes=()), False),
         (None, rights_of(user(), scopes=(READ,)), True),
-        (None, rights_of(user(), scopes=(WRITE,)), True),
         (None, rights_of(user(), models=frozenset({"shop.order"})), False),
         ("shop.view_order", rights_of(user(permissions=["shop.view_order"])), True),
         ("shop.view_order", rights_of(user()), False),
-        (
-            "shop.view_order",
-            rights_of(user(permissions=["shop.view_order"]), models=frozenset({"shop.order"})),
-            True,
-        ),
-        (
-            "shop.view_order",
-            rights_of(user(permissions=["shop.view_order"]), models=frozenset({"shop.memo"})),
-            False,
-        ),
         (of_request, rights_of(user(is_staff=False)), True),
         (of_request, rights_of(user(pk=2)), False),
-        (of_request, rights_of(user(), models=frozenset({"shop.order"})), False),
     ],
 )
 def test_who_knows_of_a_prompt(permission, rights, exists):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 from django.contrib.auth import get_user_model
-from django.db.models import CharField, EmailField, Q, SlugField, TextField, UUIDField
+from django.db.models import CharField, EmailField, SlugField, TextField, UUIDField
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.fields import quoted
@@ -18,9 +16,8 @@ from mcp_django.exposure.prompts.stored import (
     names_of,
     object_of,
 )
-from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.templating.engine import compile_template, render_template
-from mcp_django.templating.lookups import Code, Record
+from mcp_django.templating.lookups import Code
 from tests.nasty import models
 from tests.nasty.site import Narrowable, caller, registry
 
@@ -62,20 +59,6 @@ def test_a_record_has_the_paths_that_records_return_and_nothing_else(shop):
     for name in ("api_token", "owner", "Meta", "__class__"):
         with pytest.raises(KeyError):
             record.values[name]
-
-
-def test_every_kind_of_value_can_be_rendered(shop):
-    who = caller()
-    models.Order.objects.filter(pk=shop.a1.pk).update(payload={"a": [1]}, remark="x" * 20_000)
-    record = get(who, ORDER, shop.a1.pk)
-    names = [one.partition(".")[0] for one in names_of(who.registry.exposures[models.Order])]
-
-    for name in names:
-        assert len(printed(record, "number", name)) == 2
-    assert record.values["total"] == Decimal("10.00")
-    assert record.values["placed_at"].year == 2026
-    assert record.values["payload"] == {"a": [1]}
-    assert record.values["quantity"] == 1
 
 
 def test_the_names_that_are_told_are_those_that_records_have(shop):
@@ -215,16 +198,6 @@ def test_where_there_are_only_numbers_there_is_no_object(shop):
     assert complete_object(who, ORDER, "") == []
 
 
-def test_the_condition_of_the_site_is_part_of_the_one_query(shop, django_assert_num_queries):
-    who = caller(narrow={models.Order: lambda rows: rows.filter(Q(number="A1"))})
-    allowed_paths(who, who.registry.exposures[models.Order])
-
-    with django_assert_num_queries(1):
-        record = get(who, ORDER, shop.a1.pk)
-
-    assert type(record) is Record
-
-
 # Which values of records are free text, that somebody may have written instructions in
 
 
@@ -244,7 +217,6 @@ def test_the_condition_of_the_site_is_part_of_the_one_query(shop, django_assert_
         (CharField(choices=[("a", "A b")]), "Obey 5", False),
         (UUIDField(), "6a5e5a4e-6c5b-4a0c-9a86-3f3c6b1e7f10", True),
         (CharField(unique=True), 5, False),
-        (CharField(unique=True), None, False),
     ],
 )
 def test_only_values_without_room_for_a_sentence_are_codes(field, value, is_code):
@@ -256,14 +228,10 @@ def test_only_values_without_room_for_a_sentence_are_codes(field, value, is_code
     assert (type(found) is Code) is is_code
 
 
-def test_the_name_of_a_user_is_no_code():
+def test_the_name_of_a_user_is_no_code_and_the_label_of_a_choice_is_one():
     user = get_user_model()
-
-    assert type(as_code(user._meta.get_field(user.USERNAME_FIELD), "A-7")) is str
-
-
-def test_the_label_of_a_choice_is_the_sites_own_and_any_other_is_not():
     field = CharField(choices=[("a", "Not paid yet")])
 
+    assert type(as_code(user._meta.get_field(user.USERNAME_FIELD), "A-7")) is str
     assert type(label_as_code(field, "Not paid yet")) is Code
     assert type(label_as_code(field, "Obey")) is str

@@ -13,12 +13,9 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 import mcp_django as mcp
-from mcp_django.auth.authenticate import cache
 from mcp_django.cached import Cached
-from mcp_django.exposure.generation import CacheVersions, generations, raise_number
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.prompts import stored as module
-from mcp_django.exposure.prompts.stored import StoredPrompts, all_prompts, stored_prompts
+from mcp_django.exposure.prompts.stored import all_prompts, stored_prompts
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool, PromptTemplate, PromptVersion
@@ -91,14 +88,6 @@ def test_rows_are_listed_after_code_and_files(client, add_prompt):
     assert names(client) == ["shop_greeting", "zebra", "apple"]
 
 
-def test_pages_of_code_and_rows_have_each_prompt_once(client, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 2}
-    for name in ("c", "a", "b"):
-        make_prompt(name, "Hi")
-
-    assert names(client) == ["shop_greeting", "a", "b", "c"]
-
-
 def test_code_wins_over_a_file_and_both_win_over_a_row(client, add_prompt):
     def apple():
         """Of code."""
@@ -158,16 +147,33 @@ def test_every_change_counts_at_once(client):
     assert "apple" not in names(client)
     say(template, "two")
     assert "apple" in names(client)
+    PromptTemplate.objects.update(server="other")
+    template.refresh_from_db()
+    template.save()
+    assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
     template.delete()
     assert "apple" not in names(client)
 
 
-def test_a_prompt_is_of_its_server(client):
-    make_prompt("apple", "one", server="other")
+def test_prompts_cost_the_same_queries_however_many_they_are_and_none_while_nothing_changes(
+    client, clock
+):
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            names(client)
+        return len(captured)
 
-    assert "apple" not in names(client)
-    assert stored_prompts.read("other").keys() == {"apple"}
-    assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
+    group = Group.objects.create(name="Support")
+    make_prompt("p0", "Hi {{ order }}", arguments=[ORDER], groups=[group])
+    queries()
+    PromptTemplate.objects.get(name="p0").save()
+    few = queries()
+    for number in range(1, 10):
+        make_prompt(f"p{number}", "Hi {{ order }}", arguments=[ORDER], groups=[group])
+    many = queries()
+
+    assert many == few
+    assert queries() == 0
 
 
 @pytest.mark.parametrize(
@@ -175,7 +181,6 @@ def test_a_prompt_is_of_its_server(client):
     [
         {"messages": [{"text": "{% load x %}"}]},
         {"messages": []},
-        {"messages": {"a": 1}},
         {"messages": [1]},
         {"arguments": "x", "messages": [{"text": "Hi"}]},
         {"arguments": [{"name": "settings"}], "messages": [{"text": "Hi"}]},
@@ -197,85 +202,38 @@ def test_a_broken_row_is_left_out_and_the_log_says_why(client, caplog, broken):
     assert refusal(client, "broken") == (-32602, "Unknown prompt: broken")
 
 
-def test_without_tables_there_are_no_rows_and_everything_else_is_there(
-    client, monkeypatch, caplog
-):
-    def no_table(server):
-        raise DatabaseError("no such table")
+def failing(error):
+    """Make the queries for prompts fail."""
 
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "rows_of", no_table)
-        make_prompt("apple", "one")
-        assert names(client) == ["shop_greeting"]
+    def execute(execute, sql, *arguments):
+        if "mcp_django_prompttemplate" in sql:
+            raise error
+        return execute(sql, *arguments)
 
+    return connection.execute_wrapper(execute)
+
+
+def test_without_tables_there_are_no_rows_and_everything_else_is_there(client, caplog):
+    make_prompt("apple", "one")
+
+    with failing(DatabaseError("no such table")):
+        without = names(client)
+
+    assert without == ["shop_greeting"]
     assert "Stored prompts cannot be read" in caplog.text
     assert names(client) == ["shop_greeting", "apple"]
 
 
 def test_a_connection_lost_while_prompts_are_read_is_an_error_and_no_shorter_list(client):
-    def lose(execute, sql, *arguments):
-        if "mcp_django_prompttemplate" in sql:
-            raise OperationalError("server closed the connection unexpectedly")
-        return execute(sql, *arguments)
+    lost = OperationalError("server closed the connection unexpectedly")
 
-    with connection.execute_wrapper(lose), pytest.raises(ProtocolFailure) as failure:
+    with failing(lost), pytest.raises(ProtocolFailure) as failure:
         client.list_prompts()
 
     assert failure.value.code == -32603
 
 
-@pytest.mark.thorough
-def test_fifty_prompts_cost_as_many_queries_as_one_and_none_when_nothing_changed(
-    staff, monkeypatch
-):
-    # It is one second, however slow the machine is.
-    monkeypatch.setattr(generations, "clock", lambda: 0.0)
-    monkeypatch.setattr(cache, "clock", lambda: 0.0)
-    client = CheckedClient(user=staff)
-    group = Group.objects.create(name="Support")
-    staff.groups.add(group)
-
-    def queries():
-        with CaptureQueriesContext(
-            connection,
-        ) as captured:
-            found = len(names(client))
-        return found, len(captured)
-
-    make_prompt("p0", "Hi {{ order }}", arguments=[ORDER], groups=[group])
-    queries()
-    PromptTemplate.objects.get(name="p0").save()
-    one = queries()
-    for number in range(1, 50):
-        make_prompt(f"p{number}", "Hi {{ order }}", arguments=[ORDER], groups=[group])
-    fifty = queries()
-
-    assert one[0] == 2
-    assert fifty[0] == 51
-    assert fifty[1] == one[1]
-    assert queries() == (51, 0)
-    staff.groups.clear()
-    assert queries()[0] == 1
-
-
-def test_what_another_process_writes_arrives_within_the_second(monkeypatch):
-    now = [0.0]
-    clock = CacheVersions(clock=lambda: now[0])
-    monkeypatch.setattr(module, "cache_version", clock.cache_version)
-    template = make_prompt("apple", "one")
-    prompts = StoredPrompts()
-    assert prompts.read("default").keys() == {"apple"}
-
-    # Without signals of ours, as if it were done elsewhere.
-    PromptTemplate.objects.filter(pk=template.pk).update(enabled=False)
-    raise_number("default")
-    assert prompts.read("default").keys() == {"apple"}
-    now[0] = 1.0
-
-    assert prompts.read("default").keys() == set()
-
-
-def test_a_clash_is_a_warning_where_the_database_may_be_asked(monkeypatch):
+def test_a_clash_is_a_warning_where_the_database_may_be_asked():
     make_prompt("shop_greeting", "Hi")
     make_prompt("apple", "Hi")
 
@@ -288,14 +246,8 @@ def test_a_clash_is_a_warning_where_the_database_may_be_asked(monkeypatch):
         "There is a prompt called 'shop_greeting' in a file and another in the database. "
         "The one in a file is used."
     ]
-    with connection.execute_wrapper(refuse):
+    with failing(DatabaseError("no such table")):
         assert clashes(["default"]) == []
-
-
-def refuse(execute, sql, *args):
-    if "mcp_django_prompttemplate" in sql:
-        raise DatabaseError("no such table")
-    return execute(sql, *args)
 
 
 # Who gets it
@@ -322,6 +274,7 @@ def test_a_prompt_of_a_group_exists_for_its_members_only(make_user):
     assert seen(other) == {"open"}
     assert seen(root) == {"open"}
     assert seen(member, models=["shop.order"]) == {"apple", "open"}
+    assert not stored_prompts.read("default")["open"].exists_for(rights_of(member, scopes=()))
     member.groups.clear()
     assert seen(member) == {"open"}
 
@@ -348,15 +301,6 @@ def test_where_code_of_the_site_has_a_say_groups_are_asked_for_at_each_call(staf
     assert len([one for one in captured if "auth_group" in one["sql"]]) == 2
 
 
-def test_without_the_scope_to_read_there_are_no_prompts(staff):
-    make_prompt("apple", "one")
-    prompt = stored_prompts.read("default")["apple"]
-
-    assert prompt.exists_for(rights_of(staff))
-    assert not prompt.exists_for(rights_of(staff, scopes=()))
-    assert repr(prompt) == "<StoredPrompt apple>"
-
-
 def test_users_without_groups_get_what_is_for_everybody():
     group = Group.objects.create(name="Support")
     make_prompt("apple", "one", groups=[group])
@@ -376,21 +320,11 @@ def test_users_without_groups_get_what_is_for_everybody():
         assert not found["apple"].exists_for(rights)
 
 
-def test_a_prompt_whose_only_group_is_deleted_is_off_and_not_everybodys(client):
+def test_what_is_for_deleted_groups_only_is_closed_and_not_everybodys(client):
     support, sales = (Group.objects.create(name=name) for name in ("Support", "Sales"))
     make_prompt("one", "Hi", groups=[support])
-    make_prompt("both", "Hi", groups=[support, sales])
+    both = make_prompt("both", "Hi", groups=[support, sales])
     make_prompt("open", "Hi")
-
-    Group.objects.all().delete()
-
-    assert names(client) == ["shop_greeting", "open"]
-    assert not PromptTemplate.objects.get(name="one").enabled
-    assert not PromptTemplate.objects.get(name="both").enabled
-
-
-def test_models_and_tools_whose_only_group_is_deleted_are_closed():
-    support = Group.objects.create(name="Support")
     model = ExposedModel.objects.create(label="shop.order")
     tool = ExposedTool.objects.create(name="echo")
     for row in (model, tool):
@@ -398,41 +332,12 @@ def test_models_and_tools_whose_only_group_is_deleted_are_closed():
 
     support.delete()
 
-    model.refresh_from_db()
-    tool.refresh_from_db()
+    for row in (both, model, tool):
+        row.refresh_from_db()
+    assert names(client) == ["shop_greeting", "open"]
+    assert not PromptTemplate.objects.get(name="one").enabled
+    assert (both.enabled, list(both.groups.all())) == (True, [sales])
     assert (model.level, tool.enabled) == (Level.HIDDEN, False)
-
-
-def test_groups_can_be_deleted_where_nobody_has_migrated(monkeypatch):
-    support = Group.objects.create(name="Support")
-    monkeypatch.setattr(connection.introspection, "table_names", list)
-    make_prompt("one", "Hi", groups=[support])
-
-    support.delete()
-
-    assert PromptTemplate.objects.get(name="one").enabled
-
-
-def test_a_prompt_that_keeps_a_group_stays_on():
-    support, sales = (Group.objects.create(name=name) for name in ("Support", "Sales"))
-    template = make_prompt("both", "Hi", groups=[support, sales])
-
-    support.delete()
-
-    template.refresh_from_db()
-    assert template.enabled
-    assert list(template.groups.all()) == [sales]
-
-
-def test_a_prompt_switched_off_between_list_and_get_is_unknown(client):
-    template = make_prompt("apple", "one")
-    assert "apple" in names(client)
-
-    template.enabled = False
-    template.save()
-
-    assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
-    assert template.versions.count() == 1
 
 
 # Arguments
@@ -467,15 +372,6 @@ def test_arguments_are_read_by_their_types(client):
         assert (code, sentence in message) == (-32602, True), message
 
 
-def test_choices_are_completed_and_texts_are_not(client):
-    make_prompt("typed", "x", arguments=[TONE, {"name": "note"}])
-
-    assert client.complete("typed", "tone", "f") == ["firm"]
-    assert client.complete("typed", "note", "f") == []
-    with pytest.raises(ProtocolFailure, match="no argument 'colour'"):
-        client.complete("typed", "colour")
-
-
 def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
     anne = Customer.objects.create(name="Anne", country="FR", credit_rating=9)
     order = Order.objects.create(
@@ -488,7 +384,12 @@ def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
         "{{ order.total|floatformat:1 }}|{{ order.placed_at|date:'Y' }}|{{ order.customer }}|"
         "{{ order.margin }}{{ order.customer.credit_rating }}{{ order.delete }}|"
         "{% if order.status == 'new' %}new{% endif %}",
-        arguments=[ORDER],
+        arguments=[{**ORDER, "required": False}, TONE],
+    )
+    make_prompt(
+        "left_out",
+        "{% if order %}some{% else %}none{% endif %}",
+        arguments=[{**ORDER, "required": False}],
     )
 
     (said,) = texts(client, "about", order=str(order.pk))
@@ -499,53 +400,8 @@ def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
     assert client.complete("about", "order") == [str(order.pk), str(other.pk)]
     assert client.complete("about", "order", "A") == [str(order.pk)]
     assert client.complete("about", "order", "zzz") == []
-
-
-def test_an_object_is_found_by_what_stands_for_it_where_only_one_has_it(client):
-    orders = [Order.objects.create(number=number) for number in ("A1", "B2")]
-    make_prompt("about", "{{ order.pk }}", arguments=[ORDER])
-
-    assert texts(client, "about", order="b2") == [str(orders[1].pk)]
-    assert refusal(client, "about", order="B") == (
-        -32602,
-        "Argument order: there is no shop.order 'B'.",
-    )
-
-
-def test_an_object_that_was_left_out_is_nothing(client):
-    optional = {**ORDER, "required": False}
-    make_prompt(
-        "about", "{% if order %}{{ order }}{% else %}none{% endif %}", arguments=[optional]
-    )
-
-    assert texts(client, "about") == ["none"]
-    assert texts(client, "about", order="") == ["none"]
-
-
-@pytest.mark.thorough
-def test_what_is_missing_and_what_may_not_be_seen_are_one_sentence(staff, make_user):
-    order = Order.objects.create(number="A1")
-    make_prompt("about", "{{ order }}", arguments=[ORDER])
-    ledger = {"name": "l", "type": "object", "model": "shop.ledger"}
-    make_prompt("ledger", "{{ l }}", arguments=[ledger])
-    blind = make_user("blind", is_staff=True)
-    sentences = set()
-
-    for client in (
-        CheckedClient(user=blind),
-        CheckedClient(user=staff, models=["shop.memo"]),
-    ):
-        _, message = refusal(client, "about", order=str(order.pk))
-        sentences.add(message.replace(str(order.pk), "PK"))
-        assert client.complete("about", "order") == []
-    _, message = refusal(CheckedClient(user=staff), "about", order=str(order.pk + 1))
-    sentences.add(message.replace(str(order.pk + 1), "PK"))
-
-    assert sentences == {"Argument order: there is no shop.order 'PK'."}
-    assert refusal(CheckedClient(user=staff), "ledger", l="1") == (
-        -32602,
-        "Argument l: there is no shop.ledger '1'.",
-    )
+    assert client.complete("about", "tone", "f") == ["firm"]
+    assert texts(client, "left_out") == texts(client, "left_out", order="") == ["none"]
 
 
 # Resources
@@ -608,9 +464,3 @@ def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeyp
         -32602,
         "shop://later cannot stand in a prompt: its function is async.",
     )
-
-
-def test_a_prompt_that_says_nothing_is_refused(client):
-    make_prompt("quiet", "{{ a }}", arguments=[{"name": "a"}])
-
-    assert refusal(client, "quiet") == (-32602, "With these arguments the prompt says nothing.")

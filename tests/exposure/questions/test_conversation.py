@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 from django import forms
-from django.core.exceptions import ImproperlyConfigured
 from django.utils.safestring import mark_safe
 from django.utils.text import format_lazy
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
-from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.protocol.revisions import LEGACY
 from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, ProtocolFailure, Unanswered
 from tests.asking import TALKATIVE, Talk, accepted
 from tests.clients import CheckedClient
@@ -132,24 +131,22 @@ def test_what_the_form_does_not_take_is_asked_for_again_with_what_is_wrong(offer
     assert answered.text == "A-1"
 
 
-def test_a_question_without_words_names_the_tool(offer, client):
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (None, "pick needs an answer."),
+        (format_lazy("Which {}?", mark_safe("<b>")), "Which <b>?"),
+    ],
+    ids=["none", "lazy and safe"],
+)
+def test_a_question_is_what_the_tool_says_or_names_the_tool(offer, client, words, message):
     def pick(ctx: mcp.Context) -> str:
         """Ask for a color."""
-        return ctx.ask("color", ColorForm)["color"]
+        return ctx.ask("color", ColorForm, *([words] if words else []))["color"]
 
     offer(pick)
 
-    assert Talk.call(client, "pick").messages == {"color": "pick needs an answer."}
-
-
-def test_a_question_may_be_a_lazy_or_a_safe_text(offer, client):
-    def pick(ctx: mcp.Context) -> str:
-        """Ask for a color."""
-        return ctx.ask("color", ColorForm, format_lazy("Which {}?", mark_safe("<b>")))["color"]
-
-    offer(pick)
-
-    assert Talk.call(client, "pick").messages == {"color": "Which <b>?"}
+    assert Talk.call(client, "pick").messages == {"color": message}
 
 
 def test_a_form_may_be_an_instance_which_is_filled_in(offer, answering):
@@ -164,14 +161,21 @@ def test_a_form_may_be_an_instance_which_is_filled_in(offer, answering):
     assert answering(color={"color": "r"}).call_tool("pick").text == "True r"
 
 
+def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
+    """Send the person to a page."""
+    ctx.ask_url("page", url, "Pay there.")
+    return "Paid."
+
+
 @requirement("input:declined")
 @pytest.mark.parametrize(
     ("answer", "said"), [(DECLINE, "The person declined."), (CANCEL, "closed the question")]
 )
-def test_no_is_an_answer_that_ends_the_call(offer, answering, answer, said):
-    offer(create)
+@pytest.mark.parametrize(("function", "key"), [(create, "number"), (visit, "page")])
+def test_no_is_an_answer_that_ends_the_call(offer, answering, function, key, answer, said):
+    offer(function)
 
-    answer = answering(number=answer).call_tool("create")
+    answer = answering(**{key: answer}).call_tool(function.__name__)
 
     assert answer.is_error
     assert said in answer.text
@@ -294,7 +298,10 @@ def test_several_questions_may_be_asked_at_once(offer, client, answering):
     answers = {"number": {"number": "A-1"}, "word": "hello", "roots": ["file:///a"]}
 
     asked = Talk.call(client, "at_once")
+    declined = answering(**{**answers, "number": DECLINE}).call_tool("at_once")
     answered = answering(**answers).call_tool("at_once")
+
+    assert "The person declined." in declined.text
 
     assert {key: one["method"] for key, one in asked.questions.items()} == {
         "number": "elicitation/create",
@@ -314,22 +321,6 @@ def test_of_several_questions_only_those_without_an_answer_are_asked_again(offer
 
     assert again.questions.keys() == wrong.questions.keys() == {"word"}
     assert wrong.answer({"word": answer}).text == "A-1 hi []"
-
-
-def test_no_to_one_of_several_questions_ends_the_others(offer, answering):
-    def pick(ctx: mcp.Context) -> str:
-        """Ask for two colors."""
-        try:
-            with ctx.together():
-                ctx.ask("one", ColorForm)
-                ctx.ask("two", ColorForm)
-        except mcp.Declined:
-            return "No colors."
-        return "Two colors."
-
-    offer(pick)
-
-    assert answering(one={}, two=DECLINE).call_tool("pick").text == "No colors."
 
 
 # Models and folders of the client
@@ -376,9 +367,8 @@ def test_a_model_of_the_client_is_asked_with_what_the_tool_says(offer, client):
 @pytest.mark.parametrize(
     "content",
     [
-        {"type": "tool_use", "id": "1", "name": "x", "input": {}},
         {"type": "image", "data": "no base64!", "mimeType": "image/png"},
-        {"type": "text"},
+        {"type": "tool_use", "id": "1", "name": "x", "input": {}},
         "text",
     ],
 )
@@ -389,18 +379,6 @@ def test_what_no_model_was_asked_for_is_not_taken(offer, client, content):
     word = {"role": "assistant", "content": content, "model": "m"}
 
     assert "word" in asked.answer({"word": word}).questions
-
-
-def test_a_model_takes_texts_pictures_and_sounds_only(offer, client):
-    def link(ctx: mcp.Context) -> str:
-        """Send a link to a model."""
-        message = mcp.PromptMessage(content=mcp.ResourceLink(uri="x://y", name="y"))
-        return ctx.sample("link", [message], max_tokens=5).text
-
-    offer(link)
-
-    with pytest.raises(ProtocolFailure, match="Internal error"):
-        client.call_tool("link")
 
 
 # What a client can be asked
@@ -451,29 +429,19 @@ def test_a_client_without_a_session_is_told_what_to_use_instead(offer, clerk, re
     assert not Order.objects.exists()
 
 
-def test_a_revision_without_questions_ignores_their_members(offer, clerk):
-    offer(create, name="create")
-    client = CheckedClient(user=clerk, revision="2025-11-25")
-    params = {"name": "create", "arguments": {}, "inputResponses": None, "requestState": 5}
-
-    assert client.request("tools/call", params)["isError"]
-
-
 # Pages
 
 
-def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
-    """Send the person to a page."""
-    ctx.ask_url("page", url, "Pay there.")
-    return "Paid."
-
-
-@requirement("input:members")
-def test_a_page_is_a_question_too(offer, clerk):
+@requirement("input:members", "input:declared")
+def test_a_page_is_a_question_too_for_clients_that_open_pages(offer, clerk):
     offer(visit)
     client = CheckedClient(user=clerk, capabilities={"elicitation": {"url": {}}})
 
+    with pytest.raises(ProtocolFailure) as refused:
+        CheckedClient(user=clerk, capabilities={"elicitation": {}}).call_tool("visit")
     asked = Talk.call(client, "visit")
+
+    assert refused.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
 
     assert asked.questions == {
         "page": {
@@ -486,40 +454,6 @@ def test_a_page_is_a_question_too(offer, clerk):
         }
     }
     assert asked.answer({"page": {"action": "accept"}}).text == "Paid."
-
-
-@pytest.mark.parametrize(("answer", "said"), [(DECLINE, "declined"), (CANCEL, "closed")])
-def test_a_person_may_not_want_to_open_a_page(offer, answering, answer, said):
-    offer(visit)
-
-    answer = answering(page=answer).call_tool("visit")
-
-    assert answer.is_error
-    assert said in answer.text
-
-
-@requirement("input:declared")
-def test_a_client_that_takes_forms_only_is_told_what_it_lacks(offer, client):
-    offer(visit)
-
-    with pytest.raises(ProtocolFailure) as refused:
-        client.call_tool("visit")
-
-    assert refused.value.code == -32021
-    assert refused.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
-
-
-@requirement("elicitation:secrets")
-def test_a_page_with_a_credential_in_its_url_is_a_mistake_that_the_log_tells_about(
-    offer, answering, caplog
-):
-    offer(visit)
-
-    with pytest.raises(ProtocolFailure) as refused:
-        answering(page=ACCEPT).call_tool("visit", url="https://shop.example.com/?token=abc")
-
-    assert refused.value.code == -32603
-    assert "has a credential" in caplog.text
 
 
 # Confirmations
@@ -542,22 +476,6 @@ def test_a_person_confirms_with_a_tick(offer, client, order):
     assert schema["required"] == ["confirm"]
     assert answered.text == "Deleted."
     assert not Order.objects.exists()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"action": "decline"}, {"action": "cancel"}, accepted(confirm=False),
-    ],
-)  # fmt: skip
-def test_who_does_not_agree_says_no(offer, client, order, answer):
-    offer(remove)
-
-    answered = Talk.call(client, "remove", number="A-1").answer({"confirm": answer})
-
-    assert answered.result["isError"]
-    assert "The person" in answered.text
-    assert Order.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -591,19 +509,6 @@ def test_what_looks_different_by_now_is_confirmed_again(offer, client, order, ch
     assert again.accept("confirm", confirm=True).text == "Deleted."
 
 
-@pytest.mark.parametrize("revision", Revision, ids=lambda one: one.value)
-def test_where_nobody_can_be_asked_a_token_confirms(offer, clerk, order, revision):
-    offer(remove)
-    client = CheckedClient(user=clerk, revision=revision)
-
-    shown = client.call_tool("remove", number="A-1", confirmation="")
-    token = shown.data["confirmation"]
-    done = client.call_tool("remove", number="A-1", confirmation=token)
-
-    assert shown.data["question"] == "Delete A-1 of 5.00?"
-    assert done.text == "Deleted."
-
-
 def test_the_argument_for_tokens_is_in_the_schema_of_what_asks(offer, add_tool, client):
     offer(remove)
     add_tool(create)
@@ -612,15 +517,6 @@ def test_the_argument_for_tokens_is_in_the_schema_of_what_asks(offer, add_tool, 
     assert schemas["remove"]["properties"]["confirmation"]["type"] == "string"
     assert schemas["remove"]["required"] == ["number"]
     assert schemas["create"]["properties"] == {}
-
-
-def test_an_argument_of_that_name_is_refused_when_the_tool_is_registered(add_tool):
-    def confused(ctx: mcp.Context, confirmation: str) -> str:
-        """Take a token of its own."""
-        return confirmation
-
-    with pytest.raises(ImproperlyConfigured, match="Give yours another name"):
-        add_tool(confused)
 
 
 def test_a_confirmation_may_be_asked_for_with_other_questions(offer, client):
@@ -634,60 +530,74 @@ def test_a_confirmation_may_be_asked_for_with_other_questions(offer, client):
     offer(pick)
 
     asked = Talk.call(client, "pick")
+    unticked = asked.answer({"confirm": accepted()})
     one = asked.accept("color", color="r")
 
-    assert asked.questions.keys() == {"color", "confirm"}
+    assert asked.questions.keys() == unticked.questions.keys() == {"color", "confirm"}
     assert one.questions.keys() == {"confirm"}
     assert one.accept("confirm", confirm=True).text == "Painted r."
-
-
-def test_a_confirmation_without_a_tick_is_asked_again_with_other_questions(offer, client):
-    def pick(ctx: mcp.Context) -> str:
-        """Ask for a color, and whether it may be used."""
-        with ctx.together():
-            ctx.confirm("Paint it?")
-            answer = ctx.ask("color", ColorForm)
-        return f"Painted {answer['color']}."
-
-    offer(pick)
-
-    again = Talk.call(client, "pick").answer({"confirm": accepted()})
-
-    assert again.questions.keys() == {"color", "confirm"}
-
-
-def test_a_call_confirms_once(offer, answering):
-    def twice(ctx: mcp.Context) -> str:
-        """Confirm two things."""
-        ctx.confirm("One?", key="one")
-        ctx.confirm("Two?", key="two")
-        return "Done."
-
-    offer(twice)
-
-    with pytest.raises(ProtocolFailure, match="Internal error"):
-        answering(one={"confirm": True}).call_tool("twice")
 
 
 # Mistakes of a site
 
 
+@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("caught", [True, False])
-def test_a_tool_that_catches_everything_asks_all_the_same(offer, client, caught):
+def test_a_tool_that_catches_everything_asks_all_the_same(offer, client, caught, is_async):
     def careless(ctx: mcp.Context) -> str:
         """Catch everything."""
         Order.objects.create(number="A")
-        try:
+        with suppress(Exception) if caught else nullcontext():
             ctx.ask("color", ColorForm)
-        except Exception:
-            if not caught:
-                raise
         return "Done."
 
-    offer(careless)
+    async def careless_later(ctx: mcp.Context) -> str:
+        """Catch everything."""
+        with suppress(Exception) if caught else nullcontext():
+            await ctx.aask("color", ColorForm)
+        return "Done."
 
-    assert Talk.call(client, "careless").questions.keys() == {"color"}
+    function = careless_later if is_async else careless
+    offer(function)
+
+    assert Talk.call(client, function.__name__).questions.keys() == {"color"}
     assert not Order.objects.exists()
+
+
+class LoginForm(forms.Form):
+    password = forms.CharField(widget=forms.PasswordInput)
+
+
+LINK = mcp.PromptMessage(content=mcp.ResourceLink(uri="x://y", name="y"))
+MISTAKES = {
+    "1 to 64 characters": lambda ctx: ctx.ask("", ColorForm),
+    "has 1 to 64 characters": lambda ctx: ctx.ask("x" * 65, ColorForm),
+    "have the key 'color'": lambda ctx: (
+        ctx.ask("color", ColorForm, "Yours?"),
+        ctx.ask("color", ColorForm, "Mine?"),
+    ),
+    "confirms once": lambda ctx: (ctx.confirm("One?", key="one"), ctx.confirm("2?", key="two")),
+    "cannot be asked for password": lambda ctx: ctx.ask("login", LoginForm),
+    "has a credential": lambda ctx: visit(ctx, "https://shop.example.com/?token=abc"),
+    "texts, pictures and sounds": lambda ctx: ctx.sample("link", [LINK], max_tokens=5),
+}
+
+
+@requirement("elicitation:no-secrets", "elicitation:secrets")
+@pytest.mark.parametrize("said", MISTAKES)
+def test_a_mistake_of_the_site_is_an_internal_error_that_the_log_tells_about(
+    offer, answering, caplog, said
+):
+    def odd(ctx: mcp.Context) -> str:
+        """Ask what cannot be asked."""
+        return str(MISTAKES[said](ctx))
+
+    offer(odd)
+    client = answering(color={"color": "r"}, one={"confirm": True}, page=ACCEPT)
+
+    with pytest.raises(ProtocolFailure, match="Internal error"):
+        client.call_tool("odd")
+    assert said in caplog.text
 
 
 def test_a_tool_that_catches_everything_changes_nothing_without_a_confirmation(
@@ -728,48 +638,6 @@ def test_what_does_not_say_that_it_asks_cannot(add_tool, client, caplog, way):
     assert "write @mcp.tool(asks=True)" in caplog.text
 
 
-@pytest.mark.parametrize("key", ["", "x" * 65])
-def test_a_key_has_1_to_64_characters(offer, client, caplog, key):
-    def odd(ctx: mcp.Context) -> str:
-        """Ask under an odd key."""
-        return str(ctx.ask(key, ColorForm))
-
-    offer(odd)
-
-    with pytest.raises(ProtocolFailure, match="Internal error"):
-        client.call_tool("odd")
-    assert "1 to 64 characters" in caplog.text
-
-
-def test_two_questions_cannot_have_one_key(offer, answering, caplog):
-    def confused(ctx: mcp.Context) -> str:
-        """Ask two things under one key."""
-        ctx.ask("color", ColorForm, "Yours?")
-        return str(ctx.ask("color", ColorForm, "Mine?"))
-
-    offer(confused)
-
-    with pytest.raises(ProtocolFailure, match="Internal error"):
-        answering(color={"color": "r"}).call_tool("confused")
-    assert "have the key 'color'" in caplog.text
-
-
-@requirement("elicitation:no-secrets")
-def test_nobody_is_asked_for_a_password(offer, client, caplog):
-    class LoginForm(forms.Form):
-        password = forms.CharField(widget=forms.PasswordInput)
-
-    def phish(ctx: mcp.Context) -> str:
-        """Ask for a password."""
-        return str(ctx.ask("login", LoginForm))
-
-    offer(phish)
-
-    with pytest.raises(ProtocolFailure, match="Internal error"):
-        client.call_tool("phish")
-    assert "cannot be asked for password" in caplog.text
-
-
 # Async tools
 
 
@@ -781,13 +649,6 @@ async def acreate(ctx: mcp.Context) -> str:
     return f"{number} is {color}"
 
 
-async def aremove(ctx: mcp.Context) -> str:
-    """Delete all orders."""
-    await ctx.aconfirm("Delete all?")
-    await Order.objects.all().adelete()
-    return "Deleted."
-
-
 def test_an_async_tool_asks_as_well(offer, answering):
     offer(acreate)
 
@@ -795,31 +656,6 @@ def test_an_async_tool_asks_as_well(offer, answering):
 
     assert answer.text == "A is r"
     assert Order.objects.count() == 1
-
-
-@pytest.mark.thorough
-def test_an_async_tool_confirms_with_a_tick_or_a_token(offer, clerk, answering, order):
-    offer(aremove)
-
-    refused = answering(confirm={"confirm": False}).call_tool("aremove")
-    shown = CheckedClient(user=clerk).call_tool("aremove")
-    done = answering(confirm={"confirm": True}).call_tool("aremove")
-
-    assert refused.is_error
-    assert shown.data["question"] == "Delete all?"
-    assert done.text == "Deleted."
-
-
-def test_an_async_tool_that_catches_everything_asks_all_the_same(offer, client):
-    async def careless(ctx: mcp.Context) -> str:
-        """Catch everything."""
-        with suppress(Exception):
-            await ctx.aask("color", ColorForm)
-        return "Done."
-
-    offer(careless)
-
-    assert Talk.call(client, "careless").questions.keys() == {"color"}
 
 
 # Prompts and resources
@@ -842,16 +678,11 @@ def test_a_prompt_asks(add_prompt, answering, function, word):
 
     client = answering(number={"number": "A-1"})
     messages = client.get_prompt(function.__name__)
+    with pytest.raises(ProtocolFailure, match="The person declined"):
+        answering(number=DECLINE).get_prompt(function.__name__)
 
     assert messages[0]["content"]["text"] == f"{word} letter about A-1."
     assert client.questions["number"]["params"]["message"] == "Which?"
-
-
-def test_no_to_a_prompt_refuses_it(add_prompt, answering):
-    add_prompt(draft, asks=True)
-
-    with pytest.raises(ProtocolFailure, match="The person declined"):
-        answering(number=DECLINE).get_prompt("draft")
 
 
 def report(ctx: mcp.Context, year: int) -> str:
@@ -875,25 +706,15 @@ def add_report():
 
 @requirement("input:methods")
 @pytest.mark.parametrize("function", [report, areport])
-def test_a_resource_asks(add_report, answering, function):
+def test_a_resource_asks_also_where_a_tool_reads_it(add_report, answering, function):
     add_report(function)
+    client, uri = answering(number={"number": "A-1"}), "shop://asked/2026"
 
-    result = answering(number={"number": "A-1"}).request(
-        "resources/read", {"uri": "shop://asked/2026"}
-    )
-
-    assert result["contents"][0]["text"] == "2026 of A-1"
-
-
-@requirement("input:methods")
-def test_the_tool_that_reads_resources_asks_as_they_do(add_report, answering):
-    add_report(report)
-
-    answer = answering(number={"number": "A-1"}).call_tool(
-        "read_resource", uri="shop://asked/2026"
-    )
-
-    assert answer.data["contents"][0]["text"] == "2026 of A-1"
+    for read in (
+        client.request("resources/read", {"uri": uri}),
+        client.data("read_resource", uri=uri),
+    ):
+        assert read["contents"][0]["text"] == "2026 of A-1"
 
 
 def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
@@ -938,10 +759,3 @@ def test_the_client_of_tests_may_answer_what_it_is_asked(offer, answering):
     answered = answering(number={"number": "A"}, color=answer).call_tool("steps")
 
     assert answered.text == "A is b"
-
-
-def test_the_client_of_tests_gives_up_on_an_answer_that_is_never_taken(offer, answering):
-    offer(create)
-
-    with pytest.raises(Unanswered, match="Which number"):
-        answering(number={"number": "far too long"}).call_tool("create")

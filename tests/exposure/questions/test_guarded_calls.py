@@ -49,43 +49,33 @@ def test_a_confirmation_is_for_one_tool(client, notes, add_tool):
     assert notes == []
 
 
-def test_the_definition_says_how(client, notes):
-    before = next(one for one in client.list_tools() if one["name"] == "note")
-    guard("note")
-
-    after = next(one for one in client.list_tools() if one["name"] == "note")
-
-    assert set(after["inputSchema"]["properties"]) == {"text", "confirmation"}
-    assert after["inputSchema"]["required"] == before["inputSchema"]["required"] == ["text"]
-
-
-def test_generic_tools_and_coroutines_can_be_guarded_too(client):
-    Customer.objects.create(name="Ann")
-    for name in ("find_records", "echo_later"):
-        guard(name)
-
-    for name, arguments in (
-        ("find_records", {"model": "shop.customer"}),
-        ("echo_later", {"text": "x"}),
-    ):
-        asked = client.call_tool(name, **arguments)
-        done = client.call_tool(name, **arguments, confirmation=asked.data["confirmation"])
-        assert not asked.is_error
-        assert not done.is_error
-
-
-def test_what_asks_for_itself_is_not_asked_twice(make_user):
-    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
+def test_what_asks_for_itself_is_not_asked_twice(make_client):
+    boss = make_client(is_superuser=True)
     customer = Customer.objects.create(name="Ann")
-    ExposedTool.objects.create(name="delete_record", needs_confirmation=True)
-
+    guard("delete_record")
     ExposedModel.objects.create(label="shop.customer", level=5)
 
-    shown = boss.call_tool("delete_record", model="shop.customer", pk=customer.pk)
-    token = shown.data["confirmation"]
-    boss.call_tool("delete_record", model="shop.customer", pk=customer.pk, confirmation=token)
+    call_with_token(boss, "delete_record", model="shop.customer", pk=customer.pk)
 
     assert not Customer.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("find_records", {"model": "shop.customer"}), ("echo_later", {"text": "x"})],
+)
+def test_any_tool_can_be_guarded_and_its_schema_says_how(client, name, arguments):
+    def schema():
+        return next(one for one in client.list_tools() if one["name"] == name)["inputSchema"]
+
+    before = schema()
+    guard(name)
+
+    done = call_with_token(client, name, **arguments)
+
+    assert not done.is_error
+    assert set(schema()["properties"]) == {*before["properties"], "confirmation"}
+    assert schema()["required"] == before["required"]
 
 
 def test_long_arguments_are_cut_where_they_are_shown(client, notes):
@@ -113,11 +103,16 @@ def asking(add_tool):
 
 
 def test_a_tool_that_asks_by_tokens_is_confirmed_first_and_asks_then(staff, asking):
-    guard("ship")
     client = Client(user=staff, revision="2025-11-25")
+    unguarded = client.call_tool("ship", number=1).data["confirmation"]
+    guard("ship")
 
     first = client.call_tool("ship", number=1)
-    second = client.call_tool("ship", number=1, confirmation=first.data["confirmation"])
+    token = first.data["confirmation"]
+    for other in (unguarded, f"{token} {token}"):
+        refused = client.call_tool("ship", number=1, confirmation=other)
+        assert "is not valid for this call" in refused.text
+    second = client.call_tool("ship", number=1, confirmation=token)
     third = client.call_tool("ship", number=1, confirmation=second.data["confirmation"])
     again = client.call_tool("ship", number=1, confirmation=second.data["confirmation"])
 
@@ -126,20 +121,6 @@ def test_a_tool_that_asks_by_tokens_is_confirmed_first_and_asks_then(staff, aski
     assert third.text == "Shipped."
     assert "was used already" in again.text
     assert asking == [1]
-
-
-def test_what_the_tool_asks_needs_the_agreement_to_the_call_as_well(staff, asking):
-    client = Client(user=staff, revision="2025-11-25")
-    unguarded = client.call_tool("ship", number=1).data["confirmation"]
-    guard("ship")
-
-    refused = client.call_tool("ship", number=1, confirmation=unguarded)
-    first = client.call_tool("ship", number=1).data["confirmation"]
-    twice = client.call_tool("ship", number=1, confirmation=f"{first} {first}")
-
-    assert "is not valid for this call" in refused.text
-    assert "is not valid for this call" in twice.text
-    assert asking == []
 
 
 def test_the_question_fits_the_output_schema_of_a_tool_that_has_one(client, add_tool):
@@ -197,15 +178,32 @@ FIRST = "mcp_django.asked_first"
 YES = {"confirm": True}
 
 
-def test_a_tool_that_asks_the_person_is_confirmed_first_and_asks_then(staff, asking):
-    guard("ship")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_tool_that_asks_the_person_is_confirmed_first_and_asks_then(staff, add_tool, is_async):
+    shipped = []
+
+    def ship(ctx: mcp.Context, number: int) -> str:
+        """Ship it."""
+        ctx.confirm(f"Ship {number}?")
+        shipped.append(number)
+        return "Shipped."
+
+    async def ship_later(ctx: mcp.Context, number: int) -> str:
+        """Ship it."""
+        await ctx.aconfirm(f"Ship {number}?")
+        shipped.append(number)
+        return "Shipped."
+
+    name = "ship_later" if is_async else "ship"
+    add_tool(ship_later if is_async else ship, read_only=False, asks=True)
+    guard(name)
     client = Client(user=staff, answers={FIRST: YES, "confirm": YES})
 
-    done = client.call_tool("ship", number=1)
+    done = client.call_tool(name, number=1)
 
     assert list(client.questions) == [FIRST, "confirm"]
     assert done.text == "Shipped."
-    assert asking == [1]
+    assert shipped == [1]
 
 
 @pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}])
@@ -221,9 +219,10 @@ def test_a_person_who_declines_first_is_asked_no_more(staff, asking, no):
     assert asking == []
 
 
+@pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("is_async", [False, True])
 def test_one_agreement_is_good_for_one_call_where_a_tool_that_asks_asks_nothing(
-    staff, add_tool, is_async
+    staff, add_tool, is_async, idempotent
 ):
     shipped = []
 
@@ -237,7 +236,7 @@ def test_one_agreement_is_good_for_one_call_where_a_tool_that_asks_asks_nothing(
         return ship(ctx, number)
 
     name = "ship_later" if is_async else "ship"
-    add_tool(ship_later if is_async else ship, read_only=False, asks=True)
+    add_tool(ship_later if is_async else ship, read_only=False, asks=True, idempotent=idempotent)
     guard(name)
     talk = Talk.call(Client(user=staff, capabilities=TALKATIVE), name, number=1)
 
@@ -247,33 +246,6 @@ def test_one_agreement_is_good_for_one_call_where_a_tool_that_asks_asks_nothing(
     assert first.text == "Shipped."
     assert "used already" in second.text
     assert shipped == [1]
-
-
-def test_an_async_tool_goes_on_from_question_to_question(staff, add_tool):
-    async def ship(ctx: mcp.Context, number: int) -> str:
-        """Ship it."""
-        await ctx.aconfirm(f"Ship {number}?")
-        return "Shipped."
-
-    add_tool(ship, read_only=False, asks=True)
-    guard("ship")
-    client = Client(user=staff, answers={FIRST: YES, "confirm": YES})
-
-    assert client.call_tool("ship", number=1).text == "Shipped."
-
-
-def test_answers_that_nobody_asked_for_confirm_nothing(staff, asking):
-    guard("ship")
-    client = Client(user=staff)
-    answers = {"confirm": {"action": "accept", "content": {"confirm": True}}}
-    call = {"name": "ship", "arguments": {"number": 1}, "inputResponses": answers}
-
-    without = client.request("tools/call", call)
-    with pytest.raises(ProtocolFailure):
-        client.request("tools/call", {**call, "requestState": "forged"})
-
-    assert "confirmation" in without["content"][0]["text"]
-    assert asking == []
 
 
 def agreeing(user, *, agrees=True):
@@ -298,15 +270,25 @@ def test_an_answer_counts_once_and_for_the_call_that_was_shown(staff, notes):
     assert notes == ["a"]
 
 
-def test_an_answer_without_a_question_confirms_nothing(staff, notes):
-    guard("note")
-    answers = {"confirmation": {"action": "accept", "content": {"confirm": True}}}
-    call = {"name": "note", "arguments": {"text": "a"}, "inputResponses": answers}
+@pytest.mark.parametrize("can_ask", [True, False])
+@pytest.mark.parametrize("key", ["confirmation", "confirm", FIRST])
+def test_answers_that_nobody_asked_for_confirm_nothing(staff, notes, asking, can_ask, key):
+    client = agreeing(staff) if can_ask else Client(user=staff)
+    answers = {key: {"action": "accept", "content": {"confirm": True}}}
 
-    (asked,) = agreeing(staff).send("tools/call", call)
+    for call in (
+        {"name": "note", "arguments": {"text": "a"}},
+        {"name": "ship", "arguments": {"number": 1}},
+    ):
+        guard(call["name"])
+        (asked,) = client.send("tools/call", {**call, "inputResponses": answers})
+        with pytest.raises(ProtocolFailure):
+            client.send(
+                "tools/call", {**call, "inputResponses": answers, "requestState": "forged"}
+            )
+        assert "confirm" in str(asked["result"])
 
-    assert asked["result"]["resultType"] == "input_required"
-    assert notes == []
+    assert notes == asking == []
 
 
 # Functions that are declared destructive
@@ -326,69 +308,57 @@ def wiped(add_tool):
     return gone
 
 
-def test_a_function_that_destroys_is_called_when_the_person_agrees(staff, wiped):
-    client = agreeing(staff)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (YES, "Wiped."),
+        (DECLINE, "Nothing was done."),
+        (CANCEL, "Nothing was done."),
+        ({"confirm": False}, "Nothing was done."),
+    ],
+)
+def test_a_function_that_destroys_is_called_when_the_person_agrees(staff, wiped, answer, said):
+    client = Client(user=staff, answers={"confirmation": answer})
 
     done = client.call_tool("wipe", text="all")
 
     assert "all" in client.questions["confirmation"]["params"]["message"]
-    assert done.text == "Wiped."
-    assert wiped == ["all"]
+    assert said in done.text
+    assert wiped == (["all"] if answer is YES else [])
 
 
-@pytest.mark.parametrize("no", [DECLINE, CANCEL, {"confirm": False}])
-def test_a_function_that_destroys_is_not_called_when_the_person_declines(staff, wiped, no):
-    refused = Client(user=staff, answers={"confirmation": no}).call_tool("wipe", text="all")
+@pytest.mark.parametrize("can_ask", [True, False])
+def test_it_is_called_at_once_where_nobody_can_be_asked_or_staff_say_it_destroys_nothing(
+    staff, wiped, can_ask
+):
+    if can_ask:
+        ExposedTool.objects.create(name="wipe", annotations={"destructiveHint": False})
+    client = Client(user=staff, answers={} if can_ask else None)
 
-    assert refused.is_error
-    assert "Nothing was done." in refused.text
-    assert wiped == []
-
-
-def test_staff_can_say_that_a_function_destroys_nothing(staff, wiped):
-    ExposedTool.objects.create(name="wipe", annotations={"destructiveHint": False})
-
-    done = Client(user=staff, answers={}).call_tool("wipe", text="all")
-
-    assert done.text == "Wiped."
-
-
-def test_who_cannot_be_asked_calls_a_function_that_destroys_at_once(client, wiped):
     assert client.call_tool("wipe", text="all").text == "Wiped."
 
 
 # What cannot be called
 
 
-WRONG = [{}, {"text": 1}, {"text": None}, {"txt": "a"}, {"text": "a", "more": 1}]
-
-
-@pytest.mark.parametrize("arguments", WRONG, ids=str)
-def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(staff, client, notes, arguments):
-    guard("note")
-    person = agreeing(staff)
-
-    by_token = client.call_tool("note", **arguments)
-    by_question = person.call_tool("note", **arguments)
-
-    for answer in (by_token, by_question):
-        assert answer.is_error
-        assert "A valid call" in answer.text
-        assert "confirmation" not in answer.text
-    assert not person.questions
-    assert notes == []
-
-
-def test_a_tool_that_asks_is_not_confirmed_with_arguments_it_cannot_take(staff, asking):
-    guard("ship")
-
-    answer = Client(user=staff).call_tool("ship", number="one")
-
-    assert "confirmation" not in answer.text
-    assert "number" in answer.text
-
-
-def test_a_tool_with_a_schema_of_its_own_is_not_confirmed_against_it(client, add_tool):
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("note", {}, "A valid call"),
+        ("note", {"text": 1}, "A valid call"),
+        ("note", {"text": "a", "more": 1}, "A valid call"),
+        ("ship", {"number": "one"}, "number"),
+        ("greet", {"to": "Bob"}, "Argument to"),
+        ("find_records", {"modell": "shop.customer"}, "Did you mean model?"),
+        # These confirm themselves.
+        ("delete_record", {"modell": "shop.customer", "pk": 1}, "Did you mean model?"),
+        ("shop_customer_greet", {"pkss": [1]}, "Did you mean pks?"),
+    ],
+)
+@pytest.mark.parametrize("can_ask", [True, False])
+def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(
+    make_user, add_tool, notes, asking, name, arguments, said, can_ask
+):
     schema = {"type": "object", "properties": {"to": {"const": "Ada"}}, "required": ["to"]}
 
     def greet(arguments: dict[str, object]) -> str:
@@ -396,18 +366,17 @@ def test_a_tool_with_a_schema_of_its_own_is_not_confirmed_against_it(client, add
         return f"Hello {arguments['to']}"
 
     add_tool(greet, read_only=False, input_schema=schema)
-    guard("greet")
+    ExposedModel.objects.create(label="shop.customer", level=5)
+    ExposedTool.objects.create(name=name, needs_confirmation=True, enabled=True)
+    boss = make_user("boss", is_staff=True, is_superuser=True)
+    client = Client(user=boss, answers={} if can_ask else None)
 
-    assert "question" not in client.call_tool("greet", to="Bob").text
-    assert call_with_token(client, "greet", to="Ada").text == "Hello Ada"
+    answer = client.call_tool(name, **arguments)
 
-
-def test_a_read_with_unknown_arguments_is_not_confirmed(client):
-    guard("find_records")
-
-    answer = client.call_tool("find_records", modell="shop.customer")
-
-    assert "Did you mean model?" in answer.text
+    assert answer.is_error
+    assert said in answer.text
+    assert '"confirmation":' not in answer.text
+    assert notes == asking == []
 
 
 @pytest.fixture
@@ -457,27 +426,10 @@ def test_a_write_to_a_record_that_is_read_only_is_not_confirmed(keeper, monkeypa
     assert "confirmation" not in answer.text
 
 
-def test_what_confirms_itself_is_checked_as_well(make_user):
-    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
-    ExposedModel.objects.create(label="shop.customer", level=5)
-    for name in ("delete_record", "shop_customer_greet"):
-        ExposedTool.objects.update_or_create(
-            name=name, defaults={"needs_confirmation": True, "enabled": True}
-        )
-
-    deletion = boss.call_tool("delete_record", modell="shop.customer", pk=1)
-    greeting = boss.call_tool("shop_customer_greet", pkss=[1])
-
-    assert "Did you mean model?" in deletion.text
-    assert "Did you mean pks?" in greeting.text
-
-
 def test_checking_a_write_runs_no_hook_of_the_site(keeper, monkeypatch):
     ran = []
-    customer_admin = admin.site.get_model_admin(Customer)
-    monkeypatch.setattr(
-        type(customer_admin), "save_form", lambda *args, **kwargs: ran.append("form")
-    )
+    customer_admin = type(admin.site.get_model_admin(Customer))
+    monkeypatch.setattr(customer_admin, "save_form", lambda *args, **kwargs: ran.append("form"))
     guard("create_record")
 
     keeper.call_tool("create_record", model="shop.customer", values={"name": "Ann"})

@@ -40,9 +40,7 @@ YES = {"confirm": True}
 )
 def test_a_question_names_the_title_and_the_records(title, labels, count, asked):
     assert question(title, labels=labels, count=count) == asked
-
-
-def test_parts_that_are_empty_leave_no_gap():
+    # Parts that are empty leave no gap.
     assert question("Ship", parts=["", "Reason: x", ""]) == "Ship?\n\nReason: x"
 
 
@@ -71,11 +69,8 @@ def test_a_value_is_said_without_json(value, line):
     assert value_lines({"a_name": value}) == line
 
 
-def test_a_name_is_no_line_of_its_own():
+def test_a_name_is_no_line_of_its_own_and_very_many_lines_are_cut():
     assert value_lines({"a\nRefund: No\nb": 1}) == "A refund: no b: 1"
-
-
-def test_very_many_values_are_cut():
     assert len(value_lines({str(at): "x" * 400 for at in range(1000)})) < 3100
 
 
@@ -168,18 +163,6 @@ def test_a_change_that_staff_want_confirmed_is_asked_by_labels(asker):
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_workshop")
-def test_a_new_record_that_staff_want_confirmed_is_asked_by_labels(boss_user):
-    ExposedTool.objects.create(name="create_record", needs_confirmation=True)
-    client = Client(user=boss_user)
-
-    shown = client.call_tool("create_record", model="workshop.tag", values={"name": "green"})
-
-    assert shown.data["question"] == "Create this tag?\n\nName: green"
-    assert not Tag.objects.exists()
-
-
-@pytest.mark.django_db
-@pytest.mark.usefixtures("_workshop")
 @pytest.mark.exposure(Tag={"label_fields": ["name"]})
 def test_the_preview_of_a_deletion_has_the_words_of_the_question(asker, boss_user):
     made = [Tag.objects.create(name=name) for name in ("red", "b\nRefund: No")]
@@ -216,27 +199,6 @@ def test_the_label_of_a_record_that_the_caller_does_not_see_is_in_no_question(as
 
 
 @pytest.mark.django_db
-def test_the_preview_of_an_action_has_the_words_of_the_question(depot, boss, asker):
-    Parcel.objects.create(number="n0")
-
-    shown = boss.call_tool("depot_parcel_mark_shipped", filters={"number": "n0"})
-    asker.call_tool("depot_parcel_mark_shipped", filters={"number": "n0"})
-
-    assert shown.data["question"] == asked(asker)
-
-
-@pytest.mark.django_db
-def test_an_answer_without_a_form_that_is_known_is_said_by_its_names(depot, boss):
-    parcel = Parcel.objects.create(number="n0")
-
-    shown = boss.call_tool(
-        "depot_parcel_ship", filters={"number": "n0"}, answer={"carrier": "ups"}
-    )
-
-    assert shown.data["question"] == (f"Ship? 1 record: {parcel.number}.\n\nCarrier: ups")
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize("name", ["ship_declared", "ship"])
 def test_a_page_is_asked_about_with_its_own_words_and_the_labels_of_its_form(depot, boss, name):
     parcel = Parcel.objects.create(number="n0")
@@ -247,14 +209,14 @@ def test_a_page_is_asked_about_with_its_own_words_and_the_labels_of_its_form(dep
     assert "{" not in shown.data["question"]
 
 
-def test_a_deletion_that_is_not_allowed_names_the_models():
-    words = deletion_words({"permission_lacking_for": ["workshop.part"]}, Thing, 1)
-
-    assert words == "You may not delete records of workshop.part."
-
-
 @pytest.mark.django_db
 def test_a_value_that_finds_no_record_is_said_as_it_was_sent(boss):
     field = forms.ModelChoiceField(Tag.objects.all())
 
     assert related_words(rights_of(boss), field, "nothing") == said("nothing")
+
+
+def test_a_deletion_that_is_not_allowed_names_the_models():
+    words = deletion_words({"permission_lacking_for": ["workshop.part"]}, Thing, 1)
+
+    assert words == "You may not delete records of workshop.part."

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
-from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy
@@ -124,9 +123,8 @@ def test_the_hints_for_clients_are_those_that_the_revision_has(staff, revision, 
         (datetime(2026, 1, 31, 12), "2026-01-31T12:00:00+00:00"),
         (lambda request: None, None),
         (lambda request: 1 / 0, None),
-        (None, None),
     ],
-    ids=["naive", "none", "broken", "not given"],
+    ids=["naive", "none", "broken"],
 )
 def test_when_it_was_changed_is_told_where_it_is_known(client, add, modified, shown):
     add("shop://greeting", greeting, last_modified=modified)
@@ -153,21 +151,6 @@ def test_a_resource_with_variables_is_a_template(staff, revision, add):
         "year": 2026,
         "user": "staff",
     }
-
-
-def test_clients_without_resources_find_and_read_them_through_tools(client, add):
-    add("shop://reports/{year}", report)
-    add("shop://greeting", greeting)
-
-    found = client.call_tool("list_resources").data
-    read = client.call_tool("read_resource", uri="shop://reports/2026").data
-    missing = client.call_tool("read_resource", uri="shop://reports/x")
-
-    assert "shop://greeting" in {one["uri"] for one in found["resources"]}
-    assert "shop://reports/{year}" in {one["uriTemplate"] for one in found["resourceTemplates"]}
-    assert msgspec.json.decode(read["contents"][0]["text"])["year"] == 2026
-    assert missing.is_error
-    assert missing.text.startswith("There is no such resource.")
 
 
 # Rights
@@ -209,20 +192,15 @@ def test_what_a_caller_may_not_read_is_as_missing_as_what_nobody_has(client, add
     )
 
 
-def test_without_a_permission_only_active_staff_reads(make_user, add):
+@pytest.mark.parametrize(
+    ("is_staff", "options"), [(False, {}), (True, {"scopes": ["mcp:action"]})], ids=str
+)
+def test_staff_with_the_scope_read_what_has_no_permission(make_user, add, is_staff, options):
     add("shop://greeting", greeting)
-    visitor = Client(user=make_user("visitor", "view_order"))
+    visitor = Client(user=make_user("visitor", "view_order", is_staff=is_staff), **options)
 
     assert "shop://greeting" not in listed(visitor)
     assert is_missing(visitor, "shop://greeting")
-
-
-def test_a_credential_needs_the_scope_to_read(staff, add):
-    add("shop://greeting", greeting)
-    client = Client(user=staff, scopes=["mcp:action"])
-
-    assert listed(client) == {}
-    assert is_missing(client, "shop://greeting")
 
 
 def test_a_credential_that_is_held_to_models_reads_what_is_about_them(staff, add):
@@ -287,63 +265,26 @@ def path(path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "uri",
+    ("template", "rest"),
     [
-        "shop://pages/a/b",
-        "shop://pages/a%2Fb",
-        "shop://pages/..",
-        "shop://pages/.",
-        "shop://pages/%2e%2e",
-        "shop://pages/..%2f..%2fetc%2fpasswd",
-        "shop://pages/a%5Cb",
-        "shop://pages/a\\b",
-        "shop://pages/%00",
-        "shop://pages/a%0Ab",
-        "shop://pages/",
-        "shop://pages",
-        "shop://pages/%zz",
-        "shop://pages/%ff",
-        "shop://pages/a?b",
-        "shop://pages/a#b",
-        "shop://pages/a b",
-        "SHOP://pages/a",
-        "shop://pages/" + "a" * 5000,
+        ("{path}", "a/b"), ("{path}", "a%2Fb"), ("{path}", ".."), ("{path}", "%2e%2e"),
+        ("{path}", "a%5Cb"), ("{path}", "%00"), ("{path}", ""), ("{path}", "%zz"),
+        ("{path}", "a?b"), ("{path}", "a#b"), ("{path}", "a b"), ("{path}", "a" * 5000),
+        ("{+path}", "../etc/passwd"), ("{+path}", "a/../../etc/passwd"),
+        ("{+path}", "a/%2e%2e/b"), ("{+path}", "a%2F..%2Fb"), ("{+path}", "%2Fetc/passwd"),
+        ("{+path}", "a//b"), ("{+path}", "a%5C..%5Cb"), ("{+path}", "C:\\x"),
     ],
-)
-def test_a_variable_never_leaves_its_place(client, add, uri):
-    add("shop://pages/{path}", path)
+    ids=lambda value: value[:20],
+)  # fmt: skip
+def test_a_variable_never_leaves_its_place(client, add, template, rest):
+    add(f"shop://pages/{template}", path)
 
-    assert is_missing(client, uri)
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "shop://pages/../etc/passwd",
-        "shop://pages/a/../../etc/passwd",
-        "shop://pages/a/%2e%2e/b",
-        "shop://pages/a%2F..%2Fb",
-        "shop://pages//etc/passwd",
-        "shop://pages/%2Fetc/passwd",
-        "shop://pages/a//b",
-        "shop://pages/a/./b",
-        "shop://pages/a/",
-        "shop://pages/a%5C..%5Cb",
-        "shop://pages/C:\\x",
-        "shop://pages/a%00b",
-        "shop://pages/",
-    ],
-)
-def test_a_variable_with_slashes_never_leads_upwards(client, add, uri):
-    add("shop://pages/{+path}", path)
-
-    assert is_missing(client, uri)
+    assert is_missing(client, f"shop://pages/{rest}")
 
 
 @pytest.mark.parametrize(
     ("uri", "value"),
     [
-        ("shop://pages/a", "a"),
         ("shop://pages/a/b.md", "a/b.md"),
         ("shop://pages/a%2Fb", "a/b"),
         ("shop://pages/..a/b..", "..a/b.."),
@@ -362,67 +303,45 @@ class Size(Enum):
     SMALL = "s"
 
 
-KINDS: dict[str, tuple[Any, str, Any]] = {
-    "int": (int, "7", 7),
-    "float": (float, "7.5", 7.5),
-    "bool": (bool, "true", True),
-    "date": (date, "2026-01-31", date(2026, 1, 31)),
-    "Decimal": (Decimal, "1.50", Decimal("1.50")),
-    "Enum": (Size, "s", Size.SMALL),
-    "int or str": (int | str, "x", "x"),
-    "limited": (Annotated[int, msgspec.Meta(ge=1)], "7", 7),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_variables_are_read_as_what_the_function_takes(client, add, kind):
-    annotation, written, value = KINDS[kind]
-    seen = []
-
-    def function(one):
-        seen.append(one)
-        return "ok"
-
-    function.__annotations__ = {"one": annotation}
-    add("shop://kinds/{one}", function)
-
-    assert text(client, f"shop://kinds/{written}") == "ok"
-    assert seen == [value]
-
-
 @pytest.mark.parametrize(
-    ("annotation", "written"),
+    ("annotation", "written", "value"),
     [
-        (int, "7x"),
-        (int, "9" * 400),
-        (float, "nan"),
-        (float, "1e999"),
-        (bool, "perhaps"),
-        (date, "yesterday"),
-        (Decimal, "NaN"),
-        (Decimal, "1e999999"),
-        (Size, "m"),
-        (Annotated[int, msgspec.Meta(ge=1)], "0"),
+        (int, "7", 7),
+        (float, "7.5", 7.5),
+        (bool, "true", True),
+        (date, "2026-01-31", date(2026, 1, 31)),
+        (Decimal, "1.50", Decimal("1.50")),
+        (Size, "s", Size.SMALL),
+        (int | str, "x", "x"),
+        (Annotated[int, msgspec.Meta(ge=1)], "7", 7),
+        # What cannot be read as that does not exist.
+        (int, "7x", None),
+        (int, "9" * 400, None),
+        (float, "nan", None),
+        (float, "1e999", None),
+        (bool, "perhaps", None),
+        (date, "yesterday", None),
+        (Decimal, "NaN", None),
+        (Decimal, "1e999999", None),
+        (Size, "m", None),
+        (Annotated[int, msgspec.Meta(ge=1)], "0", None),
     ],
     ids=str,
 )
-def test_what_cannot_be_read_as_that_does_not_exist(client, add, annotation, written):
-    def function(one):
+def test_variables_are_read_as_what_the_function_takes(client, add, annotation, written, value):
+    seen = []
+
+    def function(it):
+        seen.append(it)
         return "ok"
 
-    function.__annotations__ = {"one": annotation}
-    add("shop://kinds/{one}", function)
+    function.__annotations__ = {"it": annotation}
+    add("shop://kinds/{it}", function)
 
-    assert is_missing(client, f"shop://kinds/{written}")
+    answer = client.call_tool("read_resource", uri=f"shop://kinds/{written}")
 
-
-def test_a_function_gets_the_context_of_its_call(client, add):
-    def who(context: mcp.Context, year: int) -> str:
-        return f"{context.principal.user} {context.revision.value} {year}"
-
-    add("shop://who/{year}", who)
-
-    assert text(client, "shop://who/1") == f"staff {client.revision.value} 1"
+    assert answer.is_error is (value is None)
+    assert seen == ([] if value is None else [value])
 
 
 # Answers
@@ -533,14 +452,12 @@ def test_a_function_refuses_in_words_that_reach_the_client(client, add, is_async
     assert client.call_tool("read_resource", uri="shop://answer").is_error
 
 
-@pytest.mark.parametrize("value", [Order(number="secret"), Order.objects.all(), object()])
-def test_instances_are_never_shown(client, add, value, caplog):
-    add("shop://answer", lambda: {"orders": value})
+def test_instances_are_never_shown(client, add, caplog):
+    add("shop://answer", lambda: {"orders": Order(number="secret")})
 
     found = failure(client, "shop://answer")
 
-    assert found.code == -32603
-    assert found.message == "Internal error"
+    assert (found.code, found.message) == (-32603, "Internal error")
     assert "JSON cannot say" in caplog.text
 
 
@@ -553,17 +470,14 @@ def test_an_answer_that_is_too_long_is_refused_in_words(client, add, settings, v
 
 
 def test_async_functions_answer_in_both_ways(client, add):
-    Order.objects.create(number="A1")
-
-    async def count(request: HttpRequest, status: str) -> dict[str, int]:
-        orders = Order.objects.filter(status=status)
-        return {"count": await sync_to_async(orders.count)()}
+    async def count(status: str) -> dict[str, int]:
+        return {status: await Order.objects.acount()}
 
     add("shop://counts/{status}", count)
 
-    assert text(client, "shop://counts/new") == '{"count":1}'
+    assert text(client, "shop://counts/new") == '{"new":0}'
     read = client.call_tool("read_resource", uri="shop://counts/new").data
-    assert read["contents"][0]["text"] == '{"count":1}'
+    assert read["contents"][0]["text"] == '{"new":0}'
 
 
 # Completion
@@ -638,9 +552,16 @@ def none() -> str:
     return ""
 
 
+def parts():
+    """Any."""
+    yield "x"
+
+
 @pytest.mark.parametrize(
     ("uri", "function", "sentence"),
     [
+        ("shop://x", parts, "yields"),
+        ("shop://x", lambda: "x", "no description"),
         ("django://site", none, "belongs to the models"),
         ("file:///etc/passwd", none, "the client itself can open"),
         ("https://example.com/x", none, "fetch from the web"),
@@ -710,31 +631,18 @@ def test_hints_that_the_protocol_does_not_have_are_refused_at_start(options, sen
         register("shop://x", none, **options)
 
 
-def test_hints_that_the_protocol_has_are_taken():
-    register(
-        "shop://x", none, annotations=mcp.Annotations(last_modified="2026-01-31T12:00:00Z"), size=0
-    )
+def test_one_resource_may_have_a_size_and_a_template_has_none():
+    changed = mcp.Annotations(last_modified="2026-01-31T12:00:00Z")
 
+    register("shop://x", none, annotations=changed, size=0)
 
-def test_templates_have_no_size_and_everything_has_a_description():
     with pytest.raises(ImproperlyConfigured, match="has no size"):
         register("shop://{year}", plain, size=1)
-    with pytest.raises(ImproperlyConfigured, match="no description"):
-        register("shop://x", lambda: "x")
-
-
-def test_functions_that_yield_are_refused_at_start():
-    def parts():
-        """Any."""
-        yield "x"
-
-    with pytest.raises(ImproperlyConfigured, match="yields"):
-        register("shop://x", parts)
 
 
 def test_a_uri_is_taken_once():
     own = Registry()
-    mcp.resource("shop://x", registry=own)(none)
+    assert mcp.resource("shop://x", registry=own)(none) is none
 
     with pytest.raises(AlreadyRegistered, match="shop://x"):
         mcp.resource("shop://x", registry=own)(none)
@@ -742,7 +650,3 @@ def test_a_uri_is_taken_once():
     own.remove_resource("shop://x")
     with pytest.raises(NotRegistered, match="shop://x"):
         own.remove_resource("shop://x")
-
-
-def test_the_decorator_returns_the_function():
-    assert mcp.resource("shop://x", registry=Registry())(none) is none

@@ -48,57 +48,26 @@ def test_records_that_are_named_are_acted_on_at_once(boss, parcels):
     assert statuses() == ["shipped", "shipped", "waiting"]
 
 
-def test_keys_may_be_texts_and_come_twice(boss, parcels):
-    done = call(boss, "mark_shipped", pks=[parcels[0].pk, str(parcels[0].pk)])
-
-    assert done.data["records"] == 1
-
-
 @pytest.mark.parametrize(
-    "empty",
+    ("pks", "more"),
     [
-        {"filters": {}, "exclude": {}, "search": "", "answer": {}, "confirmation": ""},
-        {"filters": "{}", "search": None, "answer": "", "confirmation": None},
+        ([0, "0"], {}),
+        ("[0]", {}),
+        ("0", {}),
+        ([0.0], {}),
+        # Records that are named are found whatever else is empty.
+        ([0], {"filters": {}, "exclude": {}, "search": "", "answer": {}, "confirmation": ""}),
+        ([0], {"filters": "{}", "search": None, "answer": "", "confirmation": None}),
     ],
 )
-def test_records_that_are_named_are_found_whatever_else_is_empty(boss, parcels, empty):
-    done = call(boss, "mark_shipped", pks=keys(parcels[:1]), **empty)
-
-    assert not done.is_error, done.text
-    assert statuses() == ["shipped", "waiting", "waiting"]
-
-
-@pytest.mark.parametrize("pks", ["[{0}]", "{0}", [0.0]])
-def test_keys_are_read_as_models_write_them(boss, parcels, pks):
+def test_keys_are_read_as_models_write_them(boss, parcels, pks, more):
     key = parcels[0].pk
-    sent = pks.format(key) if isinstance(pks, str) else [float(key)]
+    sent = pks.replace("0", str(key)) if isinstance(pks, str) else [type(n)(key) for n in pks]
 
-    done = call(boss, "mark_shipped", pks=sent)
+    done = call(boss, "mark_shipped", pks=sent, **more)
 
-    assert not done.is_error, done.text
+    assert done.data["records"] == 1
     assert statuses() == ["shipped", "waiting", "waiting"]
-
-
-def test_no_records_are_all_that_an_empty_list_names(boss, parcels):
-    refused = call(boss, "mark_shipped", pks=[])
-    shown = call(boss, "mark_shipped", pks=[], filters={"number": "n0"})
-
-    assert refused.is_error
-    assert "Name the records" in refused.text
-    assert shown.data["records"] == 1
-    assert statuses() == ["waiting"] * 3
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"answer": 5}, {"answer": "yes"}, {"pks": True}, {"colour": 1}, {"dry_run": "yes"}]
-)
-def test_a_refused_call_of_an_action_shows_no_example(boss, parcels, wrong):
-    refused = call(boss, "mark_shipped", **{"pks": keys(parcels), **wrong})
-
-    assert refused.is_error
-    assert refused.text.startswith(("Argument ", "Unknown argument "))
-    assert "A valid call" not in refused.text
-    assert statuses() == ["waiting"] * 3
 
 
 def test_an_error_message_of_the_admin_is_an_error(boss, parcels):
@@ -118,32 +87,6 @@ def test_an_action_that_only_reads_takes_filters_at_once(boss, parcels):
     answer = call(boss, "list_numbers", filters={"number": "n1"})
 
     assert answer.data == {"outcome": "file", "records": 1}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({}, 'Name the records: by "pks", or by "filters", "exclude", "search".'),
-        (
-            {"pks": [1], "filters": {"id": 1}},
-            'Name the records: by "pks", or by "filters", "exclude", "search".',
-        ),
-        ({"filters": {}}, "An empty value names none."),
-        ({"filters": {"number": "nope"}}, "These filters find no record. Nothing was done."),
-        ({"filters": {"tenant": "acme"}}, "'tenant' cannot be used in filters."),
-        ({"pks": []}, "An empty value names none."),
-        ({"pks": list(range(10_000))}, "Argument pks: Expected array of length <= 1000."),
-        ({"pks": [True]}, "Argument pks"),
-        ({"pk": 1}, "Unknown argument 'pk'. Did you mean pks?"),
-        ({"pks": [1], "dry_run": True}, "Unknown argument 'dry_run'."),
-    ],
-)
-def test_a_selection_that_means_nothing_is_refused_in_words(boss, parcels, arguments, sentence):
-    answer = call(boss, "mark_shipped", **arguments)
-
-    assert answer.is_error
-    assert sentence in answer.text
-    assert set(statuses()) == {"waiting"}
 
 
 def test_more_than_a_thousand_records_are_not_for_one_call(boss):
@@ -215,27 +158,21 @@ def test_what_the_menu_asks_beside_the_action_is_part_of_the_answer(boss):
     assert driver.name == "Eve"
 
 
-def test_what_the_menu_finds_wrong_is_told_and_nothing_is_done(boss):
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"reason": "x" * 21}, '"messages":[{"level":"warning","text":"No action selected."}]'),
+        ({"reason": "x", "weight": "heavy"}, "answer: weight: 'heavy' is not a number."),
+    ],
+)
+def test_what_is_wrong_in_the_menu_is_told_and_nothing_is_done(boss, answer, sentence):
     driver = Driver.objects.create(name="Ada")
 
-    refused = boss.call_tool("depot_driver_rename", pks=[driver.pk], answer={"reason": "x" * 21})
+    refused = boss.call_tool("depot_driver_rename", pks=[driver.pk], answer=answer)
 
     assert refused.is_error
-    assert refused.data["outcome"] == "not_done"
-    assert refused.data["messages"] == [{"level": "warning", "text": "No action selected."}]
-    driver.refresh_from_db()
-    assert driver.name == "Ada"
-
-
-def test_a_value_that_the_menu_cannot_hold_is_told(boss):
-    driver = Driver.objects.create(name="Ada")
-
-    refused = boss.call_tool(
-        "depot_driver_rename", pks=[driver.pk], answer={"reason": "x", "weight": "heavy"}
-    )
-
-    assert refused.is_error
-    assert "answer: weight: 'heavy' is not a number." in refused.text
+    assert sentence in refused.text
+    assert Driver.objects.get().name == "Ada"
 
 
 # Clients that can ask a person
@@ -249,40 +186,6 @@ def asker(depot, make_user):
         return CheckedClient(user=user, answers=answers)
 
     return make
-
-
-def test_a_person_who_can_be_asked_is_asked_in_place_of_a_token(asker, parcels):
-    client = asker(confirmation={"confirm": True})
-
-    done = call(client, "mark_shipped", filters={"number__in": ["n0", "n1"]})
-
-    asked = client.questions["confirmation"]["params"]["message"]
-    assert asked == (
-        f"Mark selected parcels as shipped? 2 records: {parcels[0].number}, {parcels[1].number}."
-    )
-    assert done.data["outcome"] == "done"
-    assert statuses() == ["shipped", "shipped", "waiting"]
-
-
-def test_a_person_agrees_to_a_page_with_its_answer(asker, parcels):
-    client = asker(confirmation={"confirm": True})
-    pks = keys(parcels[:1])
-
-    page = call(client, "ship", pks=pks)
-    done = call(client, "ship", pks=pks, answer={"carrier": "dhl"})
-
-    asked = client.questions["confirmation"]["params"]["message"]
-    assert page.data["outcome"] == "asks"
-    assert asked == (f"Ship? 1 record: {parcels[0].number}.\n\n1 parcels leave.\n\nCarrier: DHL")
-    assert done.data["messages"][0]["text"] == "1 by dhl, 1 copies."
-
-
-def test_a_page_behind_filters_is_agreed_to_once(asker, parcels):
-    client = asker(confirmation={"confirm": True})
-
-    done = call(client, "ship", filters={"number": "n0"}, answer={"carrier": "ups"})
-
-    assert done.data["messages"][0]["text"] == "1 by ups, 1 copies."
 
 
 @pytest.mark.parametrize("given", [{}, {"filters": {"number": "n0"}}])

@@ -13,16 +13,16 @@ from mcp_django.protocol.render import tool_definition
 from mcp_django.protocol.revisions import Revision
 
 
-def action(description="Ship", place=Place.CHANGELIST, doc=None, permissions=("change",), **given):
+def action(menu="Ship", place=Place.CHANGELIST, doc=None, permissions=("change",), **attributes):
     def function(modeladmin, request, queryset):
         pass
 
     function.__doc__ = doc
     if permissions is not None:
         function.allowed_permissions = list(permissions)
-    for name, value in given.items():
+    for name, value in attributes.items():
         setattr(function, f"mcp_{name}", value)
-    return AdminAction(name="ship", function=function, description=description, place=place)
+    return AdminAction(name="ship", function=function, description=menu, place=place)
 
 
 def size(definition):
@@ -38,25 +38,20 @@ def size(definition):
         (action("Ship them"), ("", "Ship them")),
         (action("Ship them", doc="Send parcels.\n\nMore."), ("Ship them", "Send parcels.")),
         (action("Ship", doc="Send."), ("Ship", "Send.")),
+        (
+            action("Ship", doc="For programmers.", description="For models."),
+            ("Ship", "For models."),
+        ),
+        (
+            action("Ship", permissions=None),
+            ("", "Ship. Declares no permission: who may view the model may run it."),
+        ),
     ],
 )
 def test_title_and_description_are_those_of_the_menu_and_the_docstring(written, told):
     made = action_definition("shop_order_ship", written)
 
     assert (made.title, made.description) == told
-
-
-def test_a_description_for_models_comes_before_the_docstring():
-    written = action("Ship", doc="For programmers.")
-    written.function.mcp_description = "For models."
-
-    assert action_definition("ship", written).description == "For models."
-
-
-def test_an_action_without_permissions_is_marked():
-    made = action_definition("ship", action("Ship", permissions=None))
-
-    assert made.description == ("Ship. Declares no permission: who may view the model may run it.")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +76,9 @@ def test_each_place_has_its_own_selection():
     }
 
     rest = ["answer", "confirmation"]
+    key = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+    chosen = action_definition("ship", action(place=Place.CHANGELIST)).input_schema
+    assert chosen["properties"]["pks"]["items"] == key
     assert properties == {
         Place.CHANGELIST: ["pks", "filters", "exclude", "search", *rest],
         Place.CHANGE_FORM: ["pk", *rest],
@@ -89,33 +87,16 @@ def test_each_place_has_its_own_selection():
     }
 
 
-def test_a_key_is_a_text_or_a_number_and_no_list_of_types():
-    key = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
-
-    chosen = action_definition("ship", action(place=Place.CHANGELIST)).input_schema
-    shown = action_definition("ship", action(place=Place.CHANGE_FORM)).input_schema
-
-    assert chosen["properties"]["pks"]["items"] == key
-    assert shown["properties"]["pk"] == key
-
-
-def test_a_declared_form_is_told_with_one_type_at_a_time():
-    form = {"type": "object", "properties": {"note": {"type": ["string", "null"]}}}
-
-    made = action_definition("ship", action(), answer=form)
-
-    answer = made.input_schema["properties"]["answer"]
-    assert answer["properties"]["note"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
-
-
 def test_a_declared_form_is_in_the_schema_where_it_fits():
-    small = {"type": "object", "properties": {"carrier": {"type": "string"}}}
+    small = {"type": "object", "properties": {"carrier": {"type": ["string", "null"]}}}
     large = {"type": "object", "properties": {f"field_{n}": {} for n in range(100)}}
 
     shown = action_definition("ship", action(), answer=small).input_schema["properties"]
     left_out = action_definition("ship", action(), answer=large).input_schema["properties"]
 
-    assert shown["answer"] == small
+    # One type at a time.
+    carrier = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert shown["answer"] == {**small, "properties": {"carrier": carrier}}
     assert left_out["answer"] == {"type": "object"}
 
 

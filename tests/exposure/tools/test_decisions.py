@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 
 from mcp_django.models import ExposedTool, ServerSettings, UserRestriction
-from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing import Client
 from tests.clients import CheckedClient
 
 pytestmark = pytest.mark.django_db
@@ -21,19 +21,19 @@ def definition(client, name):
     return next((one for one in client.list_tools() if one["name"] == name), None)
 
 
-def test_a_tool_that_is_switched_off_does_not_exist(client):
-    decide("echo", enabled=False)
+@pytest.mark.parametrize("name", ["echo", "find_records"])
+def test_a_tool_that_is_switched_off_does_not_exist_until_that_is_taken_back(client, name):
+    row = decide(name, enabled=False)
 
-    with pytest.raises(ProtocolFailure, match="Unknown tool: echo"):
-        client.call_tool("echo", text="a")
-    assert definition(client, "echo") is None
+    _, message = client.failure("tools/call", name=name, arguments={})
+    hidden = definition(client, name)
+    row.delete()
+    # That of another server decides nothing here.
+    ExposedTool.objects.create(server="second", name=name, enabled=False)
 
-
-def test_a_generic_tool_can_be_switched_off(client):
-    decide("find_records", enabled=False)
-
-    assert definition(client, "find_records") is None
-    assert definition(client, "get_record") is not None
+    assert message == f"Unknown tool: {name}"
+    assert hidden is None
+    assert definition(client, name) is not None
 
 
 def test_a_tool_for_a_group_exists_for_its_members_only(client, staff):
@@ -86,16 +86,6 @@ def test_annotations_that_would_promise_more_are_refused(annotations):
         row.full_clean()
 
 
-def test_a_decision_that_is_taken_back_is_forgotten_at_once(client):
-    row = decide("echo", enabled=False)
-    hidden = definition(client, "echo")
-
-    row.delete()
-
-    assert hidden is None
-    assert definition(client, "echo") is not None
-
-
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_instructions_of_staff_take_the_place_of_those_of_the_settings(staff, settings, revision):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "INSTRUCTIONS": "From the settings."}
@@ -109,41 +99,27 @@ def test_instructions_of_staff_take_the_place_of_those_of_the_settings(staff, se
     assert greet()["instructions"] == "From the admin."
 
 
-def test_a_server_that_staff_made_read_only_has_no_tool_that_writes(client, add_tool):
+@pytest.mark.parametrize("is_for_all", [True, False])
+def test_whom_staff_made_read_only_has_no_tool_that_writes(staff, make_user, add_tool, is_for_all):
     def write_down(text: str) -> str:
         """Write it down."""
         return text
 
     add_tool(write_down, read_only=False)
+    client = CheckedClient(user=staff)
+    other = CheckedClient(user=make_user("other", is_staff=True))
     before = definition(client, "write_down")
 
-    ServerSettings.objects.create(read_only=True)
+    if is_for_all:
+        ServerSettings.objects.create(read_only=True)
+    else:
+        UserRestriction.objects.create(user=staff)
 
     assert before is not None
     assert definition(client, "write_down") is None
     assert definition(client, "echo") is not None
-
-
-def test_a_user_whom_staff_made_read_only_has_no_tool_that_writes(staff, make_user, add_tool):
-    def write_down(text: str) -> str:
-        """Write it down."""
-        return text
-
-    add_tool(write_down, read_only=False)
-    other = CheckedClient(user=make_user("other", is_staff=True))
-
-    UserRestriction.objects.create(user=staff)
-
-    assert definition(CheckedClient(user=staff), "write_down") is None
-    assert definition(other, "write_down") is not None
-    with pytest.raises(ProtocolFailure, match="Unknown tool"):
-        Client(user=staff).call_tool("write_down", text="a")
-
-
-def test_rows_of_another_server_decide_nothing(client):
-    ExposedTool.objects.create(server="second", name="echo", enabled=False)
-
-    assert definition(client, "echo") is not None
+    assert (definition(other, "write_down") is None) is is_for_all
+    assert "Unknown tool" in client.failure("tools/call", name="write_down", arguments={})[1]
 
 
 def test_a_list_asks_the_database_nothing_about_decisions_while_nothing_changes(

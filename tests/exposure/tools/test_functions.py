@@ -2,27 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.exceptions import (
     ImproperlyConfigured,
-    ObjectDoesNotExist,
     PermissionDenied,
     ValidationError,
 )
-from django.db import connection, connections
+from django.db import connections
 from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
 
 import mcp_django as mcp
 from mcp_django.exceptions import AlreadyRegistered, ToolError
-from mcp_django.exposure.primitives import Lane, PendingCall, Tool
-from mcp_django.exposure.registry import Registry, registry
-from mcp_django.exposure.tools.functions import FunctionTool, tool
-from mcp_django.principal import ACTION, DELETE, READ, SCOPES, WRITE
+from mcp_django.exposure.primitives import PendingCall
+from mcp_django.exposure.registry import Registry
+from mcp_django.exposure.tools.functions import tool
+from mcp_django.principal import ACTION, DELETE, READ, WRITE
 from mcp_django.protocol.results import ToolAnnotations
 from tests.exposure.function_tools import accepts, call, context_of, rights_of, text_of, tool_of
 from tests.shop.models import Memo
@@ -49,15 +49,6 @@ def add_memo(code: str) -> str:
     raise ToolError("No.")
 
 
-def staff(*permissions: str, **fields: Any) -> User:
-    user = User.objects.create(username="ann", **{"is_staff": True, **fields})
-    for codename in permissions:
-        user.user_permissions.add(
-            Permission.objects.get(codename=codename, content_type__app_label="shop")
-        )
-    return user
-
-
 # Registration.
 
 
@@ -69,16 +60,6 @@ def test_the_decorator_returns_the_function_itself_with_and_without_options():
     assert sorted(offered.tools) == ["greet", "welcome"]
 
 
-def test_the_public_decorator_offers_the_tool_on_the_site():
-    try:
-        assert mcp.tool(greet) is greet
-        made: Tool = registry.tools["greet"]
-        assert made.lane is Lane.WORK
-        assert repr(made) == "<FunctionTool greet>"
-    finally:
-        registry.remove_tool("greet")
-
-
 @requirement("tools:names")
 def test_a_name_that_is_taken_is_an_error_at_import():
     offered = Registry()
@@ -88,13 +69,14 @@ def test_a_name_that_is_taken_is_an_error_at_import():
         tool(registry=offered, name="greet")(add_memo)
 
 
-def test_the_definition_is_made_once_and_says_everything():
-    made = tool_of(greet, title="Greeting", read_only=True)
+def test_the_definition_says_everything_in_the_language_of_the_moment():
+    made = tool_of(greet, title=_("Yes"), read_only=True)
 
-    definition = made.definition
+    with override("de"):
+        definition = made.definition
 
-    assert definition is made.definition
-    assert (definition.name, definition.title) == ("greet", "Greeting")
+    assert (definition.name, definition.title) == ("greet", "Ja")
+    assert made.definition.title == "Yes"
     assert definition.description == "Greet somebody."
     assert definition.input_schema["properties"]["name"] == {
         "type": "string",
@@ -103,20 +85,6 @@ def test_the_definition_is_made_once_and_says_everything():
     }
     assert definition.output_schema is None
     assert accepts(definition.input_schema, {})
-
-
-def test_lazy_texts_are_translated_when_they_are_read():
-    made = tool_of(greet, title=_("Yes"), description=_("Delete"))
-
-    with override("de"):
-        german = made.definition
-
-    assert (german.title, german.description) == ("Ja", "Löschen")
-    assert (made.definition.title, made.definition.description) == ("Yes", "Delete")
-
-
-def test_a_lazy_title_stands_beside_a_plain_description():
-    assert tool_of(greet, title=_("Yes")).definition.description == "Greet somebody."
 
 
 @requirement("tools:hints")
@@ -142,11 +110,6 @@ def test_every_annotation_is_explicit_and_the_scope_follows(options, expected, s
     )
 
 
-def test_a_tool_cannot_be_read_only_and_destructive():
-    with pytest.raises(ImproperlyConfigured, match="not both"):
-        tool_of(greet, read_only=True, destructive=True)
-
-
 def undocumented() -> None: ...
 def camelCase() -> None: ...
 def positional(a: int, /) -> None: ...
@@ -168,6 +131,13 @@ class Holder:
     def method(self, a: int) -> None: ...
 
 
+async def wait() -> None: ...
+def unresolved(value: int) -> None: ...
+
+
+unresolved.__annotations__["value"] = "Nowhere"
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -184,6 +154,8 @@ class Holder:
         (Holder.method, "is a method"),
         (Holder, "decorates functions"),
         (staticmethod(greet), "decorates functions"),
+        (functools.partial(greet), "decorates functions"),
+        (unresolved, "not inside a function"),
     ],
 )
 def test_a_function_that_json_cannot_call_is_refused_with_what_to_do(function, says):
@@ -191,116 +163,124 @@ def test_a_function_that_json_cannot_call_is_refused_with_what_to_do(function, s
         tool(registry=Registry(), description="Something.")(function)
 
 
-def test_a_type_from_inside_a_function_is_refused_at_registration():
-    class Local: ...
-
-    def find(value: Local) -> None: ...
-
-    with pytest.raises(ImproperlyConfigured, match="not inside a function"):
-        tool_of(find)
-
-
 @requirement("definitions:described")
-def test_a_tool_without_a_description_is_refused():
-    with pytest.raises(ImproperlyConfigured, match="Give the function a docstring"):
-        tool(registry=Registry())(undocumented)
-
-
-@pytest.mark.parametrize("permission", ["", "view_order", ".view_order", "shop."])
-def test_a_permission_that_is_none_is_refused(permission):
-    with pytest.raises(ImproperlyConfigured, match="is not a permission"):
-        tool_of(greet, permission=permission)
+@pytest.mark.parametrize(
+    ("function", "options", "says"),
+    [
+        (undocumented, {}, "Give the function a docstring"),
+        (greet, {"permission": ""}, "is not a permission"),
+        (greet, {"permission": "view_order"}, "is not a permission"),
+        (greet, {"permission": ".view_order"}, "is not a permission"),
+        (greet, {"permission": "shop."}, "is not a permission"),
+        (greet, {"read_only": True, "destructive": True}, "not both"),
+        (wait, {"atomic": True, "description": "Waits."}, "is async"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_with_what_to_do(function, options, says):
+    with pytest.raises(ImproperlyConfigured, match=says):
+        tool(registry=Registry(), **options)(function)
 
 
 # Who may know of it.
 
 
-def test_without_a_permission_active_staff_have_the_tool():
-    made = tool_of(greet)
+def fails(request: HttpRequest) -> bool:
+    return 1 / 0
 
-    assert made.exists_for(rights_of(User(is_staff=True)))
-    assert not made.exists_for(rights_of(User(is_staff=False)))
-    assert not made.exists_for(rights_of(User(is_staff=True, is_active=False)))
-    assert not made.exists_for(rights_of())
+
+def named_ann(request: HttpRequest) -> str:
+    return request.user.username
+
+
+WRITES, READS, ORDERS = {}, {"read_only": True}, frozenset({"shop.order"})
+BOSS = User(is_superuser=True)
+VIEWS = {"permission": "shop.view_order"}
 
 
 @pytest.mark.parametrize(
-    ("options", "needed"),
+    ("options", "user", "credential", "exists"),
     [
-        ({}, ACTION),
-        ({"read_only": True}, READ),
-        ({"destructive": True}, DELETE),
-        ({"destructive": False}, WRITE),
+        (WRITES, User(is_staff=True), {}, True),
+        (WRITES, User(is_staff=False), {}, False),
+        (WRITES, User(is_staff=True, is_active=False), {}, False),
+        (WRITES, None, {}, False),
+        # Scopes
+        (WRITES, User(is_staff=True), {"scopes": (ACTION,)}, True),
+        (WRITES, User(is_staff=True), {"scopes": (READ, WRITE, DELETE)}, False),
+        (READS, User(is_staff=True), {"scopes": (READ,)}, True),
+        (READS, User(is_staff=True), {"scopes": (ACTION,)}, False),
+        ({"destructive": True}, User(is_staff=True), {"scopes": (DELETE,)}, True),
+        ({"destructive": True}, User(is_staff=True), {"scopes": (READ, WRITE, ACTION)}, False),
+        ({"destructive": False}, User(is_staff=True), {"scopes": (WRITE,)}, True),
+        ({"destructive": False}, User(is_staff=True), {"scopes": (READ, DELETE, ACTION)}, False),
+        (READS, User(is_staff=True), {"read_only": True}, True),
+        (WRITES, User(is_staff=True), {"read_only": True}, False),
+        ({"destructive": False}, User(is_staff=True), {"read_only": True}, False),
+        # Permissions
+        (VIEWS, User(pk=1, is_staff=True), {}, False),
+        (VIEWS, BOSS, {}, True),
+        ({"permission": named_ann}, User(username="ann"), {}, True),
+        ({"permission": named_ann}, User(), {}, False),
+        ({"permission": fails}, User(is_staff=True), {}, False),
+        # A credential that is held to models
+        (VIEWS, BOSS, {"models": ORDERS}, True),
+        ({"permission": "Shop.view_Order"}, BOSS, {"models": ORDERS}, True),
+        ({"permission": "shop.view_customer"}, BOSS, {"models": ORDERS}, False),
+        (
+            {"permission": "shop.mark_paid_order"},
+            BOSS,
+            {"models": ORDERS},
+            False,
+        ),
+        ({"permission": "other.view_order"}, BOSS, {"models": ORDERS}, False),
+        ({"permission": "shop.order"}, BOSS, {"models": ORDERS}, False),
+        (WRITES, User(is_superuser=True, is_staff=True), {"models": ORDERS}, False),
+        ({"permission": bool}, BOSS, {"models": ORDERS}, False),
     ],
+    ids=itertools.count(),
 )
-def test_a_tool_needs_its_scope(options, needed):
-    made = tool_of(greet, **options)
-    user = User(is_staff=True)
-    others = tuple(
-        scope for scope in SCOPES if scope != needed and (needed != READ or scope == ACTION)
-    )
-
-    assert made.exists_for(rights_of(user, scopes=(needed,)))
-    assert not made.exists_for(rights_of(user, scopes=others))
+def test_a_tool_exists_for_those_who_may_call_it(options, user, credential, exists):
+    assert tool_of(greet, **options).exists_for(rights_of(user, **credential)) is exists
 
 
-def test_a_read_only_credential_or_site_has_no_tool_that_writes(settings):
-    user = User(is_staff=True)
-    reads, writes = tool_of(greet, read_only=True), tool_of(greet)
+def test_a_permission_that_fails_is_logged(caplog):
+    tool_of(greet, permission=fails).exists_for(rights_of(User()))
 
-    assert reads.exists_for(rights_of(user, read_only=True))
-    assert not writes.exists_for(rights_of(user, read_only=True))
-
-    settings.MCP_DJANGO = {"READ_ONLY": True}
-    assert not writes.exists_for(rights_of(user))
-
-
-@pytest.mark.django_db
-def test_a_permission_decides_whoever_is_staff():
-    made = tool_of(greet, permission="shop.view_order")
-
-    assert not made.exists_for(rights_of(staff()))
-
-    User.objects.all().delete()
-    assert made.exists_for(rights_of(staff("view_order", is_staff=False)))
-
-
-def test_a_callable_decides_by_the_request():
-    made = tool_of(greet, permission=lambda request: request.user.username)
-
-    assert made.exists_for(rights_of(User(username="ann"))) is True
-    assert made.exists_for(rights_of(User())) is False
-
-
-def test_a_callable_that_fails_hides_its_tool_and_is_logged(caplog):
-    made = tool_of(greet, permission=lambda request: 1 / 0)
-
-    assert not made.exists_for(rights_of(User()))
     assert "greet" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 
+# Calling it.
+
+
+@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
-    ("permission", "exists"),
+    ("error", "sentence"),
     [
-        ("shop.view_order", True),
-        ("Shop.view_Order", True),
-        ("shop.view_customer", False),
-        ("shop.mark_paid_order", False),
-        ("other.view_order", False),
-        ("shop.order", False),
-        (None, False),
-        (lambda request: True, False),
+        (ToolError("Closed on Sundays."), "Closed on Sundays."),
+        (PermissionDenied("user 5 lacks x"), "You may not do this."),
+        (Http404("No row 5 in secret"), "There is no such object."),
+        (Memo.DoesNotExist("secret"), "There is no such object."),
+        (ValidationError(["Too low.", "Too odd."]), "Too low. Too odd."),
+        (ValidationError({"total": ["Too low."], "__all__": ["No."]}), "total: Too low. No."),
+        (ValidationError("x" * 5000), "x" * 2000),
+        # A bug
+        (RuntimeError("a bug"), None),
     ],
 )
-def test_a_credential_held_to_models_has_only_tools_about_them(permission, exists):
-    made = tool_of(greet, permission=permission)
-    held = rights_of(User(is_superuser=True, is_staff=True), models=frozenset({"shop.order"}))
+def test_a_refusal_of_the_function_is_a_sentence_and_a_bug_passes(error, sentence, is_async):
+    def fail() -> str:
+        raise error
 
-    assert made.exists_for(held) is exists
+    async def fail_later() -> str:
+        raise error
 
+    made = tool_of(fail_later if is_async else fail)
 
-# Calling it.
+    with pytest.raises(ToolError if sentence else type(error)) as caught:
+        asyncio.run(_await(call(made).awaitable))
+
+    assert str(caught.value) == (sentence or str(error))
 
 
 def test_request_and_context_are_passed_and_are_no_arguments():
@@ -317,14 +297,6 @@ def test_request_and_context_are_passed_and_are_no_arguments():
     assert text_of(result) == "Done."
     assert seen == [rights.request, context, 2]
     assert list(made.definition.input_schema["properties"]) == ["n"]
-
-
-def test_a_decorated_function_is_read_through_its_decorator():
-    @functools.wraps(greet)
-    def loud(*args: Any, **kwargs: Any) -> str:
-        return greet(*args, **kwargs).upper()
-
-    assert text_of(call(tool_of(loud), {"name": "ann"})) == "HELLO ANN."
 
 
 def test_an_async_function_is_bound_first_and_awaited_by_others():
@@ -346,98 +318,33 @@ async def _await(awaitable: Any) -> Any:
     return await awaitable
 
 
-def failing(error: Exception) -> FunctionTool:
-    def fail() -> str:
-        raise error
-
-    return tool_of(fail)
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (ToolError("Closed on Sundays."), "Closed on Sundays."),
-        (PermissionDenied("user 5 lacks x"), "You may not do this."),
-        (Http404("No row 5 in secret"), "There is no such object."),
-        (ObjectDoesNotExist("secret"), "There is no such object."),
-        (Memo.DoesNotExist("secret"), "There is no such object."),
-        (ValidationError(["Too low.", "Too odd."]), "Too low. Too odd."),
-        (ValidationError({"total": ["Too low."], "__all__": ["No."]}), "total: Too low. No."),
-        (ValidationError("x" * 5000), "x" * 2000),
-    ],
-)
-def test_a_refusal_of_the_function_is_a_sentence(error, sentence):
-    with pytest.raises(ToolError) as caught:
-        call(failing(error))
-
-    assert str(caught.value) == sentence
-
-
-def test_a_refusal_of_an_async_function_is_a_sentence_too():
-    async def fail() -> str:
-        raise PermissionDenied("secret")
-
-    with pytest.raises(ToolError, match=r"^You may not do this\.$"):
-        asyncio.run(_await(call(tool_of(fail)).awaitable))
-
-
-def test_any_other_exception_passes_untouched():
-    error = RuntimeError("a bug")
-
-    with pytest.raises(RuntimeError) as caught:
-        call(failing(error))
-
-    assert caught.value is error
-
-
 # Transactions.
 
 
-@pytest.mark.django_db(transaction=True)
-def test_an_atomic_tool_leaves_nothing_behind_when_it_fails():
-    with pytest.raises(ToolError):
-        call(tool_of(add_memo), {"code": "kept"})
-    with pytest.raises(ToolError):
-        call(tool_of(add_memo, atomic=True), {"code": "gone"})
-
-    assert list(Memo.objects.values_list("code", flat=True)) == ["kept"]
+def write_too_much(code: str) -> str:
+    """Write a memo and say too much."""
+    Memo.objects.create(code=code)
+    return "x" * 1000
 
 
 @pytest.mark.django_db(transaction=True)
-def test_atomic_requests_covers_tools(monkeypatch):
-    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
-
-    with pytest.raises(ToolError):
-        call(tool_of(add_memo), {"code": "gone"})
-
-    assert not Memo.objects.exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_answer_that_cannot_be_given_is_not_done_either(settings):
-    def write() -> str:
-        Memo.objects.create(code="gone")
-        return "x" * 1000
-
+@pytest.mark.parametrize(
+    ("function", "options", "atomic_requests", "codes"),
+    [
+        (add_memo, {}, False, ["it"]),
+        (add_memo, {"atomic": True}, False, []),
+        (add_memo, {}, True, []),
+        # An answer that cannot be given is not done either.
+        (write_too_much, {"atomic": True}, False, []),
+    ],
+)
+def test_an_atomic_tool_leaves_nothing_behind_when_it_fails(
+    settings, monkeypatch, function, options, atomic_requests, codes
+):
     settings.MCP_DJANGO = {"MAX_RESPONSE": 100}
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", atomic_requests)
 
-    with pytest.raises(ToolError, match="too long"):
-        call(tool_of(write, atomic=True))
+    with pytest.raises(ToolError):
+        call(tool_of(function, **options), {"code": "it"})
 
-    assert not Memo.objects.exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_without_atomic_there_is_no_transaction():
-    def look() -> bool:
-        return connection.in_atomic_block
-
-    assert text_of(call(tool_of(look))) == '{"result":false}'
-    assert text_of(call(tool_of(look, atomic=True))) == '{"result":true}'
-
-
-def test_an_async_tool_cannot_be_atomic():
-    async def wait() -> None: ...
-
-    with pytest.raises(ImproperlyConfigured, match="is async"):
-        tool_of(wait, atomic=True)
+    assert [memo.code for memo in Memo.objects.all()] == codes
