@@ -239,6 +239,7 @@ def principal_of(token: PersonalToken) -> Principal:
         credential_id=str(token.pk),
         restriction=token.restriction,
         expires_at=token.expires_at,
+        ends_at=token.expires_at,
     )
 
 

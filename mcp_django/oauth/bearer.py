@@ -74,6 +74,7 @@ class OAuthBearer:
             restriction=consent.restriction,
             grantable=frozenset(SCOPES),
             expires_at=min(filter(None, (token.expires, consent.expires_at))),
+            ends_at=consent.expires_at,
         )
 
     def _consent_to(self, token: Any, *, now: datetime) -> Authorization:

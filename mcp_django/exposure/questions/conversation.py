@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -207,19 +207,14 @@ def controls(name: str, field: Field, value: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(widget, MultiWidget):
         yield name, value
         return
-    whole = read_moment(value) if isinstance(value, str) else value
+    whole = value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            whole = parse_datetime(value) or value
     parts = [value] if isinstance(whole, str) else widget.decompress(whole) or []
     names: list[str] = widget.widgets_names  # type: ignore[attr-defined]  # not in the stubs
     for suffix, part in zip(names, parts, strict=False):
         yield name + suffix, part
-
-
-def read_moment(text: str) -> Any:
-    """A date with a time, or the text where it is none."""
-    try:
-        return parse_datetime(text) or text
-    except ValueError:
-        return text
 
 
 def fits(value: Any, schema: Mapping[str, Any]) -> bool:
@@ -267,6 +262,10 @@ TOO_LONG = (
 NO_TIME_LEFT = (
     "The questions of this call have taken too long to ask another one. Make the call again from "
     "its start."
+)
+ENDS_SOON = (
+    "This has to ask the person something first, and your access to this server ends before they "
+    "could answer. Have the person renew the access, and make the call again."
 )
 SILENT = "This client has no sounds for its model. Use one that speaks MCP 2025-03-26 or newer."
 LONGEST_KEY = 64
@@ -381,6 +380,8 @@ class Elicitation:
                 confirmations.redeem(self.rights, token, approved, tool=self.name)
                 self._redeemed.append(token)
                 return
+            if self._access_ends_soon():
+                raise ToolError(ENDS_SOON)
             token = confirmations.issue(self.rights, approved)
             raise InputNeeded(
                 confirmations.question_answer(
@@ -518,6 +519,8 @@ class Elicitation:
         state = State() if self._state is None else self._state
         if time.time() > state.started + LONGEST_TALK - SHORTEST_TIME:
             return ToolError(NO_TIME_LEFT)
+        if self._access_ends_soon():
+            return ToolError(ENDS_SOON)
         state = replace(
             state,
             asked={key: self._asked[key] for key in self._open},
@@ -528,6 +531,10 @@ class Elicitation:
         except ProtocolError as error:
             return error if features.input_required else ToolError(TOO_LONG)
         return InputNeeded(InputRequired(questions=dict(self._open), state=sealed))
+
+    def _access_ends_soon(self) -> bool:
+        ends_at = self.rights.principal.ends_at
+        return ends_at is not None and ends_at.timestamp() < time.time() + SHORTEST_TIME
 
     def _message(self, said: str | PromptMessage) -> dict[str, Any]:
         message = PromptMessage(content=TextContent(said)) if isinstance(said, str) else said
