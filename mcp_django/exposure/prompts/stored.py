@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -134,37 +134,29 @@ def object_of(rights: Rights, label: str, text: str, *, argument: str) -> Record
 
     Raises ToolError, in the same words for what is missing and what the caller may not see.
     """
+    missing = ToolError(f"Argument {argument}: there is no {label} {quoted(text)}.")
     try:
         exposure = rights.exposure(label)
-        check_shows_records(exposure)
-        return record_of(rights, exposure, text)
     except NotFound:
-        pass
-    keys = keys_called(rights, label, text)
+        raise missing from None
+    check_shows_records(exposure)
+    with suppress(NotFound):
+        return record_of(rights, exposure, text)
+    wanted = text.casefold()
+    keys = [
+        key
+        for key, texts in completion_queries.keys_of(rights, exposure, text).candidates
+        if text and any(word.casefold() == wanted for word in texts[1:])
+    ]
     if len(keys) == 1:
-        return record_of(rights, rights.exposure(label), keys[0])
+        return record_of(rights, exposure, keys[0])
     if keys:
         named = ", ".join(keys[:MOST_NAMED])
         raise ToolError(
             f"Argument {argument}: {len(keys)} objects of {label} are called {quoted(text)}. "
             f"Send a key: {named}."
         )
-    raise ToolError(f"Argument {argument}: there is no {label} {quoted(text)}.")
-
-
-def keys_called(rights: Rights, label: str, text: str) -> list[str]:
-    """Keys of visible objects of which one of the label fields is exactly this text."""
-    try:
-        exposure = rights.exposure(label)
-    except NotFound:
-        return []
-    found = completion_queries.keys_of(rights, exposure, text)
-    wanted = text.casefold()
-    return [
-        key
-        for key, texts in found.candidates
-        if text and any(one.casefold() == wanted for one in texts[1:])
-    ]
+    raise missing
 
 
 def complete_object(rights: Rights, label: str, value: str) -> list[str]:

@@ -65,11 +65,8 @@ def record_labels(rights: Rights, model: type[Model], keys: Sequence[Any]) -> li
     """
     first = list(keys[:MOST_RECORDS_NAMED])
     labels = visible_labels(rights, model, first) if len(key_parts(model)) == 1 else {}
-    return [short_line(labels.get(key) or key_text(key)) for key in first]
-
-
-def key_text(key: Any) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    texts = [", ".join(map(str, key)) if isinstance(key, tuple) else key for key in first]
+    return [short_line(labels.get(key) or text) for key, text in zip(first, texts, strict=True)]
 
 
 def counted_names(numbers: Mapping[str, int]) -> str:

@@ -304,11 +304,8 @@ class ActionCall:
     @cached_property
     def _values(self) -> dict[str, Any] | None:
         """The values for the page, or None without an answer."""
-        return None if self._value("answer") is None else self._part_of_answer(is_menu=False)
-
-    def _part_of_answer(self, *, is_menu: bool) -> dict[str, Any]:
-        answer, menu = self._value("answer") or {}, self._menu_form().fields
-        return {name: value for name, value in answer.items() if (name in menu) is is_menu}
+        answer, menu = self._value("answer"), self._menu_form().fields
+        return answer and {name: value for name, value in answer.items() if name not in menu}
 
 
 def declared_schema(form: type[BaseForm], rights: Rights) -> dict[str, Any]:
