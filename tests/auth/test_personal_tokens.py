@@ -145,7 +145,7 @@ def test_a_token_speaks_for_its_user_within_its_limits(alice, present):
     assert principal.client == "ci"
     assert principal.credential_id == str(token.pk)
     assert principal.restriction == Restriction(read_only=True, models=frozenset({"a.b"}))
-    assert principal.expires_at == token.expires_at
+    assert principal.expires_at == principal.ends_at == token.expires_at
 
 
 @pytest.mark.django_db

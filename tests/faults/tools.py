@@ -6,11 +6,15 @@ from tests.faults.model import Fault, Room
 
 TOOLS = Room(
     tests=(
-        "tests/exposure/questions",
-        "tests/exposure/tools",
         "tests/exposure/functions",
         "tests/exposure/prompts",
         "tests/exposure/resources",
+        "tests/exposure/tools",
+        "tests/exposure/questions",
+        "tests/exposure/query/test_aggregates_only.py",
+        "tests/writes/test_create.py",
+        "tests/writes/test_deleted_rows.py",
+        "tests/writes/test_update_records.py",
     ),
     faults=(
         # Confirmations, questions and keys
@@ -36,8 +40,13 @@ TOOLS = Room(
         ),
         Fault(
             file="exposure/questions/conversation.py",
-            old="fits = given.question == wanted",
+            old="fits = answer.question == wanted",
             new="fits = True",
+        ),
+        Fault(
+            file="exposure/questions/conversation.py",
+            old="ends_at.timestamp() < time.time() + SHORTEST_TIME",
+            new="ends_at.timestamp() < time.time()",
         ),
         Fault(
             file="exposure/questions/words.py",
@@ -135,8 +144,8 @@ TOOLS = Room(
         # Resources
         Fault(
             file="exposure/resources/completion.py",
-            old="or not rights.may_view(model)",
-            new="",
+            old="if not own.exists_for(rights):",
+            new="if own.exists_for(rights) is None:",
         ),
         Fault(
             file="exposure/resources/models.py",

@@ -176,8 +176,8 @@ def labelled_keys(rights: Rights, label: str) -> list[tuple[str, str]]:
         exposure = rights.exposure(label)
     except NotFound:
         return []
-    found = completion_queries.keys_of(rights, exposure, "")
-    return [(key, " ".join(texts[1:]) or key) for key, texts in found.candidates]
+    matches = completion_queries.keys_of(rights, exposure, "")
+    return [(key, " ".join(texts[1:]) or key) for key, texts in matches.candidates]
 
 
 # What templates get
@@ -186,14 +186,14 @@ def labelled_keys(rights: Rights, label: str) -> list[tuple[str, str]]:
 def set_value(record: Record, names: Sequence[str], value: Any) -> None:
     """Set a value behind these names, in records inside the record."""
     name, *rest = names
-    known = record.values.get(name)
+    before = record.values.get(name)
     if rest:
-        if not isinstance(known, Record):
-            known = record.values[name] = Record({}, "")
-        set_value(known, rest, value)
-    elif isinstance(value, Record) and isinstance(known, Record):
-        known.text = value.text
-        known.values |= value.values
+        if not isinstance(before, Record):
+            before = record.values[name] = Record({}, "")
+        set_value(before, rest, value)
+    elif isinstance(value, Record) and isinstance(before, Record):
+        before.text = value.text
+        before.values |= value.values
     elif value is not None or name not in record.values:
         record.values[name] = value
 
@@ -223,10 +223,10 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
                 label = texts.get(str(label), str(label))
             label = label_as_code(path.field, label)
             set_value(record, (*path.names[:-1], f"get_{path.names[-1]}_display"), label)
-    shown = access.tables[RETURN]
-    labels = [path.text for path in declaration_of(exposure).labels if path.text in shown]
+    table = access.tables[RETURN]
+    labels = [path.text for path in declaration_of(exposure).labels if path.text in table]
     without_empty(record)
-    record.text = " ".join(as_text(columns[shown[name].lookup][0]) for name in labels) or key
+    record.text = " ".join(as_text(columns[table[name].lookup][0]) for name in labels) or key
     record.values["pk"] = Code(key) if CODE.fullmatch(key) else key
     return record
 
@@ -237,9 +237,9 @@ def value_of(path: Path, selection: Selection, columns: Columns) -> Any:
         key = first(selection, path, columns)
         return relation_of(key if labels is None else labels(columns).beside(key))
     raw = columns[path.lookup][0]
-    shown = raw if is_plain(raw) else first(selection, path, columns)
-    is_told = is_plain(shown) or isinstance(shown, PLAIN_JSON)
-    return as_code(path.field, shown if is_told else as_text(shown))
+    value = raw if is_plain(raw) else first(selection, path, columns)
+    is_told = is_plain(value) or isinstance(value, PLAIN_JSON)
+    return as_code(path.field, value if is_told else as_text(value))
 
 
 #: A key or a number of something. It has no room for a sentence.
@@ -273,12 +273,12 @@ def is_plain(value: Any) -> bool:
     return type(value) in AS_THEY_ARE or isinstance(value, str)
 
 
-def relation_of(shown: Any) -> Record | None:
+def relation_of(value: Any) -> Record | None:
     """A foreign key: its key, and what stands for the other row if that may be seen."""
-    if shown is None:
+    if value is None:
         return None
-    key = shown["pk"] if isinstance(shown, dict) else shown
-    label = shown["label"] if isinstance(shown, dict) else None
+    key = value["pk"] if isinstance(value, dict) else value
+    label = value["label"] if isinstance(value, dict) else None
     return Record({"pk": key if is_plain(key) else as_text(key)}, label or as_text(key))
 
 
@@ -288,12 +288,12 @@ def first(selection: Selection, path: Path, columns: Columns) -> Any:
 
 def names_of(exposure: ModelExposure) -> list[str]:
     """The names that templates may use of an object, whatever a caller may see of it."""
-    found = ["pk"]
+    names = ["pk"]
     for path in declaration_of(exposure).paths[RETURN]:
-        found.append(".".join(path.names))
+        names.append(".".join(path.names))
         if choices_of(path.field):
-            found.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))
-    return list(dict.fromkeys(found))
+            names.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))
+    return list(dict.fromkeys(names))
 
 
 def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> Iterator[Problem]:
@@ -424,19 +424,19 @@ class StoredPrompts:
             raise_lost_database(error)
             # Not migrated: use what is known, and cache nothing.
             logger.warning("Stored prompts cannot be read.", exc_info=True)
-            kept = self._kept.latest((server, now.places))
-            return kept.prompts if kept else {}
+            latest = self._kept.latest((server, now.places))
+            return latest.prompts if latest else {}
 
 
 def load_prompts(server: str, before: CachedPrompts | None) -> CachedPrompts:
-    known = before.bodies if before else {}
+    compiled = before.bodies if before else {}
     rows = rows_of(server)
     bodies: dict[Any, Body | None] = {}
     prompts = {}
     for version, groups in rows:
         key = version.pk, version.created_at
         try:
-            body = known[key] if key in known else body_of(version)
+            body = compiled[key] if key in compiled else body_of(version)
         except BrokenContents as error:
             logger.error("The stored prompt %s is left out: %s", version, error)
             body = None
@@ -478,7 +478,7 @@ def rows_of(server: str) -> list[tuple[PromptVersion, frozenset[Any]]]:
         groups: dict[Any, set[Any]] = {}
         for template, group in pairs.values_list("prompttemplate_id", "group_id"):
             groups.setdefault(template, set()).add(group)
-        return [(one, frozenset(groups.get(one.template_id, ()))) for one in versions]
+        return [(version, frozenset(groups.get(version.template_id, ()))) for version in versions]
 
 
 def all_prompts(rights: Rights) -> Iterator[Prompt]:

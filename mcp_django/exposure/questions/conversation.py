@@ -128,9 +128,9 @@ def checked_url(url: str) -> str:
     parts = urlsplit(url)
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     if not parts.hostname or not is_safe:
-        raise ValueError(f"The page must be https, and have a host: {shown(url)}")
+        raise ValueError(f"The page must be https, and have a host: {url_for_errors(url)}")
     if "@" in parts.netloc:
-        raise ValueError(f"The page must not have a user in its URL: {shown(url)}")
+        raise ValueError(f"The page must not have a user in its URL: {url_for_errors(url)}")
     for text in (parts.query, parts.fragment):
         for name in dict(parse_qsl(text, keep_blank_values=True)):
             # apiKey and api-key are api_key.
@@ -140,7 +140,7 @@ def checked_url(url: str) -> str:
     return url
 
 
-def shown(url: str) -> str:
+def url_for_errors(url: str) -> str:
     """The part of a URL that errors may show."""
     scheme, _, rest = url.partition("://")
     return f"{scheme[:20]}://{rest.partition('/')[0].rpartition('@')[2][:80]}"
@@ -167,9 +167,11 @@ class AskedForm:
 
     def is_valid(self, content: Mapping[str, Any]) -> bool:
         """Fill the form in as a browser would. `form.errors` says what is wrong."""
-        form, shown = self.form, self.schema["properties"]
+        form, properties = self.form, self.schema["properties"]
         unknown = [
-            name for name in shown if name in content and not fits(content[name], shown[name])
+            name
+            for name in properties
+            if name in content and not fits(content[name], properties[name])
         ]
         form.data = dict(self._data({**content, **dict.fromkeys(unknown)}))
         form.is_bound = True
@@ -184,16 +186,16 @@ class AskedForm:
         lines = []
         for name, errors in self.form.errors.items():
             label = "" if name == NON_FIELD_ERRORS else f"{self.form[name].label}: "
-            lines.append(label + " ".join(str(one) for one in errors))
+            lines.append(label + " ".join(str(error) for error in errors))
         return "\n".join(lines)
 
     def _data(self, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        form, shown = self.form, self.schema["properties"]
+        form, properties = self.form, self.schema["properties"]
         for name, form_field in form.fields.items():
-            if name in shown and name in content:
+            if name in properties and name in content:
                 value = content[name]
                 # As a browser would send it.
-                if isinstance(value, (int, float)) and shown[name]["type"] == "string":
+                if isinstance(value, (int, float)) and properties[name]["type"] == "string":
                     value = str(value)
             else:
                 # What was not shown, or left as it was.
@@ -226,7 +228,7 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
     if schema["type"] == "boolean":
         return isinstance(value, bool)
     if schema["type"] == "array":
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
     return value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool))
 
 
@@ -299,7 +301,9 @@ class Elicitation:
         self._bound_to = f"{rights.identity}:{digest_of_json(method, name, arguments)}"
         sent = context.sent_input
         self._state: State | None = None
-        self._given = {key: Answer(question=None, value=one) for key, one in sent.answers.items()}
+        self._given = {
+            key: Answer(question=None, value=value) for key, value in sent.answers.items()
+        }
         if sent.state is not None:
             self._state = open_state(sent.state, bound_to=self._bound_to)
             # Only questions that were sent have answers.
@@ -414,7 +418,7 @@ class Elicitation:
     def sample(
         self, key: str, messages: Sequence[str | PromptMessage], *, options: Mapping[str, Any]
     ) -> Any:
-        said = [self._message(one) for one in messages]
+        said = [self._message(message) for message in messages]
         question = Question(method=questions.SAMPLING, params={"messages": said, **options})
         return self._ask_for(key, question, questions.read_sampled)
 
@@ -467,15 +471,15 @@ class Elicitation:
             raise ValueError(f"The key of a question has 1 to {LONGEST_KEY} characters.")
         if self._asked.setdefault(key, wanted) != wanted:
             raise RuntimeError(f"Two questions of one call have the key {key!r}.")
-        given = self._given.get(key)
-        if given is None:
+        answer = self._given.get(key)
+        if answer is None:
             return None
-        if given.question is None:
+        if answer.question is None:
             # It is unknown which question it answers.
             fits = not (needs_state or self.is_single_use)
         else:
-            fits = given.question == wanted
-        return read(given.value) if fits else None
+            fits = answer.question == wanted
+        return read(answer.value) if fits else None
 
     def _take(self, key: str, *, once: bool = False) -> None:
         """Use an answer. It goes on with the call, through all questions that follow."""
@@ -504,13 +508,15 @@ class Elicitation:
         if not self.context.is_reachable:
             return ToolError(UNASKABLE)
         features = self.context.revision.features
-        needed = {one.needs for one in self._open.values()}
+        needed = {question.needs for question in self._open.values()}
         if questions.ELICITATION in needed and not features.elicitation:
             return ToolError(NO_FORMS)
         if questions.URL in needed and not features.url_elicitation:
             return ToolError(NO_PAGES)
         lacking = sorted(
-            one for one in needed if not questions.takes(self.context.capabilities, one)
+            capability
+            for capability in needed
+            if not questions.takes(self.context.capabilities, capability)
         )
         if lacking and not features.input_required:
             return ToolError(LACKING.format(what=", ".join(lacking)))
@@ -524,7 +530,9 @@ class Elicitation:
         state = replace(
             state,
             asked={key: self._asked[key] for key in self._open},
-            answers={key: one for key, one in self._given.items() if one.question is not None},
+            answers={
+                key: answer for key, answer in self._given.items() if answer.question is not None
+            },
         )
         try:
             sealed = state.seal(bound_to=self._bound_to)

@@ -106,8 +106,8 @@ def said(value: Any) -> str:
         return gettext("None")
     if isinstance(value, bool):
         return gettext("Yes") if value else gettext("No")
-    if isinstance(value, list) and any(isinstance(one, (list, dict)) for one in value):
-        value = {str(at): one for at, one in enumerate(value, start=1)}
+    if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
+        value = {str(at): item for at, item in enumerate(value, start=1)}
     if isinstance(value, list):
         return cut_short(", ".join(map(said, value)) or gettext("None"), LONGEST_SAID)
     if isinstance(value, Mapping):
@@ -135,12 +135,14 @@ def field_line(bound: Any, value: Any, *, related: RelatedWords) -> str:
 def field_words(field: Any, value: Any, related: RelatedWords) -> str:
     if isinstance(value, list):
         return cut_short(
-            ", ".join(field_words(field, one, related) for one in value) or said(None),
+            ", ".join(field_words(field, item, related) for item in value) or said(None),
             LONGEST_SAID,
         )
     if isinstance(field, ModelChoiceField):
         if isinstance(value, Mapping):
-            changes = (f"{name} {field_words(field, one, related)}" for name, one in value.items())
+            changes = (
+                f"{name} {field_words(field, member, related)}" for name, member in value.items()
+            )
             return "; ".join(changes)
         return said(value) if value in (None, "") else short_line(related(field, value))
     if isinstance(field, FileField) and isinstance(value, Mapping):
@@ -158,7 +160,9 @@ def field_words(field: Any, value: Any, related: RelatedWords) -> str:
 def choice_words(schema: Mapping[str, Any], value: Any) -> str:
     """A value for a control of which only the HTML is known, by the titles in its schema."""
     if isinstance(value, list):
-        return ", ".join(choice_words(schema.get("items", {}), one) for one in value) or said(None)
+        return ", ".join(choice_words(schema.get("items", {}), item) for item in value) or said(
+            None
+        )
     choices = schema.get("oneOf") or schema.get("anyOf") or ()
-    titles = {one.get("const"): one.get("title") for one in choices}
+    titles = {choice.get("const"): choice.get("title") for choice in choices}
     return said(titles.get(str(value)) or value)

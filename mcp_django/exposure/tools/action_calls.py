@@ -80,7 +80,7 @@ class ActionCall:
     exposure: ModelExposure
     model_admin: ModelAdmin[Any]
     #: The arguments, read into the struct of the tool. Not every tool has each of them.
-    given: Any
+    arguments: Any
 
     def run(self) -> ToolResult:
         """Raises ToolError for what cannot be done, in words that say what can, and InputNeeded
@@ -151,7 +151,7 @@ class ActionCall:
             self.context,
             self.rights,
             tool=self.tool,
-            arguments=msgspec.to_builtins(self.given),
+            arguments=msgspec.to_builtins(self.arguments),
             question=self._question(page),
             digest=digest_of_json(self.selection.digest, "" if page is None else page.digest),
             preview=lambda: self._members(
@@ -182,11 +182,11 @@ class ActionCall:
         form = self._declared("mcp_form")
         forms = [self._menu_form(), *([] if form is None else [form()])]
         for name, value in (self._value("answer") or {}).items():
-            known = next((one for one in forms if name in one.fields), None)
+            source = next((candidate for candidate in forms if name in candidate.fields), None)
             if page is not None and name in page.asks:
                 yield from page.answer_lines({name: value}, self.rights)
-            elif known is not None:
-                yield field_line(known[name], value, related=related)
+            elif source is not None:
+                yield field_line(source[name], value, related=related)
             elif page is None:
                 yield value_lines({name: value})
 
@@ -203,7 +203,7 @@ class ActionCall:
         """Return what a form finds wrong with the values of the answer."""
         # A rule over several fields may name none: then all.
         wrong = [name for name in errors if name] or list(page.asks)[:MOST_NAMES]
-        told = self._members(
+        members = self._members(
             "asks again",
             page,
             errors=errors,
@@ -212,17 +212,17 @@ class ActionCall:
             next=f"{sentence} Correct {get_text_list(wrong, 'and')} in answer, as errors and "
             "answer_schema say, and call again with the corrected arguments.",
         )
-        return FormRefused(msgspec.json.encode(told).decode())
+        return FormRefused(msgspec.json.encode(members).decode())
 
     def _done(
         self, answer: AdminAnswer, page: ActionPage | None, *, messages: Sequence[CapturedMessage]
     ) -> ToolResult:
-        told = self._members(answer.kind.value, page, messages=messages, link=answer.link)
+        members = self._members(answer.kind.value, page, messages=messages, link=answer.link)
         # The address of a file: it cannot be read a second time.
         uri = f"django://actions/{self.exposure.label}/{self.action.name}"
         file = [] if answer.file is None else [answer.file.embedded(uri)]
         return ToolResult(
-            content=[TextContent(msgspec.json.encode(told).decode()), *file],
+            content=[TextContent(msgspec.json.encode(members).decode()), *file],
             is_error=answer.is_error,
             records=len(self.selection.keys),
         )
@@ -235,18 +235,20 @@ class ActionCall:
         messages: Sequence[CapturedMessage],
         **members: Any,
     ) -> dict[str, Any]:
-        told: dict[str, Any] = {"outcome": outcome, "records": len(self.selection.keys)}
+        answer: dict[str, Any] = {"outcome": outcome, "records": len(self.selection.keys)}
         if page is not None and page.text:
-            told["page"] = {"title": page.title, "text": page.text}
+            answer["page"] = {"title": page.title, "text": page.text}
         members["messages"] = messages_as_json(messages)
-        return told | {name: value for name, value in members.items() if value not in ([], {}, "")}
+        return answer | {
+            name: value for name, value in members.items() if value not in ([], {}, "")
+        }
 
     def _declared(self, name: str) -> Any:
         """What the site says of the action with one of its attributes, or None."""
         return getattr(self.action.function, name, None)
 
     def _value(self, name: str) -> Any:
-        value = getattr(self.given, name, UNSET)
+        value = getattr(self.arguments, name, UNSET)
         return None if value is UNSET else value
 
     def _asked_at(self) -> Literal["start", "page", "never"]:
@@ -266,7 +268,7 @@ class ActionCall:
     def _filters(self) -> Filters:
         """How the records are to be found, beside by their keys."""
         names = ("filters", "exclude", "search")
-        return Filters(**{name: getattr(self.given, name, UNSET) for name in names})
+        return Filters(**{name: getattr(self.arguments, name, UNSET) for name in names})
 
     @cached_property
     def selection(self) -> ActionRecords:
@@ -275,7 +277,7 @@ class ActionCall:
         if place is Place.MODEL_BUTTON:
             return ActionRecords(keys=[])
         if place is not Place.CHANGELIST:
-            return named(self.rights, self.exposure, [self.given.pk])
+            return named(self.rights, self.exposure, [self.arguments.pk])
         return selected_records(self.rights, self.exposure, pks, asked)
 
     # The form of the menu: some sites have more in it than the action.

@@ -338,7 +338,7 @@ class ActionTool:
             action=self.action,
             exposure=self.exposure,
             model_admin=self.model_admin,
-            given=self._read(arguments),
+            arguments=self._read(arguments),
         )
         return call.run()
 
