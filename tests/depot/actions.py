@@ -22,6 +22,29 @@ from tests.depot.models import Driver, Van
 
 #: What generators and files of answers did when they ended.
 closed = []
+#: Those that the list of parcels has.
+OFFERED = []
+
+
+def offer(*, permissions=None, description=None, **marks):
+    """Offer an action on parcels, with the attributes that a site sets on it."""
+
+    def decorate(function):
+        vars(function).update(marks)
+        OFFERED.append(function)
+        return admin.action(function, permissions=permissions, description=description)
+
+    return decorate
+
+
+def offer_too(action, name, **marks):
+    """Offer the same under another name, with other attributes."""
+
+    def other(modeladmin, request, queryset):
+        return action(modeladmin, request, queryset)
+
+    other.__name__ = other.__qualname__ = name
+    return offer(permissions=["change"], **marks)(other)
 
 
 class CarrierForm(forms.Form):
@@ -36,55 +59,49 @@ class ShipForm(forms.Form):
     leaves_on = forms.DateField(required=False)
 
 
-@admin.action(
-    description="Mark selected %(verbose_name_plural)s as shipped", permissions=["change"]
-)
+@offer(description="Mark selected %(verbose_name_plural)s as shipped", permissions=["change"])
 def mark_shipped(modeladmin, request, queryset):
     """Say that parcels have left."""
     count = queryset.update(status="shipped")
     modeladmin.message_user(request, f"{count} shipped.", messages.SUCCESS)
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def lose_all(modeladmin, request, queryset):
     modeladmin.message_user(request, "They cannot be found.", messages.ERROR)
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def log_each(modeladmin, request, queryset):
     for parcel in queryset:
         modeladmin.log_change(request, parcel, "Looked at.")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def break_half_way(modeladmin, request, queryset):
     queryset.update(status="lost")
     raise RuntimeError("secret: the belt tore")
 
 
-@admin.action(permissions=["change"])
-def break_whole(modeladmin, request, queryset):
-    break_half_way(modeladmin, request, queryset)
+break_whole = offer_too(break_half_way, "break_whole", mcp_atomic=True)
 
 
-break_whole.mcp_atomic = True
-
-
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def refuse(modeladmin, request, queryset):
     raise mcp.ToolError("The depot is closed. Come back at eight.")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def vanish(modeladmin, request, queryset):
     raise Http404
 
 
-@admin.action(permissions=["lose"])
+@offer(permissions=["lose"])
 def lose(modeladmin, request, queryset):
     queryset.update(status="lost")
 
 
+@offer(mcp_read_only=True)
 def list_numbers(modeladmin, request, queryset):
     lines = "".join(f"{one.number}\n" for one in queryset.order_by("number"))
     response = HttpResponse(lines, content_type="text/csv; charset=utf-8")
@@ -92,10 +109,7 @@ def list_numbers(modeladmin, request, queryset):
     return response
 
 
-list_numbers.mcp_read_only = True
-
-
-@admin.action(permissions=["view"])
+@offer(permissions=["view"], mcp_read_only=True)
 def labels(modeladmin, request, queryset):
     """A file of bytes, opened as a file."""
     import io
@@ -108,20 +122,17 @@ def labels(modeladmin, request, queryset):
     return FileResponse(Sheet(b"\x89PNG\xff" * 10), as_attachment=True, filename="../labels.png")
 
 
-labels.mcp_read_only = True
-
-
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def huge(modeladmin, request, queryset):
     return HttpResponse(b"x" * (3 << 20), content_type="application/octet-stream")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def half_huge(modeladmin, request, queryset):
     return HttpResponse(b"\xff" * 1_000_000, content_type="application/octet-stream")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def endless(modeladmin, request, queryset):
     def chunks():
         try:
@@ -133,7 +144,7 @@ def endless(modeladmin, request, queryset):
     return StreamingHttpResponse(chunks(), content_type="text/plain")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def endless_nothing(modeladmin, request, queryset):
     def chunks():
         request.mcp.cancelled.set()  # nobody waits any more
@@ -143,7 +154,7 @@ def endless_nothing(modeladmin, request, queryset):
     return StreamingHttpResponse(chunks(), content_type="text/plain")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def later(modeladmin, request, queryset):
     async def chunks():
         yield b"x"
@@ -151,17 +162,17 @@ def later(modeladmin, request, queryset):
     return StreamingHttpResponse(chunks(), content_type="text/plain")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def report(modeladmin, request, queryset):
     return HttpResponseRedirect("https://reports.example/7")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def history(modeladmin, request, queryset):
     return HttpResponseRedirect("/depot/depot/driver/")
 
 
-@admin.action(permissions=["view"])
+@offer(permissions=["view"])
 def teapot(modeladmin, request, queryset):
     return HttpResponse("no", status=418)
 
@@ -178,7 +189,7 @@ def page(modeladmin, request, queryset, template, **context):
     return TemplateResponse(request, f"depot/{template}.html", context)
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def ship(modeladmin, request, queryset):
     """Ship with a carrier."""
     form = ShipForm(request.POST if "apply" in request.POST else None)
@@ -192,25 +203,13 @@ def ship(modeladmin, request, queryset):
     modeladmin.message_user(request, text)
 
 
-@admin.action(permissions=["change"])
-def ship_declared(modeladmin, request, queryset):
-    return ship(modeladmin, request, queryset)
+ship_declared = offer_too(ship, "ship_declared", mcp_form=CarrierForm)
+ship_freely = offer_too(
+    ship, "ship_freely", mcp_confirm=False, mcp_description="Ship at once.", mcp_name="ship_now"
+)
 
 
-ship_declared.mcp_form = CarrierForm
-
-
-@admin.action(permissions=["change"])
-def ship_freely(modeladmin, request, queryset):
-    return ship(modeladmin, request, queryset)
-
-
-ship_freely.mcp_confirm = False
-ship_freely.mcp_description = "Ship at once."
-ship_freely.mcp_name = "ship_now"
-
-
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def ship_html(modeladmin, request, queryset):
     """The page has no form object: only HTML tells what it asks."""
     if "go" in request.POST:
@@ -225,7 +224,7 @@ def ship_html(modeladmin, request, queryset):
     )
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def confirm_only(modeladmin, request, queryset):
     if request.POST.get("post"):
         queryset.update(status="lost")
@@ -233,7 +232,7 @@ def confirm_only(modeladmin, request, queryset):
     return page(modeladmin, request, queryset, "confirm")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def remember(modeladmin, request, queryset):
     """Keeps what it knows in the session, between its page and the answer."""
     if "go" in request.POST:
@@ -243,7 +242,7 @@ def remember(modeladmin, request, queryset):
     return page(modeladmin, request, queryset, "remember")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def widen(modeladmin, request, queryset):
     """A page that acts on more than was selected."""
     if "go" in request.POST:
@@ -253,7 +252,7 @@ def widen(modeladmin, request, queryset):
     return page(modeladmin, request, everything, "remember")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def widen_across(modeladmin, request, queryset):
     if "go" in request.POST:
         queryset.update(status="lost")
@@ -261,23 +260,23 @@ def widen_across(modeladmin, request, queryset):
     return page(modeladmin, request, queryset, "remember", across=True)
 
 
-@admin.action(permissions=["change"])
-def lead_away(modeladmin, request, queryset):
-    return page(modeladmin, request, queryset, "remember", target="https://evil.example/steal/")
+def leading(name, target):
+    """An action whose page leads somewhere."""
+
+    def lead(modeladmin, request, queryset):
+        return page(modeladmin, request, queryset, "remember", target=target)
+
+    lead.__name__ = lead.__qualname__ = name
+    return offer(permissions=["change"])(lead)
 
 
-@admin.action(permissions=["change"])
-def lead_nowhere(modeladmin, request, queryset):
-    return page(modeladmin, request, queryset, "remember", target="/nowhere/")
+lead_away = leading("lead_away", "https://evil.example/steal/")
+lead_nowhere = leading("lead_nowhere", "/nowhere/")
+# To another admin of the same project, where this user may have other rights.
+lead_aside = leading("lead_aside", "/admin/auth/user/")
 
 
-@admin.action(permissions=["change"])
-def lead_aside(modeladmin, request, queryset):
-    """To another admin of the same project, where this user may have other rights."""
-    return page(modeladmin, request, queryset, "remember", target="/admin/auth/user/")
-
-
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def lead_within(modeladmin, request, queryset):
     return page(modeladmin, request, queryset, "elsewhere")
 
@@ -289,7 +288,7 @@ class PhotoForm(forms.Form):
     day = forms.SplitDateTimeField(required=False)
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def attach(modeladmin, request, queryset):
     """A page with a file, related records and controls that belong together."""
     form = PhotoForm(request.POST if "apply" in request.POST else None, request.FILES or None)
@@ -301,7 +300,7 @@ def attach(modeladmin, request, queryset):
     modeladmin.message_user(request, f"{text} {given['day'] and given['day'].isoformat()}")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def pack(modeladmin, request, queryset):
     """A page with two forms of one class."""
     data = request.POST if "apply" in request.POST else None
@@ -312,14 +311,14 @@ def pack(modeladmin, request, queryset):
     modeladmin.message_user(request, " in ".join(carriers))
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def say_and_show(modeladmin, request, queryset):
     """The page shows the message itself, which takes it out of the queue."""
     modeladmin.message_user(request, "Said already.", messages.ERROR)
     return page(modeladmin, request, queryset, "read")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def count_slowly(modeladmin, request, queryset):
     call = getattr(request, "mcp", None)
     parcels = list(queryset)
@@ -329,21 +328,13 @@ def count_slowly(modeladmin, request, queryset):
     modeladmin.message_user(request, "Counted.")
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def leave_a_mark(modeladmin, request, queryset):
     """Careless: a ModelAdmin is shared by all threads."""
     modeladmin.last_user = request.user.get_username()
     modeladmin.message_user(request, modeladmin.last_user)
 
 
-@admin.action(permissions=["change"])
-def swallow(modeladmin, request, queryset):
-    queryset.update(status="lost")
-
-
-@admin.action(permissions=["change"])
+@offer(permissions=["change"], mcp_confirm=True)
 def ask_always(modeladmin, request, queryset):
     queryset.update(status="lost")
-
-
-ask_always.mcp_confirm = True

@@ -12,49 +12,9 @@ from django_object_actions import DjangoObjectActions
 from django_object_actions import action as button
 from import_export.admin import ExportActionModelAdmin
 
-from tests.depot import actions
+from tests.depot import page_actions  # noqa: F401  it offers some
+from tests.depot.actions import OFFERED
 from tests.depot.models import Driver, Parcel, Van
-from tests.depot.page_actions import PAGE_ACTIONS
-
-OFFERED = [
-    actions.mark_shipped,
-    actions.lose_all,
-    actions.log_each,
-    actions.break_half_way,
-    actions.break_whole,
-    actions.refuse,
-    actions.vanish,
-    actions.lose,
-    actions.list_numbers,
-    actions.labels,
-    actions.huge,
-    actions.half_huge,
-    actions.endless,
-    actions.endless_nothing,
-    actions.later,
-    actions.report,
-    actions.history,
-    actions.teapot,
-    actions.ship,
-    actions.ship_declared,
-    actions.ship_freely,
-    actions.ship_html,
-    actions.confirm_only,
-    actions.remember,
-    actions.widen,
-    actions.widen_across,
-    actions.lead_away,
-    actions.lead_nowhere,
-    actions.lead_aside,
-    actions.lead_within,
-    actions.attach,
-    actions.pack,
-    actions.say_and_show,
-    actions.count_slowly,
-    actions.leave_a_mark,
-    actions.ask_always,
-    *PAGE_ACTIONS,
-]
 
 
 class DepotSite(AdminSite):

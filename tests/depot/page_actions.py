@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.utils.safestring import mark_safe
 
-from tests.depot.actions import CarrierForm, page
+from tests.depot.actions import CarrierForm, offer, offer_too, page
 from tests.depot.models import Van
 
 
@@ -38,7 +38,7 @@ class CheckedForm(forms.Form):
         return found
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def ship_checked(modeladmin, request, queryset):
     form = CheckedForm(request.POST if "go" in request.POST else None)
     if not form.is_valid():
@@ -47,13 +47,9 @@ def ship_checked(modeladmin, request, queryset):
     return None
 
 
-@admin.action(permissions=["change"])
-def ship_checked_first(modeladmin, request, queryset):
-    return ship_checked(modeladmin, request, queryset)
-
-
-ship_checked_first.mcp_confirm = True
-ship_checked_first.mcp_form = CheckedForm
+ship_checked_first = offer_too(
+    ship_checked, "ship_checked_first", mcp_confirm=True, mcp_form=CheckedForm
+)
 
 
 class ViewOnlyForm(CarrierForm):
@@ -69,7 +65,7 @@ class ViewOnlyForm(CarrierForm):
         return found
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def ship_with_stock(modeladmin, request, queryset):
     form = ViewOnlyForm(request.POST if "go" in request.POST else None)
     form.stock = ["dhl"] if form.is_bound else None
@@ -79,12 +75,7 @@ def ship_with_stock(modeladmin, request, queryset):
     return None
 
 
-@admin.action(permissions=["change"])
-def ship_declared_stock(modeladmin, request, queryset):
-    return ship_with_stock(modeladmin, request, queryset)
-
-
-ship_declared_stock.mcp_form = CarrierForm
+ship_declared_stock = offer_too(ship_with_stock, "ship_declared_stock", mcp_form=CarrierForm)
 
 
 class VanForm(forms.ModelForm):
@@ -98,7 +89,7 @@ class VanForm(forms.ModelForm):
         return self.cleaned_data["plate"]
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def load_van(modeladmin, request, queryset):
     """Its view takes no more of the form than the page shows, which is a part."""
     if "go" in request.POST:
@@ -121,7 +112,7 @@ class DatedForm(forms.Form):
         return self.cleaned_data["proof"]
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def date_it(modeladmin, request, queryset):
     is_sent = "go" in request.POST
     form = DatedForm(request.POST if is_sent else None, request.FILES if is_sent else None)
@@ -131,7 +122,7 @@ def date_it(modeladmin, request, queryset):
     return None
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def register_van(modeladmin, request, queryset):
     form = VanForm(request.POST if "go" in request.POST else None)
     if not form.is_valid():
@@ -148,7 +139,7 @@ class NoteForm(forms.Form):
     note = forms.CharField()
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def go_on(modeladmin, request, queryset):
     """Write, and show another page, of the kind that the first one asks for."""
     if "step" in request.POST:
@@ -166,30 +157,20 @@ def go_on(modeladmin, request, queryset):
     return show(modeladmin, request, queryset, "And then?", form=following, hidden={"step": "2"})
 
 
-@admin.action(permissions=["change"])
-def go_on_first(modeladmin, request, queryset):
-    return go_on(modeladmin, request, queryset)
+go_on_first = offer_too(go_on, "go_on_first", mcp_confirm=True)
 
 
-go_on_first.mcp_confirm = True
+go_on_freely = offer_too(go_on, "go_on_freely", mcp_confirm=False)
 
 
-@admin.action(permissions=["change"])
-def go_on_freely(modeladmin, request, queryset):
-    return go_on(modeladmin, request, queryset)
-
-
-go_on_freely.mcp_confirm = False
-
-
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def stand_still(modeladmin, request, queryset):
     """Its HTML has a control, and it takes no value that one can give."""
     controls = mark_safe('<input name="word">')
     return show(modeladmin, request, queryset, "Say the word", controls=controls)
 
 
-@admin.action(permissions=["change"])
+@offer(permissions=["change"])
 def end_reading(modeladmin, request, queryset):
     """Its last page has nothing to fill in."""
     if "go" in request.POST:
@@ -197,19 +178,3 @@ def end_reading(modeladmin, request, queryset):
         return page(modeladmin, request, queryset, "read")
     modeladmin.message_user(request, "Begun.")
     return show(modeladmin, request, queryset, "Begin", hidden={"step": "1"})
-
-
-PAGE_ACTIONS = [
-    ship_checked,
-    ship_checked_first,
-    ship_with_stock,
-    ship_declared_stock,
-    load_van,
-    date_it,
-    register_van,
-    go_on,
-    go_on_first,
-    go_on_freely,
-    stand_still,
-    end_reading,
-]

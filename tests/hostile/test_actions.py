@@ -10,11 +10,12 @@ from django.contrib.admin.options import ModelAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import connections
+from django.http import HttpResponse, HttpResponseRedirect
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.testing import Client, ProtocolFailure
-from tests.clients import CheckedClient
+from tests.clients import CheckedClient, call_with_token
 from tests.depot.admin import ParcelAdmin
 from tests.depot.admin import site as depot_site
 from tests.depot.models import Parcel, Van
@@ -35,6 +36,14 @@ def parcels(db):
         "theirs": make(number="n2", tenant="other"),
         "archived": make(number="n3", tenant="acme", is_archived=True),
     }
+
+
+@pytest.fixture
+def acme(depot, make_user):
+    """May change parcels, and sees those of one tenant."""
+    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
+    user.groups.add(Group.objects.create(name="acme"))
+    return CheckedClient(user=user)
 
 
 def statuses():
@@ -72,20 +81,6 @@ def test_a_right_that_is_lost_between_list_and_call_is_lost(depot, make_user, pa
     assert statuses() == {"waiting"}
 
 
-def test_a_right_that_is_lost_while_the_call_begins_is_told_in_one_sentence(
-    boss, parcels, monkeypatch
-):
-    def deny(self, request, extra_context=None):
-        raise PermissionDenied("secret reason")
-
-    monkeypatch.setattr(ParcelAdmin, "changelist_view", deny)
-
-    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
-
-    assert answer.is_error
-    assert answer.text == "The admin does not let you do this."
-
-
 def test_a_site_that_closes_while_the_call_begins_is_told_without_a_word_about_it(
     boss, parcels, monkeypatch
 ):
@@ -100,14 +95,11 @@ def test_a_site_that_closes_while_the_call_begins_is_told_without_a_word_about_i
 
 @pytest.mark.parametrize("which", ["theirs", "archived", "missing"])
 def test_a_record_that_the_admin_would_leave_out_is_named_and_nothing_is_done(
-    depot, make_user, parcels, which
+    acme, parcels, which
 ):
-    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
-    user.groups.add(Group.objects.create(name="acme"))
-    client = CheckedClient(user=user)
     pk = 10**6 if which == "missing" else parcels[which].pk
 
-    answer = client.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk, pk])
+    answer = acme.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk, pk])
 
     assert answer.is_error
     assert answer.text.replace(str(pk), "PK") == (
@@ -117,32 +109,23 @@ def test_a_record_that_the_admin_would_leave_out_is_named_and_nothing_is_done(
     assert statuses() == {"waiting"}
 
 
-def test_filters_reach_no_record_of_another_tenant(depot, make_user, parcels):
-    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
-    user.groups.add(Group.objects.create(name="acme"))
+def test_filters_reach_no_record_of_another_tenant(acme, parcels):
     parcels["archived"].delete()
-    client = CheckedClient(user=user)
 
-    shown = client.call_tool("depot_parcel_mark_shipped", filters={"status": "waiting"})
-    token = shown.data["confirmation"]
-    client.call_tool(
-        "depot_parcel_mark_shipped", filters={"status": "waiting"}, confirmation=token
-    )
+    done = call_with_token(acme, "depot_parcel_mark_shipped", filters={"status": "waiting"})
 
-    parcels["theirs"].refresh_from_db()
-    assert shown.data["records"] == 1
-    assert parcels["theirs"].status == "waiting"
+    assert not done.is_error, done.text
+    assert set(Parcel.objects.filter(status="shipped")) == {parcels["ours"]}
 
 
 @pytest.mark.parametrize(
     "pk", ["x", "1; DROP TABLE", 10**30, -1, "\x00", "\uff11x", 2**63, "a" * 5000]
 )
 def test_a_key_that_cannot_be_one_is_not_found(boss, parcels, pk):
-    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[pk])
+    text = boss.refusal("depot_parcel_mark_shipped", pks=[pk])
 
-    assert answer.is_error
-    assert answer.text.startswith("Not found: ")
-    assert len(answer.text) < 300
+    assert text.startswith("Not found: ")
+    assert len(text) < 300
     assert statuses() == {"waiting"}
 
 
@@ -152,40 +135,40 @@ def test_many_that_are_not_found_are_not_all_named(boss):
     assert "and 980 more" in answer.text
 
 
-def test_a_site_that_takes_our_refusal_for_its_own_does_nothing_all_the_same(
-    boss, parcels, monkeypatch
+def swallow_refusals(self, request, extra_context=None):
+    try:
+        return ModelAdmin.changelist_view(self, request, extra_context)
+    except Exception:
+        return HttpResponseRedirect(request.path)
+
+
+def deny(self, request, extra_context=None):
+    raise PermissionDenied("secret reason")
+
+
+def close(self, request, extra_context=None):
+    return HttpResponse("<p>Closed</p>")
+
+
+@pytest.mark.parametrize(
+    ("view", "which", "words"),
+    [
+        (swallow_refusals, "archived", "Not found: "),
+        (deny, "ours", "The admin does not let you do this."),
+        # A changelist that never reaches the action is no success.
+        (close, "ours", ""),
+    ],
+)
+def test_a_changelist_that_does_not_act_is_no_success(
+    boss, parcels, monkeypatch, view, which, words
 ):
-    def careless(self, request, extra_context=None):
-        try:
-            return ModelAdmin.changelist_view(self, request, extra_context)
-        except Exception:
-            from django.http import HttpResponseRedirect
+    monkeypatch.setattr(ParcelAdmin, "changelist_view", view)
 
-            return HttpResponseRedirect(request.path)
+    text = boss.refusal("depot_parcel_mark_shipped", pks=[parcels[which].pk])
 
-    monkeypatch.setattr(ParcelAdmin, "changelist_view", careless)
-
-    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["archived"].pk])
-
-    assert answer.is_error
-    assert answer.text.startswith("Not found: ")
+    assert text.startswith(words)
+    assert "secret" not in text
     assert statuses() == {"waiting"}
-
-
-def test_a_changelist_that_never_reaches_the_action_is_no_success(boss, parcels, monkeypatch):
-    from django.http import HttpResponse
-
-    monkeypatch.setattr(
-        ParcelAdmin, "changelist_view", lambda self, request: HttpResponse("<p>Closed</p>")
-    )
-
-    answer = boss.call_tool("depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
-
-    assert answer.is_error
-    assert statuses() == {"waiting"}
-
-
-# Confirmations
 
 
 # Pages
@@ -222,18 +205,6 @@ def test_a_stream_of_nothing_ends_when_nobody_waits(boss, parcels):
 # Buttons of django-object-actions, whose views ask for no more than to be staff
 
 
-def test_a_button_reaches_no_record_that_the_admin_hides(depot, make_user):
-    user = make_user("ada", "view_van", "change_van", is_staff=True)
-    van = Van.objects.create(plate="SECRET")
-
-    answer = CheckedClient(user=user).call_tool("depot_van_drive", pk=van.pk)
-
-    van.refresh_from_db()
-    assert answer.is_error
-    assert answer.text.startswith(f"Not found: {van.pk}. Nothing was done.")
-    assert van.kilometres == 0
-
-
 class EveryVan(mcp.ModelExposure):
     fields = ["id", "plate"]
     actions = ["drive"]
@@ -242,18 +213,21 @@ class EveryVan(mcp.ModelExposure):
         return Van.objects.all()
 
 
-def test_an_exposure_that_shows_more_than_the_admin_gives_a_button_no_more(depot, make_user):
-    user = make_user("ada", "view_van", "change_van", is_staff=True)
+@pytest.mark.parametrize("is_shown", [False, True], ids=["hidden", "shown by its exposure"])
+def test_a_button_reaches_no_record_that_the_admin_hides(depot, make_client, is_shown):
+    client = make_client("view_van", "change_van")
     van = Van.objects.create(plate="SECRET")
-    registry.register(Van, EveryVan)
+    if is_shown:
+        registry.register(Van, EveryVan)
 
     try:
-        answer = CheckedClient(user=user).call_tool("depot_van_drive", pk=van.pk)
+        text = client.refusal("depot_van_drive", pk=van.pk)
     finally:
-        registry.unregister(Van)
+        if is_shown:
+            registry.unregister(Van)
 
     van.refresh_from_db()
-    assert answer.text.startswith(f"Not found: {van.pk}. Nothing was done.")
+    assert text.startswith(f"Not found: {van.pk}. Nothing was done.")
     assert van.kilometres == 0
 
 

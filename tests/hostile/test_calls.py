@@ -53,7 +53,7 @@ def test_a_tool_gets_a_user_with_the_permissions_that_the_token_is_held_to(
 
     answer = kind(user=root, models=["depot.parcel"]).call_tool("ask_for_rights")
 
-    assert answer.text == "[false,true,false]"
+    assert answer.data == {"result": [False, True, False]}
 
 
 def test_bytes_in_the_query_string_are_a_bad_request(client, monkeypatch):

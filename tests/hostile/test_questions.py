@@ -21,6 +21,7 @@ from tests.shop.models import Memo, Order
 from tests.spec import requirement
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.django_db
 STALE = (
     "This requestState is not valid for this request, or too old. "
     "Send the request again without it, and without inputResponses."
@@ -99,7 +100,6 @@ def refusal(send, *arguments, **options):
 
 
 @requirement("input:state-sealed")
-@pytest.mark.django_db
 def test_a_state_that_was_changed_anywhere_is_refused(client):
     asked = Talk.call(client, "write")
 
@@ -110,16 +110,26 @@ def test_a_state_that_was_changed_anywhere_is_refused(client):
 
 
 @requirement("input:state-sealed")
-@pytest.mark.django_db
-@pytest.mark.parametrize("state", ["", "x", ":::", "é", "\x00", "a:b:c", "x" * 300_000])
-def test_a_state_that_was_made_up_is_refused(client, state):
-    asked = Talk.call(client, "write")
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"requestState": state} for state in ("", "x", ":::", "é", "\x00", "a:b:c")),
+        {"requestState": "x" * 300_000},
+        {"name": "write", "arguments": {}},
+        {"arguments": {"text": "other"}},
+        {"arguments": {"text": "a", "confirmation": "x"}},
+        {"arguments": {}},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_a_state_is_good_for_the_request_that_it_was_made_for(client, change):
+    asked = Talk.call(client, "note", text="a")
 
-    assert refusal(asked.answer, {}, requestState=state) == STALE
+    assert refusal(asked.answer, {"number": accepted(number="1")}, **change) == STALE
+    assert not Memo.objects.exists()
 
 
 @requirement("input:state-sealed")
-@pytest.mark.django_db
 def test_the_state_of_somebody_else_is_refused(client, clerk, make_user):
     eve = make_user("eve", is_staff=True)
     asked = Talk.call(client, "write")
@@ -132,25 +142,6 @@ def test_the_state_of_somebody_else_is_refused(client, clerk, make_user):
 
 
 @requirement("input:state-sealed")
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": "write", "arguments": {}},
-        {"arguments": {"text": "other"}},
-        {"arguments": {"text": "a", "confirmation": "x"}},
-        {"arguments": {}},
-    ],
-)
-def test_a_state_is_good_for_the_request_that_it_was_made_for(client, change):
-    asked = Talk.call(client, "note", text="a")
-
-    answers = {"number": accepted(number="1")}
-    assert refusal(asked.answer, answers, **change) == STALE
-
-
-@requirement("input:state-sealed")
-@pytest.mark.django_db
 def test_a_state_is_good_for_ten_minutes(client, monkeypatch):
     asked = Talk.call(client, "write")
     now = time.time()
@@ -164,7 +155,6 @@ def test_a_state_is_good_for_ten_minutes(client, monkeypatch):
 
 
 @requirement("input:state-sealed")
-@pytest.mark.django_db
 def test_a_client_cannot_keep_asking_for_fresh_states_for_more_than_an_hour(client, monkeypatch):
     asked = Talk.call(client, "write")
     now = time.time()
@@ -182,7 +172,6 @@ def test_a_client_cannot_keep_asking_for_fresh_states_for_more_than_an_hour(clie
 
 
 @requirement("input:any-worker")
-@pytest.mark.django_db
 def test_a_state_outlives_a_new_secret_key_as_long_as_the_old_one_is_known(client, settings):
     asked = Talk.call(client, "write")
 
@@ -196,7 +185,6 @@ def test_a_state_outlives_a_new_secret_key_as_long_as_the_old_one_is_known(clien
 
 
 @requirement("input:any-worker")
-@pytest.mark.django_db
 def test_another_process_with_the_same_key_goes_on(client):
     asked = Talk.call(client, "write")
     client.application = MCPApplication.as_asgi()
@@ -204,7 +192,6 @@ def test_another_process_with_the_same_key_goes_on(client):
     assert asked.accept("number", number="1").text == "Noted."
 
 
-@pytest.mark.django_db
 def test_a_state_for_what_does_not_ask_is_passed_over(client, add_tool):
     def plain() -> str:
         """Ask nothing."""
@@ -216,7 +203,6 @@ def test_a_state_for_what_does_not_ask_is_passed_over(client, add_tool):
     assert client.request("tools/call", sent)["content"][0]["text"] == "Done."
 
 
-@pytest.mark.django_db
 def test_what_was_answered_long_ago_cannot_be_changed_by_the_client(client):
     asked = Talk.call(client, "note").accept("number", number="1")
 
@@ -229,7 +215,6 @@ def test_what_was_answered_long_ago_cannot_be_changed_by_the_client(client):
 
 
 @requirement("input:answers", "input:single-use")
-@pytest.mark.django_db
 @pytest.mark.parametrize("tool", ["write", "clear"])
 def test_who_was_never_asked_has_answered_nothing(client, tool):
     Order.objects.create(number="A")
@@ -242,7 +227,6 @@ def test_who_was_never_asked_has_answered_nothing(client, tool):
     assert not Memo.objects.exists()
 
 
-@pytest.mark.django_db
 def test_a_tool_that_changes_nothing_takes_answers_without_a_state(client):
     answers = {"number": accepted(number="1")}
 
@@ -251,7 +235,6 @@ def test_a_tool_that_changes_nothing_takes_answers_without_a_state(client):
     assert sent.text == "1"
 
 
-@pytest.mark.django_db
 def test_an_answer_to_a_question_that_comes_later_is_not_kept(client):
     asked = Talk.call(client, "note")
 
@@ -262,7 +245,6 @@ def test_an_answer_to_a_question_that_comes_later_is_not_kept(client):
     assert again.answer({}).messages == {"color": "Color of 1?"}
 
 
-@pytest.mark.django_db
 def test_an_answer_to_another_question_under_the_same_key_is_asked_again(client):
     one = Talk.call(client, "note").accept("number", number="1")
     two = Talk.call(client, "note").accept("number", number="2")
@@ -274,7 +256,6 @@ def test_an_answer_to_another_question_under_the_same_key_is_asked_again(client)
     assert answered.text == "Noted 2 red."
 
 
-@pytest.mark.django_db
 def test_answers_that_are_too_long_to_carry_are_refused(client):
     asked = Talk.call(client, "note")
 
@@ -284,7 +265,6 @@ def test_answers_that_are_too_long_to_carry_are_refused(client):
     assert not Memo.objects.exists()
 
 
-@pytest.mark.django_db
 def test_two_thousand_answers_are_as_good_as_one(client):
     asked = Talk.call(client, "write")
 
@@ -293,7 +273,6 @@ def test_two_thousand_answers_are_as_good_as_one(client):
     assert asked.answer({**answers, "number": accepted(number="1")}).text == "Noted."
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("number", ["\x00", "\ufffe", "\U0001f4a5" * 5, "{{ settings }}", "'; --"])
 def test_strange_texts_are_asked_again_or_taken_as_they_are(client, number):
     answered = Talk.call(client, "look").accept("number", number=number)
@@ -305,7 +284,6 @@ def test_strange_texts_are_asked_again_or_taken_as_they_are(client, number):
 
 
 @requirement("input:single-use")
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("tool", "key", "content"),
     [("write", "number", {"number": "1"}), ("clear", "confirm", {"confirm": True})],
@@ -322,7 +300,6 @@ def test_an_answer_is_good_for_one_call_of_a_tool_that_writes(client, tool, key,
 
 
 @requirement("input:single-use")
-@pytest.mark.django_db
 def test_no_state_of_a_talk_is_good_for_a_second_call(client):
     first = Talk.call(client, "note")
     second = first.accept("number", number="1")
@@ -336,7 +313,6 @@ def test_no_state_of_a_talk_is_good_for_a_second_call(client):
     assert Memo.objects.count() == 1
 
 
-@pytest.mark.django_db
 def test_an_answer_to_a_tool_that_changes_nothing_may_be_sent_twice(client):
     asked = Talk.call(client, "look")
 
@@ -344,7 +320,6 @@ def test_an_answer_to_a_tool_that_changes_nothing_may_be_sent_twice(client):
     assert not SpentConfirmation.objects.exists()
 
 
-@pytest.mark.django_db
 def test_a_tool_that_fails_leaves_its_answer_for_the_next_try(client, add_tool):
     fails = [True]
 
@@ -366,7 +341,6 @@ def test_a_tool_that_fails_leaves_its_answer_for_the_next_try(client, add_tool):
 
 
 @requirement("input:single-use")
-@pytest.mark.django_db
 def test_without_a_transaction_an_answer_is_good_once_as_well(client):
     first = Talk.call(client, "awrite")
     second = first.accept("number", number="1")
@@ -378,7 +352,6 @@ def test_without_a_transaction_an_answer_is_good_once_as_well(client):
     assert Memo.objects.count() == 1
 
 
-@pytest.mark.django_db
 def test_a_swallowed_refusal_of_used_answers_changes_nothing(client, add_tool):
     def careless(ctx: mcp.Context) -> str:
         """Catch everything."""
@@ -400,9 +373,24 @@ def test_a_swallowed_refusal_of_used_answers_changes_nothing(client, add_tool):
 # At the same time
 
 
-def at_once(asked, answers, *, threads=4):
-    """What came of sending the same answers in threads that start at the same time."""
-    start = Barrier(threads)
+@requirement("input:single-use")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("tool", "words", "memos"),
+    [("write", "Noted.", 1), ("awrite", "Noted.", 1), ("clear", "Deleted.", 0)],
+)
+def test_of_many_calls_with_one_answer_at_the_same_time_one_does_its_work(
+    clerk, tool, words, memos
+):
+    asked = Talk.call(Client(user=clerk, capabilities=TALKATIVE, inline=False), tool)
+    if tool == "awrite":
+        asked = asked.accept("number", number="1")
+    answers = {
+        "number": accepted(number="1"),
+        "color": accepted(color="red"),
+        "confirm": accepted(confirm=True),
+    }
+    start = Barrier(4)
 
     def send(number):
         start.wait(PATIENCE)
@@ -411,32 +399,9 @@ def at_once(asked, answers, *, threads=4):
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(send, range(threads)))
+    with ThreadPoolExecutor(4) as pool:
+        texts = list(pool.map(send, range(4)))
 
-
-@requirement("input:single-use")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("tool", ["write", "clear"])
-def test_of_many_calls_with_one_answer_at_the_same_time_one_does_its_work(clerk, tool):
-    asked = Talk.call(Client(user=clerk, capabilities=TALKATIVE, inline=False), tool)
-
-    answers = {"number": accepted(number="1"), "confirm": accepted(confirm=True)}
-    said = at_once(asked, answers)
-
-    assert sum(one in ("Noted.", "Deleted.") for one in said) == 1
-    assert sum(one.startswith(USED) for one in said) == 3
-    assert Memo.objects.count() == (tool == "write")
-
-
-@requirement("input:single-use")
-@pytest.mark.django_db(transaction=True)
-def test_of_many_async_calls_with_one_answer_at_the_same_time_one_does_its_work(clerk):
-    client = Client(user=clerk, capabilities=TALKATIVE, inline=False)
-    asked = Talk.call(client, "awrite").accept("number", number="1")
-
-    said = at_once(asked, {"color": accepted(color="red")})
-
-    assert said.count("Noted.") == 1
-    assert sum(one.startswith(USED) for one in said) == 3
-    assert Memo.objects.count() == 1
+    assert texts.count(words) == 1
+    assert sum(text.startswith(USED) for text in texts) == 3
+    assert Memo.objects.count() == memos

@@ -99,27 +99,6 @@ async def test_a_resumed_stream_gets_signs_of_life(client):
     await stream.left()
 
 
-async def test_a_token_that_is_revoked_hears_no_answer_on_a_stream_that_was_open(client, gate):
-    session, last = await lost(client)
-    stream = await session.get(last)
-    await sync_to_async(lambda: [one.delete() for one in PersonalToken.objects.all()])()
-
-    gate.open()
-
-    assert await stream.rest() == []
-
-
-async def test_the_next_look_ends_a_resumed_stream_of_a_revoked_token(client):
-    session, last = await lost(client)
-    stream = await session.get(last)
-    await sync_to_async(lambda: [one.delete() for one in PersonalToken.objects.all()])()
-
-    turn_the_wheel()
-
-    assert await stream.rest() == []
-    assert not get_hub().streams
-
-
 def take_permission(staff):
     staff.user_permissions.remove(
         Permission.objects.get(codename="view_order", content_type__app_label="shop")
@@ -215,14 +194,28 @@ async def test_what_code_does_not_declare_any_more_is_not_resumed(client, gate):
     assert (await session.get(last)).status == 200
 
 
-async def test_a_right_that_is_lost_ends_a_stream_that_was_resumed_before(client, staff, gate):
+def revoke(staff):
+    for token in PersonalToken.objects.all():
+        token.delete()
+
+
+@pytest.mark.parametrize(
+    ("lose", "is_answered"), [(revoke, True), (revoke, False), (take_permission, True)]
+)
+async def test_a_right_that_is_lost_ends_a_stream_that_was_resumed_before(
+    client, staff, gate, lose, is_answered
+):
     session, last = await lost(client)
     stream = await session.get(last)
-    await sync_to_async(take_permission)(staff)
+    await sync_to_async(lose)(staff)
 
-    gate.open()
+    if is_answered:
+        gate.open()
+    else:
+        turn_the_wheel()
 
     assert await stream.rest() == []
+    assert not get_hub().streams
 
 
 async def test_another_token_of_the_same_name_may_not_read_what_a_stronger_one_was_told(

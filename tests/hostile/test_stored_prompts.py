@@ -44,54 +44,24 @@ def order():
     )
 
 
-@pytest.mark.thorough
+# What else templates try is in tests/templating.
 @pytest.mark.parametrize(
     "source",
-    [
-        "{% load static %}",
-        "{{ settings.SECRET_KEY }}",
-        "{{ request.user.password }}",
-        "{{ it|ljust:'50000000' }}",
-        "{{ it|center:'50000000' }}",
-        "{{ it|stringformat:'050000000d' }}",
-        "{{ it|add:it }}",
-        "{% lorem 50000000 w %}",
-        "{% widthratio 1 1 50000000 %}",
-        "{% debug %}",
-        "{% include 'admin/base.html' %}",
-        "{% extends 'admin/base.html' %}",
-        "{% url 'admin:index' %}",
-        "{% csrf_token %}",
-        "{{ it._meta }}",
-        "{% resource it %}",
-        "{% resource 'file:///etc/passwd' %}",
-        "{" * 16_000,
-        "{% if it %}" * 2_000,
-    ],
+    ["{% load static %}", "{{ it._meta }}", "{{ it|ljust:'50000000' }}", "{" * 16_000],
     ids=lambda source: source[:30],
 )
-def test_what_reaches_beyond_or_grows_cannot_be_saved(source):
+def test_a_template_that_reaches_beyond_or_grows_cannot_be_saved(source):
     started = time.process_time()
 
-    with pytest.raises(BrokenContents) as broken:
+    with pytest.raises(BrokenContents, match="Message 1"):
         body_of(source, arguments=[OBJECT])
 
-    assert str(broken.value).startswith("Message 1")
     assert time.process_time() - started < 1
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{% for a in it.payload %}{% for b in it.payload %}{% for c in it.payload %}x{% endfor %}"
-        "{% endfor %}{% endfor %}",
-        "{{ it.remark }}" * 20,
-        "{% for a in it.payload %}{{ it.remark }}{% endfor %}",
-    ],
-    ids=["loops", "text", "both"],
-)
-def test_a_rendering_without_end_ends_with_a_sentence(order, source):
+def test_a_rendering_without_end_ends_with_a_sentence(order):
+    source = "{% for a in it.payload %}{{ it.remark }}{% endfor %}"
     started = time.process_time()
 
     with pytest.raises(ToolError, match="The prompt cannot be made of these values"):

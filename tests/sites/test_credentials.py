@@ -56,17 +56,15 @@ def opened(model, level=Level.WRITE):
 def test_columns_that_open_something_stay_closed(boss, model, secret, seen):
     label = opened(model)
 
-    described = boss.call_tool("describe_model", model=label).data
+    described = boss.data("describe_model", model=label)
 
     names = {one["name"] for one in described["fields"]}
     filters = {one["name"] for one in described.get("more_filters", ())}
     assert seen in names
     assert not secret & (names | filters)
     for name in secret:
-        asked = boss.call_tool("find_records", model=label, fields=[name])
-        filtered = boss.call_tool("find_records", model=label, filters={f"{name}__isnull": False})
-        assert asked.is_error
-        assert filtered.is_error
+        boss.refusal("find_records", model=label, fields=[name])
+        boss.refusal("find_records", model=label, filters={f"{name}__isnull": False})
     written = described.get("writing", {}).get("create_record", {}).get("values", {})
     assert not secret & written.get("properties", {}).keys()
 
@@ -82,19 +80,15 @@ def test_tables_of_nothing_but_tokens_do_not_exist(boss, model):
 
 
 def test_the_codes_of_a_device_are_not_in_its_rows(boss):
-    label = opened(StaticDevice)
-
-    described = boss.call_tool("describe_model", model=label).data
+    described = boss.data("describe_model", model=opened(StaticDevice))
 
     assert "inlines" not in described["writing"]["create_record"]
 
 
 def test_names_that_only_look_like_it_stay_open(boss):
-    label = opened(Account)
+    described = boss.data("describe_model", model=opened(Account))
 
-    described = boss.call_tool("describe_model", model=label).data
-
-    assert {"name", "seeds", "backup_time"} <= {one["name"] for one in described["fields"]}
+    assert {"name", "seeds", "backup_time"} <= {field["name"] for field in described["fields"]}
 
 
 #: The admins of these packages, as they come.
@@ -159,14 +153,8 @@ def test_the_pages_of_these_admins_and_the_tools_answer_the_same(accounts, make_
     assert found["left_out"] == (sorted(BY_DESIGN) if name == "superuser" else [])
     assert bool(found["compared"]) == bool(seen)
     assert seen <= found["compared"].keys()
-
-
-def test_the_columns_that_these_admins_compute_are_compared_with_others(accounts, boss, make_user):
-    user = make_user("staff", "view_totpdevice", "view_emailaddress", is_staff=True)
-
-    found = compare(browser_of(user), CheckedClient(user=user), SHOWN)
-
-    rows, columns, _ = found["compared"]["otp_totp.totpdevice"]
-    assert rows == 1
-    assert {"user", "name", "confirmed", "qrcode_link"} <= set(columns)
-    assert found["compared"]["account.emailaddress"][0] == 2
+    if name == "staff":
+        rows, columns, _ = found["compared"]["otp_totp.totpdevice"]
+        assert rows == 1
+        assert {"user", "name", "confirmed", "qrcode_link"} <= set(columns)
+        assert found["compared"]["account.emailaddress"][0] == 2

@@ -156,19 +156,6 @@ def test_the_same_rows_are_there_after_a_person_did_it_in_the_admin(chef, boss, 
     assert by_tool["Menu"][0]["name"] == "Dinner"
 
 
-def test_a_row_within_a_row_is_written_by_its_own_model(chef, menu):
-    soup, main = menu.courses.all()
-    first = soup.dishes.first()
-
-    values = {"course": main.pk, "name": "Steak"}
-    made = chef.data("create_record", model="kitchen.dish", values=values)
-    changed = update(chef, first, price="4.50")
-
-    assert Dish.objects.get(pk=made["pk"]).course == main
-    assert list(changed.data["changed"]) == ["price"]
-    assert Dish.objects.values_list("name", "price").get(pk=first.pk) == (" Soup 1", 4.5)
-
-
 def test_a_row_within_a_row_is_no_field_of_the_row(chef, menu):
     soup, _ = menu.courses.all()
 

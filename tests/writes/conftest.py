@@ -54,7 +54,7 @@ def png():
 def thing(tags):
     """With values that browsers lose: spaces, line breaks, microseconds, stale relations."""
     red, blue, old = tags
-    found = Thing(
+    stored = Thing(
         title="T", note="  kept spaces \n x ", slug="t-slug", count=12345, ratio=1234567.125,
         price=Decimal("1234.500"), local_price=Decimal("1234.500"), is_on=True, is_odd=False,
         day=date(2026, 1, 2), day_in_parts=date(2026, 1, 2),
@@ -68,18 +68,18 @@ def thing(tags):
         unseen="keep", secret_code="s3cret", low=1, high=5, group="g", number=1,
         newlines="\n\nlead\r\nx",
     )  # fmt: skip
-    found.paper.save("paper.txt", ContentFile(b"paper"), save=False)
-    found.picture.save("picture.png", ContentFile(png()), save=False)
-    found.save()
+    stored.paper.save("paper.txt", ContentFile(b"paper"), save=False)
+    stored.picture.save("picture.png", ContentFile(png()), save=False)
+    stored.save()
     for name in ("tags", "tags_raw", "tags_searched", "tags_aside", "tags_boxes"):
-        getattr(found, name).set([red, blue])
-    found.tags_active.set([red, old])
+        getattr(stored, name).set([red, blue])
+    stored.tags_active.set([red, old])
     for at in range(3):
         Part.objects.create(
-            thing=found, name=f" p{at}", at=datetime(2026, 1, 1, 0, 0, 0, 123456, UTC)
+            thing=stored, name=f" p{at}", at=datetime(2026, 1, 1, 0, 0, 0, 123456, UTC)
         )
-    found.scraps.create(text=" scrap ")
-    return found
+    stored.scraps.create(text=" scrap ")
+    return stored
 
 
 @pytest.fixture

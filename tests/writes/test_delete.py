@@ -35,14 +35,14 @@ def tag_names():
 
 
 def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing, boss):
-    shown = delete(client, pk=thing.pk)
+    preview = delete(client, pk=thing.pk)
     still_there = Thing.objects.exists()
-    done = delete(client, pk=thing.pk, confirmation=shown.data["confirmation"])
+    done = delete(client, pk=thing.pk, confirmation=preview.data["confirmation"])
 
     assert still_there
-    assert shown.data["would_delete"]["workshop.part"] == 3
-    assert shown.data["and_other_records"] is True  # scraps, and rows between
-    assert "scrap" not in shown.text
+    assert preview.data["would_delete"]["workshop.part"] == 3
+    assert preview.data["and_other_records"] is True  # scraps, and rows between
+    assert "scrap" not in preview.text
     assert not done.is_error, done.text
     assert done.data["deleted"] == {"workshop.thing": 1, "workshop.part": 3}
     assert done.data["keys"] == [thing.pk]
@@ -55,24 +55,25 @@ def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing
 
 
 @pytest.mark.parametrize(
-    ("arguments", "left"),
+    ("name_them", "left"),
     [
-        ({"pk": [0, 1, 2, 0, "1"]}, []),
-        ({"filters": {"name__in": ["red", "blue"]}, "exclude": {"name": "blue"}}, ["blue", "old"]),
-        ({"pk": 0, "filters": {}, "exclude": {}, "any_of": []}, ["blue", "old"]),
+        (lambda red, blue, old: {"pk": [red, blue, old, red, str(blue)]}, []),
+        (
+            lambda *keys: {
+                "filters": {"name__in": ["red", "blue"]},
+                "exclude": {"name": "blue"},
+            },
+            ["blue", "old"],
+        ),
+        (
+            lambda red, *others: {"pk": red, "filters": {}, "exclude": {}, "any_of": []},
+            ["blue", "old"],
+        ),
     ],
-    ids=str,
+    ids=["keys", "filters", "a key, whatever else is empty"],
 )
-def test_several_records_go_together(arguments, left, client, tags):
-    def key_of(at):
-        return type(at)(tags[int(at)].pk)
-
-    if "pk" in arguments:
-        at = arguments["pk"]
-        keys = [key_of(one) for one in at] if isinstance(at, list) else key_of(at)
-        arguments = {**arguments, "pk": keys}
-
-    done = agreed(client, "workshop.tag", **arguments)
+def test_records_are_named_by_keys_or_filters(name_them, left, client, tags):
+    done = agreed(client, "workshop.tag", **name_them(*(tag.pk for tag in tags)))
 
     assert not done.is_error, done.text
     assert done.data["deleted"] == {"workshop.tag": 3 - len(left)}
@@ -166,11 +167,11 @@ def test_nobody_is_asked_about_what_cannot_be_deleted_or_is_not_there(asker, thi
     Keeper.objects.create(thing=thing)
     theirs = Job.objects.create(tenant="x", name="theirs")
 
-    shown = delete(asker, pk=thing.pk)
+    preview = delete(asker, pk=thing.pk)
     missing = delete(asker, "workshop.job", pk=theirs.pk)
 
     assert asker.questions == {}
-    assert shown.data["protected_by"] == {"workshop.keeper": 1}
+    assert preview.data["protected_by"] == {"workshop.keeper": 1}
     assert missing.text.startswith("There is no workshop.job with the key")
     assert Thing.objects.exists()
 
@@ -215,13 +216,13 @@ def test_protected_records_cannot_be_confirmed(client, thing):
     token = delete(client, pk=thing.pk).data["confirmation"]
     Keeper.objects.create(thing=thing)
 
-    shown = delete(client, pk=thing.pk)
+    preview = delete(client, pk=thing.pk)
     tried = delete(client, pk=thing.pk, dry_run=True)
     refused = delete(client, pk=thing.pk, confirmation=token)
 
-    assert "confirmation" not in shown.data
-    assert "cannot be deleted" in shown.data["next"]
-    for answer in (shown, tried, refused):
+    assert "confirmation" not in preview.data
+    assert "cannot be deleted" in preview.data["next"]
+    for answer in (preview, tried, refused):
         assert answer.data["protected_by"] == {"workshop.keeper": 1}
     assert tried.is_error is refused.is_error is True
     assert Thing.objects.exists()
@@ -234,20 +235,20 @@ def test_the_model_that_protects_is_not_named_where_it_is_hidden(change, client,
         registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"], **change}))
     Keeper.objects.create(thing=thing)
 
-    shown = delete(client, pk=thing.pk)
+    preview = delete(client, pk=thing.pk)
 
     if change is None:
         registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"]}))
-    assert shown.data["and_other_records"] is True
-    assert "keeper" not in shown.text.lower()
-    assert "confirmation" not in shown.data
+    assert preview.data["and_other_records"] is True
+    assert "keeper" not in preview.text.lower()
+    assert "confirmation" not in preview.data
 
 
 def test_who_may_not_delete_what_goes_along_deletes_nothing(make_client, thing):
-    shown = delete(make_client("view_thing", "delete_thing", "view_part"), pk=thing.pk)
+    preview = delete(make_client("view_thing", "delete_thing", "view_part"), pk=thing.pk)
 
-    assert shown.data["permission_lacking_for"] == ["workshop.part"]
-    assert "confirmation" not in shown.data
+    assert preview.data["permission_lacking_for"] == ["workshop.part"]
+    assert "confirmation" not in preview.data
 
 
 @pytest.mark.exposure(Tag={"level": Level.ACT})
@@ -368,7 +369,7 @@ def test_a_view_without_a_page_deletes_nothing(client, tags, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "shown", "deleted"),
+    ("listed", "would_delete", "deleted"),
     [
         # As with records that are only marked, and take nothing along.
         ((["T"], {"things": 1}, set(), []), {"workshop.thing": 1}, {"workshop.thing": 1}),
@@ -378,14 +379,14 @@ def test_a_view_without_a_page_deletes_nothing(client, tags, monkeypatch):
     ids=["marked", "uncounted"],
 )
 def test_what_a_site_says_would_go_is_the_most_that_is_counted(
-    said, shown, deleted, client, thing, monkeypatch
+    listed, would_delete, deleted, client, thing, monkeypatch
 ):
-    monkeypatch.setattr(ThingAdmin, "get_deleted_objects", lambda self, objs, request: said)
+    monkeypatch.setattr(ThingAdmin, "get_deleted_objects", lambda self, objs, request: listed)
 
     preview = delete(client, pk=thing.pk)
     done = agreed(client, pk=thing.pk)
 
-    assert preview.data.get("would_delete") == shown
+    assert preview.data.get("would_delete") == would_delete
     assert "and_other_records" not in preview.data
     assert done.data["deleted"] == deleted
     assert not Thing.objects.exists()
@@ -411,12 +412,12 @@ def test_hidden_rows_that_would_go_along_are_not_counted(
     for field in Thing._meta.many_to_many:
         getattr(thing, field.name).clear()
 
-    shown = delete(client, pk=thing.pk)
+    preview = delete(client, pk=thing.pk)
     done = delete(client, pk=thing.pk, dry_run=True) if dry_run else agreed(client, pk=thing.pk)
 
     counts = {"workshop.part": count, "workshop.thing": 1}
-    assert shown.data["would_delete"] == done.data["deleted"] == counts
-    assert shown.data["and_other_records"] is True
+    assert preview.data["would_delete"] == done.data["deleted"] == counts
+    assert preview.data["and_other_records"] is True
     assert Part.objects.exists() is dry_run
 
 
@@ -425,9 +426,9 @@ def test_several_records_do_not_count_hidden_rows_either(client, thing, monkeypa
     Part.objects.create(thing=other, name="p1")
     hide_by_exposure(monkeypatch, Part, name__endswith="p1")
 
-    shown = delete(client, pk=[thing.pk, other.pk])
+    preview = delete(client, pk=[thing.pk, other.pk])
 
-    assert shown.data["would_delete"] == {"workshop.part": 2, "workshop.thing": 2}
+    assert preview.data["would_delete"] == {"workshop.part": 2, "workshop.thing": 2}
 
 
 def test_hidden_rows_that_protect_are_neither_named_nor_counted(client, thing, monkeypatch):
@@ -470,12 +471,12 @@ def test_a_right_that_is_lacking_for_hidden_rows_only_is_not_named(
 ):
     hide_by_exposure(monkeypatch, Part, name__contains="p")
 
-    shown = delete(make_client("view_thing", "delete_thing", "view_part"), pk=thing.pk)
+    preview = delete(make_client("view_thing", "delete_thing", "view_part"), pk=thing.pk)
 
-    assert "permission_lacking_for" not in shown.data
-    assert shown.data["and_other_records"] is True
-    assert "confirmation" not in shown.data
-    assert "part" not in shown.text
+    assert "permission_lacking_for" not in preview.data
+    assert preview.data["and_other_records"] is True
+    assert "confirmation" not in preview.data
+    assert "part" not in preview.text
 
 
 @pytest.mark.thorough
@@ -487,15 +488,15 @@ def test_the_page_of_an_action_that_deletes_counts_visible_rows_only(client, thi
     monkeypatch.setattr(ThingAdmin, "actions", [remove])
     hide_by_exposure(monkeypatch, Part, name=" p1")
 
-    shown = client.call_tool("workshop_thing_remove", pks=[thing.pk])
+    preview = client.call_tool("workshop_thing_remove", pks=[thing.pk])
     Keeper.objects.create(thing=thing)
     protected = client.call_tool("workshop_thing_remove", pks=[thing.pk])
 
-    assert shown.data["page"]["text"] == (
+    assert preview.data["page"]["text"] == (
         "1 record to be deleted. Deleted along with it: 2 parts. "
         "Other records that are not named here are affected as well."
     )
-    assert "p1" not in shown.text
+    assert "p1" not in preview.text
     assert "This is not possible because of 1 keeper." in protected.data["page"]["text"]
 
 

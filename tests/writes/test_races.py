@@ -67,9 +67,9 @@ def test_of_two_calls_with_one_key_one_creates(clients, db):
 
 
 def test_a_confirmation_that_is_used_twice_at_once_deletes_once(clients, tags):
-    keys = [one.pk for one in tags[:2]]
-    shown = clients[0].call_tool("delete_record", model="workshop.tag", pk=keys)
-    token = shown.data["confirmation"]
+    keys = [tag.pk for tag in tags[:2]]
+    preview = clients[0].call_tool("delete_record", model="workshop.tag", pk=keys)
+    token = preview.data["confirmation"]
 
     answers = together(
         lambda number: clients[number].call_tool(

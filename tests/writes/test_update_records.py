@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ValidationError
-from django.db.models.signals import post_save
 
 from mcp_django.models import ExposedTool
 from mcp_django.testing import Client
 from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient
 from tests.workshop.admin import JobAdmin, TagAdmin
-from tests.workshop.models import Job, Tag, Thing
+from tests.workshop.models import Job, Tag
 
 pytestmark = pytest.mark.django_db
 
@@ -25,9 +24,9 @@ def change(client, model="workshop.tag", **arguments):
 
 def agreed(client, model="workshop.tag", **arguments):
     """The answer to the second call of a client that cannot ask."""
-    shown = change(client, model, **arguments)
-    assert not shown.is_error, shown.text
-    return change(client, model, **arguments, confirmation=shown.data["confirmation"])
+    preview = change(client, model, **arguments)
+    assert not preview.is_error, preview.text
+    return change(client, model, **arguments, confirmation=preview.data["confirmation"])
 
 
 @pytest.fixture
@@ -46,8 +45,8 @@ def names():
 
 def test_with_the_confirmation_all_are_changed_once(client, boss, tags):
     call = {"pks": [tag.pk for tag in tags[:2]], "values": {"name": "same"}}
-    shown = change(client, **call)
-    token = shown.data["confirmation"]
+    preview = change(client, **call)
+    token = preview.data["confirmation"]
 
     done = change(client, **call, confirmation=token)
     again = change(client, **call, confirmation=token)
@@ -106,9 +105,12 @@ def test_one_refusal_of_the_form_leaves_all_as_they_were(client, tags, monkeypat
             raise ValidationError({"name": "Blue stays."})
 
     monkeypatch.setattr(Tag, "clean", clean)
+    saved = []
+    monkeypatch.setattr(TagAdmin, "save_model", lambda *args: saved.append(args[2].save()))
 
     refused = agreed(client, pks=[tag.pk for tag in tags], values={"name": "new"})
 
+    assert len(saved) == 1
     assert refused.is_error
     assert refused.text == (
         "None of these records was changed, because of the one with the key "
@@ -131,39 +133,6 @@ def test_a_confirmation_of_a_call_that_failed_is_not_spent(client, tags, monkeyp
     done = change(client, **call, confirmation=token)
 
     assert done.data["records"] == 3
-
-
-def test_a_hook_that_refuses_takes_all_back(client, tags, monkeypatch):
-    seen = []
-
-    def save_model(self, request, obj, form, change):
-        seen.append(obj.pk)
-        if len(seen) == 2:
-            raise ValidationError("Enough.")
-        obj.save()
-
-    monkeypatch.setattr(TagAdmin, "save_model", save_model)
-
-    refused = agreed(client, pks=[tag.pk for tag in tags], values={"name": "new"})
-
-    assert "Enough." in refused.text
-    assert len(seen) == 2
-    assert names() == ["blue", "old", "red"]
-
-
-def test_signals_are_sent_for_each(client, tags):
-    saved = []
-
-    def receive(sender, instance, **given):
-        saved.append(instance.pk)
-
-    post_save.connect(receive, sender=Tag)
-    try:
-        agreed(client, pks=[tag.pk for tag in tags], values={"name": "new"})
-    finally:
-        post_save.disconnect(receive, sender=Tag)
-
-    assert saved == [tag.pk for tag in tags]
 
 
 def test_what_no_form_takes_is_refused_before_anybody_is_asked(asker, tags):
@@ -220,31 +189,12 @@ def test_a_right_that_is_lost_before_the_confirmation_comes_is_missed(make_user,
     assert "x" not in names()
 
 
-def test_the_tool_is_listed_where_update_record_is(make_user, boss):
-    reader = CheckedClient(user=make_user("reader", "view_tag", is_staff=True))
-    deleter = CheckedClient(user=make_user("deleter", "view_tag", "delete_tag", is_staff=True))
-    writer = CheckedClient(user=make_user("writer", "view_tag", "change_tag", is_staff=True))
-
-    def listed(client):
-        found = {tool["name"] for tool in client.list_tools()}
-        return {"update_record", "update_records"} & found
-
-    assert [listed(one) for one in (reader, deleter)] == [set(), set()]
-    assert listed(writer) == {"update_record", "update_records"}
+def test_the_tool_is_off_where_staff_switch_update_record_off(client, tags):
+    before = {tool["name"] for tool in client.list_tools()}
     ExposedTool.objects.create(name="update_record", enabled=False)
-    assert listed(CheckedClient(user=boss)) == set()
+    after = {tool["name"] for tool in client.list_tools()}
 
-
-@pytest.mark.thorough
-def test_values_that_the_caller_sets_and_does_not_read_are_not_shown(client, thing):
-    call = {"pks": [thing.pk], "values": {"count": 7, "title": "new"}}
-
-    done = agreed(client, "workshop.thing", **call)
-
-    assert done.data["changes"] == [
-        {"pk": thing.pk, "changed": {"title": ["T", "new"], "count": None}}
-    ]
-    assert "12345" not in done.text
+    assert before - after == {"update_record", "update_records"}
 
 
 # What cannot be asked
@@ -303,19 +253,3 @@ def test_a_dry_run_shows_the_changes_and_asks_nobody(asker, tags):
     assert tried.data["records"] == 2
     assert [one["changed"]["name"][1] for one in tried.data["changes"]] == ["x", "x"]
     assert names() == ["blue", "old", "red"]
-
-
-@pytest.mark.parametrize("is_same", [True, False])
-def test_a_dry_run_tells_nothing_of_a_set_that_the_caller_does_not_read(client, thing, is_same):
-    keys = [one.pk for one in thing.tags.all()] if is_same else []
-
-    tried = change(
-        client,
-        "workshop.thing",
-        pks=[thing.pk],
-        values={"tags": {"set": keys}},
-        dry_run=True,
-    )
-
-    assert tried.data["changes"] == [{"pk": thing.pk, "changed": {"tags": None}}]
-    assert Thing.objects.get().tags.count() == 2
