@@ -68,19 +68,6 @@ def test_an_action_of_others_is_as_unknown_as_one_of_nobody(clerk, parcels):
     assert statuses() == {"waiting"}
 
 
-def test_a_right_that_is_lost_between_list_and_call_is_lost(depot, make_user, parcels):
-    user = make_user("ada", "view_parcel", "change_parcel", is_staff=True)
-    client = CheckedClient(user=user)
-    listed = {tool["name"] for tool in client.list_tools()}
-    user.user_permissions.clear()
-
-    message = refused(client, "depot_parcel_mark_shipped", pks=[parcels["ours"].pk])
-
-    assert "depot_parcel_mark_shipped" in listed
-    assert message == "Unknown tool: NAME"
-    assert statuses() == {"waiting"}
-
-
 def test_a_site_that_closes_while_the_call_begins_is_told_without_a_word_about_it(
     boss, parcels, monkeypatch
 ):

@@ -322,7 +322,7 @@ def test_areas_are_deleted_with_what_is_below_and_the_numbers_stay_right(client,
     )
 
     assert not done.is_error, done.text
-    assert done.data["deleted"] == {"festival.area": 6 - len(left)}
+    assert done.data["deleted"] == {"festival.area": 5 - len(left)}
     assert tree() == left
 
 

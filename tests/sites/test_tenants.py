@@ -144,9 +144,13 @@ def below(settings, staff):
     )
 
 
-@pytest.mark.parametrize(("path", "status"), [("/mcp", 200), ("/mcp/", 200), ("/mcp/more", 404)])
-def test_the_endpoint_is_below_the_path_with_and_without_a_slash(below, path, status):
-    assert below(path).post_request("tools/list").status == status
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_the_endpoint_is_below_the_path_with_and_without_a_slash(below, path):
+    assert below(path).call_tool("echo", text="x").data == {"text": "x", "user": "staff"}
+
+
+def test_nothing_answers_beside_the_endpoint(below):
+    assert below("/mcp/more").post({}).status == 404
 
 
 def test_a_tool_that_reverses_gets_the_address_that_people_use(below, add_tool):

@@ -201,7 +201,7 @@ def switch_prompt_off(clerk):
 
 
 def narrow_token(clerk):
-    clerk.mcp_personal_tokens.update(models=["workshop.thing"])
+    clerk.mcp_personal_tokens.update(models=["workshop.thing", "workshop.tag"])
     generations.forget()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from django.contrib.auth.models import Permission
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 
@@ -155,17 +154,6 @@ def test_a_token_for_one_model_writes_no_other(boss, tags):
     assert not create(client).is_error
 
 
-def test_a_right_lost_between_list_and_call_is_lost(make_user, tags):
-    clerk = make_user("clerk", "view_tag", "change_tag", is_staff=True)
-    client = CheckedClient(user=clerk)
-    before = listed(client)
-
-    clerk.user_permissions.set(Permission.objects.filter(codename="view_tag"))
-
-    assert before == UPDATES
-    assert_offered(client, set())
-
-
 def test_rows_that_one_may_not_see_cannot_be_changed(client):
     job = Job.objects.create(tenant="x", name="theirs")
 
@@ -198,22 +186,6 @@ def test_a_key_that_cannot_be_one_is_no_record(pk, client, tags):
     client.refusal("update_record", **call, **({} if pk is None else {"pk": pk}))
 
     assert names() == ["blue", "old", "red"]
-
-
-@pytest.mark.thorough
-def test_an_object_that_the_site_protects_is_read_only(client, monkeypatch):
-    monkeypatch.setattr(
-        JobAdmin,
-        "has_change_permission",
-        lambda self, request, obj=None: obj is None or obj.name != "kept",
-    )
-    kept = Job.objects.create(tenant="b", name="kept")
-
-    answer = update(client, kept, name="x")
-
-    assert answer.text == f"The record with the key {kept.pk} is read-only for you."
-    kept.refresh_from_db()
-    assert kept.name == "kept"
 
 
 def test_a_site_that_cannot_tell_has_not_said_yes(client, tags, monkeypatch, caplog):

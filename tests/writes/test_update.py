@@ -288,15 +288,6 @@ def test_rules_over_fields_that_were_not_sent_hold_and_say_so(client, thing, sna
     assert not update(client, thing, state="void", note="broken").is_error
 
 
-def test_a_conflict_with_another_record_over_a_field_that_was_not_sent_is_told(client, thing):
-    other = type(thing).objects.create(title="other", group="g", number=2)
-
-    answer = update(client, other, number=1)
-
-    assert answer.is_error
-    assert "already exists" in answer.text
-
-
 def test_the_log_says_what_changed_and_who_did_it(client, thing, boss):
     update(client, thing, state="done", title="T")
 
