@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
 from django import forms
 from django.contrib import admin
@@ -15,8 +14,7 @@ from django.contrib.contenttypes.models import ContentType
 from mcp_django.exposure.query.serializers import utc
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
-from mcp_django.testing import Client, ProtocolFailure
-from tests.clients import CheckedClient, browser_of
+from tests.clients import browser_of
 from tests.shop.admin import OrderAdmin
 from tests.shop.mcp import OrderExposure
 from tests.shop.models import Customer, Ledger, Memo, Order
@@ -48,28 +46,25 @@ def log(staff, order):
     return write
 
 
-def history(client, pk, *, model="shop.order", **arguments):
-    answer = client.call_tool("get_history", model=model, pk=pk, **arguments)
-    assert not answer.is_error, answer.text
-    return msgspec.json.decode(answer.text)["history"]
+def history(client, obj, **arguments):
+    label = obj._meta.label_lower
+    return client.data("get_history", model=label, pk=obj.pk, **arguments)["history"]
 
 
-def changes(client, order):
-    return [entry["change"] for entry in history(client, order.pk)]
+def changes(client, obj):
+    return [entry["change"] for entry in history(client, obj)]
 
 
 def refusal(client, pk, *, tool="get_history", model="shop.order"):
-    answer = client.call_tool(tool, model=model, pk=pk)
-    assert answer.is_error
-    return answer.text.partition(" A valid call:")[0]
+    return client.refusal(tool, model=model, pk=pk).partition(" A valid call:")[0]
 
 
 def fields(*names):
     return [{"changed": {"fields": list(names)}}]
 
 
-def offers_history(client):
-    return "get_history" in {tool["name"] for tool in client.list_tools()}
+NOTE = {"added": {"name": "note", "object": "through an assistant: x"}}
+UNKNOWN = (-32602, "Unknown tool: get_history")
 
 
 # What it says
@@ -80,21 +75,14 @@ def test_the_newest_entry_comes_first(client, order, log):
     log(fields("Number", "Total"))
     log("", flag=DELETION)
 
-    assert history(client, order.pk) == [
-        {"at": "2026-03-03T09:30Z", "user": "staff", "action": "deleted", "change": ""},
-        {
-            "at": "2026-03-02T09:30Z",
-            "user": "staff",
-            "action": "changed",
-            "change": "Changed Number and Total.",
-        },
-        {
-            "at": "2026-03-01T09:30Z",
-            "user": "staff",
-            "action": "added",
-            "change": "Added.",
-        },
+    entries = history(client, order)
+
+    assert [list(entry.values()) for entry in entries] == [
+        ["2026-03-03T09:30Z", "staff", "deleted", ""],
+        ["2026-03-02T09:30Z", "staff", "changed", "Changed Number and Total."],
+        ["2026-03-01T09:30Z", "staff", "added", "Added."],
     ]
+    assert list(entries[0]) == ["at", "user", "action", "change"]
 
 
 def test_what_the_admin_writes_is_read(make_user, client, order):
@@ -105,7 +93,7 @@ def test_what_the_admin_writes_is_read(make_user, client, order):
     sent |= {"placed_at_0": "2026-01-02", "placed_at_1": "03:04:05"}
     assert browser_of(boss).post(page, sent).status_code == 302
 
-    [entry] = history(client, order.pk)
+    [entry] = history(client, order)
 
     assert (entry["user"], entry["action"]) == ("boss", "changed")
     assert entry["change"] == "Changed Number, Customer, Status, Total and Placed at."
@@ -116,7 +104,7 @@ def test_the_log_of_another_record_or_model_is_not_there(client, order, log):
     log([{"added": {}}], obj=other)
     log([{"added": {}}], model=Customer)
 
-    assert history(client, order.pk) == []
+    assert history(client, order) == []
 
 
 @pytest.mark.parametrize(("limit", "count"), [(None, 20), (1, 1), (50, 50), (1000, 50)])
@@ -124,7 +112,7 @@ def test_no_more_entries_come_than_were_asked_for(client, order, log, limit, cou
     for _ in range(60):
         log([{"added": {}}])
 
-    found = history(client, order.pk, **({} if limit is None else {"limit": limit}))
+    found = history(client, order, **({} if limit is None else {"limit": limit}))
 
     assert len(found) == count
     assert found[0]["at"] == utc(DAY + timedelta(days=59))
@@ -132,7 +120,7 @@ def test_no_more_entries_come_than_were_asked_for(client, order, log, limit, cou
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "many"])
 def test_a_limit_that_is_none_is_refused(client, order, limit):
-    assert client.call_tool("get_history", model="shop.order", pk=order.pk, limit=limit).is_error
+    assert "limit" in client.refusal("get_history", model="shop.order", pk=order.pk, limit=limit)
 
 
 def test_the_number_of_queries_does_not_grow_with_entries(
@@ -140,16 +128,15 @@ def test_the_number_of_queries_does_not_grow_with_entries(
 ):
     for _ in range(30):
         log(fields("Number"))
-    history(client, order.pk, limit=1)
+    history(client, order, limit=1)
 
     with django_assert_max_num_queries(3):
-        history(client, order.pk, limit=50)
+        history(client, order, limit=50)
 
 
-def test_the_note_of_an_assistant_is_shown(make_user, client, order):
-    boss = make_user("boss", is_staff=True, is_superuser=True)
+def test_the_note_of_an_assistant_is_shown(make_client, client, order):
     ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
-    CheckedClient(user=boss).call_tool(
+    make_client(is_superuser=True).data(
         "update_record", model="shop.order", pk=order.pk, values={"number": "A2"}
     )
 
@@ -158,43 +145,39 @@ def test_the_note_of_an_assistant_is_shown(make_user, client, order):
     assert change == "Changed Number. Through an assistant: mcp_django.testing."
 
 
-def test_an_assistant_that_saved_nothing_is_named(client, order, log):
-    note = {"added": {"name": "note", "object": "through an assistant: x"}}
-    log([note])
-    log([])
-
-    assert changes(client, order) == ["", "Through an assistant: x."]
-
-
 # What it does not say
 
 
-def test_hidden_fields_are_not_named(client, order, log):
-    log(fields("Number", "Margin"))
-    log(fields("margin", "number"))
-
-    assert changes(client, order) == ["Changed number.", "Changed Number."]
-
-
 @pytest.mark.parametrize(
-    "message",
+    ("message", "told"),
     [
-        fields("Margin"),
-        fields("Customer name", ["Number"], {"a": 1}, None, 5),
-        fields(),
-        [{"changed": {}}],
-        [{"changed": {"fields": "Number"}}],
-        [*fields("Margin"), {"added": {"name": "note", "object": "through an assistant: x"}}],
-        [{"added": {"name": "line", "object": "secret row"}}],
-        [{"deleted": {"name": "customer", "object": "Anne (7)"}}],
-        [{"changed": {"name": "memo", "object": "secret row", "fields": ["Number"]}}],
+        ([NOTE], ["Through an assistant: x."]),
+        ([], [""]),
+        (fields("Number", "Margin"), ["Changed Number."]),
+        (fields("margin", "number"), ["Changed number."]),
+        *(
+            (message, [])
+            for message in [
+                fields("Margin"),
+                fields("Customer name", ["Number"], {"a": 1}, None, 5),
+                fields(),
+                [{"changed": {}}],
+                [{"changed": {"fields": "Number"}}],
+                [*fields("Margin"), NOTE],
+                [{"added": {"name": "line", "object": "secret row"}}],
+                [{"deleted": {"name": "customer", "object": "Anne (7)"}}],
+                [{"changed": {"name": "memo", "object": "secret row", "fields": ["Number"]}}],
+            ]
+        ),
     ],
     ids=json.dumps,
 )
-def test_an_entry_about_hidden_things_alone_is_not_there(client, order, log, message):
+def test_an_entry_says_nothing_of_hidden_things_and_is_not_there_if_nothing_is_left(
+    client, order, log, message, told
+):
     log(message)
 
-    assert history(client, order.pk) == []
+    assert changes(client, order) == told
 
 
 def test_entries_about_hidden_things_do_not_fill_the_answer(client, order, log):
@@ -321,7 +304,7 @@ ROWS = [
 def test_rows_of_the_form_are_named_by_their_model(client, customer, log):
     log([*fields("Name", "Credit rating"), *ROWS], obj=customer, model=Customer)
 
-    [entry] = history(client, customer.pk, model="shop.customer")
+    [entry] = history(client, customer)
 
     assert entry["change"] == (
         "Changed Name. Added order. Changed Number of order. Deleted order."
@@ -330,16 +313,16 @@ def test_rows_of_the_form_are_named_by_their_model(client, customer, log):
 
 @pytest.mark.parametrize("is_narrowed", [True, False])
 def test_rows_of_a_model_that_is_not_read_as_a_whole_are_not_hinted_at(
-    make_user, customer, log, monkeypatch, is_narrowed
+    make_client, customer, log, monkeypatch, is_narrowed
 ):
     log(ROWS, obj=customer, model=Customer)
     names = ["view_customer", "view_order"] if is_narrowed else ["view_customer"]
-    reader = Client(user=make_user("reader", *names, is_staff=True))
+    reader = make_client(*names)
     if is_narrowed:
         rows = Order.objects.exclude(number="A1")
         monkeypatch.setattr(OrderAdmin, "get_queryset", lambda self, request: rows.all())
 
-    assert history(reader, customer.pk, model="shop.customer") == []
+    assert history(reader, customer) == []
 
 
 # Whom it answers
@@ -356,21 +339,14 @@ def test_a_record_that_is_not_there_is_refused_as_by_get_record(client, order, l
         assert refusal(client, pk) == refusal(client, pk, tool="get_record")
 
 
-def test_a_model_that_is_not_there_is_refused_as_by_get_record(make_user, log, order):
+def test_a_model_that_is_not_there_is_refused_as_by_get_record(make_client, log, order):
     log(fields("Number"))
-    clerk = Client(user=make_user("clerk", "view_customer", is_staff=True))
+    clerk = make_client("view_customer")
 
-    found = refusal(clerk, order.pk)
+    answer = refusal(clerk, order.pk)
 
-    assert found == refusal(clerk, order.pk, tool="get_record")
-    assert "There is no model" in found
-
-
-def test_numbers_alone_have_no_history(client, order, log):
-    log(fields("Number"))
-    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES)
-
-    assert "Records of shop.order are not shown" in refusal(client, order.pk)
+    assert answer == refusal(clerk, order.pk, tool="get_record")
+    assert "There is no model" in answer
 
 
 @pytest.mark.parametrize(
@@ -396,10 +372,14 @@ def test_who_cannot_open_the_page_of_the_admin_sees_no_history(
     assert refusal(client, order.pk) == "There is no history of this shop.order that you may see."
 
 
-def test_a_model_without_an_admin_has_no_history(client):
+def test_a_model_without_an_admin_and_one_of_numbers_alone_have_no_history(client, order, log):
+    log(fields("Number"))
     memo = Memo.objects.create(text="a", code="a")
 
     assert "no history of this shop.memo" in refusal(client, memo.pk, model="shop.memo")
+
+    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES)
+    assert "Records of shop.order are not shown" in refusal(client, order.pk)
 
 
 def test_a_lost_right_ends_it_at_once(client, staff, order, log):
@@ -408,35 +388,29 @@ def test_a_lost_right_ends_it_at_once(client, staff, order, log):
 
     staff.user_permissions.clear()
 
-    with pytest.raises(ProtocolFailure, match="Unknown tool"):
-        client.call_tool("get_history", model="shop.order", pk=order.pk)
-
-
-def test_the_tool_is_offered_where_an_admin_shows_records(make_user, client):
-    assert offers_history(client)
-    assert offers_history(Client(user=make_user("boss", is_staff=True, is_superuser=True)))
+    arguments = {"model": "shop.order", "pk": order.pk}
+    assert client.failure("tools/call", name="get_history", arguments=arguments) == UNKNOWN
 
 
 @pytest.mark.parametrize(
-    ("permissions", "options"),
+    ("permissions", "options", "level"),
     [
-        ([], {"is_staff": True}),
-        (["view_memo"], {"is_staff": True}),
-        (["view_order"], {"is_staff": False}),
+        ([], {}, None),
+        (["view_memo"], {}, None),
+        (["view_order"], {"is_staff": False}, None),
+        (["view_order"], {}, Level.AGGREGATES),
     ],
 )
-def test_the_tool_does_not_exist_for_others(make_user, order, permissions, options):
-    other = Client(user=make_user("other", *permissions, **options))
+def test_the_tool_exists_where_an_admin_shows_records_and_for_nobody_else(
+    make_client, order, permissions, options, level
+):
+    ExposedModel.objects.create(label="shop.order", level=level)
+    other, boss = make_client(*permissions, **options), make_client(is_superuser=True)
 
-    assert not offers_history(other)
-    with pytest.raises(ProtocolFailure, match="Unknown tool"):
-        other.call_tool("get_history", model="shop.order", pk=order.pk)
-
-
-def test_numbers_alone_do_not_offer_the_tool(make_user):
-    ExposedModel.objects.create(label="shop.order", level=Level.AGGREGATES)
-
-    assert not offers_history(Client(user=make_user("other", "view_order", is_staff=True)))
+    assert "get_history" not in {tool["name"] for tool in other.list_tools()}
+    arguments = {"model": "shop.order", "pk": order.pk}
+    assert other.failure("tools/call", name="get_history", arguments=arguments) == UNKNOWN
+    assert "get_history" in {tool["name"] for tool in boss.list_tools()}
 
 
 def test_its_definition_is_short(client):

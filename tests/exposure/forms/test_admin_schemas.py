@@ -45,135 +45,129 @@ def librarian(make_user):
 
 
 def book_form(rights, data=None):
-    request = rights.request
-    return site._registry[Book].get_form(request)(data)
+    return site._registry[Book].get_form(rights.request)(data)
 
 
-def author_of(rights, **options):
-    schema = AdminDescriber(rights, **options).form(book_form(rights))
-    return schema["properties"]["author"]
+def fields_of(rights, **options):
+    return AdminDescriber(rights, **options).form(book_form(rights))["properties"]
 
 
-def replaced(monkeypatch, **methods):
-    kind = type("ReplacedAdmin", (AuthorAdmin,), methods)
+def author_of(rights):
+    return fields_of(rights)["author"]
+
+
+def only_french(self, request):
+    return Author.objects.filter(country="FR")
+
+
+def only_ann(self, request, obj=None):
+    return obj is None or obj.name == "Ann"
+
+
+def only_country(self, request, obj=None):
+    return [(None, {"fields": ["country"]})]
+
+
+@pytest.mark.parametrize(
+    ("methods", "titles"),
+    [
+        ({}, ["Ann", "Bert"]),
+        # By their keys, whatever column the admin orders them by.
+        ({"ordering": ["salary"]}, ["Ann", "Bert"]),
+        ({"get_queryset": only_french}, ["Ann"]),
+        ({"has_view_permission": only_ann}, ["Ann"]),
+        # A label that this caller may not see gives way to the key.
+        (
+            {"get_list_display": lambda *args: ["country"], "get_fieldsets": only_country},
+            ["key", "key"],
+        ),
+    ],
+    ids=["all", "ordered", "rows", "judged", "labels"],
+)
+def test_related_records_are_listed_as_the_caller_sees_them(
+    ann, librarian, monkeypatch, methods, titles
+):
+    bert = Author.objects.create(name="Bert", country="DE", salary=1)
+    kind = type("ChangedAdmin", (AuthorAdmin,), methods)
     monkeypatch.setitem(site._registry, Author, kind(Author, site))
 
-
-def test_related_records_are_listed_by_the_labels_of_the_exposure(ann, librarian):
     schema = author_of(rights_of(librarian))
 
-    assert schema["oneOf"] == [{"const": str(ann.pk), "title": "Ann"}]
+    keys = [str(ann.pk), str(bert.pk)][: len(titles)]
+    listed = [key if title == "key" else title for key, title in zip(keys, titles, strict=True)]
+    assert schema["oneOf"] == [
+        {"const": key, "title": title} for key, title in zip(keys, listed, strict=True)
+    ]
 
 
-def test_no_text_of_a_hidden_column_is_anywhere_in_a_schema_or_an_error(ann, librarian):
-    rights = rights_of(librarian)
-    form = book_form(rights, {"author": "0"})
-
-    describer = AdminDescriber(rights)
-    told = json.dumps([describer.form(form), *errors_of(form, describer=describer)])
-
-    assert f'"{ann.pk}"' in told
-    assert "4711" not in told
-
-
-def test_records_that_may_not_be_viewed_are_not_listed_and_their_model_is_not_named(
-    ann, make_user
+@pytest.mark.parametrize(
+    ("permissions", "options"),
+    [
+        (["change_book"], {}),
+        (["view_author", "change_book"], None),
+        (["view_author", "change_book"], {"aggregates_only": True}),
+    ],
+    ids=["no right", "not exposed", "numbers only"],
+)
+def test_of_a_hidden_model_nothing_is_listed_and_nothing_named(
+    ann, make_user, permissions, options
 ):
-    rights = rights_of(make_user("bob", "change_book", is_staff=True))
+    user = make_user("bob", *permissions, is_staff=True)
+    rights = rights_of(user, registry=library(Author=options))
     form = book_form(rights, {"author": "0"})
 
     schema = author_of(rights)
+    [error] = [
+        error
+        for path, error in errors_of(form, describer=AdminDescriber(rights))
+        if path == "author"
+    ]
 
     assert schema == {
         "title": "Author",
         "type": ["string", "integer"],
         "description": "Key of a record.",
     }
-    [error] = [
-        error
-        for path, error in errors_of(form, describer=AdminDescriber(rights))
-        if path == "author"
-    ]
     assert "allowed" not in error
 
 
-def test_records_of_a_model_that_is_not_exposed_or_shows_numbers_only_are_not_listed(
-    ann, librarian
+def test_no_text_of_a_hidden_column_is_anywhere_in_a_schema_or_an_error(ann, librarian):
+    rights = rights_of(librarian)
+    form = book_form(rights, {"author": "0"})
+    describer = AdminDescriber(rights)
+
+    told = json.dumps([describer.form(form), *errors_of(form, describer=describer)])
+
+    assert f'"{ann.pk}"' in told
+    assert "4711" not in told
+
+
+@pytest.mark.parametrize(
+    ("country", "is_listed"), [("DE", True), ("FR", False)], ids=["hidden", "visible"]
+)
+def test_only_visible_rows_decide_whether_they_are_few_enough_to_be_listed(
+    ann, librarian, monkeypatch, country, is_listed
 ):
-    missing = rights_of(librarian, registry=library(Author=None))
-    numbers = rights_of(librarian, registry=library(Author={"aggregates_only": True}))
-
-    assert author_of(missing)["description"] == "Key of a record."
-    assert author_of(numbers) == author_of(missing)
-
-
-def test_how_many_rows_are_hidden_does_not_decide_whether_the_others_are_listed(
-    ann, librarian, monkeypatch
-):
-    Author.objects.bulk_create([Author(name="Hidden") for _ in range(MOST_RECORDS)])
-    replaced(
-        monkeypatch,
-        get_queryset=lambda self, request: Author.objects.filter(country="FR"),
-    )
-
-    schema = author_of(rights_of(librarian))
-
-    assert schema["oneOf"] == [{"const": str(ann.pk), "title": "Ann"}]
-
-
-def test_records_are_listed_by_their_keys_whatever_column_the_admin_orders_them_by(
-    ann, librarian, monkeypatch
-):
-    Author.objects.create(name="Bob", salary=ann.salary - 1)
-    Author.objects.create(name="Cleo", salary=ann.salary + 1)
-    replaced(monkeypatch, ordering=["salary"])
-
-    schema = author_of(rights_of(librarian))
-
-    assert [one["title"] for one in schema["oneOf"]] == ["Ann", "Bob", "Cleo"]
-
-
-def test_rows_that_the_admin_hides_are_not_listed(ann, librarian, monkeypatch):
-    hidden = Author.objects.create(name="Hidden", country="DE")
-    replaced(
-        monkeypatch,
-        get_queryset=lambda self, request: Author.objects.filter(country="FR"),
-    )
+    Author.objects.bulk_create(Author(name="A", country=country) for _ in range(MOST_RECORDS))
+    monkeypatch.setattr(AuthorAdmin, "get_queryset", only_french)
     rights = rights_of(librarian)
 
-    schema = author_of(rights)
+    editor, author = fields_of(rights)["editor"], author_of(rights)
 
-    assert [one["title"] for one in schema["oneOf"]] == ["Ann"]
-    assert str(hidden.pk) not in json.dumps(schema)
-
-
-def test_rows_that_are_judged_one_by_one_are_listed_where_the_verdict_is_yes(
-    ann, librarian, monkeypatch
-):
-    Author.objects.create(name="Hidden")
-
-    def judge(self, request, obj=None):
-        return obj is None or obj.name == "Ann"
-
-    replaced(monkeypatch, has_view_permission=judge)
-
-    assert [one["title"] for one in author_of(rights_of(librarian))["oneOf"]] == ["Ann"]
+    # The admin has a search for editors.
+    assert editor == {
+        "title": "Editor",
+        "description": SEARCHED,
+        "type": ["string", "integer", "null"],
+    }
+    if is_listed:
+        assert author["oneOf"] == [{"const": str(ann.pk), "title": "Ann"}]
+    else:
+        assert author == {**editor, "title": "Author", "type": ["string", "integer"]}
 
 
-def test_where_no_related_record_is_visible_the_field_takes_a_key(ann, librarian, monkeypatch):
-    replaced(monkeypatch, get_queryset=lambda self, request: Author.objects.none())
-
+def test_where_no_related_record_is_visible_the_field_takes_a_key(librarian):
     assert author_of(rights_of(librarian))["description"] == SEARCHED
-
-
-def test_a_label_that_this_caller_may_not_see_gives_way_to_the_key(ann, librarian, monkeypatch):
-    replaced(
-        monkeypatch,
-        get_list_display=lambda self, request: ["country"],
-        get_fieldsets=lambda self, request, obj=None: [(None, {"fields": ["country"]})],
-    )
-
-    assert author_of(rights_of(librarian))["oneOf"][0]["title"] == str(ann.pk)
 
 
 def test_a_key_that_records_do_not_show_is_not_listed(make_user):
@@ -181,32 +175,17 @@ def test_a_key_that_records_do_not_show_is_not_listed(make_user):
     user = make_user("root", is_staff=True, is_superuser=True)
     rights = rights_of(user, registry=library(Genre={"fields": ["id"], "label_fields": []}))
 
-    schema = AdminDescriber(rights).form(book_form(rights))
+    schema = fields_of(rights)
 
     assert "crimson" not in json.dumps(schema)
-    assert len(schema["properties"]["keywords"]["items"]["anyOf"]) == 1
+    assert len(schema["keywords"]["items"]["anyOf"]) == 1
 
 
-def test_many_records_and_those_that_the_admin_searches_are_named_by_a_text(ann, librarian):
-    rights = rights_of(librarian)
-    editor = AdminDescriber(rights).form(book_form(rights))["properties"]["editor"]
-    assert editor == {
-        "title": "Editor",
-        "description": SEARCHED,
-        "type": ["string", "integer", "null"],
-    }
-
-    Author.objects.bulk_create(Author(name=f"A{n}") for n in range(MOST_RECORDS))
-    assert author_of(rights) == {**editor, "title": "Author", "type": ["string", "integer"]}
-
-
-def test_fields_behind_a_key_of_their_own_are_listed_by_that_key(librarian, django_user_model):
-    librarian.user_permissions.set([])
-    librarian.is_superuser = True
+def test_fields_behind_a_key_of_their_own_are_listed_by_that_key(make_user):
     Genre.objects.create(code="crime")
-    rights = rights_of(librarian)
+    rights = rights_of(make_user("root", is_staff=True, is_superuser=True))
 
-    schema = AdminDescriber(rights).form(book_form(rights))["properties"]
+    schema = fields_of(rights)
 
     assert schema["genre"]["oneOf"][0] == {"const": "crime", "title": "crime"}
     assert schema["keywords"]["items"]["anyOf"][0]["title"] == "crime"

@@ -25,7 +25,7 @@ class Some(forms.Form):
         raise ValidationError("Not today.", code="closed")
 
 
-def test_faults_are_told_by_field_with_what_would_have_been_right():
+def test_errors_are_found_by_field_with_what_would_have_been_right():
     found = errors_of(Some({"count": "9", "one": "zzz", "many": ["1", "99"]}))
 
     message = "Ensure this value is less than or equal to 3."
