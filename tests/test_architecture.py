@@ -143,18 +143,18 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: Lines of each room with its blank lines, without migrations. A number may go down, and goes up
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
-    ("protocol",): 2_025,
-    ("exposure",): 4_605,
-    ("exposure/query",): 5_612,
+    ("protocol",): 2_000,
+    ("exposure",): 4_591,
+    ("exposure/query",): 5_578,
     ("exposure/admin_bridge", "exposure/forms"): 5_817,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_529,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_645,
+    ): 7_536,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_479,
     ("stores", "transports"): 8_915,
     ("admin",): 4_308,
-    ("", "templating", "testing", "management", "templatetags"): 3_771,
-    ("oauth",): 1_828,
+    ("", "templating", "testing", "management", "templatetags"): 3_727,
+    ("oauth",): 1_829,
 }
 
 
