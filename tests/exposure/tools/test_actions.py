@@ -55,7 +55,6 @@ STAFF, ROOT = {"is_staff": True}, {"is_staff": True, "is_superuser": True}
         ("", ROOT, {"models": ["depot.parcel"]}, {CHANGES, READS}),
         ("", ROOT, {"models": ["depot.driver"]}, set()),
     ],
-    ids=str,
 )
 def test_a_user_and_a_credential_find_the_actions_that_the_admin_offers_them(
     depot, make_user, codenames, attributes, options, expected
