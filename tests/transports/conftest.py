@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import mcp_django as mcp
+from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import resource
 from mcp_django.transports.calls.lanes import lanes
+from tests.transports.session_client import SessionClient
 from tests.transports.wire import Gate
 
 
@@ -49,3 +53,17 @@ def patient(add_tool, gate):
 
     add_tool(patient)
     return found
+
+
+@pytest.fixture
+def party(client):
+    """Begin a session of the client, in any legacy revision."""
+    return partial(SessionClient.begin, client)
+
+
+@pytest.fixture
+def gathered():
+    """The records of calls, in place of the table."""
+    gathered = Gathered()
+    with records.using(gathered):
+        yield gathered

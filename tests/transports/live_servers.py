@@ -109,36 +109,66 @@ class Servers:
         return self.running[key]
 
 
-class Reader:
-    """A client that reads a stream."""
+class Answer:
+    """One HTTP response, read as it comes."""
+
+    def __init__(self, port: int, verb: str, message: Any = None, **headers: str) -> None:
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        sent = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        body = b"" if message is None else msgspec.json.encode(message)
+        self.connection.request(verb, "/mcp", body, sent)
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+
+    def lines(self) -> list[str]:
+        """Those of the next frame. None at the end."""
+        lines = []
+        while line := self.response.readline().decode().rstrip("\n"):
+            lines.append(line)
+        return lines
+
+    def event(self) -> Event | None:
+        """The next event with a message, None at the end."""
+        while lines := self.lines():
+            event = Event("\n".join(lines))
+            if event.data:
+                return event
+        return None
+
+    def message(self, method: str | None = None) -> Any:
+        """The next message, or the next of this method. None at the end.
+
+        A process that waited too long for Redis tells its streams of everything, which is any
+        list: a busy machine is enough for that.
+        """
+        while event := self.event():
+            if method in (None, event.message.get("method")):
+                return event.message
+        return None
+
+    def json(self) -> Any:
+        return msgspec.json.decode(self.response.read())
+
+    def close(self) -> None:
+        self.response.close()
+        self.connection.close()
+
+
+class Reader(Answer):
+    """The stream of a subscription."""
 
     def __init__(self, port: int, **wishes: object) -> None:
         client = Client(revision=Revision.V2026_07_28)
         message = client.message("subscriptions/listen", {"notifications": wishes})
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            **client.routing_headers(message),
-        }
-        self.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        self.connection.request("POST", "/mcp", msgspec.json.encode(message), headers)
-        self.response = self.connection.getresponse()
-        assert self.response.status == 200
-
-    def message(self) -> Any:
-        while True:
-            lines = []
-            while line := self.response.readline().decode().rstrip("\n"):
-                lines.append(line)
-            if not lines:
-                return None
-            event = Event("\n".join(lines))
-            if event.data:
-                return event.message
+        super().__init__(port, "POST", message, **client.routing_headers(message))
+        assert self.status == 200
 
     def __enter__(self) -> Reader:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.response.close()
-        self.connection.close()
+        self.close()

@@ -6,24 +6,21 @@ import os
 import secrets
 import signal
 from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection
 from tempfile import TemporaryFile
 
-import msgspec
 import pytest
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from tests.children import start
 from tests.services import path_of
-from tests.transports.event_stream import Event
 from tests.transports.live_servers import (
+    Answer,
     free_port,
     live_server,
     make_database,
     wait_for,
 )
-from tests.waiting import PATIENCE
 
 # The servers get a copy of the database of the tests.
 pytestmark = [
@@ -35,50 +32,8 @@ pytestmark = [
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
 REVISION = Revision.V2025_11_25
-
-
-class Answer:
-    """One HTTP response, read as it comes."""
-
-    def __init__(self, port, verb, message=None, **headers):
-        self.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        sent = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": REVISION.value,
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
-        body = b"" if message is None else msgspec.json.encode(message)
-        self.connection.request(verb, "/mcp", body, sent)
-        self.response = self.connection.getresponse()
-        self.status = self.response.status
-
-    def event(self):
-        """The next event, None at the end."""
-        while lines := self.lines():
-            event = Event("\n".join(lines))
-            if not event.is_comment:
-                return event
-        return None
-
-    def lines(self):
-        lines = []
-        while line := self.response.readline().decode().rstrip("\n"):
-            lines.append(line)
-        return lines
-
-    def message(self):
-        while event := self.event():
-            if event.data:
-                return event.message
-        return None
-
-    def json(self):
-        return msgspec.json.decode(self.response.read())
-
-    def close(self):
-        self.response.close()
-        self.connection.close()
+VERSION = {"MCP-Protocol-Version": REVISION.value}
+UPDATED = "notifications/resources/updated"
 
 
 class Site:
@@ -111,7 +66,7 @@ class Site:
         self.running.close()
 
     def send(self, index, verb, message=None, **headers):
-        self.answers.append(Answer(self.ports[index], verb, message, **headers))
+        self.answers.append(Answer(self.ports[index], verb, message, **VERSION, **headers))
         return self.answers[-1]
 
     def begin(self, index, **capabilities):
@@ -131,6 +86,15 @@ class Site:
         message = self.client.message("tools/call", params)
         self.last_id = message["id"]
         return self.send(index, "POST", message, **session)
+
+    def make_memo(self, index, session, text):
+        """The URI of a new record."""
+        made = self.call(index, session, "make_memo", text=text).json()
+        return made["result"]["structuredContent"]["uri"]
+
+    def subscribe(self, index, session, uri):
+        message = self.client.message("resources/subscribe", {"uri": uri})
+        assert self.send(index, "POST", message, **session).json()["result"] == {}
 
     def notify(self, index, session, method, **params):
         message = {"jsonrpc": "2.0", "method": method, "params": params}
@@ -165,19 +129,13 @@ def test_a_session_that_began_in_one_process_goes_on_in_the_other(site):
 
 def test_what_is_saved_in_one_process_is_heard_in_the_other(site):
     session = site.begin(0)
-    made = site.call(0, session, "make_memo", text="a").json()
-    assert "result" in made, made
-    uri = made["result"]["structuredContent"]["uri"]
+    uri = site.make_memo(0, session, "a")
     stream = site.send(1, "GET", **session)
-    subscribed = site.send(
-        0, "POST", site.client.message("resources/subscribe", {"uri": uri}), **session
-    ).json()
+    site.subscribe(0, session, uri)
 
     site.call(0, session, "change_memo", text="a").json()
 
-    assert subscribed["result"] == {}
-    heard = stream.message()
-    assert (heard["method"], heard["params"]["uri"]) == ("notifications/resources/updated", uri)
+    assert stream.message(UPDATED)["params"]["uri"] == uri
 
 
 NGINX = """
@@ -223,20 +181,17 @@ def nginx(folder, upstream):
 def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp_path):
     session = site.begin(index)
     code = f"nginx-{index}-{secrets.token_hex(4)}"
-    uri = site.call(index, session, "make_memo", text=code).json()["result"]["structuredContent"][
-        "uri"
-    ]
+    uri = site.make_memo(index, session, code)
     with nginx(tmp_path, site.ports[index]) as port:
         wait_for(port)
-        message = site.client.message("resources/subscribe", {"uri": uri})
-        site.send(index, "POST", message, **session).json()
-        stream = Answer(port, "GET", **session)
+        site.subscribe(index, session, uri)
+        stream = Answer(port, "GET", **VERSION, **session)
         opened = stream.lines()
 
         site.call(index, session, "change_memo", text=code).json()
 
         assert opened == [": open"]
-        assert stream.message()["params"]["uri"] == uri
+        assert stream.message(UPDATED)["params"]["uri"] == uri
         stream.close()
 
 
@@ -278,16 +233,12 @@ def test_a_stream_is_resumed_in_the_other_process(site):
     session = site.begin(0)
     call = site.call(0, session, "count_slowly", number=3)
     event = call.event()
-    while not event.data:
-        event = call.event()
     call.close()
 
     again = site.send(1, "GET", **session, Last_Event_ID=event.id)
 
-    messages = []
-    while message := again.message():
-        messages.append(message)
-    assert messages[-1]["result"]["content"][0]["text"] == "counted"
+    *_, answer = iter(again.message, None)
+    assert answer["result"]["content"][0]["text"] == "counted"
 
 
 def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(site):
@@ -297,7 +248,7 @@ def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(si
 
     site.send(1, "DELETE", **session)
 
-    assert stream.message() is None
+    assert stream.message("nothing but the end") is None
 
 
 @pytest.mark.parametrize("site", [CORE], indirect=True, ids=["core"])
@@ -306,8 +257,6 @@ def test_the_calls_of_a_process_that_is_killed_end_with_an_error(site):
     session = site.begin(killed)
     call = site.call(killed, session, "wait_to_be_stopped")
     event = call.event()
-    while not event.data:
-        event = call.event()
 
     site.processes[killed].send_signal(signal.SIGKILL)
     again = site.send(1, "GET", **session, Last_Event_ID=event.id)

@@ -161,8 +161,7 @@ class Hub:
         self._tick_on()
 
     def remove(self, subscriber: Subscriber) -> None:
-        if self._subscribers.pop(subscriber.key, None) is None:
-            return
+        del self._subscribers[subscriber.key]
         for topic in subscriber.topics:
             discard(self._by_topic, topic, subscriber)
         for slot in self._wheel:

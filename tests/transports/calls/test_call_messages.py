@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 from django import forms
 from django.db import models
@@ -15,7 +13,7 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports.calls import running
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.session_client import SessionClient, text_of
+from tests.transports.session_client import text_of
 from tests.transports.wire import Connection, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -26,11 +24,6 @@ MODERN = Revision.V2026_07_28
 
 class NumberForm(forms.Form):
     number = forms.CharField()
-
-
-@pytest.fixture
-def party(client):
-    return partial(SessionClient.begin, client)
 
 
 @pytest.fixture

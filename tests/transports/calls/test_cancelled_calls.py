@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import pytest
 from django import forms
 from django.db import OperationalError, connection
 
 import mcp_django as mcp
-from mcp_django.audit.records import Gathered, records
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from tests.databases import VENDOR
@@ -28,18 +26,6 @@ LATEST = Revision.V2025_11_25
 
 class NumberForm(forms.Form):
     number = forms.CharField()
-
-
-@pytest.fixture
-def party(client):
-    return partial(SessionClient.begin, client)
-
-
-@pytest.fixture
-def gathered():
-    gathered = Gathered()
-    with records.using(gathered):
-        yield gathered
 
 
 def ends(gathered):

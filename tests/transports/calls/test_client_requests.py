@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from functools import partial
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -19,7 +18,7 @@ from mcp_django.transports.calls import client_requests
 from mcp_django.transports.sessions import LONGEST_ANSWER
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.session_client import SessionClient, id_of, text_of
+from tests.transports.session_client import id_of, text_of
 from tests.transports.wire import Connection, Gate
 from tests.waiting import PATIENCE
 
@@ -94,11 +93,6 @@ def offer(add_tool):
         add_tool(function, **{"read_only": False, "asks": True, **options})
 
     return offer
-
-
-@pytest.fixture
-def party(client):
-    return partial(SessionClient.begin, client)
 
 
 @pytest.fixture
@@ -327,6 +321,24 @@ async def test_a_client_that_leaves_unasked_is_not_waited_for(offer, party, gate
         while (await person.post(id=id_of(call), method="tools/list")).status == 400:
             await asyncio.to_thread(int)
     assert call.sent == []
+
+
+class ForgetfulStore(MemoryStore):
+    """Keeps questions, and breaks when it is asked for answers."""
+
+    def take_answer(self, question):
+        raise RuntimeError("The store is gone.")
+
+
+async def test_a_call_whose_store_is_gone_fails(asked, configure):
+    configure(STORE=f"{__name__}.ForgetfulStore")
+    person, call, question = await asked(create)
+
+    await person.say(question, action="decline")
+
+    *_, answer = await call.rest()
+    assert (answer["error"]["code"], answer["error"]["message"]) == (-32603, "Internal error")
+    assert await orders() == []
 
 
 # Many

@@ -11,7 +11,6 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 import mcp_django as mcp
-from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.auth.authenticate import cache, caller_of
 from mcp_django.models import PersonalToken
@@ -124,9 +123,9 @@ async def test_a_flood_of_one_user_is_refused_and_delays_the_call_of_another_by_
     assert notes.index("victim") <= 1
 
 
-async def test_async_tools_are_shared_as_threads_are(configure, client, other, add_tool):
+async def test_async_tools_are_shared_as_threads_are(configure, client, other, add_tool, gathered):
     configure(MAX_WAITING=4)
-    begun, opened, gathered = asyncio.Queue(), asyncio.Event(), Gathered()
+    begun, opened = asyncio.Queue(), asyncio.Event()
 
     async def linger() -> str:
         """Wait."""
@@ -138,17 +137,17 @@ async def test_async_tools_are_shared_as_threads_are(configure, client, other, a
     first, second, victim = (
         Connection.calling(caller, "linger") for caller in (client, client, other)
     )
-    with records.using(gathered):
-        for call in (first, victim):
-            call.start()
-            async with asyncio.timeout(PATIENCE):
-                await begun.get()
-        await second.whole()
-        opened.set()
-        await asyncio.gather(first.end(), victim.end())
+    for call in (first, victim):
+        call.start()
+        async with asyncio.timeout(PATIENCE):
+            await begun.get()
+    await second.whole()
+    opened.set()
+    await asyncio.gather(first.end(), victim.end())
 
+    outcomes = [entry.outcome for entry in gathered.ends if entry.method == "tools/call"]
     assert (first.status, second.status, victim.status) == (200, 503, 200)
-    assert [entry.outcome for entry in gathered.ends] == ["cancelled", "done", "done"]
+    assert outcomes == ["cancelled", "done", "done"]
 
 
 # Whose turn it is, before anybody is identified

@@ -12,7 +12,6 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 
 import mcp_django as mcp
-from mcp_django.audit.records import Gathered, records
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import MODERN, Revision
 from mcp_django.transports.calls.output import Output
@@ -25,13 +24,6 @@ from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 LATEST = Revision.V2025_11_25
-
-
-@pytest.fixture
-def gathered():
-    gathered = Gathered()
-    with records.using(gathered):
-        yield gathered
 
 
 def ends(gathered):

@@ -518,3 +518,12 @@ async def test_a_client_that_never_reads_does_not_keep_it_from_ending(peer, floo
     await peer.ended()
 
     peer.reading.resume_reading()
+
+
+async def test_a_reader_that_went_away_ends_it(peer):
+    await peer.answer(peer.ask("server/discover"))
+    peer.reading.close()
+    await asyncio.sleep(0)
+    peer.ask("server/discover")
+
+    await peer.ended()

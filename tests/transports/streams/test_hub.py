@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from asgiref.sync import sync_to_async
 
+from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import MODERN, Revision
@@ -15,7 +18,7 @@ from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.outbox import flush, outbox, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.streams import layer, notifier
-from mcp_django.transports.streams.hub import RecentChanges, get_hub
+from mcp_django.transports.streams.hub import Hub, RecentChanges, get_hub
 from tests.shop.models import Order
 from tests.transports.event_stream import EventStream, SlowStream, turn_the_wheel
 from tests.transports.session_client import SessionClient
@@ -68,6 +71,38 @@ async def look_again(uri):
 # Looks that fail
 
 
+class Slow(PersonalTokens):
+    """Authenticates behind a gate, where there is one."""
+
+    gate = None
+
+    def authenticate(self, request):
+        if Slow.gate is not None:
+            Slow.gate.wait()
+        return super().authenticate(request)
+
+
+@pytest.mark.thorough
+async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
+    client, uri, doubt, configure, gate, caplog, fresh_lanes, monkeypatch
+):
+    configure(AUTHENTICATORS=[f"{__name__}.Slow"])
+    stream = await listening(client, uri)
+    with monkeypatch.context() as patched:
+        patched.setattr(Slow, "gate", gate)
+        configure(TOOL_TIMEOUT=0.05)
+        await look_again(uri)
+    assert "Whom to tell of changes cannot be found out." in caplog.text
+
+    gate.open()
+    configure(TOOL_TIMEOUT=60)
+    await asyncio.to_thread(fresh_lanes.close)
+    turn_the_wheel()
+
+    assert await told(stream, 2) == {"resources", "tools"}
+    await stream.left()
+
+
 async def test_a_site_without_authenticators_is_not_taken_for_a_bad_credential(
     client, uri, doubt, configure
 ):
@@ -116,6 +151,20 @@ async def test_a_change_of_another_process_is_told_and_all_of_them_where_any_was
 
 
 # The hub itself
+
+
+@pytest.mark.thorough
+async def test_a_loop_does_not_live_for_its_hub():
+    loop = asyncio.new_event_loop()
+    hub, gone = Hub(loop), weakref.ref(loop)
+    loop.close()
+
+    del loop
+    gc.collect()
+
+    assert gone() is None
+    with pytest.raises(RuntimeError, match="is gone"):
+        _ = hub.loop
 
 
 async def test_the_wheel_stands_still_when_the_last_stream_is_gone(client, uri):

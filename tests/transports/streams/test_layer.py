@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import msgspec
 import pytest
+import pytest_asyncio
 from channels.layers import channel_layers
 from django.core.checks import run_checks
 
@@ -81,33 +82,27 @@ class Layer:
 
 @pytest.fixture
 def fake(monkeypatch):
-    found = Layer()
-    monkeypatch.setattr(layer, "get_layer", lambda: found)
-    return found
+    fake = Layer()
+    monkeypatch.setattr(layer, "get_layer", lambda: fake)
+    return fake
 
 
 @pytest.fixture
 def publisher():
-    found = Publisher()
-    yield found
-    found.close()
+    publisher = Publisher()
+    yield publisher
+    publisher.close()
 
 
 def from_another(message):
     return {**message, "from": "another process"}
 
 
-def test_changes_go_through_a_message_and_come_back_equal():
+def test_changes_go_through_a_message_and_are_heard_once_by_others():
     message = msgspec.json.decode(msgspec.json.encode(encode(CHANGES)))
 
     assert decode(from_another(message)) == CHANGES
-
-
-def test_what_this_process_sent_itself_is_not_heard_a_second_time():
-    assert decode(encode(CHANGES)) == frozenset()
-
-
-def test_messages_of_others_in_the_group_are_not_ours():
+    assert decode(message) == frozenset()
     assert decode({"type": "chat.message", "from": "x", "text": "hello"}) == frozenset()
 
 
@@ -138,25 +133,25 @@ def test_a_message_stays_small_however_many_changes_there_are(fake, publisher):
 
     assert [len(message["changes"]) for message in fake.sent] == [50, 50, 20]
     assert max(len(msgspec.json.encode(message)) for message in fake.sent) < 8000
-    assert frozenset().union(*(decode(from_another(one)) for one in fake.sent)) == many
+    assert frozenset().union(*(decode(from_another(message)) for message in fake.sent)) == many
 
 
 def test_what_could_not_be_sent_is_made_up_for_by_the_next_batch(
     fake, publisher, caplog, monkeypatch
 ):
     monkeypatch.setattr(layer, "PAUSE", 3600)
-    one = Change(topic="django://objects/shop.order/1")
+    change = Change(topic="django://objects/shop.order/1")
     fake.is_gone = True
-    publisher(frozenset({one}))
-    publisher(frozenset({one}))
+    publisher(frozenset({change}))
+    publisher(frozenset({change}))
     fake.is_gone = False
 
-    publisher(frozenset({one}))
-    publisher(frozenset({one}))
+    publisher(frozenset({change}))
+    publisher(frozenset({change}))
 
     first, second = fake.sent
-    assert decode(from_another(first)) == {EVERYTHING, one}
-    assert decode(from_another(second)) == {one}
+    assert decode(from_another(first)) == {EVERYTHING, change}
+    assert decode(from_another(second)) == {change}
     assert publisher.lost == 2
     assert [record.message for record in caplog.records] == [
         "Other processes cannot be told of changes: gone"
@@ -199,27 +194,75 @@ def test_a_layer_that_hangs_does_not_hold_up_the_next_change(fake, publisher, mo
     assert publisher.lost == 1
 
 
-@pytest.mark.asyncio
-async def test_a_layer_that_comes_back_makes_everything_count_as_changed(
-    fake, monkeypatch, caplog
-):
+@pytest_asyncio.fixture
+async def link(fake, monkeypatch):
+    """A link that runs. It puts what it hears into a queue."""
     monkeypatch.setattr(layer, "PAUSE", 0.001)
+    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
     heard, lost = asyncio.Queue(), asyncio.Event()
-    link = asyncio.create_task(Link(heard.put_nowait, lost=lost.set).run())
-    one = frozenset({Change(topic="django://site")})
-    fake.waiting.put_nowait(from_another(encode(one)))
+    link = Link(heard.put_nowait, lost=lost.set)
+    link.heard, link.lost = heard, lost
+    running = asyncio.create_task(link.run())
     async with asyncio.timeout(PATIENCE):
-        assert await heard.get() == one
-        assert not lost.is_set()
+        yield link
+    running.cancel()
+    await asyncio.wait({running})
 
-        fake.waiting.put_nowait(ConnectionError("cut"))
 
-        await lost.wait()
-        fake.waiting.put_nowait(from_another(encode(one)))
-        assert await heard.get() == one
-    assert fake.added.qsize() == 2
-    assert "Changes of other processes are not heard: cut" in caplog.text
-    link.cancel()
+async def cut(fake):
+    fake.waiting.put_nowait(ConnectionError("cut"))
+
+
+async def go_away(fake):
+    fake.is_gone = True
+    await fake.failed.wait()
+    fake.is_gone = False
+
+
+async def hand_nothing_on(fake):
+    """Until the link has joined anew."""
+    layer.PATIENCE = 0.01
+    fake.is_deaf = True
+    while fake.added.qsize():
+        await fake.added.get()
+    await fake.added.get()
+    fake.is_deaf = False
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("fail", [cut, go_away, hand_nothing_on])
+async def test_a_layer_that_was_away_makes_everything_count_as_changed_once_it_is_back(
+    fake, link, monkeypatch, caplog, fail
+):
+    monkeypatch.setattr(layer, "PATIENCE", layer.PATIENCE)
+    change = Change(topic="django://site")
+    await link.ready()
+    assert not link.lost.is_set()
+
+    await fail(fake)
+
+    await link.lost.wait()
+    fake.waiting.put_nowait(from_another(encode([change])))
+    assert await link.heard.get() == {change}
+    assert "Changes of other processes are not heard: " in caplog.text
+
+
+@pytest.mark.asyncio
+async def test_a_layer_that_forgot_this_process_is_reminded(fake, link):
+    assert [await fake.added.get() for _ in range(3)] == ["specific!1"] * 3
+
+
+@pytest.mark.asyncio
+async def test_a_stream_that_opens_without_a_layer_is_told_of_everything_once_there_is_one(
+    fake, link, monkeypatch
+):
+    monkeypatch.setattr(layer, "PATIENCE", 0.01)
+    fake.is_gone = True
+
+    await link.ready()
+    fake.is_gone = False
+
+    await link.lost.wait()
 
 
 @pytest.mark.asyncio
@@ -231,103 +274,13 @@ async def test_a_layer_that_comes_back_makes_everything_count_as_changed(
         ("django://site", False),
     ],
 )
-async def test_what_others_decided_counts_as_soon_as_it_is_heard(fake, topic, is_forgotten):
-    heard, before = asyncio.Queue(), generations.own_changes()
-
-    def take(changes):
-        heard.put_nowait(generations.own_changes())
-
-    link = asyncio.create_task(Link(take, lost=lambda: None).run())
+async def test_what_others_decided_counts_as_soon_as_it_is_heard(fake, link, topic, is_forgotten):
+    before = generations.own_changes()
 
     fake.waiting.put_nowait(from_another(encode([Change(topic=topic)])))
+    await link.heard.get()
 
-    async with asyncio.timeout(PATIENCE):
-        assert (await heard.get() != before) is is_forgotten
-    link.cancel()
-
-
-@pytest.mark.asyncio
-async def test_a_layer_that_forgot_this_process_is_reminded(fake, monkeypatch):
-    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
-    link = asyncio.create_task(Link(lambda changes: None, lost=lambda: None).run())
-
-    async with asyncio.timeout(PATIENCE):
-        added = [await fake.added.get() for _ in range(3)]
-
-    assert set(added) == {"specific!1"}
-    link.cancel()
-
-
-@pytest.mark.asyncio
-async def test_a_layer_that_is_gone_in_silence_is_noticed_by_the_next_reminder(fake, monkeypatch):
-    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
-    monkeypatch.setattr(layer, "PAUSE", 0.001)
-    lost = asyncio.Event()
-    link = asyncio.create_task(Link(lambda changes: None, lost=lost.set).run())
-    async with asyncio.timeout(PATIENCE):
-        await fake.added.get()
-
-        fake.is_gone = True
-        await fake.failed.wait()
-        fake.is_gone = False
-
-        await lost.wait()
-    link.cancel()
-
-
-@pytest.mark.asyncio
-async def test_a_layer_that_hands_nothing_on_is_noticed_without_an_error_of_its_own(
-    fake, monkeypatch
-):
-    monkeypatch.setattr(layer, "HEARTBEAT", 0.001)
-    monkeypatch.setattr(layer, "PAUSE", 0.001)
-    monkeypatch.setattr(layer, "PATIENCE", 0.01)
-    lost = asyncio.Event()
-    link = Link(lambda changes: None, lost=lost.set)
-    running = asyncio.create_task(link.run())
-    async with asyncio.timeout(PATIENCE):
-        await link.ready()
-
-        fake.is_deaf = True
-        while fake.added.qsize():
-            await fake.added.get()
-        await fake.added.get()
-        fake.is_deaf = False
-
-        await lost.wait()
-    running.cancel()
-
-
-@pytest.mark.asyncio
-async def test_a_stream_that_opens_without_a_layer_is_told_of_everything_once_there_is_one(
-    fake, monkeypatch
-):
-    monkeypatch.setattr(layer, "PATIENCE", 0.01)
-    monkeypatch.setattr(layer, "PAUSE", 0.001)
-    fake.is_gone = True
-    lost = asyncio.Event()
-    link = Link(lambda changes: None, lost=lost.set)
-    running = asyncio.create_task(link.run())
-
-    await link.ready()
-    fake.is_gone = False
-
-    async with asyncio.timeout(PATIENCE):
-        await lost.wait()
-    running.cancel()
-
-
-@pytest.mark.asyncio
-async def test_a_link_that_is_up_is_waited_for_no_longer(fake):
-    lost = asyncio.Event()
-    link = Link(lambda changes: None, lost=lost.set)
-    running = asyncio.create_task(link.run())
-
-    async with asyncio.timeout(PATIENCE):
-        await link.ready()
-
-    assert not lost.is_set()
-    running.cancel()
+    assert (generations.own_changes() != before) is is_forgotten
 
 
 @pytest.mark.django_db
@@ -345,9 +298,9 @@ def test_processes_are_linked_by_a_layer_that_leaves_the_process(settings, layer
 
     assert links_processes() is expected
     assert (layer.make_publisher() is not None) is expected
-    warned = {one.id for one in run_checks(include_deployment_checks=True)}
+    warned = {check.id for check in run_checks(include_deployment_checks=True)}
     assert ("mcp_django.W002" in warned) is not expected
-    assert "mcp_django.W002" not in {one.id for one in run_checks()}
+    assert "mcp_django.W002" not in {check.id for check in run_checks()}
 
 
 # Real servers
@@ -391,23 +344,6 @@ def servers(redis):
 
 
 @pytest.fixture
-def readers(servers):
-    """Whoever waits for prompts at two servers of another process each."""
-    with ExitStack() as opened:
-
-        def open_readers(backend):
-            found = []
-            for server in ("daphne", "uvicorn"):
-                _, port = servers.start(server, LIVE_LAYER=backend)
-                reader = opened.enter_context(Reader(port, promptsListChanged=True))
-                reader.message()
-                found.append(reader)
-            return found
-
-        yield open_readers
-
-
-@pytest.fixture
 def use_redis(redis, settings):
     """Have this process use it."""
 
@@ -422,77 +358,31 @@ def use_redis(redis, settings):
     gc.collect()
 
 
-NEEDS_REDIS = pytest.mark.needs("redis", "channels_redis", "daphne")
+@requirement("subscriptions:processes")
+@pytest.mark.needs("redis", "channels_redis", "daphne")
 # channels_redis drops the connections that Redis has closed, and does not close its own ends.
-LOSES_CONNECTIONS = pytest.mark.filterwarnings(
+@pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"
 )
-
-
-@requirement("subscriptions:processes")
-@NEEDS_REDIS
 @pytest.mark.parametrize("backend", [CORE, PUBSUB])
-def test_a_change_of_this_process_reaches_the_streams_of_two_others(
-    readers, use_redis, publisher, backend
-):
-    use_redis(backend)
-    opened = readers(backend)
-
-    publisher(frozenset({list_changed("prompts")}))
-
-    for reader in opened:
-        assert reader.message()["method"] == "notifications/prompts/list_changed"
-
-
-@NEEDS_REDIS
-@LOSES_CONNECTIONS
-@pytest.mark.parametrize("backend", [CORE, PUBSUB])
-def test_what_was_lost_with_redis_reaches_the_streams_of_all_processes_when_it_is_back(
-    readers, redis, use_redis, publisher, backend, monkeypatch
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_change_reaches_two_other_processes_also_if_it_was_lost_with_redis(
+    redis, servers, use_redis, publisher, monkeypatch, backend, is_lost
 ):
     monkeypatch.setattr(layer, "PAUSE", 0.1)
     use_redis(backend)
-    opened = readers(backend)
-    redis.kill()
+    ports = [servers.start(name, LIVE_LAYER=backend)[1] for name in ("daphne", "uvicorn")]
+    with ExitStack() as stack:
+        readers = [stack.enter_context(Reader(port, promptsListChanged=True)) for port in ports]
+        acknowledged = [reader.message()["method"] for reader in readers]
+        if is_lost:
+            redis.kill()
 
-    publisher(frozenset({list_changed("prompts")}))
-    redis.start()
+        publisher(frozenset({list_changed("prompts")}))
+        if is_lost:
+            redis.start()
+        told = [reader.message()["method"] for reader in readers]
 
-    assert publisher.lost == 1
-    for reader in opened:
-        assert reader.message()["method"] == "notifications/prompts/list_changed"
-
-
-@NEEDS_REDIS
-@LOSES_CONNECTIONS
-@pytest.mark.asyncio
-@pytest.mark.parametrize("backend", [CORE, PUBSUB])
-async def test_a_process_that_hears_nothing_notices_by_itself_that_redis_was_away(
-    redis, use_redis, backend, monkeypatch
-):
-    monkeypatch.setattr(layer, "HEARTBEAT", 0.1)
-    monkeypatch.setattr(layer, "PAUSE", 0.1)
-    use_redis(backend)
-    noticed = asyncio.Event()
-    monkeypatch.setattr(layer.logger, "error", lambda *message: noticed.set())
-    heard, lost = asyncio.Queue(), asyncio.Event()
-    link = Link(heard.put_nowait, lost=lost.set)
-    running = asyncio.create_task(link.run())
-    async with asyncio.timeout(3 * PATIENCE):
-        await link.ready()
-        redis.kill()
-        await noticed.wait()
-        assert not lost.is_set()
-
-        await asyncio.to_thread(redis.start)
-
-        await lost.wait()
-        message = from_another(encode([Change(topic="django://site")]))
-        await layer.get_layer().group_send(layer.group(), message)
-        assert await heard.get() == {Change(topic="django://site")}
-    running.cancel()
-    await asyncio.wait({running})
-    close = getattr(layer.get_layer(), "close_pools", None) or layer.get_layer().flush
-    redis.kill()
-    redis.start()
-    await close()
+    assert publisher.lost == is_lost
+    assert acknowledged == ["notifications/subscriptions/acknowledged"] * 2
+    assert told == ["notifications/prompts/list_changed"] * 2

@@ -169,12 +169,15 @@ async def test_wishes_that_are_none_are_refused_before_any_stream(client, wishes
 @pytest.mark.parametrize(
     "news",
     [
-        lambda own, theirs, user: Change(topic=theirs),
-        lambda own, theirs, user: list_changed("resources"),
-        lambda own, theirs, user: list_changed("tools", server="other"),
-        lambda own, theirs, user: list_changed("tools", users=frozenset({str(user.pk)})),
-        lambda own, theirs, user: Change(topic=COLLECTION, model="auth.user"),
-        lambda own, theirs, user: Change(topic=own, is_hidden=True),
+        lambda own, theirs, user: {Change(topic=theirs)},
+        lambda own, theirs, user: {list_changed("resources")},
+        lambda own, theirs, user: {list_changed("tools", server="other")},
+        lambda own, theirs, user: {list_changed("tools", users=frozenset({str(user.pk)}))},
+        lambda own, theirs, user: {
+            Change(topic=COLLECTION, model="auth.user"),
+            Change(topic=COLLECTION, model="auth.group"),
+        },
+        lambda own, theirs, user: {Change(topic=own, is_hidden=True)},
     ],
     ids=["record", "list", "server", "user", "model out of sight", "change out of sight"],
 )
@@ -183,7 +186,7 @@ async def test_what_is_none_of_a_readers_business_is_not_told(client, other, ord
     stream = await listening(client, uri, COLLECTION, **wishes)
     silent = await listening(client)
 
-    publish({news(uri, uri_of(orders[1]), other)})
+    publish(news(uri, uri_of(orders[1]), other))
     publish({list_changed("prompts")})
 
     assert told(await stream.message()) == "prompts"
