@@ -144,6 +144,7 @@ LOGGED = {
     "extra": lambda logger: logger.info("got", extra={"note": f"see {SECRET}"}),
     "extra header": lambda logger: logger.info("got", extra={"authorization": SECRET}),
     "extra headers": lambda logger: logger.info("got", extra={"scope": {"h": [[SECRET]]}}),
+    "extra pairs": lambda logger: logger.info("got", extra={"h": [(b"authorization", b"opaque")]}),
     "stack": lambda logger: logger.info("got", stack_info=True),
     "broken": lambda logger: logger.info(f"got {SECRET} %s", Broken()),
 }
@@ -158,6 +159,7 @@ def test_no_part_of_a_record_holds_a_token(keep, log, monkeypatch):
 
     assert keep.records
     assert SECRET not in keep.text
+    assert "opaque" not in keep.text
 
 
 def test_a_traceback_holds_no_token_and_others_stay_as_they_are(keep):
