@@ -5,7 +5,12 @@ from __future__ import annotations
 from tests.faults.model import Fault, Room
 
 HTTP = Room(
-    tests=("tests/stores", "tests/testing", "tests/transports/http"),
+    tests=(
+        "tests/transports/test_session_ids.py",
+        "tests/testing",
+        "tests/transports/http",
+        "tests/stores",
+    ),
     faults=(
         # Bodies and hosts
         Fault(

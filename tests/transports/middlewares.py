@@ -262,6 +262,7 @@ class Header(Plain):
         response["X-Site"] = "shop"
         response["Vary"] = "Accept-Language"
         response.set_cookie("tracking", "1")
+        response["Set-Cookie"] = "more=1"
         return response
 
 
