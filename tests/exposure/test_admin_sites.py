@@ -81,7 +81,14 @@ def test_excluded_fields_are_gone_from_every_use():
 
 
 @pytest.mark.parametrize(
-    "path", ["nothing", "customer__nothing", "number__year", "customer__password"]
+    "path",
+    [
+        "nothing",
+        "customer__nothing",
+        "number__year",
+        "customer__password",
+        "customer__orders__customer__orders__number",
+    ],
 )
 def test_filters_and_search_that_lead_nowhere_are_left_out(path):
     exposure = expose(mcp_fields=["number"], list_filter=[path], search_fields=[path])
