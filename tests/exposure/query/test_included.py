@@ -67,6 +67,16 @@ def test_more_than_a_few_are_counted_and_the_call_for_all_is_told(shop):
     assert find.find_records(rights, exposure, FindRecords(**rest["arguments"])).count == 25
 
 
+def test_the_call_for_all_is_not_told_where_it_would_be_refused(shop):
+    Line.objects.bulk_create(Line(order=shop.a1, sku=f"z{n}", amount=1) for n in range(30))
+    rights = who({Line: {"filter_fields": "sku"}})
+
+    lines = found(rights, "lines", fields=["number"])[0]["lines"]
+
+    assert lines["count"] == 32
+    assert "rest" not in lines
+
+
 def test_the_number_of_queries_does_not_grow_with_records(shop, django_assert_num_queries):
     for n in range(40):
         order = Order.objects.create(owner=shop.boss, number=f"N{n}")
