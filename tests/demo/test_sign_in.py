@@ -22,7 +22,7 @@ from mcp.shared.auth import OAuthClientMetadata
 from tests import npm
 from tests.children import start
 from tests.demo.state import ROOT
-from tests.oauth.flow import CHALLENGE, fields_of
+from tests.oauth.flow import fields_of
 from tests.services import is_there, path_of
 from tests.transports.live_servers import free_port, wait_for
 from tests.waiting import LONG_PATIENCE
@@ -236,30 +236,6 @@ async def log_in(page, person):
     await page.fill("#id_username", person.username)
     await page.fill("#id_password", person.password)
     await page.click("input[type=submit]")
-
-
-@pytest.mark.needs("chromium", "playwright")
-async def test_a_person_allows_a_client_in_a_browser(site, person):
-    async with httpx2.AsyncClient(base_url=site.address) as http:
-        metadata = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none"}
-        client = (await http.post("/oauth/register", json=metadata)).json()
-    asked = httpx2.QueryParams(
-        response_type="code",
-        client_id=client["client_id"],
-        redirect_uri=CALLBACK,
-        code_challenge=CHALLENGE,
-        code_challenge_method="S256",
-    )
-
-    async with open_page() as page:
-        await page.goto(f"{site.address}/oauth/authorize?{asked}")
-        await log_in(page, person)
-        async with page.expect_request(lambda request: request.url.startswith(CALLBACK)) as sent:
-            await page.click("button.allow")
-        request = await sent.value
-
-    assert "code=" in request.url
-    assert "referer" not in request.headers
 
 
 @pytest.fixture

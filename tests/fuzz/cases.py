@@ -283,21 +283,8 @@ class Cases:
 
     def verb(self, random: Random) -> Case:
         case = self.pack(random, *self.request(random))
-        case.sent.verb = random.choice(
-            [
-                "GET",
-                "GET",
-                "DELETE",
-                "PUT",
-                "PATCH",
-                "HEAD",
-                "OPTIONS",
-                "TRACE",
-                "QUERY",
-                "get",
-                "X",
-            ]
-        )
+        verbs = "GET GET DELETE PUT PATCH HEAD OPTIONS TRACE QUERY get X"
+        case.sent.verb = random.choice(verbs.split())
         if random.random() < 0.7:
             case.sent.body = b""
         if random.random() < 0.5:

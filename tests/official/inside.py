@@ -12,9 +12,7 @@ from django.db.models import Q
 from django.test import RequestFactory
 
 from demo_project.flights import models
-from tests.official.questions import QUESTIONS
 
-GERMAN = Q(origin__country__code="DE") | Q(destination__country__code="DE")
 #: Keys that no airport of the seed has any more, so that others may come and go in between.
 GAP = 50
 
@@ -29,12 +27,6 @@ def prepare():
 
 def gaps(last=28_000):
     return range(GAP, last, GAP)
-
-
-def answer_to(name):
-    """The keys that the ORM finds, in its order."""
-    found = QUESTIONS[name].orm(models)
-    return list(found.order_by(*found.query.order_by, "pk").values_list("pk", flat=True))
 
 
 def rows_of(username):
@@ -52,31 +44,14 @@ def airport_keys(last):
     return list(models.Airport.objects.filter(pk__lte=last).values_list("pk", flat=True))
 
 
-def german():
-    """The keys of what touches Germany."""
-    incidents = Q(airport__country__code="DE") | Q(flight__destination__country__code="DE")
-    return {
-        "flights.airport": keys(models.Airport.objects.filter(country__code="DE")),
-        "flights.flight": keys(models.Flight.objects.filter(GERMAN)),
-        "flights.incident": keys(models.Incident.objects.filter(incidents)),
-    }
-
-
-def keys(found):
-    return sorted(found.values_list("pk", flat=True))
-
-
-def abroad():
-    """Keys of an airport, of its country and of a flight that have nothing to do with Germany."""
-    paris = models.Airport.objects.get(iata="CDG")
-    flight = models.Flight.objects.filter(origin=paris).exclude(GERMAN).earliest("pk")
-    incident = models.Incident.objects.exclude(pk__in=german()["flights.incident"]).earliest("pk")
-    return {
-        "flights.airport": paris.pk,
-        "flights.country": paris.country_id,
-        "flights.flight": flight.pk,
-        "flights.incident": incident.pk,
-    }
+def incidents():
+    """The key of one that touches Germany, and of one that does not."""
+    german = Q(airport__country__code="DE") | Q(flight__destination__country__code="DE")
+    everywhere = models.Incident.objects
+    return [
+        everywhere.filter(german).earliest("pk").pk,
+        everywhere.exclude(german).earliest("pk").pk,
+    ]
 
 
 def state_of(number, day):

@@ -64,8 +64,7 @@ async def test_the_timetable_of_a_day_is_completed_and_read(desk, era):
 
 @pytest.mark.asyncio
 async def test_a_manager_reads_files_of_incidents_in_the_country_only(desk, era):
-    german = desk.ask("german")["flights.incident"][0]
-    abroad = desk.ask("abroad")["flights.incident"]
+    german, abroad = desk.ask("incidents")
 
     async with desk.connect("manager", era) as assistant:
         read = assistant.client.read_resource
