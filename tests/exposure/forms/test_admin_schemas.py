@@ -251,10 +251,11 @@ def test_forms_of_the_admin_and_its_inlines_have_schemas_that_are_valid(ann, mak
 
     whole = AdminDescriber(rights).form(form)
     update = AdminDescriber(rights, partial=True).form(form)
+    flat = AdminDescriber(rights, flat=True).form(form)
     names = ["number", "remark"]
     rows = AdminDescriber(rights, partial=True).formset(formsets[0], names=names)
 
-    for schema in (whole, update, rows):
+    for schema in (whole, update, flat, rows):
         jsonschema_rs.meta.validate(schema)
     assert whole["required"] == ["title", "author"]
     assert whole["properties"]["summary"]["description"] == "Two lines at most"

@@ -511,19 +511,6 @@ def test_what_the_model_asks_for_is_told_too_unless_the_form_converts():
     assert schema["items"]["properties"]["stars"]["maximum"] == 5
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("flat", [True, False])
-def test_every_field_of_a_model_has_a_schema_that_is_valid(flat):
-    Author.objects.create(name="Ann")
-    kind = forms.modelform_factory(Book, fields="__all__")
-
-    schema = form_schema(kind(), flat=flat)
-
-    jsonschema_rs.meta.validate(schema)
-    assert schema["required"] == (["title", "author"])
-    assert ("scan" in schema["properties"]) is not flat
-
-
 def test_choices_whose_titles_say_nothing_more_are_a_plain_list():
     colors = [("red", "red"), ("blue", "blue")]
 
