@@ -87,8 +87,8 @@ def own_converter(field: Any, *, whole: bool) -> Callable[[Values], Values] | No
     one = value_converter(field, whole=whole)
     if one is None:
         return None
-    if one in COLUMNS:
-        return COLUMNS[one]
+    if one in COLUMN_CONVERTERS:
+        return COLUMN_CONVERTERS[one]
     return lambda column: [None if value is None else one(value) for value in column]
 
 
@@ -181,7 +181,10 @@ def utc_texts(column: Values) -> Values:
     ]
 
 
-COLUMNS: dict[Any, Callable[[Values], Values]] = {exact_integer: exact_integers, utc: utc_texts}
+COLUMN_CONVERTERS: dict[Any, Callable[[Values], Values]] = {
+    exact_integer: exact_integers,
+    utc: utc_texts,
+}
 
 
 class Trimming:
