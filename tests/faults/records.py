@@ -59,8 +59,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         file=f"{BRIDGE}/dry_runs.py",
-        old="transaction.set_rollback(True, using=alias)",
-        new="transaction.set_rollback(False, using=alias)",
+        old='if ";" in text.rstrip("; \\t\\r\\n"):',
+        new="if not text:",
     ),
     Fault(
         file=f"{BRIDGE}/history.py",
