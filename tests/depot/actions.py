@@ -26,12 +26,17 @@ closed = []
 OFFERED = []
 
 
+def offered(function):
+    OFFERED.append(function)
+    return function
+
+
 def offer(*, permissions=None, description=None, **marks):
     """Offer an action on parcels, with the attributes that a site sets on it."""
 
     def decorate(function):
         vars(function).update(marks)
-        OFFERED.append(function)
+        offered(function)
         return admin.action(function, permissions=permissions, description=description)
 
     return decorate
@@ -59,7 +64,10 @@ class ShipForm(forms.Form):
     leaves_on = forms.DateField(required=False)
 
 
-@offer(description="Mark selected %(verbose_name_plural)s as shipped", permissions=["change"])
+@offered
+@admin.action(
+    description="Mark selected %(verbose_name_plural)s as shipped", permissions=["change"]
+)
 def mark_shipped(modeladmin, request, queryset):
     """Say that parcels have left."""
     count = queryset.update(status="shipped")
@@ -101,12 +109,15 @@ def lose(modeladmin, request, queryset):
     queryset.update(status="lost")
 
 
-@offer(mcp_read_only=True)
+@offered
 def list_numbers(modeladmin, request, queryset):
     lines = "".join(f"{one.number}\n" for one in queryset.order_by("number"))
     response = HttpResponse(lines, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="numbers.csv"'
     return response
+
+
+list_numbers.mcp_read_only = True
 
 
 @offer(permissions=["view"], mcp_read_only=True)
@@ -189,7 +200,8 @@ def page(modeladmin, request, queryset, template, **context):
     return TemplateResponse(request, f"depot/{template}.html", context)
 
 
-@offer(permissions=["change"])
+@offered
+@admin.action(permissions=["change"])
 def ship(modeladmin, request, queryset):
     """Ship with a carrier."""
     form = ShipForm(request.POST if "apply" in request.POST else None)
@@ -318,7 +330,8 @@ def say_and_show(modeladmin, request, queryset):
     return page(modeladmin, request, queryset, "read")
 
 
-@offer(permissions=["change"])
+@offered
+@admin.action(permissions=["change"])
 def count_slowly(modeladmin, request, queryset):
     call = getattr(request, "mcp", None)
     parcels = list(queryset)

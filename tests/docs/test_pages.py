@@ -264,11 +264,7 @@ LISTS = [
     (
         TOPICS / "registering.md",
         "## Models",
-        [
-            name
-            for name, value in vars(ModelExposure).items()
-            if not (name.startswith("_") or callable(value) or isinstance(value, property))
-        ],
+        ModelExposure.__annotations__,
     ),
     (
         TOPICS / "registering.md",

@@ -87,7 +87,7 @@ def test_faults_name_the_row_and_the_field(client, thing, snapshot):
     ("rows", "words"),
     [
         # Not dropped, as a browser would.
-        ([{}], "parts, your row 2 (new): name: This field is required."),
+        ([{}], "parts, your row 1 (new): name: This field is required."),
         ([{"pk": "of another", "quantity": 9}], "parts: There is no row with the key "),
         ([{"delete": True}], "Name the key of the row to delete."),
         ([{"pk": "first", "delete": "yes"}], "delete is true or false."),
