@@ -107,7 +107,7 @@ def tell_a_thousand() -> None:
     from mcp_django.exposure.permissions import Rights
     from mcp_django.exposure.uris import object_uri
     from mcp_django.principal import READ, Principal
-    from mcp_django.subscriptions.admission import Existence, admit
+    from mcp_django.subscriptions.admission import Existence, admit_all
 
     users = get_user_model()
     users.objects.bulk_create(
@@ -123,7 +123,7 @@ def tell_a_thousand() -> None:
         for principal in people:
             request = RequestFactory().get("/mcp")
             request.user = principal.user
-            admit(Rights(request, principal), uri, existence=existence)
+            admit_all(Rights(request, principal), [uri], existence=existence)
         print(f"{PRINCIPALS} people, {name:4}  {time.process_time() - before:6.3f} s CPU")
 
 

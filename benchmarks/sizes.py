@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 
-from tests.demo.state import Demo, answering
+from tests.demo.state import Demo
 
 READ = {
     "page": "a page of 25 flights",
@@ -26,8 +26,8 @@ def main() -> None:
     with TemporaryDirectory() as directory:
         demo = Demo(Path(directory) / "state")
         demo.manage("demo", "--no-serve")
-        with answering(demo):
-            texts = demo.ask("texts_for", "dispatcher")
+        with demo.inside() as inside:
+            texts = inside.ask("texts_for", "dispatcher")
     for name, what in READ.items():
         tokens = tokenizer.encode(texts[name], bos=False, eos=False)
         print(f"{what:30} {len(texts[name].encode()):7,} bytes {len(tokens):7,} tokens of Tekken")
