@@ -254,15 +254,18 @@ async def test_a_layer_that_forgot_this_process_is_reminded(fake, link):
 
 @pytest.mark.asyncio
 async def test_a_stream_that_opens_without_a_layer_is_told_of_everything_once_there_is_one(
-    fake, link, monkeypatch
+    fake, monkeypatch
 ):
     monkeypatch.setattr(layer, "PATIENCE", 0.01)
-    fake.is_gone = True
-
+    lost = asyncio.Event()
+    link = Link(lambda changes: None, lost=lost.set)
     await link.ready()
-    fake.is_gone = False
 
-    await link.lost.wait()
+    running = asyncio.create_task(link.run())
+
+    async with asyncio.timeout(PATIENCE):
+        await lost.wait()
+    running.cancel()
 
 
 @pytest.mark.asyncio
