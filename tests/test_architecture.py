@@ -152,7 +152,7 @@ BUDGET = {
     ): 7_536,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_479,
     ("stores", "transports"): 8_914,
-    ("admin",): 4_308,
+    ("admin",): 4_293,
     ("", "templating", "testing", "management", "templatetags"): 3_727,
     ("oauth",): 1_829,
 }

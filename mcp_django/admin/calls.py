@@ -141,20 +141,8 @@ class CallRecordAdmin(ReadOnlyAdmin):
     paginator = CappedPaginator
     actions = ("export_csv",)
     fields = (
-        "at",
-        "who",
-        "principal",
-        "client",
-        "kind",
-        "method",
-        "target",
-        "outcome",
-        "reason",
-        "milliseconds",
-        "rows",
-        "bytes",
-        "correlation_id",
-        "shown_arguments",
+        *("at", "who", "principal", "client", "kind", "method", "target", "outcome", "reason"),
+        *("milliseconds", "rows", "bytes", "correlation_id", "shown_arguments"),
     )
 
     @admin.action(description="Export selected calls as CSV", permissions=["view"])

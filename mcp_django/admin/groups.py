@@ -37,23 +37,20 @@ def groups_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         group: {f"{p.content_type.app_label}.{p.codename}" for p in group.permissions.all()}
         for group in groups[:MOST_TABLE_GROUPS]
     }
-    table = [
-        (
-            exposure,
-            url_of(model_admin, "change", exposure.label, model=ExposedModel),
-            [
-                (url_of(model_admin, "change", group.pk, model=Group), words)
-                for group, names in held.items()
-                for limit in [exposed.groups.get(model)]
-                for words in [
-                    opened(exposure, names, actions[exposure.label])
-                    if not limit or group.pk in limit
-                    else []
-                ]
-            ],
-        )
-        for model, exposure in exposed.exposures.items()
-    ]
+    table = []
+    for model, exposure in exposed.exposures.items():
+        limit = exposed.groups.get(model)
+        cells = [
+            (
+                url_of(model_admin, "change", group.pk, model=Group),
+                opened(exposure, names, actions[exposure.label])
+                if not limit or group.pk in limit
+                else [],
+            )
+            for group, names in held.items()
+        ]
+        url = url_of(model_admin, "change", exposure.label, model=ExposedModel)
+        table.append((exposure, url, cells))
     return GROUPS.render(
         model_admin,
         request,
