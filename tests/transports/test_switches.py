@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import transaction
 
 from mcp_django.auth.authenticate import NamedUser
 from mcp_django.models import ServerSettings, UserRestriction
@@ -293,3 +294,22 @@ async def test_what_is_ended_on_the_page_of_the_admin_is_over(
     assert not get_hub().streams
     assert not await sync_to_async(get_store().streams)()
     assert len(await sessions()) == sessions_left
+
+
+async def test_a_switch_that_is_rolled_back_or_of_another_server_ends_nothing(client, legacy):
+    stream, session = await listening(client), await SessionClient.begin(legacy)
+
+    @sync_to_async
+    def close_and_think_again():
+        with transaction.atomic():
+            ServerSettings.objects.create(closed=True)
+            transaction.set_rollback(True)
+
+    await close_and_think_again()
+    await ServerSettings.objects.acreate(server="other", closed=True)
+
+    await settled()
+    assert stream.outbox.empty()
+    assert (await asking(client).whole()).status == 200
+    assert (await asking(legacy, "ping", **session.headers).whole()).status == 200
+    await stream.left()

@@ -16,7 +16,7 @@ from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.calls.test_statements import Connections
 from tests.transports.session_client import SessionClient, id_of, text_of
-from tests.transports.wire import finished
+from tests.transports.wire import Connection, finished, speaking
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
@@ -238,26 +238,58 @@ def is_asleep():
         connection.close()
 
 
-@pytest.mark.skipif(VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs.")
-async def test_a_statement_of_a_call_that_is_taken_back_is_stopped(party, add_tool, gathered):
+POSTGRESQL = pytest.mark.skipif(
+    VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs."
+)
+
+
+@pytest.fixture
+def asleep(add_tool):
+    """Start a call, and wait until its statement runs."""
+
     def query() -> str:
         """Have the database work for a long time."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(30)")
         return "done"
 
+    async def fall_asleep(call):
+        call.start()
+        async with asyncio.timeout(PATIENCE):
+            while not await asyncio.to_thread(is_asleep):
+                continue
+        return call
+
     add_tool(query)
+    return fall_asleep
+
+
+@POSTGRESQL
+async def test_a_statement_of_a_call_that_is_taken_back_is_stopped_and_no_other(
+    party, asleep, configure, fresh_lanes, gathered
+):
+    configure(WORK_THREADS=1)
     person = await party(LATEST)
-    call = person.call("query")
-    call.start()
-    async with asyncio.timeout(PATIENCE):
-        while not await asyncio.to_thread(is_asleep):
-            continue
+    call = await asleep(person.call("query"))
 
     await person.notify("notifications/cancelled", requestId=id_of(call))
     await call.end()
-    await finished(Lane.WORK)
+    # The next call of the thread.
+    echo = await person.call("echo", text="x").whole()
 
     assert (call.status, call.body) == (200, b": open\n\n")
+    assert ends(gathered) == ["cancelled", "done"]
+    assert not await asyncio.to_thread(is_asleep)
+    assert not echo.json["result"]["isError"]
+
+
+@POSTGRESQL
+async def test_a_statement_of_a_modern_client_that_leaves_is_stopped(client, asleep, gathered):
+    call = await asleep(Connection.calling(speaking(client, Revision.V2026_07_28), "query"))
+
+    call.hang_up()
+    await call.end()
+    await finished(Lane.WORK)
+
     assert ends(gathered) == ["cancelled"]
     assert not await asyncio.to_thread(is_asleep)

@@ -10,15 +10,17 @@ from asgiref.sync import sync_to_async
 from django import forms
 
 import mcp_django as mcp
+from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LEGACY
 from mcp_django.stores.bounds import MOST_QUESTIONS
 from mcp_django.stores.interface import Question, get_store
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.calls import client_requests
 from mcp_django.transports.sessions import LONGEST_ANSWER
-from tests.shop.models import Order
+from tests.clients import CheckedClient
+from tests.shop.models import Customer, Order
 from tests.spec import requirement
-from tests.transports.session_client import id_of, text_of
+from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import Connection, Gate
 from tests.waiting import PATIENCE
 
@@ -541,3 +543,51 @@ async def test_a_prompt_that_is_not_answered_is_an_error_but_none_of_ours(
     *_, answer = await call.rest()
     assert answer["error"]["code"] == -32602
     assert message in answer["error"]["message"]
+
+
+@pytest.mark.thorough
+async def test_the_time_that_answers_take_is_not_time_that_the_tool_runs(asked, configure):
+    configure(TOOL_TIMEOUT=0.3)
+    person, call, question = await asked(create)
+
+    # The limit of a job begins with it, so nothing of it is left behind.
+    waits = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.5, waits.set)
+    await waits.wait()
+    await person.accept(question, number="A-7")
+
+    assert text_of(await answer_to(call)) == "A-7"
+
+
+@pytest.mark.thorough
+async def test_a_flood_of_answers_hurts_nobody_else(asked, configure):
+    configure(CALLS_PER_MINUTE=60)
+    person, call, question = await asked(create)
+
+    flood = [person.post(id=f"{number}", result={}) for number in range(50)]
+    statuses = [answer.status for answer in await asyncio.gather(*flood)]
+    await person.accept(question, number="A-7")
+    more = [(await person.post(id="x", result={})).status for _ in range(10)]
+
+    assert set(statuses) == {202}
+    assert text_of(await answer_to(call)) == "A-7"
+    assert more[-1] == 429
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_the_person_is_asked_before_a_record_is_deleted(make_user, agrees):
+    boss = await sync_to_async(make_user)("boss", is_staff=True, is_superuser=True)
+    await ExposedModel.objects.acreate(label="shop.customer", level=5)
+    customer = await Customer.objects.acreate(name="Ada")
+    person = await SessionClient.begin(await sync_to_async(CheckedClient)(user=boss), LATEST)
+    call = await person.called("delete_record", model="shop.customer", pk=customer.pk)
+
+    question = await call.message()
+    yes, no = {"action": "accept", "content": {"confirm": True}}, {"action": "decline"}
+    await person.say(question, **(yes if agrees else no))
+    answer = await answer_to(call)
+
+    assert question["method"] == "elicitation/create"
+    assert question["params"]["message"].startswith("Delete this customer? 1 record: ")
+    assert await Customer.objects.acount() == (0 if agrees else 1)
+    assert ("The person declined. Nothing was done." in text_of(answer)) is not agrees

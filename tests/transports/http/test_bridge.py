@@ -417,3 +417,66 @@ async def test_a_cancelled_tool_is_no_error_of_the_site(client, run, add_tool, c
     assert again.status == 200
     assert call.sent == []
     assert caplog.records == []
+
+
+@pytest.fixture
+def endless(add_tool):
+    """An async tool that waits for ever: events for its begin and its end."""
+    started, ended = Event(), Event()
+
+    async def sleep() -> str:
+        """Wait for ever."""
+        started.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+        return ""
+
+    add_tool(sleep)
+    return started, ended
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_an_async_tool_inside_middleware_is_cancelled_with_its_call(client, run, endless):
+    run("function")
+    started, ended = endless
+    call = Connection.calling(client, "sleep")
+    call.start()
+    await asyncio.to_thread(started.wait, PATIENCE)
+
+    call.hang_up()
+    await call.end()
+
+    assert await asyncio.to_thread(ended.wait, PATIENCE)
+    assert call.sent == []
+
+
+@pytest.mark.thorough
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_an_async_tool_inside_middleware_that_runs_for_too_long_frees_its_thread(
+    client, run, endless, configure
+):
+    run("function")
+    configure(TOOL_TIMEOUT=0.5)
+
+    call = await Connection.calling(client, "sleep").whole()
+
+    assert "0.5 seconds" in call.json["result"]["content"][0]["text"]
+    assert await asyncio.to_thread(endless[1].wait, PATIENCE)
+
+
+def test_an_async_tool_inside_middleware_that_cancels_itself_is_a_bug(
+    client, run, add_tool, caplog
+):
+    run("function")
+
+    async def sleep() -> str:
+        """Cancel itself."""
+        raise asyncio.CancelledError
+
+    add_tool(sleep)
+
+    assert client.failure("tools/call", name="sleep") == (-32603, "Internal error")

@@ -501,3 +501,51 @@ async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
     assert {(await session.response())["id"] for _ in numbers} == set(numbers)
     assert (await session.ask("ping"))["result"] == {}
     await session.leave()
+
+
+# What the POST is refused with
+
+
+async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
+    client, configure, monkeypatch, caplog
+):
+    configure(STORE="memory")
+    session = await HTTPSSEClient(client).begin()
+
+    def fail(key):
+        raise OSError("gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(get_store(), "session", fail)
+        posted = await session.post(PING)
+
+    assert (posted.status, posted.json["error"]["message"]) == (500, "Internal error")
+    assert posted.json["error"]["data"]["id"] in caplog.text
+    assert (await session.ask("ping"))["result"] == {}
+    await session.leave()
+
+
+async def test_too_many_calls_are_refused_by_the_post(client, configure):
+    session = await HTTPSSEClient(client).begin()
+    configure(CALLS_PER_MINUTE=1)
+
+    statuses = [(await session.post({**PING, "id": f"x{n}"})).status for n in range(3)]
+
+    assert statuses[-1] == 429
+    await session.leave()
+
+
+async def test_a_server_without_a_free_thread_refuses_post_and_stream(
+    client, configure, fresh_lanes
+):
+    session = await HTTPSSEClient(client).begin()
+    configure(MAX_WAITING=0)
+    await asyncio.to_thread(fresh_lanes.close)
+
+    posted = await session.post(PING)
+    opened = await HTTPSSEClient(client).open()
+
+    assert (posted.status, opened.stream.status) == (503, 503)
+    configure(MAX_WAITING=200)
+    await asyncio.to_thread(fresh_lanes.close)
+    await session.leave()
