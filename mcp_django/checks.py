@@ -47,7 +47,6 @@ Check: TypeAlias = Callable[..., list[CheckMessage]]
 
 #: Backends that grant nothing to the bare name of a permission.
 ONLY_OBJECTS = frozenset({"guardian.backends.ObjectPermissionBackend"})
-LABELS = ("app_label", "label_lower")
 #: In place of a type's name.
 WORDS = {
     str: "a string",
@@ -118,7 +117,8 @@ def unmet(setting: Field[Any], value: object) -> str | None:
     if setting.name == "authenticators":
         return None if isinstance(value, list | tuple | None) else WORDS[tuple]
     if setting.name == "staff_may_open":
-        labels = {getattr(model._meta, name) for model in apps.get_models() for name in LABELS}
+        metas = [model._meta for model in apps.get_models()]
+        labels = {name for opts in metas for name in (opts.app_label, opts.label_lower)}
         is_known = is_list_of_names(value) and labels.issuperset(map(str.lower, value))
         return None if value is None or is_known else 'a list of apps and models, as "shop.order"'
     if setting.name == "registration":

@@ -79,7 +79,7 @@ class Principal:
     #: Scopes that the client may get if the user signs in again. MCP calls that step-up.
     grantable: frozenset[str] = frozenset()
     expires_at: datetime | None = None
-    #: When no client can renew the credential any more.
+    #: When access ends for good: until then a client may renew its credential. None: not known.
     ends_at: datetime | None = None
     #: See CachePerPrincipal, which reads and writes them.
     caches: dict[Any, dict[Any, Any]] = field(default_factory=dict, compare=False, repr=False)

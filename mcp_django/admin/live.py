@@ -209,14 +209,15 @@ def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def part_context(part: Part, request: HttpRequest, *, user: str | None) -> dict[str, Any]:
     """A page of lines, of one user if `user` is a key. Raises what the store raises."""
-    everyone = [one for one in part.all() if user in (None, one.user)]
-    present = without_gone(everyone) if part is SESSIONS else everyone
+    everything = [row for row in part.all() if user in (None, row.user)]
+    present = without_gone(everything) if part is SESSIONS else everything
     page: Any = Paginator(present, ON_PAGE).get_page(request.GET.get(part.name))
     page.object_list = lines(page.object_list)
     context = {
         "part": part,
         "page": page,
-        "gone": len(everyone) - len(present),
+        "total": len(everything),
+        "gone": len(everything) - len(present),
         "may_end": part.may_end(request),
     }
     if page.has_previous():
@@ -230,7 +231,7 @@ def without_gone(sessions: Iterable[Any]) -> list[Any]:
     """Return the sessions whose clients were heard of lately, or that have an open stream."""
     streaming = {stream.session for stream in get_store().streams()}
     since = timezone.now() - LISTED
-    return [one for one in sessions if one.seen >= since or one.key in streaming]
+    return [row for row in sessions if row.seen >= since or row.key in streaming]
 
 
 def page_url(request: HttpRequest, part: Part, number: int) -> str:
@@ -271,9 +272,9 @@ def end(request: HttpRequest, part: Part, key: str) -> None:
     username = request.GET.get("user", "")[:254]
     user = key_of_user(username) if username else None
     if key == END_ALL:
-        ended = [one for one in part.all() if not username or one.user == user]
+        ended = [row for row in part.all() if not username or row.user == user]
     else:
-        ended = [one for one in part.all() if one.key == key]
+        ended = [row for row in part.all() if row.key == key]
     if not ended:
         messages.warning(request, f"This {part.noun} is over already.")
         return
@@ -282,8 +283,8 @@ def end(request: HttpRequest, part: Part, key: str) -> None:
     else:
         # Before the end: a session takes its subscriptions along.
         title = f"the {part.noun} of {lines(ended)[0].title}"
-    for one in ended:
-        after_transaction(partial(part.end, one.key))
+    for row in ended:
+        after_transaction(partial(part.end, row.key))
     LogEntry.objects.create(
         user_id=request.user.pk,  # type: ignore[misc]  # nobody anonymous comes here
         content_type_id=ContentType.objects.get_for_model(part.model).pk,

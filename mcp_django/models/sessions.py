@@ -33,7 +33,7 @@ class JSONText(AnyText):
 
 
 class StoreRow(models.Model):
-    """Called by the start of its key, where staff see it."""
+    """A row of the store. Its text is the start of its primary key."""
 
     class Meta:
         abstract = True

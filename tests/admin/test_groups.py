@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
 
 from mcp_django.levels import Level
-from mcp_django.models import ExposedTool
+from mcp_django.models import ExposedTool, ServerSettings
 from tests.admin.looking import decide, queries_of, url
 from tests.clients import browser_of
 
@@ -103,6 +103,21 @@ def test_nobody_sees_groups_that_the_admin_does_not_show(make_group, make_user):
 
     assert "There is no group that you may see." in page.content.decode()
     assert "analysts" not in page.content.decode()
+
+
+@pytest.mark.parametrize("switch", ["setting", "staff"])
+def test_a_site_that_is_read_only_says_so(make_group, viewer, settings, switch):
+    make_group("analysts", "view_order")
+    before = browser_of(viewer).get(url("groups")).content.decode()
+    if switch == "setting":
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
+    else:
+        ServerSettings.objects.create(read_only=True)
+
+    page = browser_of(viewer).get(url("groups")).content.decode()
+
+    assert "Everything is read-only" not in before
+    assert "Everything is read-only" in page
 
 
 def test_the_page_is_for_people_who_may_see_the_decisions(make_user):

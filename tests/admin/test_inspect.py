@@ -109,6 +109,16 @@ def test_an_empty_name_is_oneself(look):
     assert "As you" in text_of(look(""))
 
 
+def test_the_page_leads_to_the_calls_of_the_user(look, bob, looker):
+    link = f'href="/admin/mcp_django/callrecord/?user={bob.pk}"'
+    before = look().content.decode()
+
+    allow(looker, "mcp_django.view_callrecord")
+
+    assert link not in before
+    assert link in look().content.decode()
+
+
 # Models
 
 

@@ -433,6 +433,28 @@ def test_a_session_that_was_not_heard_of_for_five_minutes_is_counted_and_not_lis
     assert keys_on(page) == ["present", "streaming", "t1"]
     assert "Sessions: 2" in text_of(page)
     assert "Not heard of for five minutes: 1." in text_of(page)
+    assert "Ends all sessions of everybody: 3." in text_of(page)
+
+
+def test_a_session_whose_client_is_gone_can_be_ended_with_all(browser, make_session):
+    make_session("gone", seen=timezone.now() - timedelta(minutes=6))
+
+    page = browser.get(LIVE)
+    browser.post(LIVE, {"sessions": "all"})
+
+    assert "Ends all sessions of everybody: 1." in text_of(page)
+    assert not get_store().sessions()
+
+
+def test_a_user_leads_to_the_calls_of_that_user(browser, warden, ada, make_session):
+    make_session()
+    link = f'href="/admin/mcp_django/callrecord/?user={ada.pk}"'
+    before = browser.get(LIVE).content.decode()
+
+    allow(warden, "mcp_django.view_callrecord")
+
+    assert link not in before
+    assert link in browser.get(LIVE).content.decode()
 
 
 def test_looking_ends_nothing(browser, make_session, make_stream, heard):
