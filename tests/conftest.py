@@ -10,6 +10,7 @@ from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import Permission
 from django.db import connections
 from django.test import TransactionTestCase
+from django.urls import clear_script_prefix
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -116,8 +117,11 @@ def clock(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def no_application_says_where_the_endpoint_is(monkeypatch):
-    """Forget the path of applications that other tests made in this process."""
+    """Forget the path of applications that other tests made in this process, and the prefix of
+    the requests that they had: Django's test client has none of its own.
+    """
     monkeypatch.setattr(resource, "_routed", [])
+    clear_script_prefix()
 
 
 @pytest.fixture(autouse=True)

@@ -8,14 +8,6 @@ from mcp_django.testing import Client
 from mcp_django.transports.requests import build_request
 
 
-@pytest.fixture(autouse=True)
-def keep_the_script_prefix():
-    from django.urls import set_script_prefix
-
-    yield
-    set_script_prefix("/")
-
-
 def scope(**changes):
     return {**Client().scope("POST", headers={"X-Name": "value"}), **changes}
 
