@@ -59,8 +59,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         file=f"{BRIDGE}/dry_runs.py",
-        old='if ";" in text.rstrip("; \\t\\r\\n"):',
-        new="if not text:",
+        old="raise ToolError(NOT_TAKEN_BACK) from None",
+        new="pass",
     ),
     Fault(
         file=f"{BRIDGE}/history.py",

@@ -126,7 +126,7 @@ def test_an_archive_without_our_tables_needs_none(client, many):
 
 
 def test_a_dry_run_takes_back_what_it_did_in_both_databases(archived, many, client):
-    with dry_run():
+    with dry_run(Order):
         ArchivedOrder.objects.get(pk=archived.pk).delete()
         Order.objects.all().delete()
 
@@ -135,10 +135,10 @@ def test_a_dry_run_takes_back_what_it_did_in_both_databases(archived, many, clie
 
 @pytest.mark.skipif(VENDOR != "sqlite", reason="others have room for two who write")
 def test_an_alias_of_a_database_that_is_locked_already_can_only_be_read_in_a_dry_run(many):
-    with dry_run():
+    with dry_run(Order):
         assert Order.objects.using("left").count() == 5
 
-    with pytest.raises(ToolError, match="it writes to left"), dry_run():
+    with pytest.raises(ToolError, match="it writes to left"), dry_run(Order):
         Order.objects.using("left").update(total=0)
 
 
@@ -146,7 +146,7 @@ def test_a_connection_that_is_gone_and_not_needed_does_not_matter_to_a_dry_run(m
     connections["archive"].ensure_connection()
     connections["archive"].connection.close()  # as a server does that was restarted
 
-    with dry_run():
+    with dry_run(Order):
         Order.objects.all().delete()
 
     with suppress(Error):  # the driver of MariaDB does not close twice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
+from django.db.models import Model
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, QueryError, ToolError
@@ -207,7 +208,7 @@ def save(
         saved, before, after = save_one(context, rights, given, using=using)
         return answer_of(rights, exposure, saved, before=before, after=after)
 
-    return perform(work, using=using, dry_run=given.dry_run)
+    return perform(work, model=exposure.model, dry_run=given.dry_run)
 
 
 def save_one(
@@ -280,7 +281,7 @@ def save_each(
             "changes": made[:MOST_CHANGES],
         }
 
-    return perform(work, using=using, dry_run=dry_run)
+    return perform(work, model=model, dry_run=dry_run)
 
 
 def open_form(
@@ -344,16 +345,18 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys}
         return with_messages(found, messages)
 
-    return perform(work, using=using, dry_run=given.dry_run)
+    return perform(work, model=exposure.model, dry_run=given.dry_run)
 
 
-def perform(work: Callable[[], dict[str, Any]], *, using: str, dry_run: bool) -> dict[str, Any]:
+def perform(
+    work: Callable[[], dict[str, Any]], *, model: type[Model], dry_run: bool
+) -> dict[str, Any]:
     """Do the work in one transaction, or try it and roll it back."""
-    if not dry_run:
-        with writing(using):
-            return work()
-    with trying(), writing(using):
+    using = router.db_for_write(model)
+    with trying(model) if dry_run else nullcontext(), writing(using):
         answer = work()
+    if not dry_run:
+        return answer
     return {"dry_run": True, **{name: answer[name] for name in answer if name not in ONLY_DONE}}
 
 
