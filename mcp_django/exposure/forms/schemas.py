@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -112,10 +110,6 @@ def about(field: Field, hint: str, *, name: str) -> dict[str, Any]:
 
 # What validators of form fields say about numbers and texts, in the keywords of JSON Schema.
 
-#: What only Python has: flags in the text, named groups, comments, conditions, atomic groups,
-#: possessive quantifiers, and its own names for the ends of a text.
-ONLY_PYTHON = re.compile(r"\(\?(?![:=!]|<[=!])|[*+?}]\+|\{,|\\[AZN]")
-
 #: Fields of forms that give the model the value that they got. Fields of a site may convert it.
 NUMBERS = (fields.IntegerField, fields.FloatField, fields.DecimalField)
 SAME_VALUE = frozenset({fields.CharField, fields.SlugField, *NUMBERS})
@@ -137,8 +131,10 @@ def limits(given: Iterable[Any]) -> dict[str, Any]:
         is_least = isinstance(one, validators.MinValueValidator)
         if not (is_least or isinstance(one, validators.MaxValueValidator)):
             continue
-        limit = as_number(limit_of(one), towards=-math.inf if is_least else math.inf)
-        if limit is not None:
+        limit: Any = limit_of(one)
+        # Some fields have limits for their texts, and JSON has no infinity.
+        if isinstance(limit, (int, float, Decimal)) and abs(limit) <= MOST:
+            limit = limit if isinstance(limit, int) else float(limit)
             key, strictest = ("minimum", max) if is_least else ("maximum", min)
             found[key] = strictest(limit, found.get(key, limit))
     return found
@@ -159,51 +155,6 @@ def lengths(given: Iterable[Any], *, required: bool) -> dict[str, Any]:
 def limit_of(validator: Any) -> Any:
     limit = validator.limit_value
     return limit() if callable(limit) else limit
-
-
-def pattern_of(given: Iterable[Any]) -> dict[str, Any]:
-    """The first regular expression among the validators that means the same everywhere."""
-    for one in given:
-        if isinstance(one, validators.RegexValidator) and not one.inverse_match:
-            pattern = as_pattern(one.regex)
-            if pattern is not None:
-                return {"pattern": pattern}
-    return {}
-
-
-def as_number(limit: Any, *, towards: float) -> int | float | None:
-    """A limit as a JSON number that is no stricter, or None for one that is no number."""
-    if isinstance(limit, bool) or not isinstance(limit, (int, float, Decimal)):
-        return None
-    if isinstance(limit, int):
-        return limit if LEAST <= limit <= MOST else None
-    near = float(limit)
-    if not math.isfinite(near):
-        return None
-    is_stricter = near > limit if towards < 0 else near < limit
-    return math.nextafter(near, towards) if is_stricter else near
-
-
-def as_pattern(regex: Any) -> str | None:
-    """A regular expression as JSON Schema understands it, or None for one that it may not."""
-    pattern = regex.pattern
-    if regex.flags & ~re.UNICODE or not isinstance(pattern, str):
-        return None
-    # Without flags these mean the same.
-    if pattern.startswith(r"\A"):
-        pattern = f"^{pattern[2:]}"
-    if pattern.endswith(r"\Z") and not pattern.endswith(r"\\Z"):
-        pattern = f"{pattern[:-2]}$"
-    return pattern if not ONLY_PYTHON.search(pattern) and is_portable(pattern) else None
-
-
-@lru_cache(maxsize=256)
-def is_portable(pattern: str) -> bool:
-    try:
-        jsonschema_rs.Draft202012Validator({"pattern": pattern})
-    except jsonschema_rs.ValidationError:
-        return False
-    return True
 
 
 Schema: TypeAlias = dict[str, Any]
@@ -501,8 +452,6 @@ class Describer:
             schema["description"] = example
         if isinstance(field, fields.CharField) and shape != "uuid":
             schema |= lengths(self.validators, required=field.required)
-        if not self.flat:
-            schema |= pattern_of(self.validators)
         return schema
 
 
