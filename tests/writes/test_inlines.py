@@ -14,7 +14,7 @@ from mcp_django.levels import Level
 from mcp_django.principal import READ, WRITE
 from tests.clients import CheckedClient, call_with_token
 from tests.workshop.admin import PartAdmin, PartInline, TagAdmin, ThingAdmin, site
-from tests.workshop.models import Part, Remark, Tag, Thing
+from tests.workshop.models import Part, Remark, Thing
 from tests.writes.calls import HIDINGS
 from tests.writes.calls import update as update_record
 
@@ -394,31 +394,6 @@ def test_rules_about_the_number_and_order_of_rows_see_visible_rows_only(
     assert not enough.is_error, enough.text
     hidden.refresh_from_db()
     assert (hidden.name, hidden.quantity) == (" p1", 1)
-
-
-@pytest.mark.thorough
-def test_hidden_rows_of_a_form_of_another_admin_stay_too(client, thing, hidden, monkeypatch):
-    """As with packages that hand over to the ModelAdmin of a child."""
-    Other = type("Other", (ThingAdmin,), {"change_view": ThingAdmin.change_view})
-    monkeypatch.setattr(
-        ThingAdmin,
-        "change_view",
-        lambda self, request, *args, **kwargs: Other(Thing, site).change_view(
-            request, *args, **kwargs
-        ),
-    )
-    # Such a form takes no choices that it does not offer any more.
-    Tag.objects.update(is_active=True)
-    first = thing.parts.order_by("pk")[0]
-
-    refused = update(client, thing, {"pk": hidden.pk, "quantity": 666})
-    done = update(client, thing, {"pk": first.pk, "quantity": 7})
-
-    assert f"parts: There is no row with the key {hidden.pk}." in refused.text
-    assert not done.is_error, done.text
-    hidden.refresh_from_db()
-    assert (hidden.name, hidden.quantity) == (" p1", 1)
-    assert rows_of(thing)[first.pk]["quantity"] == 7
 
 
 @pytest.fixture

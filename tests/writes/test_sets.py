@@ -249,37 +249,6 @@ def test_a_dry_run_tells_nothing_of_a_hidden_relation(keys, client, thing, tags)
     assert answer.data == {"dry_run": True, "changed": {"tags": None}}
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("change", "left"),
-    [
-        ({"add": ["old"]}, ["blue", "old", "red"]),
-        ({"remove": ["red"]}, ["blue"]),
-        ({"set": ["old"]}, ["blue", "old"]),
-    ],
-    ids=str,
-)
-def test_forms_of_another_admin_keep_hidden_members_too(
-    change, left, client, thing, blue, monkeypatch
-):
-    """As with packages that hand over to the ModelAdmin of a child."""
-    Tag.objects.update(is_active=True)
-    Other = type("Other", (ThingAdmin,), {"change_view": ThingAdmin.change_view})
-    monkeypatch.setattr(
-        ThingAdmin,
-        "change_view",
-        lambda self, request, *args, **kwargs: Other(Thing, self.admin_site).change_view(
-            request, *args, **kwargs
-        ),
-    )
-
-    answer = update(client, thing, tags=change)
-
-    assert not answer.is_error, answer.text
-    assert names(thing) == left
-    assert PartInline in Other.inlines
-
-
 def test_rows_between_keep_what_else_they_hold(client, tags, blue):
     team = Team.objects.create(name="A")
     chief = Membership.objects.create(team=team, tag=blue, role="chief")

@@ -16,7 +16,6 @@ from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import Model, Q
 from django.forms.models import BaseModelForm, _get_foreign_key
 from django.http import HttpRequest
-from django.http.response import HttpResponseRedirectBase
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
@@ -45,7 +44,7 @@ from mcp_django.exposure.admin_bridge.rights import (
 )
 from mcp_django.exposure.admin_sites import overrides
 from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
-from mcp_django.exposure.forms.values import as_shown, browser_only, shown_value
+from mcp_django.exposure.forms.values import posted_texts, shown_value, takes_json
 from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
@@ -70,9 +69,7 @@ class InlineForms:
     the rows that the rules for their own model hide from the caller.
     """
 
-    def __init__(
-        self, rights: Rights, shown: Any, *, is_kept: bool, prefix: str | None = None
-    ) -> None:
+    def __init__(self, rights: Rights, shown: Any, *, prefix: str | None = None) -> None:
         self.rights = rights
         self.shown = shown
         self.formset = shown.formset
@@ -83,9 +80,7 @@ class InlineForms:
             self.formset.prefix = prefix
             vars(self.formset).pop("forms", None)
         self.prefix: str = self.formset.prefix
-        self.is_kept = is_kept
         self.own = own_fields(self.formset)
-        self.browser_only = browser_only(self.formset.empty_form)
         self.names: list[str] = []
         model = self.formset.model
         self.is_offered = rights.level(model) >= Level.WRITE
@@ -93,14 +88,15 @@ class InlineForms:
             self.formset.can_delete &= is_writer(rights, REMOVE)
             exposure = rights.exposure(model._meta.label_lower)
             names = settable(rights, exposure, shown_fields(self.formset.empty_form))
-            left_out = self.browser_only | self.own
-            self.names = [name for name in names if name not in left_out]
+            fields = self.formset.empty_form.fields
+            self.names = [
+                name for name in names if name not in self.own and takes_json(fields[name])
+            ]
             leave_out_hidden_rows(rights, exposure, self.formset)
 
     def submit(self, post: SubmittedForm, wanted: Sequence[Mapping[str, Any]]) -> None:
         """Post the rows that are stored, with the changes that are wanted, and the new rows."""
         post.names[self.prefix] = self.names
-        post.browser_only[self.prefix] = self.browser_only
         stored = self.formset.initial_forms
         changes = self._changes(post, wanted, stored)
         count = max([len(stored), *(at + 1 for at in changes)])
@@ -123,10 +119,9 @@ class InlineForms:
         values = {name: value for name, value in given.items() if name in self.names}
         if is_new:
             values |= prepopulated(form, self.shown.prepopulated_fields, values)
-        repeat = is_new or not self.is_kept
-        post.add_form(form, values, repeat=repeat, skip=self.own, path=form.prefix)
+        post.add_form(form, values, path=form.prefix)
         for name in self.own & form.fields.keys() - {"DELETE"}:
-            post.pairs += as_shown(form[name])
+            post.pairs += posted_texts(form[name].html_name, form[name].value())
         if row.get("delete"):
             post.pairs.append((form.add_prefix("DELETE"), "on"))
         nested = self.nested_in_new if is_new else self.nested.get(form.instance.pk, {})
@@ -137,7 +132,7 @@ class InlineForms:
                 post.pairs += management_pairs(prefix, 0)
                 continue
             shown = SimpleNamespace(formset=formset)
-            InlineForms(self.rights, shown, is_kept=self.is_kept, prefix=prefix).submit(post, [])
+            InlineForms(self.rights, shown, prefix=prefix).submit(post, [])
 
     def _new_form(self, at: int) -> Any:
         form = self.formset.empty_form
@@ -326,20 +321,19 @@ class RecordForm:
         if "adminform" not in shown or not isinstance(shown["adminform"].form, BaseModelForm):
             raise ToolError(self._without_form())
         self.form = shown["adminform"].form
-        # In a form that another ModelAdmin made, what is not sent can only be repeated.
-        self.is_ours = self.form in made
-        if not self.is_ours and self._moves_on():
+        if self.form not in made:
+            if not self._moves_on():
+                raise ToolError(
+                    "The admin has a page of its own for this. A person can do it there."
+                )
             self._open()
             return
         offered = self._offered()
-        #: All fields whose widget needs a browser, and those of them that could be set otherwise.
-        self.needs_browser = browser_only(self.form)
-        self.browser_only = [name for name in offered if name in self.needs_browser]
-        self.names = [name for name in offered if name not in self.needs_browser]
-        keeps = self.obj is not None and self.is_ours
+        #: The fields that could be set, but for their widgets, which need a browser.
+        self.browser_only = [name for name in offered if not takes_json(self.form.fields[name])]
+        self.names = [name for name in offered if name not in self.browser_only]
         self.inlines = [
-            InlineForms(self.rights, one, is_kept=keeps and one.formset in made)
-            for one in shown.get("inline_admin_formsets", ())
+            InlineForms(self.rights, one) for one in shown.get("inline_admin_formsets", ())
         ]
         #: Why no record can be created, whatever is sent. Empty: it can.
         self.obstacle = self._obstacle() if self.obj is None else ""
@@ -435,11 +429,12 @@ class RecordForm:
         return one_call.change_view(request, quote(str(self.obj.pk)))
 
     def submitted(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> SubmittedForm:
-        """What is to be posted. Raises ToolError for what cannot even be filled in."""
+        """Return what is to be posted, with the errors of what cannot even be filled in. Raises
+        ToolError where no record can be created.
+        """
         if self.obstacle:
             raise ToolError(self.obstacle)
         post = SubmittedForm(self.rights, names=self.names, sent=values)
-        post.browser_only[""] = self.needs_browser
         for name in self.browser_only:
             if name in values:
                 post.refuse(
@@ -449,12 +444,11 @@ class RecordForm:
         given = {name: values[name] for name in self.names if name in values}
         if self.obj is None:
             given |= prepopulated(self.form, self._prepopulated_fields(), given)
-        post.add_form(self.form, given, repeat=self.obj is None or not self.is_ours)
+        post.add_form(self.form, given)
         offered = [one.prefix for one in self.inlines if one.is_offered]
         post.refuse_unknown(inlines, offered, what="an inline")
         for one in self.inlines:
             one.submit(post, inlines.get(one.prefix, []) if one.is_offered else [])
-        post.raise_errors()
         return post
 
     def save(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> Saved:
@@ -463,10 +457,10 @@ class RecordForm:
         one_call = self._with_obj(signed_copy(self.admin, self.context))
         watch_forms(one_call, post)
         seen = watch_saving(one_call)
-        request, recorder = self._request(data=[*post.pairs, SAVE], files=post.files)
+        request, recorder = self._request(data=[*post.pairs, SAVE])
         with refusals_in_words():
             response = self._view(one_call, request)
-        if not seen and not self._was_saved_elsewhere(response, recorder.messages, seen):
+        if not seen:
             post.collect_errors(context_of(response))
             post.raise_errors()
             raise ToolError(
@@ -502,19 +496,6 @@ class RecordForm:
         return [
             name for name in order if name in hidden or (name in changed and name not in secret)
         ]
-
-    def _was_saved_elsewhere(
-        self, response: Any, messages: Sequence[CapturedMessage], seen: dict[str, Any]
-    ) -> bool:
-        """Whether another ModelAdmin has saved the record: its view redirects afterwards."""
-        if self.is_ours or not isinstance(response, HttpResponseRedirectBase):
-            return False
-        if self.obj is None or any(one.level_name in ("warning", "error") for one in messages):
-            return False
-        using = router.db_for_write(self.admin.model)
-        found = self.admin.model._base_manager.using(using).filter(pk=self.obj.pk).first()
-        seen.update(obj=found, changed=[])
-        return found is not None
 
 
 def context_of(response: Any) -> dict[str, Any]:

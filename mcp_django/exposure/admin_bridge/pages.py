@@ -28,10 +28,11 @@ from mcp_django.exposure.forms.html import (
     asked_by,
     folded,
     read_page,
+    successful,
     text_of,
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
-from mcp_django.exposure.forms.values import Pair, Post, query_dict, untouched
+from mcp_django.exposure.forms.values import Pair, Post, query_dict
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.questions.words import choice_words, field_line, value_line, without_times
@@ -247,7 +248,7 @@ def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = Non
 
 def page_of_form(form: BaseForm, rights: Rights) -> ActionPage:
     """The page of a form that an action declares, as far as it is known before it is shown."""
-    sent = [pair for name in form.fields for pair in untouched(form[name]) or ()]
+    sent = [pair for name in form.fields for pair in successful(form[name].as_widget())]
     controls = [Control(name=name, kind="hidden", value=value) for name, value in sent]
     page = ActionPage(title="", text="", form=Form(controls=controls), path="")
     return with_forms(page, [form], rights, names=None)

@@ -8,7 +8,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from django.forms import BaseForm, FileField
+from django.core.exceptions import ValidationError
+from django.forms import BaseForm, BoundField
 from django.forms.models import ModelMultipleChoiceField
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
@@ -19,10 +20,18 @@ from mcp_django.exposure.admin_bridge.relations import (
     AdminDescriber,
     find_members,
     find_related,
-    keep_members,
+    join_members,
+    posted_keys,
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
-from mcp_django.exposure.forms.values import Post, untouched
+from mcp_django.exposure.forms.values import (
+    Pair,
+    check_understood,
+    data_of,
+    meaning,
+    posted_texts,
+    takes_json,
+)
 from mcp_django.exposure.functions.arguments import shown
 from mcp_django.exposure.permissions import Rights
 
@@ -36,7 +45,7 @@ MOST_NAMES = 60
 MOST_HINTED = 10
 
 
-class SubmittedForm(Post):
+class SubmittedForm:
     """The form of a record with its formsets, as one call fills it in.
 
     An error is found by its path: the name of a field, `parts-0.qty` in a row, `parts` for all
@@ -44,26 +53,28 @@ class SubmittedForm(Post):
     """
 
     def __init__(self, rights: Rights, *, names: Collection[str], sent: Iterable[str]) -> None:
-        super().__init__(user=rights.principal.user)
         self.rights = rights
+        #: What is posted: the formsets about themselves, and for code of the site that looks into
+        #: `form.data` what the call sends. Django's forms do not read that.
+        self.pairs: list[Pair] = []
         #: The fields that this caller can set, by the prefix of the formset, with "" for the
         #: record. No other field is named.
         self.names: dict[str, Collection[str]] = {"": names}
         #: The fields that the call sends, by the prefix of the form, with "" for the record.
         self.sent: dict[str, frozenset[str]] = {"": frozenset(sent)}
-        #: By the prefix of the formset: fields of which nothing is posted, since their widgets
-        #: need a browser.
-        self.browser_only: dict[str, frozenset[str]] = {}
-        #: By the prefix of the form, with "" for the record, and by the field: the primary keys
-        #: of members that stay in a set although they are not posted.
-        self.staying: dict[tuple[str, str], frozenset[Any]] = {}
+        #: By the prefix of the form, with "" for the record, and by the field: fills in the field
+        #: of a form that is posted.
+        self.values: dict[tuple[str, str], Callable[[BaseForm], None]] = {}
+        #: The forms that are shown, by their prefix, with "" for the record. What they begin with
+        #: is not always in those that are posted.
+        self.shown: dict[str, BaseForm] = {}
         #: By the prefix of its form: a row as the caller knows it, whose list has other places.
         self.rows: dict[str, str] = {}
         #: Each sentence once, in the order in which they were said.
-        self._errors: dict[str, dict[str, None]] = {}
+        self.errors: dict[str, dict[str, None]] = {}
 
     def refuse(self, path: str, sentence: str) -> None:
-        self._errors.setdefault(path, {})[sentence] = None
+        self.errors.setdefault(path, {})[sentence] = None
 
     def refuse_unknown(
         self,
@@ -86,35 +97,33 @@ class SubmittedForm(Post):
         if unknown[MOST_UNKNOWN:]:
             self.refuse(path, f"Nor are {len(unknown) - MOST_UNKNOWN} more.")
 
-    def add_form(
-        self,
-        form: Any,
-        values: Mapping[str, Any],
-        *,
-        repeat: bool,
-        skip: Collection[str] = (),
-        path: str = "",
-    ) -> None:
-        """Post one form. With `repeat`, what the call does not send is posted as it is shown."""
-        for name, field in form.fields.items():
-            if name in skip:
-                continue
-            if name in values:
-                try:
-                    self._fill_in_one(form[name], values[name], repeat=repeat, path=path)
-                except InvalidValue as error:
-                    self.refuse(f"{path}.{name}" if path else name, str(error))
-            elif (repeat or not is_stored(form, name)) and not isinstance(field, FileField):
-                self.pairs += untouched(form[name]) or []
+    def add_form(self, form: Any, values: Mapping[str, Any], *, path: str = "") -> None:
+        """Have the form that is posted take these values. `form` is the one that is shown."""
+        self.shown[path] = form
+        for name, value in values.items():
+            bound = form[name]
+            try:
+                data, clean = self._read(bound, value)
+            except InvalidValue as error:
+                self.refuse(f"{path}.{name}" if path else name, str(error))
+                data, clean = REFUSED, partial(refuse_value, str(error))
+            else:
+                self.pairs += posted_texts(bound.html_name, data)
+            self.values[path, name] = partial(send, name=name, data=data, clean=clean)
 
-    def _fill_in_one(self, bound: Any, value: Any, *, repeat: bool, path: str) -> None:
-        if isinstance(bound.field, ModelMultipleChoiceField):
-            keys, self.staying[path, bound.name] = find_members(
-                self.rights, bound, value, repeat=repeat
-            )
-            self.fill_in(bound, value, find=lambda field, value: keys)
-        else:
-            self.fill_in(bound, value, find=partial(find_related, self.rights))
+    def _read(self, bound: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return the data of a field, and what cleans them in place of `field.clean`. Raises
+        InvalidValue.
+        """
+        field = bound.field
+        if isinstance(field, ModelMultipleChoiceField):
+            keys, left, hidden = find_members(self.rights, bound, value)
+            data = dict.fromkeys([*keys, *posted_keys(field, [*left, *hidden])])
+            return [*data], partial(join_members, keys=keys, left=left, hidden=hidden)
+        meant = meaning(
+            field, value, find=partial(find_related, self.rights), user=self.rights.principal.user
+        )
+        return data_of(field, meant), partial(check_understood, meant=meant)
 
     def collect_errors(self, context: Mapping[str, Any]) -> None:
         """Take the errors of a form that the admin shows again."""
@@ -153,7 +162,7 @@ class SubmittedForm(Post):
     def raise_errors(self) -> None:
         """Raise FormRefused with all of them, if there are any."""
         sentences = []
-        for path, own in self._errors.items():
+        for path, own in self.errors.items():
             row, _, name = path.partition(".")
             place = ": ".join(part for part in (self.rows.get(row, row), name) if part)
             sentences += [f"{place}: {sentence}" if place else sentence for sentence in own]
@@ -163,11 +172,45 @@ class SubmittedForm(Post):
             raise FormRefused("\n".join(["Nothing was saved.", *sentences]))
 
 
-# What was not sent stays as it is, bit for bit, although the form checks and saves it all.
+# A value goes into the field of a form as it is, and what was not sent stays, bit for bit, though
+# the form checks and saves it all.
 #
-# A browser sends every field, and what it shows has lost something already: outer spaces, line
-# breaks, microseconds, a choice that is no longer offered. So in the form of one call each field
-# that was not sent is disabled, and cleans to what is stored.
+# A browser sends each field as a text, and what it shows has lost something already: outer spaces,
+# line breaks, microseconds, a choice that is no longer offered.
+
+
+#: The data of a field whose value was refused.
+REFUSED: Any = object()
+
+
+class SentField(BoundField):
+    """A field of a bound form whose data are a value of the call, not a text of its widget."""
+
+    def __init__(self, form: Any, field: Any, name: str, *, data: Any) -> None:
+        super().__init__(form, field, name)
+        self.sent = data
+
+    @property
+    def data(self) -> Any:
+        return self.sent
+
+    def _has_changed(self) -> bool:
+        return self.data is REFUSED or bool(self.field.has_changed(self.initial, self.data))
+
+
+def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any]) -> None:
+    """Fill in a field of a form that is posted. `clean` is called with the field's own `clean`,
+    and with what that is called with.
+    """
+    field = form.fields[name]
+    # Else what is stored would be compared without them, and count as changed.
+    field.widget.supports_microseconds = True
+    field.clean = partial(clean, field.clean)
+    form._bound_fields_cache[name] = SentField(form, field, name, data=data)
+
+
+def refuse_value(sentence: str, *args: Any) -> None:
+    raise ValidationError(sentence)
 
 
 def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[Any]:
@@ -182,11 +225,7 @@ def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[A
 
     def form_class(request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         base = get_form(request, obj, **kwargs)
-        prepare: Callable[[BaseForm], None] | None = None
-        if submitted is not None:
-            method = keep if kwargs.get("change") else keep_defaults
-            prepare = partial(method, submitted, formset="")
-        return watched_form(base, made, prepare)
+        return watched_form(base, made, submitted)
 
     def formset_classes(request: HttpRequest, obj: Any = None) -> Any:
         for base, inline in get_formsets(request, obj):
@@ -203,7 +242,7 @@ def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[A
             ours = [formset for formset in created[0] if formset in made]
             for nested in chain.from_iterable(map(all_nested, ours)):
                 for form in nested.initial_forms:
-                    keep(submitted, form, formset=nested.prefix, own=own_fields(nested))
+                    fill_in(submitted, form, path=form.prefix, own=own_fields(nested))
             return created
 
         one_call._create_formsets = formsets_of
@@ -225,7 +264,7 @@ def all_nested(formset: Any) -> Iterator[Any]:
             yield from all_nested(nested)
 
 
-def watched_form(base: Any, made: list[Any], prepare: Callable[[BaseForm], None] | None) -> Any:
+def watched_form(base: Any, made: list[Any], submitted: SubmittedForm | None) -> Any:
     """A class that makes what calling `base` makes.
 
     Some sites return a class whose __new__ makes a form of another one, to pass the request on.
@@ -234,8 +273,11 @@ def watched_form(base: Any, made: list[Any], prepare: Callable[[BaseForm], None]
     def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
         form = base(*args, **kwargs)
         made.append(form)
-        if prepare is not None:
-            prepare(form)
+        if submitted is not None:
+            fill_in(submitted, form)
+            if submitted.errors:
+                # Nothing is saved, and all that is wrong is told at once.
+                form.is_valid = lambda: bool(form.errors) and False
         return form
 
     # Not through the metaclass: it would make the fields anew, without what `get_form` of the
@@ -253,10 +295,8 @@ def watched_formset(base: Any, made: list[Any], submitted: SubmittedForm | None)
             super().add_fields(form, index)
             if submitted is None or index is None:
                 return
-            if index < self.initial_form_count():
-                keep(submitted, form, formset=self.prefix, own=own_fields(self))
-            else:
-                keep_defaults(submitted, form, formset=self.prefix)
+            fill_in(submitted, form, path=form.prefix, own=own_fields(self))
+            if index >= self.initial_form_count():
                 # A new row of nothing but defaults would be dropped without a word.
                 form.empty_permitted = False
 
@@ -278,46 +318,39 @@ def is_stored(form: Any, name: str) -> bool:
     return name in known and name in form.initial
 
 
-def keep(submitted: SubmittedForm, form: Any, *, formset: str, own: Collection[str] = ()) -> None:
-    """Take the fields that are not sent as they are stored, but for the formset's own. Rules over
-    the whole record still hold.
+def fill_in(
+    submitted: SubmittedForm, form: Any, *, path: str = "", own: Collection[str] = ()
+) -> None:
+    """Give a form the values that the call sends. Its other fields stay as they are stored, or as
+    the form begins with them, but for the formset's own. Rules over the whole record still hold.
     """
-    path = form.prefix if formset else ""
-    sent = submitted.sent.get(path, frozenset())
-    browser_only = submitted.browser_only.get(formset, frozenset())
     kept = set()
+    known = {field.name for field in form.instance._meta.fields}
     for name, field in list(form.fields.items()):
-        if name in sent or name in own:
-            # Else what is stored would be compared without them, and count as changed.
-            field.widget.supports_microseconds = True
-            staying = submitted.staying.get((path, name), frozenset())
-            keep_members(submitted.rights, form, name, staying=staying)
+        if name in own:
+            continue
+        # Django asks whether a browser would have sent the field at all.
+        field.widget.value_omitted_from_data = lambda *args: False
+        beginning = submitted.shown.get(path, form)
+        initial = beginning.get_initial_for_field(beginning.fields.get(name, field), name)
+        if (path, name) in submitted.values:
+            submitted.values[path, name](form)
         elif field.disabled:
             continue
-        elif not is_stored(form, name):
-            if name in browser_only:
-                set_aside(field, form.get_initial_for_field(field, name))
-        else:
+        elif not form.instance._state.adding and is_stored(form, name):
+            kept.add(name)
             value = stored(form.instance, name)
             set_aside(field, value)
             # Else Django would leave a field that only the model needs out of its checks.
             field.required |= type(value) is SimpleLazyObject
+        elif takes_json(field):
+            field.disabled = True
+            is_set = isinstance(field, ModelMultipleChoiceField)
+            form.initial[name] = field.prepare_value(list(initial or ())) if is_set else initial
+        else:
             kept.add(name)
-    leave_unchecked(form, kept)
-
-
-def keep_defaults(submitted: SubmittedForm, form: Any, *, formset: str) -> None:
-    """Take the fields of a new record that need a browser as the form begins with them."""
-    browser_only = submitted.browser_only.get(formset, frozenset())
-    kept = {name for name in browser_only if name in form.fields}
-    if not kept:
-        return
-    known = {field.name for field in form.instance._meta.fields}
-    for name in kept:
-        field = form.fields[name]
-        initial = form.get_initial_for_field(field, name)
-        is_default = name in known and initial is None
-        set_aside(field, stored(form.instance, name) if is_default else initial)
+            is_default = name in known and initial is None
+            set_aside(field, stored(form.instance, name) if is_default else initial)
     leave_unchecked(form, kept)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from enum import Enum
 from typing import Any
@@ -156,40 +156,47 @@ def find_several(finder: Finder, value: Any) -> list[str]:
 
 
 def find_members(
-    rights: Rights, bound: Any, value: Any, *, repeat: bool
-) -> tuple[list[str], frozenset[Any]]:
-    """The keys that are posted of a bound field of several records, and the primary keys of the
-    visible members that stay without being posted, since they are no choices any more.
-
-    With `repeat`, all members that stay are posted: a form that cannot be made to keep them has
-    to be sent them. Raises InvalidValue.
+    rights: Rights, bound: Any, value: Any
+) -> tuple[list[str], list[Model], list[Model]]:
+    """Read what a value makes of a field of several records: the keys of those that it names, as
+    the form takes them, the visible members that stay, and the members that this caller may not
+    see, which always stay. Members may be no choices any more. Raises InvalidValue.
     """
     field, is_new = bound.field, bound.form.instance._state.adding
     changes = set_changes(value, is_new=is_new)
+    visible, hidden = split_members(rights, bound)
     if "set" in changes:
-        keys = find_several(Finder(rights, field), changes["set"])
-        hidden = split_members(rights, bound)[1] if repeat and not is_new else []
-        return [*keys, *posted_keys(field, hidden)], frozenset()
+        return find_several(Finder(rights, field), changes["set"]), [], [] if is_new else hidden
     added = find_several(Finder(rights, field), changes.get("add", []))
     # A member may be no choice any more, and an error must not show whether a record is a member.
     others = field.queryset.model._base_manager.using(field.queryset.db).all()
     removed = find_several(Finder(rights, field, instead=others), changes.get("remove", []))
     if both := [key for key in dict.fromkeys(added) if key in removed]:
         raise InvalidValue(f"The same record is in add and in remove: {', '.join(both)}.")
-    visible, hidden = split_members(rights, bound)
-    left = [
-        one
-        for one, key in zip(visible, posted_keys(field, visible), strict=True)
-        if key not in removed
-    ]
-    if repeat:
-        return [*dict.fromkeys([*posted_keys(field, [*left, *hidden]), *added])], frozenset()
-    with limited(field.queryset.db):
-        choices = field.queryset.filter(Q(("pk__in", [one.pk for one in left])))
-        offered = {one.pk for one in choices}
-    posted = [one for one in left if one.pk in offered]
-    staying = frozenset(one.pk for one in left if one.pk not in offered)
-    return [*dict.fromkeys([*posted_keys(field, posted), *added])], staying
+    keys = posted_keys(field, visible)
+    left = [one for one, key in zip(visible, keys, strict=True) if key not in removed]
+    return added, left, hidden
+
+
+def join_members(
+    clean: Callable[[Any], Any],
+    data: Any,
+    *,
+    keys: Sequence[str],
+    left: Sequence[Model],
+    hidden: Sequence[Model],
+) -> Any:
+    """Clean the keys that a call names, and add the members that stay: a queryset, or a list where
+    the field makes a list.
+    """
+    if not left and not hidden:
+        return clean(keys)
+    model, using = type([*left, *hidden][0]), [*left, *hidden][0]._state.db
+    chosen = clean(keys) if keys else model._base_manager.none()
+    members = {one.pk: one for one in (*left, *chosen, *hidden)}
+    if isinstance(chosen, QuerySet):
+        return model._base_manager.using(using).filter(pk__in=members)
+    return [*members.values()]
 
 
 def related_words(rights: Rights, field: Any, value: Any) -> str:
@@ -227,22 +234,6 @@ def posted_keys(field: Any, objects: Iterable[Any]) -> list[str]:
     return [str(field.prepare_value(one)) for one in objects]
 
 
-def keep_members(rights: Rights, form: Any, name: str, *, staying: Collection[Any]) -> None:
-    """Make a field of a bound form that takes a set of related records leave members in it: those
-    that this caller may not see, and those with these primary keys. For the form, the others are
-    the whole set.
-    """
-    field = form.fields[name]
-    visible, kept = split_members(rights, form[name])
-    kept += [one for one in visible if one.pk in staying]
-    if not kept:
-        return
-    posted = [one for one in visible if one.pk not in staying]
-    clean, has_changed = field.clean, field.has_changed
-    field.clean = lambda value: joined(clean(value), kept)
-    field.has_changed = lambda initial, data: has_changed(posted, data)
-
-
 def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
     """The related records that a form shows as chosen: those that this caller may see, and all
     others. Empty for a field that takes no set of records.
@@ -260,14 +251,6 @@ def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
     labels = visible_labels(rights, choices.model, [one.pk for one in objects])
     visible = [one for one in objects if one.pk in labels]
     return visible, [one for one in objects if one.pk not in labels]
-
-
-def joined(chosen: Any, members: Sequence[Any]) -> Any:
-    """A queryset, or a list where the field makes a list."""
-    if not isinstance(chosen, QuerySet):
-        return [*chosen, *members]
-    keys = [one.pk for one in (*chosen, *members)]
-    return chosen.model._base_manager.using(chosen.db).filter(pk__in=keys)
 
 
 class Finder:

@@ -55,7 +55,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     stored_row,
 )
 from mcp_django.exposure.forms.schemas import shown_fields
-from mcp_django.exposure.forms.values import browser_only
+from mcp_django.exposure.forms.values import takes_json
 from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.limits import contended, is_timeout, limited, raise_lost_database
 from mcp_django.exposure.options import ModelExposure
@@ -167,10 +167,9 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     fields = flatten_fieldsets(one_call.get_fieldsets(request, record))
     form = one_call.get_form(request, record, change=True, fields=fields)(instance=record)
     offered = settable(rights, exposure, shown_fields(form))
-    needs_browser = browser_only(form)
-    names = [name for name in offered if name not in needs_browser]
+    names = [name for name in offered if takes_json(form.fields[name])]
     schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
-    in_browser = [name for name in offered if name in needs_browser]
+    in_browser = [name for name in offered if name not in names]
     return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
 
 
@@ -396,7 +395,7 @@ def question_about(
     """
     form = open_form(context, rights, given)
     values, inlines = given.values or {}, given.inlines or {}
-    form.submitted(values, inlines)
+    form.submitted(values, inlines).raise_errors()
     model = rights.exposure(given.model).model
     kept = {
         prefix: [row for row in rows if not row.get("delete")] for prefix, rows in inlines.items()

@@ -126,17 +126,19 @@ def model_validators(form: Any, name: str, field: fields.Field) -> Sequence[Any]
 
 def limits(given: Iterable[Any]) -> dict[str, Any]:
     """The minimum and the maximum, if they are numbers that JSON has."""
-    found: dict[str, Any] = {}
+    found: dict[str, int | float] = {}
     for one in given:
         is_least = isinstance(one, validators.MinValueValidator)
         if not (is_least or isinstance(one, validators.MaxValueValidator)):
             continue
-        limit: Any = limit_of(one)
+        limit = limit_of(one)
         # Some fields have limits for their texts, and JSON has no infinity.
-        if isinstance(limit, (int, float, Decimal)) and abs(limit) <= MOST:
-            limit = limit if isinstance(limit, int) else float(limit)
-            key, strictest = ("minimum", max) if is_least else ("maximum", min)
-            found[key] = strictest(limit, found.get(key, limit))
+        if isinstance(limit, (int, float, Decimal)) and -MOST <= limit <= MOST:
+            number = limit if isinstance(limit, int) else float(limit)
+            if is_least:
+                found["minimum"] = max(number, found.get("minimum", number))
+            else:
+                found["maximum"] = min(number, found.get("maximum", number))
     return found
 
 

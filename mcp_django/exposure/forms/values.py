@@ -1,7 +1,8 @@
-"""One JSON value -> what a browser would send after a person had put it into a field.
+"""JSON values -> what the fields of forms take: their data, or what a browser would send of them.
 
-Where a widget reads one text by the field's name, as most do, that text is all there is to send.
-Other widgets are rendered, and their controls are read back.
+The forms of records take the value itself. Those of pages that an action shows are made by code of
+the site from a POST: where a widget reads one text by the field's name, as most do, that text is
+all there is to send. Other widgets are rendered, and their controls are read back.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from django.conf import settings
-from django.contrib.admin.widgets import ManyToManyRawIdWidget, RelatedFieldWidgetWrapper
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import ValidationError
+from django.core.files import File
 from django.forms import fields, widgets
-from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
+from django.forms.models import ModelChoiceField
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
 
-from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.forms.files import FORM, file_of
 from mcp_django.exposure.forms.html import read_page, successful
 from mcp_django.exposure.forms.schemas import InvalidValue, example_of_parts, options
@@ -105,10 +106,12 @@ PARSERS: tuple[tuple[type[fields.Field], Callable[[Any], Any]], ...] = (
     (fields.DurationField, by(parse_duration, "a duration such as P1DT2H30M")),
 )
 #: What forms compare by its value, so that it can be checked whether they understood it.
-EXACT = (Decimal, bool, date, time, timedelta)
+EXACT = (Decimal, bool, date, time, timedelta, list)
 
 
 def is_same(meant: Any, got: Any) -> bool:
+    if isinstance(meant, list) and isinstance(got, (list, tuple)):
+        return len(meant) == len(got)
     if isinstance(meant, Decimal) and isinstance(got, float):
         return float(meant) == got
     if isinstance(meant, datetime) and isinstance(got, datetime):
@@ -126,11 +129,11 @@ def shown_value(value: Any) -> str:
     return "A list" if isinstance(value, list) else "An object"
 
 
-# What is posted of a field.
+# What a field of a form takes.
 
 
-#: A name and a text, or the list of an array.
-Pair: TypeAlias = tuple[str, Any]
+#: A name and a text.
+Pair: TypeAlias = tuple[str, str]
 #: Takes a field of related records and a value of the call; returns a key, keys, or None. Raises
 #: InvalidValue.
 Find: TypeAlias = Callable[[Any, Any], Any]
@@ -139,16 +142,59 @@ Find: TypeAlias = Callable[[Any, Any], Any]
 MOST_ALLOWED = 20
 #: Records or choices in one list.
 MOST_ITEMS = 1000
-#: Methods that read one text, or several, by the name of the field.
-PLAIN_READERS = (
-    widgets.Widget.value_from_datadict,
-    widgets.ChoiceWidget.value_from_datadict,
-    widgets.SelectMultiple.value_from_datadict,
-)
+
+
+def takes_json(field: fields.Field) -> bool:
+    """Return whether a value can be sent without a browser. If not, both the field and its widget
+    are of the site's own, and only scripts of its page may know what is posted.
+    """
+    reader = type(inner(field.widget)).value_from_datadict
+    own = (type(field).to_python, type(field).clean)
+    return isinstance(field, fields.FileField) or is_djangos(reader) or all(map(is_djangos, own))
+
+
+def is_djangos(method: Any) -> bool:
+    return str(method.__module__).startswith("django.")
+
+
+def data_of(field: fields.Field, meant: Any) -> Any:
+    """Return a value as `field.clean` takes it, in whatever language the form is read."""
+    if isinstance(field, fields.JSONField):
+        return field.prepare_value(meant)
+    if isinstance(field, fields.MultiValueField) and not isinstance(meant, list):
+        # Not the widget's `decompress`, which may cut the microseconds.
+        local = timezone.make_naive(meant) if meant and timezone.is_aware(meant) else meant
+        return [local.date(), local.time()] if local else [None] * len(field.fields)
+    if isinstance(meant, Decimal) and isinstance(field, fields.IntegerField):
+        return int(meant) if meant == meant.to_integral_value() else meant
+    if isinstance(meant, (date, time)) and not is_djangos(type(field).to_python):
+        return meant.isoformat()
+    return meant
+
+
+def posted_texts(name: str, data: Any) -> list[Pair]:
+    """Return the data of a field as a browser would post them, for code that reads the POST."""
+    values = data if isinstance(data, list) else [data]
+    texts = ["on" if one is True else "" if one is None else str(one) for one in values]
+    return [] if data is False or isinstance(data, File) else [(name, text) for text in texts]
+
+
+def check_understood(clean: Callable[..., Any], *args: Any, meant: Any) -> Any:
+    """Clean the data of a field. Raises ValidationError where that makes another value of them
+    than was meant.
+    """
+    got = clean(*args)
+    if isinstance(meant, EXACT) and not is_same(meant, got):
+        raise ValidationError(cannot_hold(meant))
+    return got
+
+
+def cannot_hold(meant: Any) -> str:
+    return f"This field cannot hold {shown_value(str(meant))}."
 
 
 class Post:
-    """What is posted of forms."""
+    """What is posted of forms that code of the site makes."""
 
     def __init__(self, *, user: Any) -> None:
         #: Whose uploads are files.
@@ -159,68 +205,24 @@ class Post:
     def fill_in(self, bound: Any, value: Any, *, find: Find) -> None:
         """Give a bound field this value. Raises InvalidValue."""
         field = bound.field
+        meant = meaning(field, value, find=find, user=self.user)
         if isinstance(field, fields.FileField):
-            if value is None:
-                checkbox = getattr(field.widget, "clear_checkbox_name", None)
-                if field.required or checkbox is None:
-                    raise InvalidValue(f"This file cannot be taken away. To replace it: {FORM}.")
-                self.pairs.append((checkbox(bound.html_name), "on"))
+            if meant is False:
+                self.pairs.append((bound.field.widget.clear_checkbox_name(bound.html_name), "on"))
             else:
-                self.files[bound.html_name] = file_of(value, user=self.user)
+                self.files[bound.html_name] = meant
             return
-        meant = meaning(field, value, find=find)
         pairs = pairs_of(bound, meant)
-        is_exact = meant is None or isinstance(meant, EXACT)
-        if is_exact and not isinstance(field, fields.ChoiceField) and not has_parts(field):
-            check_understood(bound, pairs, meant)
-        # Without its initial value a value that is already there would count as changed.
-        self.pairs += pairs + initial_pairs(bound)
-
-
-def as_shown(bound: Any) -> list[Pair]:
-    """What is posted of a field that nobody touched, with the hidden controls that some fields are
-    compared with.
-    """
-    field = bound.field
-    if isinstance(field, ModelChoiceField) and reads_plainly(field):
-        # A list of thousands need not be made for one of them.
-        value, is_list = bound.value(), isinstance(field, ModelMultipleChoiceField)
-        pairs = text_pairs(bound, list(value or []) if is_list else value) or []
-    else:
-        pairs = successful(bound.as_widget())
-    return pairs + initial_pairs(bound)
-
-
-def initial_pairs(bound: Any) -> list[Pair]:
-    if not bound.field.show_hidden_initial:
-        return []
-    return successful(bound.as_hidden(only_initial=True))
-
-
-def browser_only(form: Any) -> frozenset[str]:
-    """The fields of an unbound form that cannot be sent without a browser: what they show cannot
-    be read back. Some widgets are filled in by scripts, and code of a site may fail.
-    """
-    return frozenset(
-        name
-        for name, field in form.fields.items()
-        if not (isinstance(field, fields.FileField) or is_djangos(field.widget))
-        and untouched(form[name]) is None
-    )
-
-
-def untouched(bound: Any) -> list[Pair] | None:
-    """What is posted of a field that nobody touched. None: its widget cannot show or read it."""
-    try:
-        pairs = as_shown(bound)
-        if not reads_plainly(bound.field):
-            read_back(bound, pairs)
-    except Exception as error:
-        model = getattr(getattr(bound.form, "_meta", None), "model", None)
-        place = type(bound.form).__name__ if model is None else model._meta.label
-        log_once(f"{place}.{bound.name}", "has a widget that needs a browser.", error)
-        return None
-    return pairs
+        if not isinstance(field, fields.ChoiceField) and not has_parts(field):
+            # What the field refuses is reported by the form.
+            with suppress(ValidationError):
+                got = field.clean(read_back(bound, pairs))
+                if meant is None and got not in field.empty_values:
+                    raise InvalidValue("This field must have a value.")
+                if isinstance(meant, EXACT) and not is_same(meant, got):
+                    # A list of years may end before it.
+                    raise InvalidValue(cannot_hold(meant))
+        self.pairs += pairs
 
 
 def read_back(bound: Any, pairs: list[Pair]) -> Any:
@@ -237,10 +239,15 @@ def query_dict(pairs: Iterable[Pair]) -> Any:
     return found
 
 
-def meaning(field: fields.Field, value: Any, *, find: Find) -> Any:
-    """The value as its widget takes it. Raises InvalidValue for a choice that is not offered: a
-    select would send its first option.
+def meaning(field: fields.Field, value: Any, *, find: Find, user: Any) -> Any:
+    """Return what a value means to a field: of a file False to take it away, of a choice its text.
+    Raises InvalidValue, also for a choice that is not offered: a select would send its first one.
     """
+    if isinstance(field, fields.FileField):
+        can_clear = hasattr(field.widget, "clear_checkbox_name") and not field.required
+        if value is None and not can_clear:
+            raise InvalidValue(f"This file cannot be taken away. To replace it: {FORM}.")
+        return value is not None and file_of(value, user=user)
     if isinstance(field, ModelChoiceField):
         return find(field, value)
     if isinstance(field, fields.MultipleChoiceField):
@@ -259,7 +266,9 @@ def meaning(field: fields.Field, value: Any, *, find: Find) -> Any:
             f"{shown_value(value)} is not a list of {len(parts)} parts, "
             f"such as {example_of_parts(field)}."
         )
-    return [meaning(part, one, find=find) for part, one in zip(parts, value, strict=True)]
+    return [
+        meaning(part, one, find=find, user=user) for part, one in zip(parts, value, strict=True)
+    ]
 
 
 def chosen(field: Any, value: Any) -> str:
@@ -279,61 +288,12 @@ def has_parts(field: fields.Field) -> bool:
 
 
 def pairs_of(bound: Any, value: Any) -> list[Pair]:
-    field, name = bound.field, bound.html_name
-    if isinstance(value, datetime) and isinstance(field.widget, widgets.SplitDateTimeWidget):
-        # The widget would cut the microseconds.
-        local = timezone.make_naive(value) if timezone.is_aware(value) else value
-        suffixes: list[str] = field.widget.widgets_names  # type: ignore[attr-defined]  # stubs
-        texts = (local.date().isoformat(), local.time().isoformat())
-        return [(name + suffix, text) for suffix, text in zip(suffixes, texts, strict=True)]
-    pairs = text_pairs(bound, value) if reads_plainly(field) else None
-    return rendered(bound, value) if pairs is None else pairs
-
-
-def text_pairs(bound: Any, value: Any) -> list[Pair] | None:
-    """What means a value whatever the language. None: the widget knows."""
-    field, name = bound.field, bound.html_name
-    if isinstance(field, (ModelMultipleChoiceField, fields.MultipleChoiceField)):
-        texts = [str(field.prepare_value(one)) for one in value]
-        if isinstance(inner(field.widget), ManyToManyRawIdWidget):
-            texts = [",".join(texts)]
-        return [(name, text) for text in texts]
-    if value is None and not isinstance(field, fields.JSONField):
-        return [(name, "")]
-    if isinstance(value, list) and hasattr(field, "base_field"):
-        # An array takes the list. In a text its elements would end at each comma.
-        return [(name, value)]
-    if isinstance(field, fields.ChoiceField):
-        return [(name, str(field.prepare_value(value)))]
-    if isinstance(value, str) and takes_text(field):
-        return [(name, value)]
-    if isinstance(value, Decimal) and not field.localize:
-        return [(name, f"{value:f}")]
-    if isinstance(value, (date, time)):
-        with suppress(ValidationError):
-            field.to_python(value.isoformat())
-            return [(name, value.isoformat())]
-    return None
-
-
-def check_understood(bound: Any, pairs: list[Pair], meant: Any) -> None:
-    """Raise InvalidValue if the field would take the value for another one: a list of years may
-    end before it. What the field refuses is reported by the form.
-    """
-    field = bound.field
-    try:
-        got = field.clean(read_back(bound, pairs))
-    except ValidationError:
-        return
-    if meant is None and got not in field.empty_values:
-        raise InvalidValue("This field must have a value.")
-    if meant is not None and not is_same(meant, got):
-        raise InvalidValue(f"This field cannot hold {shown_value(str(meant))}.")
-
-
-def rendered(bound: Any, value: Any) -> list[Pair]:
-    """What is posted of the widget of a field that shows this value. Raises InvalidValue."""
+    """Return what a browser would send of a field that shows this value. Raises InvalidValue."""
     field, name, renderer = bound.field, bound.html_name, bound.form.renderer
+    reader = type(inner(field.widget)).value_from_datadict
+    if isinstance(value, str) and reader is widgets.Widget.value_from_datadict:
+        # Widgets for passwords show none.
+        return [(name, value)]
     refusal = InvalidValue(f"{shown_value(value)} is not a value for this field.")
     try:
         pairs = successful(html_of(field.widget, name, field.prepare_value(value), renderer))
@@ -348,19 +308,6 @@ def rendered(bound: Any, value: Any) -> list[Pair]:
 
 def html_of(widget: Any, name: str, value: Any, renderer: Any) -> str:
     return str(widget.render(name, value, attrs={"id": "x"}, renderer=renderer))
-
-
-def reads_plainly(field: fields.Field) -> bool:
-    widget = inner(field.widget)
-    return type(widget).value_from_datadict in PLAIN_READERS or isinstance(
-        widget, ManyToManyRawIdWidget
-    )
-
-
-def is_djangos(widget: widgets.Widget) -> bool:
-    """Return whether Django itself reads what is posted of it."""
-    module: str = type(inner(widget)).value_from_datadict.__module__
-    return module.startswith("django.")
 
 
 def inner(widget: widgets.Widget) -> Any:
