@@ -5,17 +5,31 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 import mcp_django
+from mcp_django.auth import authenticate
+from mcp_django.exposure.generation import generations
+from tests.clock import Clock
 
 PACKAGE = f"{Path(mcp_django.__file__).parent}/"
 
 
 def cost_of(client, tool, arguments):
-    """The SQL of a call that was made before, and how often it calls functions of ours."""
-    client.call_tool(tool, **arguments)
+    """The SQL of a call that was made before, and how often it calls functions of ours.
+
+    What is remembered for a second is remembered in both.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for memory in (authenticate.cache, generations):
+            patch.setattr(memory, "clock", Clock())
+        client.call_tool(tool, **arguments)
+        return measured(client, tool, arguments)
+
+
+def measured(client, tool, arguments):
     calls = 0
 
     def count(frame, event, _):
