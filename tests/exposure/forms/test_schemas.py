@@ -69,6 +69,8 @@ CHOICES = [("", "---"), (_("Group"), [("a", _("A")), ("a", "again")]), (2, "B")]
          {"type": "integer", "minimum": 1, "maximum": 9}),
         (forms.IntegerField(validators=[validators.MinValueValidator(3)], min_value=1),
          {"type": "integer", "minimum": 3}),
+        (forms.IntegerField(validators=[validators.MaxValueValidator(3)], max_value=9),
+         {"type": "integer", "maximum": 3}),
         (forms.IntegerField(max_value=10**30, min_value=-(10**30)), {"type": "integer"}),
         (forms.FloatField(max_value=0.5, min_value=float("-inf")),
          {"type": "number", "maximum": 0.5}),
