@@ -15,7 +15,6 @@ LONGEST = (
     # One after the other, so that a worker starts the browser once.
     "tests/browser/",
     "tests/fuzz/test_fuzz.py",
-    "tests/docs/test_revisions.py",
     "tests/management/test_mcp_stdio.py",
     "tests/audit/test_writer.py",
     "tests/docs/test_tutorial.py",
