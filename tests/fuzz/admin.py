@@ -67,28 +67,13 @@ def ship(modeladmin, request, queryset):
     return render(request, "fuzz/ship.html", context)
 
 
-@admin.action(permissions=["view"])
-def list_numbers(modeladmin, request, queryset):
-    numbers = ", ".join(queryset.order_by("pk").values_list("number", flat=True))
-    modeladmin.message_user(request, f"Numbers: {numbers}")
-
-
 @admin.register(Order, site=site)
 class OrderAdmin(HidingAdmin):
     inlines = [LineInline, MemoInline]
     search_fields = ["number", "customer__name"]
     autocomplete_fields = ["customer"]
-    actions = [mark_paid, ship, list_numbers]
-    fields = [
-        "number",
-        "customer",
-        "status",
-        "total",
-        "placed_at",
-        "details",
-        "labels",
-        "contract",
-    ]
+    actions = [mark_paid, ship]
+    exclude = ["margin", "draft", "is_hidden"]
 
 
 @admin.register(Line, site=site)

@@ -10,6 +10,7 @@ from typing import Any
 from mcp_django.protocol.headers import encode_value
 from mcp_django.protocol.methods import LOG_LEVELS, METHODS, NAME_PARAMS
 from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.testing import Client
 from tests.fuzz.doors import Pairs, Sent
 from tests.fuzz.values import HOSTILE, broken, dump, mutated
 from tests.nasty.hostile import PATHS
@@ -89,8 +90,6 @@ class Case:
     is_exact: bool = True
     #: Methods by the ids of requests; of a batch several may have the same.
     methods: dict[Any, list[str]] = field(default_factory=dict)
-    #: Whether the answer comes on the stream of HTTP+SSE.
-    is_posted: bool = False
 
 
 @dataclass(kw_only=True)
@@ -101,10 +100,30 @@ class Knowledge:
     prompts: dict[str, Any]
     uris: list[str]
     templates: list[str]
-    labels: list[str]
     #: By the label of a model: the names that its description has.
     names: dict[str, list[str]]
     tokens: dict[str, str]
+
+    @classmethod
+    def learn(cls, client: Client, tokens: dict[str, str]) -> Knowledge:
+        names = {}
+        for model in client.call_tool("list_models").data["models"]:
+            described = client.call_tool("describe_model", model=model["model"]).data
+            fields = [field["name"] for field in described.get("fields", ())]
+            names[model["model"]] = fields + described.get("more_filters", [])
+        templates = client.list_all("resources/templates/list", "resourceTemplates")
+        return cls(
+            tools={tool["name"]: tool["inputSchema"] for tool in client.list_tools()},
+            prompts={prompt["name"]: prompt for prompt in client.list_prompts()},
+            uris=[resource["uri"] for resource in client.list_resources()],
+            templates=[template["uriTemplate"] for template in templates],
+            names=names,
+            tokens=tokens,
+        )
+
+    @property
+    def labels(self) -> list[str]:
+        return list(self.names)
 
 
 class Cases:
@@ -120,7 +139,6 @@ class Cases:
             "batch": (5, self.batch),
             "notice": (4, self.notice),
             "verb": (3, self.verb),
-            "posted": (5, self.posted),
             "stream": (1, self.stream),
         }
 
@@ -293,41 +311,6 @@ class Cases:
             case.sent.headers.append((name, value))
         if random.random() < 0.3:
             case.sent.path = random.choice(["/mcp/sse", "/mcp/messages", "/mcp/", "/mcp/sse/"])
-        case.is_exact = False
-        return case
-
-    def posted(self, random: Random) -> Case:
-        """To the address that goes with a stream of HTTP+SSE."""
-        message, revision = self.request(random)
-        while revision.era is not Era.LEGACY:
-            message, revision = self.request(random)
-        body = dump(message, random)
-        strange = random.random()
-        if strange < 0.3:
-            message = mutated(random, message)
-            body = dump(message, random)
-        elif strange < 0.5:
-            message = self.notice_message(random)
-            body = dump(message, random)
-        elif strange < 0.6:
-            body = broken(random, body)
-        case = self.pack(random, message, revision, body)
-        case.person = "boss"
-        token = self.knowledge.tokens["boss"]
-        case.sent.headers = [
-            pair
-            for pair in case.sent.headers
-            if pair[0] not in (b"mcp-session-id", b"authorization")
-        ] + [(b"authorization", f"Bearer {token}".encode())]
-        case.sent.path = "/mcp/messages"
-        case.sent.query = b"session_id=" + SESSION
-        case.is_posted = True
-        if random.random() < 0.2:
-            case.sent.query = random.choice(
-                [b"", b"session_id=", b"session_id=x", b"session_id=\xc3", b"%ff=%00", b"&" * 99,
-                 b"session_id=" + SESSION + b"&session_id=x", b"SESSION_ID=x"]
-            )  # fmt: skip
-            case.is_posted = False
         case.is_exact = False
         return case
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -119,32 +119,6 @@ class InProcess:
         finally:
             leaving.cancel()
         return answer
-
-    @asynccontextmanager
-    async def stream(self, sent: Sent) -> AsyncIterator[Any]:
-        pieces: asyncio.Queue[bytes] = asyncio.Queue()
-        gone = asyncio.Event()
-        requests = [{"type": "http.request", "body": sent.body, "more_body": False}]
-
-        async def receive() -> dict[str, Any]:
-            if requests:
-                return requests.pop()
-            await gone.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(event: dict[str, Any]) -> None:
-            await pieces.put(event.get("body", b""))
-            if event["type"] == "http.response.body" and not event.get("more_body", False):
-                await pieces.put(b"")
-
-        task = asyncio.ensure_future(self.application(self.scope(sent), receive, send))
-        # The start of the response has no body.
-        await asyncio.wait_for(pieces.get(), PATIENCE)
-        try:
-            yield pieces
-        finally:
-            gone.set()
-            await asyncio.wait_for(task, PATIENCE)
 
 
 async def leave_when_quiet(

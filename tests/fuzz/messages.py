@@ -16,11 +16,9 @@ import json
 import logging
 import os
 import sys
-import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,12 +33,11 @@ django.setup()
 from mcp_django.protocol.revisions import ASSUMED, Revision  # noqa: E402  after Django is set up
 from mcp_django.testing import Client  # noqa: E402
 from tests.fuzz import rows  # noqa: E402
-from tests.fuzz.cases import ACCEPT, MODERN, SESSION, Case, Cases  # noqa: E402
+from tests.fuzz.cases import ACCEPT, MODERN, SESSION, Case, Cases, Knowledge  # noqa: E402
 from tests.fuzz.doors import Answer, InProcess, Sent  # noqa: E402
-from tests.fuzz.searching import learn, options_of, run_jobs  # noqa: E402
+from tests.fuzz.searching import options_of, run_jobs  # noqa: E402
 from tests.fuzz.values import dump  # noqa: E402
 from tests.oracle import assert_valid_message  # noqa: E402
-from tests.waiting import PATIENCE  # noqa: E402
 
 INTERNAL_ERROR = -32603
 REVISION = b"mcp-protocol-version"
@@ -79,33 +76,19 @@ class Report:
     """What came back."""
 
     count: int = 0
-    seconds: float = 0.0
-    #: Seconds of the processor.
-    busy: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
     #: Of each kind of case how many there were, and how many had a result.
     kinds: Counter[str] = field(default_factory=Counter)
     results: Counter[str] = field(default_factory=Counter)
-    codes: Counter[int] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
 
     def print(self) -> None:
-        total = max(self.count, 1)
-        rates = [round(total / max(one, 0.001)) for one in (self.seconds, self.busy)]
-        print(
-            f"{self.count:,} messages in {self.seconds:.1f} s: {rates[0]}/s, {rates[1]}/s of CPU"
-        )
-        print("status:", ", ".join(f"{n} {count:,}" for n, count in sorted(self.statuses.items())))
-        print("errors:", ", ".join(f"{n} {count:,}" for n, count in sorted(self.codes.items())))
-        for kind, count in sorted(self.kinds.items()):
-            share = 100 * self.results[kind] / count
-            print(f"  {kind}: {count:,}, of which {share:.0f} % got a result")
-        share = 100 * sum(self.results.values()) / total
-        print(f"with a result: {share:.1f} %; memory in MiB: {self.memory}")
-        for failure in self.failures[:SHOWN]:
-            print(f"\n{failure}")
-        print(f"{len(self.failures)} failures")
+        print(f"{self.count:,} messages; statuses: {dict(sorted(self.statuses.items()))}")
+        shares = {kind: self.results[kind] / count for kind, count in self.kinds.items()}
+        print("with a result:", ", ".join(f"{kind} {share:.0%}" for kind, share in shares.items()))
+        print(f"memory in MiB: {self.memory}")
+        print(*self.failures[:SHOWN], f"{len(self.failures)} failures", sep="\n\n")
 
 
 class Search:
@@ -118,20 +101,12 @@ class Search:
         self.report = Report()
         self.log = Tracebacks()
         self.sessions: dict[tuple[str, Revision], bytes] = {}
-        self.streams = AsyncExitStack()
-        self.posting: Posting | None = None
-        #: Answers on one stream are waited for one after the other.
-        self.turn = asyncio.Lock()
 
     async def run(self, first: int, count: int) -> Report:
-        report, started, busy = self.report, time.monotonic(), time.process_time()
-        indexes = iter(range(first, first + count))
-        async with self.streams:
-            await asyncio.gather(*(self.work(indexes) for _ in range(AT_ONCE)))
+        report, indexes = self.report, iter(range(first, first + count))
+        await asyncio.gather(*(self.work(indexes) for _ in range(AT_ONCE)))
         report.failures += [f"logged: {one}" for one in self.log.others]
         report.memory.append(resident())
-        report.seconds = time.monotonic() - started
-        report.busy = time.process_time() - busy
         self.judge_the_whole()
         return report
 
@@ -139,8 +114,7 @@ class Search:
         for index in indexes:
             case, texts = self.cases.case(index), []
             logged.set(texts)
-            async with self.turn if case.is_posted else nullcontext():
-                problems = await self.run_case(case)
+            problems = await self.run_case(case)
             problems += [f"logged: {one}" for one in texts]
             self.report.kinds[case.kind] += 1
             if problems:
@@ -150,16 +124,13 @@ class Search:
                 self.report.memory.append(resident())
 
     async def run_case(self, case: Case) -> list[str]:
-        posting = await self.open(case)
+        await self.open(case)
         answer = await self.door.ask(case.sent)
         self.report.statuses[answer.status] += 1
         if answer.status == 404 and case.person:
             # It may have been ended by a case: the next one gets another.
             self.sessions.pop((case.person, case.revision), None)
-        problems = self.problems_of(case, answer)
-        if posting is not None and answer.status == 202:
-            problems += await posting.wait_for(case, self)
-        return problems
+        return self.problems_of(case, answer)
 
     def problems_of(self, case: Case, answer: Answer) -> list[str]:
         if answer.problem:
@@ -187,7 +158,6 @@ class Search:
         error = message.get("error")
         problems = []
         if isinstance(error, dict):
-            self.report.codes[error.get("code", 0)] += 1
             if error.get("code") == INTERNAL_ERROR and "busy" not in str(error):
                 problems.append(f"The error is {error}")
         elif "result" not in message and "method" not in message:
@@ -222,25 +192,13 @@ class Search:
 
     # Sessions
 
-    async def open(self, case: Case) -> Posting | None:
+    async def open(self, case: Case) -> None:
         """Put the id of a session where one is wanted."""
-        is_wanted = SESSION in case.sent.query or any(
-            value == SESSION for _, value in case.sent.headers
-        )
-        if not is_wanted:
-            return None
-        posting = None
-        if case.sent.path == "/mcp/messages":
-            if self.posting is None or self.posting.is_over:
-                self.posting = await self.streams.enter_async_context(self.posting_stream())
-            posting, found = self.posting, self.posting.session
-        else:
-            found = await self.session(case.person, case.revision)
-        case.sent.query = case.sent.query.replace(SESSION, found)
-        case.sent.headers = [
-            (name, found if value == SESSION else value) for name, value in case.sent.headers
-        ]
-        return posting if case.is_posted else None
+        if any(value == SESSION for _, value in case.sent.headers):
+            session = await self.session(case.person, case.revision)
+            case.sent.headers = [
+                (name, session if value == SESSION else value) for name, value in case.sent.headers
+            ]
 
     async def session(self, person: str | None, revision: Revision) -> bytes:
         if person is None or revision in MODERN:
@@ -259,21 +217,6 @@ class Search:
             (b"authorization", f"Bearer {self.tokens[person]}".encode()),
         ]
 
-    @asynccontextmanager
-    async def posting_stream(self) -> AsyncIterator[Posting]:
-        sent = Sent(verb="GET", path="/mcp/sse", headers=self.headers("boss"))
-        async with self.door.stream(sent) as pieces:
-            posting = Posting(pieces)
-            event = await posting.next_data()
-            posting.session = event.partition(b"session_id=")[2]
-            body = dump(handshake(Revision("2024-11-05")))
-            query = b"session_id=" + posting.session
-            await self.door.ask(
-                Sent(path="/mcp/messages", query=query, headers=self.headers("boss"), body=body)
-            )
-            await posting.next_data()
-            yield posting
-
 
 def revision_of(case: Case, answer: Answer) -> Revision:
     """The revision that an answer is written in.
@@ -282,58 +225,6 @@ def revision_of(case: Case, answer: Answer) -> Revision:
     """
     is_unread = answer.status == 401 and not any(name == REVISION for name, _ in case.sent.headers)
     return ASSUMED if is_unread else case.revision
-
-
-class Posting:
-    """A stream of HTTP+SSE, and what came on it."""
-
-    def __init__(self, pieces: asyncio.Queue[bytes]) -> None:
-        self.pieces = pieces
-        self.session = b""
-        self.is_over = False
-        self.rest = b""
-
-    async def next_data(self) -> bytes:
-        while True:
-            block, end, rest = self.rest.partition(b"\n\n")
-            if end:
-                self.rest = rest
-                lines = [one for one in block.split(b"\n") if one.startswith(b"data: ")]
-                if lines:
-                    return b"\n".join(one.removeprefix(b"data: ") for one in lines)
-                continue
-            piece = await self.pieces.get()
-            if not piece:
-                self.is_over = True
-                return b""
-            self.rest += piece
-
-    async def wait_for(self, case: Case, search: Search) -> list[str]:
-        """Until the answer is there, where the case is a request."""
-        try:
-            message = json.loads(case.sent.body)
-        except ValueError:
-            return []
-        if not isinstance(message, dict) or "method" not in message or "id" not in message:
-            return []
-        problems: list[str] = []
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    data = await self.next_data()
-                    if not data:
-                        return ["The stream ended before the answer."]
-                    answer = json.loads(data)
-                    problems += search.problems_in(case, answer, revision=case.revision)
-                    if "method" in answer and "id" in answer:
-                        # It asks, and nobody answers: another stream serves the next cases.
-                        self.is_over = True
-                        return problems
-                    if answer.get("id") == message["id"]:
-                        search.report.results[case.kind] += "result" in answer
-                        return problems
-        except TimeoutError:
-            return [*problems, f"There was no answer on the stream within {PATIENCE:.0f} s."]
 
 
 def fault_in(revision: Revision, method: str, message: dict[str, Any]) -> str:
@@ -397,7 +288,7 @@ def main() -> int:
         rows.fill()
         rows.fill_others()
         tokens = {name: person.make() for name, person in rows.PEOPLE.items()}
-        knowledge = learn(Client(token=tokens["boss"]), tokens)
+        knowledge = Knowledge.learn(Client(token=tokens["boss"]), tokens)
         try:
             report = asyncio.run(search(Cases(options.seed, knowledge), options))
         finally:

@@ -19,7 +19,7 @@ from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES
 from tests.exposure.stored import make_prompt
 from tests.fuzz.models import Customer, Label, Line, Memo, Order, Payment, Review, Vault
-from tests.library.models import Author, Book, Copy, Genre
+from tests.library.models import Author, Book, Copy
 from tests.shop.models import Customer as ShopCustomer
 from tests.shop.models import Memo as ShopMemo
 from tests.shop.models import Order as ShopOrder
@@ -131,13 +131,12 @@ def fill() -> None:
 
 def fill_others() -> None:
     """Some rows of each of the other apps, for their forms."""
-    tags = [Tag.objects.create(name=name) for name in ("red", "blue")]
-    things = [Thing.objects.create(title=f"thing {n}", number=n, tag=tags[0]) for n in range(3)]
+    tag = Tag.objects.create(name="red")
+    things = [Thing.objects.create(title=f"thing {n}", number=n, tag=tag) for n in range(3)]
     Part.objects.create(thing=things[0], name="part")
     Keeper.objects.create(thing=things[1])
     author = Author.objects.create(name="Jane", country="GB")
-    genre = Genre.objects.create(code="novel")
-    book = Book.objects.create(title="Emma", author=author, genre=genre)
+    book = Book.objects.create(title="Emma", author=author)
     Copy.objects.create(book=book, number=1)
     customer = ShopCustomer.objects.create(name="Ada", country="FR")
     ShopOrder.objects.create(number="A-1", customer=customer)

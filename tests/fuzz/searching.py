@@ -1,14 +1,10 @@
-"""What both searches have in common: their options, their processes, and what the site offers."""
+"""The options and the processes of both searches."""
 
 from __future__ import annotations
 
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
-
-from mcp_django.testing import Client
-from tests.fuzz.cases import Knowledge
 
 
 def options_of(text: str, *, count: int) -> argparse.ArgumentParser:
@@ -22,7 +18,7 @@ def options_of(text: str, *, count: int) -> argparse.ArgumentParser:
 
 
 def run_jobs(module: str, options: argparse.Namespace, *, batch: int = 1) -> int:
-    """The same in several processes, each with a share and a database of its own."""
+    """Run several processes, each with a share and a database of its own."""
     share = -(-options.count // options.jobs // batch) * batch
     started = []
     for first in range(options.first, options.first + options.count, share):
@@ -30,37 +26,4 @@ def run_jobs(module: str, options: argparse.Namespace, *, batch: int = 1) -> int
         arguments = ["--seed", options.seed, "--first", first, "--count", count]
         command = [sys.executable, "-m", module, *map(str, arguments)]
         started.append(subprocess.Popen(command))
-    return max([one.wait() for one in started])
-
-
-def learn(
-    client: Client,
-    tokens: dict[str, str],
-    *,
-    labels: Sequence[str] = (),
-    tools_left_out: Sequence[str] = (),
-    uris_left_out: tuple[str, ...] = (),
-) -> Knowledge:
-    """What the site offers to the client, or some of it. Without `labels`: all of its models."""
-    if not labels:
-        labels = [one["model"] for one in client.call_tool("list_models").data["models"]]
-    names = {}
-    for label in labels:
-        described = client.call_tool("describe_model", model=label).data
-        names[label] = [one["name"] for one in described.get("fields", ())]
-        names[label] += described.get("more_filters", [])
-    uris = [one["uri"] for one in client.list_resources()]
-    templates = client.list_all("resources/templates/list", "resourceTemplates")
-    return Knowledge(
-        tools={
-            one["name"]: one["inputSchema"]
-            for one in client.list_tools()
-            if one["name"] not in tools_left_out
-        },
-        prompts={one["name"]: one for one in client.list_prompts()},
-        uris=[uri for uri in uris if not uri.split("/")[-1].startswith(uris_left_out)],
-        templates=[one["uriTemplate"] for one in templates],
-        labels=[*labels],
-        names=names,
-        tokens=tokens,
-    )
+    return max([process.wait() for process in started])

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.models import Group, User
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db.models import Field, QuerySet
 
-from mcp_django.models import CallRecord
-from tests.exposure.stored import make_prompt
 from tests.fuzz.models import Customer, Label, Line, Memo, Order, Payment, Review, Vault
 from tests.fuzz.rows import HIDDEN, MODELS, Person
 from tests.leaks.canaries import Canaries
@@ -35,11 +31,9 @@ GONE: dict[Any, Any] = {
 def unseen(person: Person, model: Any) -> QuerySet[Any]:
     """The rows that do not exist for this person."""
     rows: QuerySet[Any] = QuerySet(model)
-    held = person.token.get("models")
-    label = model._meta.label_lower
-    is_seen = model._meta.model_name in person.models and (held is None or label in held)
-    is_seen = is_seen and model is not Vault and (person.is_staff or model is Memo)
-    if not is_seen:
+    held = person.token.get("models", [model._meta.label_lower])
+    is_held = model._meta.model_name in person.models and model._meta.label_lower in held
+    if not is_held or model is Vault or not (person.is_staff or model is Memo):
         return rows
     return rows.none() if person.sees_hidden else rows.filter(is_hidden=True)
 
@@ -63,14 +57,12 @@ def hide(person: Person, canaries: Canaries, world: int) -> None:
             if values:
                 QuerySet(model).filter(pk=row.pk).update(**values)
     # Children first, since some keep their parents from going.
-    for model, key in sorted(gone, key=lambda one: (one[0] in (Order, Customer), str(one))):
+    for model, key in sorted(gone, key=lambda fact: (fact[0] in (Order, Customer), str(fact))):
         QuerySet(model).filter(pk=key).delete()
     change_members(person, world)
     for name, content in canaries.files.items():
         if not default_storage.exists(name):
             default_storage.save(name, ContentFile(content))
-    if not person.sees_hidden:
-        add_what_is_of_others(world)
 
 
 def hidden_fields(model: Any, *, is_unseen: bool) -> Iterator[Field[Any, Any]]:
@@ -88,27 +80,14 @@ def change_members(person: Person, world: int) -> None:
         order.labels.add(*labels[world - 1 :: 2])
 
 
-def add_what_is_of_others(world: int) -> None:
-    """Records of calls, of changes, and prompts of a group: there are more in the second state."""
-    other, _ = User.objects.get_or_create(username="boss")
-    # Nobody is shown it. What was done with other records stands in their history.
-    vault = Vault(pk=1, text="vault")
-    for _ in range(world * 3):
-        CallRecord.objects.create(user=other, principal="boss", method="tools/call")
-        LogEntry.objects.log_actions(other.pk, [vault], CHANGE, change_message=f"in {world}")
-    if world == 2:
-        insiders = Group.objects.create(name="insiders")
-        make_prompt("of_insiders", "For insiders only.", groups=[insiders])
-
-
 def hidden_facts(person: Person) -> frozenset[tuple[Any, ...]]:
     """Everything that the person cannot see, memberships and hidden columns too."""
     labels = unseen(person, Label).values("pk")
     members = Order.labels.through.objects.filter(label_id__in=labels)
-    found: set[tuple[Any, ...]] = set(members.values_list("order_id", "label_id"))
+    facts: set[tuple[Any, ...]] = set(members.values_list("order_id", "label_id"))
     for model in (*MODELS, Vault):
         rows = unseen(person, model)
-        found |= {(model, repr(values)) for values in rows.values_list()}
+        facts |= {(model, repr(values)) for values in rows.values_list()}
         if columns := HIDDEN.get(model):
-            found |= {(model, *values) for values in model.objects.values_list("pk", *columns)}
-    return frozenset(found)
+            facts |= {(model, *values) for values in model.objects.values_list("pk", *columns)}
+    return frozenset(facts)
