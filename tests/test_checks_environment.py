@@ -43,10 +43,29 @@ def ids(messages):
     return [one.id for one in messages]
 
 
-def test_a_database_that_is_set_up_well_gives_no_message(configure):
-    configure(OPTIONS=GOOD)
+@pytest.mark.parametrize(
+    ("database", "words"),
+    [
+        ({"OPTIONS": GOOD}, None),
+        ({"OPTIONS": GOOD, "CONN_MAX_AGE": 0}, None),
+        ({"OPTIONS": {**GOOD, "pool": True}, "CONN_MAX_AGE": 0}, None),
+        ({"OPTIONS": GOOD, "CONN_MAX_AGE": 60}, "DATABASES['default'][\"CONN_MAX_AGE\"] = 0."),
+        ({"OPTIONS": GOOD, "CONN_MAX_AGE": None}, "DATABASES['default'][\"CONN_MAX_AGE\"] = 0."),
+        (
+            {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": 60},
+            '["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 10}',
+        ),
+    ],
+)
+def test_connections_that_views_keep_under_asgi_are_told(configure, database, words):
+    configure(**database)
 
-    assert list(check_databases()) == []
+    warnings = list(check_databases())
+
+    assert ids(warnings) == ([] if words is None else ["mcp_django.W004"])
+    for warning in warnings:
+        assert f"CONN_MAX_AGE = {database['CONN_MAX_AGE']}" in warning.msg
+        assert words in warning.hint
 
 
 @pytest.mark.parametrize("left_out", list(GOOD))
@@ -58,32 +77,6 @@ def test_the_hint_for_a_missing_option_of_sqlite_mends_it(configure, left_out):
     assert warning.id == "mcp_django.W003"
     _, _, options = warning.hint.partition(" = ")
     configure(OPTIONS=literal_eval(options))
-    assert list(check_databases()) == []
-
-
-@pytest.mark.parametrize("age", [60, None])
-def test_connections_that_views_keep_under_asgi_are_told(configure, age):
-    configure(OPTIONS=GOOD, CONN_MAX_AGE=age)
-
-    [warning] = check_databases()
-
-    assert warning.id == "mcp_django.W004"
-    assert f"CONN_MAX_AGE = {age}" in warning.msg
-    assert warning.hint.startswith("DATABASES['default'][\"CONN_MAX_AGE\"] = 0.")
-
-
-def test_a_pool_is_what_the_hint_recommends_on_postgresql(configure):
-    configure(ENGINE="django.db.backends.postgresql", CONN_MAX_AGE=60)
-
-    [warning] = check_databases()
-
-    assert '["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 10}' in warning.hint
-
-
-@pytest.mark.parametrize("options", [{}, {"pool": True}])
-def test_connections_that_nobody_but_a_pool_keeps_give_no_message(configure, options):
-    configure(OPTIONS={**GOOD, **options}, CONN_MAX_AGE=0)
-
     assert list(check_databases()) == []
 
 
@@ -103,11 +96,8 @@ def test_a_site_under_wsgi_may_keep_connections(configure, settings, urlconf, ap
     assert len(list(check_databases())) == count
 
 
-def test_no_message_where_only_browser_middleware_is_configured():
+def test_middleware_that_runs_round_a_call_is_listed_and_that_of_browsers_is_not(settings):
     assert list(check_middleware()) == []
-
-
-def test_what_runs_round_a_call_is_listed(settings):
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
 
     (message,) = list(check_middleware())
