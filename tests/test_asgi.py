@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
-from django.urls import path, re_path
+from django.urls import path, re_path, resolve, reverse
 
-from mcp_django.asgi import get_mcp_application, path_of
+from mcp_django.asgi import get_mcp_application
 from mcp_django.audit.records import Gathered, records
 from mcp_django.routing import http_urlpatterns
 from mcp_django.transports.http.streamable_http import MCPApplication
@@ -15,8 +15,6 @@ from mcp_django.transports.http.wsgi import mcp_view
 from tests.clients import CheckedClient
 from tests.transports.wire import Connection
 from tests.waiting import PATIENCE
-
-PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
 
 
 async def site(scope, receive, send):
@@ -79,35 +77,35 @@ def test_a_root_path_or_a_forced_script_name_may_stand_in_front(
     assert status_at(get_mcp_application(http=site), at, root_path=root_path) == status
 
 
-def test_a_scope_without_a_root_path_has_none():
-    assert path_of({"path": "/mcp"}) == "/mcp"
+ROUTERS = {
+    "the site": lambda: get_mcp_application(),
+    "the patterns": lambda: URLRouter([*http_urlpatterns, re_path(r"", site)]),
+    "anywhere": lambda: URLRouter([path("deep/down/", MCPApplication.as_asgi())]),
+}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_everything_else_reaches_django():
-    application = get_mcp_application()
-
-    assert status_at(application, "/admin/") == 302
-    assert status_at(application, "/nothing/here") == 404
+@pytest.mark.parametrize(
+    ("router", "at", "status"),
+    [
+        ("the site", "/mcp", 401),
+        ("the site", "/admin/", 302),
+        ("the site", "/nothing/here", 404),
+        ("the patterns", "/mcp", 401),
+        ("the patterns", "/mcp/", 401),
+        ("the patterns", "/mcp/more", 299),
+        ("anywhere", "/deep/down/", 401),
+    ],
+)
+def test_a_site_may_route_all_the_patterns_or_the_application(router, at, status):
+    assert status_at(ROUTERS[router](), at) == status
 
 
 @pytest.mark.django_db(transaction=True)
 def test_djangos_urlconf_has_the_endpoint_as_a_view():
     """With `path("mcp", include("mcp_django.urls"))`, for whoever routes nothing to us."""
-    from django.urls import resolve, reverse
-
     assert reverse("mcp_django:endpoint") == "/mcp"
     assert resolve("/mcp").func is resolve("/mcp/").func is mcp_view
-
-
-def test_the_site_is_asked_with_the_scope_as_it_was():
-    async def ask():
-        call = Connection(
-            CheckedClient(application=get_mcp_application(http=site), path="/a b"), PING
-        )
-        return (await call.whole()).body
-
-    assert asyncio.run(ask()) == b"/a b"
 
 
 def test_websockets_go_where_the_site_sends_them():
@@ -137,27 +135,6 @@ async def test_a_site_without_websockets_refuses_them_and_nothing_fails(path):
 def test_another_protocol_has_no_application():
     with pytest.raises(ValueError, match="smtp"):
         asyncio.run(get_mcp_application()({"type": "smtp"}, None, None))
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("at", "status"), [("/mcp", 401), ("/mcp/", 401), ("/mcp/more", 299)])
-def test_the_patterns_fit_into_a_sites_own_router(at, status):
-    assert status_at(URLRouter([*http_urlpatterns, re_path(r"", site)]), at) == status
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_application_can_be_routed_anywhere():
-    router = URLRouter([path("deep/down/", MCPApplication.as_asgi())])
-
-    assert status_at(router, "/deep/down/") == 401
-
-
-@pytest.mark.django_db
-def test_the_whole_site_answers_a_client(staff):
-    client = CheckedClient(user=staff, application=get_mcp_application(path="assist"))
-    client.path = "/assist"
-
-    assert "staff" in client.call_tool("echo", text="x").text
 
 
 @pytest.mark.asyncio

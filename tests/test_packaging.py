@@ -116,27 +116,19 @@ def test_the_wheel_of_the_sdist_is_the_wheel_of_the_checkout(built, tmp_path):
     assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
 
 
-@pytest.mark.needs("git")
-def test_sites_are_offered_extras_for_what_they_run_and_none_for_our_tests(metadata):
-    assert set(metadata.get_all("Provides-Extra")) == {
-        "all",
-        "daphne",
-        "drf",
-        "jwt",
-        "oauth",
-        "redis",
-    }
-
-
 def is_bounded(requirement):
     return "<" in requirement or "==" in requirement.split(";")[0]
 
 
-@pytest.mark.needs("git")
-def test_every_dependency_has_an_upper_bound(metadata):
-    required = metadata.get_all("Requires-Dist") or []
+def test_every_dependency_has_an_upper_bound():
+    project = configuration()["project"]
+    groups = [*project["optional-dependencies"].values()]
+    groups += configuration()["dependency-groups"].values()
+    required = [*project["dependencies"], *(one for group in groups for one in group)]
 
-    third_party = [one for one in required if not one.startswith("django-mcp-orm")]
+    third_party = [
+        one for one in required if isinstance(one, str) and not one.startswith("django-mcp-orm")
+    ]
     assert third_party
     assert [one for one in third_party if not is_bounded(one)] == []
 
@@ -145,60 +137,10 @@ def configuration():
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-def requirements(group):
-    return [one for one in configuration()["dependency-groups"][group] if isinstance(one, str)]
-
-
-@pytest.mark.parametrize("group", ["demo", "dev", "docs", "sites", "test"])
-def test_every_requirement_of_a_group_has_an_upper_bound(group):
-    assert requirements(group)
-    assert [one for one in requirements(group) if not is_bounded(one)] == []
-
-
-def test_contributors_get_every_group():
-    groups = configuration()["dependency-groups"]
-
-    def included(group):
-        names = [one["include-group"] for one in groups[group] if isinstance(one, dict)]
-        return {group}.union(*map(included, names))
-
-    assert included("dev") == set(groups)
-
-
-def test_the_demo_runs_on_the_daphne_that_sites_are_offered():
-    offered = configuration()["project"]["optional-dependencies"]["daphne"]
-
-    assert set(offered) < set(requirements("demo"))
-
-
-def test_the_build_of_the_tests_is_the_build_of_everybody():
-    assert set(configuration()["build-system"]["requires"]) < set(requirements("test"))
-
-
-@pytest.mark.needs("make")
-@pytest.mark.parametrize(("target", "package"), [("demo", "."), ("lint", ".[all]")])
-def test_make_brings_a_pip_that_knows_groups_first(tmp_path, target, package):
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / ".ci").mkdir()
-    for name in ("pyproject.toml", ".ci/lock.txt"):
-        (tmp_path / name).touch()
-
-    said = subprocess.run(
-        ["make", "--dry-run", target], cwd=tmp_path, check=True, capture_output=True, text=True
-    ).stdout
-
-    installs = [line.partition(" install ")[2] for line in said.splitlines() if "-m pip" in line]
-    group = "demo" if target == "demo" else "gate"
-    lock = ".ci/lock.txt"
-    options = f"--constraint {lock} --build-constraint {lock} --no-compile"
-    assert installs == [
-        f"--constraint {lock} pip",
-        f'{options} --group {group} --editable "{package}"',
-    ]
-
-
 @pytest.mark.needs("git")
-def test_the_metadata_says_what_by_whom_and_where(metadata):
+def test_the_metadata_says_what_by_whom_where_and_with_which_extras(metadata):
+    extras = {"all", "daphne", "drf", "jwt", "oauth", "redis"}
+    assert set(metadata.get_all("Provides-Extra")) == extras
     assert metadata["Version"] == mcp_django.__version__
     assert metadata["Author"]
     assert metadata.get_all("Project-URL")
