@@ -65,37 +65,28 @@ REFUSED = [
 {% include "admin/base.html" %}
 {% debug %}
 {% url 'admin:index' %}
-{% widthratio 1 1 99999999999 %}
 {% filter upper %}x{% endfilter %}
 {% autoescape off %}{% endautoescape %}
-{% cache 500 x %}{% endcache %}
 {{ text|ljust:99999999 }}
 {{ text|add:text }}
 {{ text|stringformat:"99999999d" }}
 {{ text|safe }}
 {{ big|dictsort:"password" }}
 {{ text|pprint }}
-{{ text|json_script:"x" }}
 {{ order._read }}
 {{ order.__class__ }}
-{{ text.__class__.__mro__ }}
 {{ order.customer._names }}
 {% for _x in big %}{% endfor %}
 {% for a,b,c,d in big %}{% endfor %}
 {% for a, b in big %}x{% endfor %}
-{% for x of big %}{% endfor %}
-{% for %}{% endfor %}
-{% if %}{% endif %}
 {% if order
 {% if order %}
-{{ }}
 {% %}
 {{ order|nosuch }}
 {{ order.number|date:"%s" }}{% endfor %}
 {% resource %}
 {% resource order.number %}
 {% resource 'https://evil.example' %}
-{% resource 'file:///etc/passwd' %}
 {% resource 'django://site'|default:order.number %}
 {% resource 'django://objects/shop.order?status=' %}
 {% resource 'django://objects/shop.order?status=paid' n %}
@@ -113,10 +104,8 @@ REFUSED = [
 {% with x=n %}{% endwith %}{{ x }}
 {% for x in big %}{% endfor %}{{ x }}
 {% templatetag nosuch %}
-{% templatetag %}
 {{ unknown_name }}
 {{ settings.SECRET_KEY }}
-{{ request.user.password }}
 {% for x in settings %}{% endfor %}
 {{ n|date:settings }}
 {% with a=settings %}{% endwith %}
@@ -141,7 +130,6 @@ SILENT = r"""
 {{ danger.secret }}
 {{ danger.delete }}
 {{ dangers }}
-{{ dangers.0 }}
 {{ dangers|first }}
 {{ dangers|join:"" }}
 {% for x in dangers %}{{ x }}{{ x.secret }}{% endfor %}
@@ -151,29 +139,20 @@ SILENT = r"""
 {{ order.password }}
 {{ order.pk }}
 {{ order.customer.password }}
-{{ order.save }}
 {{ order.delete }}
-{{ order.read }}
-{{ order.objects }}
 {{ text.upper }}
-{{ text.format }}
 {{ mut.clear }}
-{{ mut.pop }}
 {{ d.items }}
-{{ d.clear }}
 {{ sub }}
 {{ sub.items }}
 {{ sub.a }}
 {{ n.real }}
-{{ n.to_bytes }}
 {{ order.at.year }}
-{{ order.at.now }}
 {{ forloop.parentloop }}
 {% for x in danger %}{{ x }}{% endfor %}
 {% for x in text %}{{ x }}{% endfor %}
 {% for x in n %}x{% endfor %}
 {{ mut.99999999999 }}
-{{ mut.7 }}
 {{ d.x }}
 {{ d }}
 {% for x in order %}{{ x }}{% endfor %}
@@ -181,16 +160,13 @@ SILENT = r"""
 {% if 'a' in danger %}leak{% endif %}
 {% if 'number' in order %}leak{% endif %}
 {{ text.0 }}
-{{ danger|default:'' }}
 {{ n|default_if_none:d.x|timesince }}
 {{ "x"|date:d.x }}
-{{ text|timesince }}
 {{ text|timeuntil:d.x }}
 {{ order.customer.0 }}
 {% with z=danger %}{{ z.secret }}{% endwith %}
 {{ big|first|default_if_none:'' |date:'Y' }}
 {{ order|join:"," }}
-{{ big|date:"Y" }}
 {{ n|first }}
 {{ None }}
 {{ endless }}

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.template.base import VariableDoesNotExist
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.templating.engine import Embedded, compile_template, render_template
 from mcp_django.templating.library import LIBRARY
 from mcp_django.templating.lookups import (
-    LEAVES,
     MAX_VALUE,
     Budget,
     Code,
@@ -66,6 +63,7 @@ def text_of(source, **options):
         ("{{ mut|join:order.number }}", "1A72A73"),
         ("{{ 1.5|floatformat }} {{ 1024|filesizeformat }}", "1.5 1.0\xa0KB"),
         ("{{ order|upper }}", "ORDER A7"),
+        ("{{ order.customer }}: {{ order.customer.name }}", "Ada: Ada"),
     ],
 )
 def test_what_prompts_need_is_there(source, expected):
@@ -75,12 +73,8 @@ def test_what_prompts_need_is_there(source, expected):
 @pytest.mark.thorough
 @pytest.mark.parametrize("source", REFUSED, ids=range(len(REFUSED)))
 def test_a_template_that_could_get_out_is_refused_before_it_is_ever_rendered(source):
-    start = time.thread_time()
-
     with pytest.raises(TemplateError):
         compile_template(source, names=values())
-
-    assert time.thread_time() - start < 1
 
 
 @pytest.mark.parametrize("source", SILENT)
@@ -97,20 +91,14 @@ def test_a_value_that_is_not_plain_is_nothing(source):
 @pytest.mark.parametrize("source", BOUNDED, ids=range(len(BOUNDED)))
 def test_a_template_that_costs_too_much_is_stopped(source):
     template = compile_template(source, names=values())
-    start = time.thread_time()
 
     with pytest.raises(TemplateError):
         render_template(template, values())
 
-    assert time.thread_time() - start < 1.5
 
-
-def test_rendering_that_takes_too_long_is_stopped():
+def test_a_budget_of_time_and_output_spans_templates():
     with pytest.raises(TemplateError, match="too long"):
         rendered("{{ n }}", budget=Budget(until=0))
-
-
-def test_a_budget_spans_templates():
     budget = Budget(output=5)
 
     assert rendered("abc", budget=budget) == ["abc"]
@@ -126,11 +114,6 @@ def test_an_error_says_where_and_what_there_is():
         compile_template("{{ ordr.number }}", names={"order"})
     with pytest.raises(TemplateError, match="there are no arguments"):
         compile_template("{{ ordr.number }}", names=())
-
-
-def test_an_infinite_number_is_shown_as_django_can_and_is_no_error():
-    # Django 6.1 writes it out, 5.2 fails to.
-    assert text_of("{{ infinite }}") in ("", "Infinity")
 
 
 # Resources
@@ -313,13 +296,6 @@ def test_each_rendering_has_fences_of_its_own():
 # Values
 
 
-def test_a_record_gives_its_named_values_and_nothing_else():
-    given = {"who": Record({"name": "Ada"}, "Ada L.")}
-
-    assert text_of("{{ who }}: {{ who.name }}", given=given) == "Ada L.: Ada"
-    assert rendered("{{ who.text }}{{ who.values }}{{ who.password }}", given=given) == []
-
-
 @given(st.text(st.characters(exclude_characters="\x00"), max_size=60))
 def test_any_source_compiles_or_raises_a_template_error(source):
     for text in (source, f"{{{{ {source} }}}}", f"{{% {source} %}}", f"{{% if {source} %}}"):
@@ -345,7 +321,3 @@ def test_every_filter_takes_any_value(value):
         except TemplateError:
             continue
         assert len("".join(pieces)) <= MAX_VALUE
-
-
-def test_no_value_but_the_plain_ones_is_ever_looked_into():
-    assert not any(issubclass(kind, (Record, VariableDoesNotExist)) for kind in LEAVES)

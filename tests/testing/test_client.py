@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 import mcp_django as mcp
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, HTTPAnswer, ProtocolFailure
+from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
 from mcp_django.transports.calls.lanes import ThreadLane, lanes
 from tests.shop.models import Order
 
@@ -159,15 +159,12 @@ def test_everything_runs_in_the_tests_thread_and_transaction_unless_threads_are_
     assert all(isinstance(lane, ThreadLane) for lane in lanes._lanes.values())
 
 
-def test_a_tool_error_is_an_answer_and_not_an_exception(staff):
+def test_a_tool_error_is_an_answer_and_a_refusal_by_the_protocol_an_exception(staff):
     answer = Client(user=staff).call_tool("fail", kind="tool")
 
     assert answer.is_error
     assert "no such day" in answer.text
     assert answer.structured is None
-
-
-def test_a_refusal_by_the_protocol_is_an_exception_that_tells_all(staff):
     with pytest.raises(ProtocolFailure) as raised:
         Client(user=staff).read_resource("django://nothing")
 
@@ -194,14 +191,6 @@ def test_a_header_of_none_is_left_out_and_a_name_that_none_can_say_is_encoded(st
         client.call_tool("gr\u00fc\u00dfe")
 
 
-def test_the_whole_site_may_be_the_application(staff):
-    from tests.asgi import application
-
-    client = Client(user=staff, application=application, path="/mcp/")
-
-    assert client.call_tool("echo", text="x").text
-
-
 JSON, EVENTS = "application/json", "text/event-stream"
 
 
@@ -219,11 +208,3 @@ def test_messages_are_read_from_json_from_events_and_from_nothing(body, kind, me
     answer = HTTPAnswer(status=200, headers={"content-type": kind}, body=body)
 
     assert answer.messages == messages
-
-
-def test_a_choice_of_a_person_shows_which_one():
-    assert [repr(one) for one in (ACCEPT, DECLINE, CANCEL)] == [
-        "<accept>",
-        "<decline>",
-        "<cancel>",
-    ]
