@@ -77,35 +77,24 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
     """E003: keys that do not exist, values that cannot be."""
     given = getattr(settings, "MCP_DJANGO", {})
     if not isinstance(given, Mapping):
-        return [
-            Error(
-                "MCP_DJANGO is not a dictionary.",
-                hint='MCP_DJANGO = {"NAME": "Shop"}',
-                id="mcp_django.E003",
-            )
-        ]
+        return [mistake("MCP_DJANGO is not a dictionary.", 'MCP_DJANGO = {"NAME": "Shop"}')]
     known = {one.name.upper(): one for one in fields(Config)}
     found: list[CheckMessage] = []
     for key, value in given.items():
         if key not in known:
             close = get_close_matches(str(key).upper(), known, n=1)
             keys = f"The keys are: {', '.join(sorted(known))}."
-            found.append(
-                Error(
-                    f"MCP_DJANGO has the unknown key {key!r}.",
-                    hint=f"Write {close[0]!r}." if close else keys,
-                    id="mcp_django.E003",
-                )
-            )
+            hint = f"Write {close[0]!r}." if close else keys
+            found.append(mistake(f"MCP_DJANGO has the unknown key {key!r}.", hint))
         elif (wanted := unmet(known[key], value)) is not None:
-            found.append(
-                Error(
-                    f"MCP_DJANGO[{key!r}] is {value!r}: it must be {wanted}.",
-                    hint=f"Set it to {wanted}, or remove it to have the default.",
-                    id="mcp_django.E003",
-                )
-            )
+            hint = f"Set it to {wanted}, or remove it to have the default."
+            sentence = f"MCP_DJANGO[{key!r}] is {value!r}: it must be {wanted}."
+            found.append(mistake(sentence, hint))
     return found
+
+
+def mistake(sentence: str, hint: str) -> Error:
+    return Error(sentence, hint=hint, id="mcp_django.E003")
 
 
 def unmet(setting: Field[Any], value: object) -> str | None:
@@ -356,8 +345,6 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
 
 # Databases, middleware and the store.
 
-WAL = "PRAGMA journal_mode=WAL;"
-
 
 @a_check()
 def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
@@ -388,9 +375,8 @@ def serves_asgi() -> bool:
     """Whether ASGI may serve views. A site whose endpoint is a view, and that has no ASGI
     application, is served by WSGI.
     """
-    if getattr(settings, "ASGI_APPLICATION", None) or apps.is_installed("daphne"):
-        return True
-    return not has_view()
+    has_application = getattr(settings, "ASGI_APPLICATION", None) or apps.is_installed("daphne")
+    return bool(has_application) or not has_view()
 
 
 def has_view() -> bool:
@@ -409,7 +395,8 @@ def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
     if options.get("transaction_mode", "").upper() != "IMMEDIATE":
         missing["transaction_mode"] = "IMMEDIATE"
     if "wal" not in options.get("init_command", "").lower():
-        missing["init_command"] = f"{WAL} {options.get('init_command', '')}".strip()
+        commands = f"PRAGMA journal_mode=WAL; {options.get('init_command', '')}"
+        missing["init_command"] = commands.strip()
     if options.get("timeout", 5) < 20:
         missing["timeout"] = 20
     if missing:
@@ -533,33 +520,29 @@ METHODS = ("get_queryset", "has_view_permission", "get_fields", "get_ordering", 
 #: "label_fields".
 SIMILAR = 0.85
 
-WRITING = "Write it in the ModelAdmin of the model, which decides who may write."
-#: What is called otherwise in an exposure than in ModelAdmin, in Django REST framework, and in
-#: the attributes of this package for a ModelAdmin.
+#: What to write instead of what is called otherwise in ModelAdmin, in Django REST framework, and
+#: in the attributes of this package for a ModelAdmin.
 HINTS = {
-    "list_display": "Write fields.",
-    "fieldsets": "Write fields.",
-    "list_filter": "Write filter_fields.",
-    "date_hierarchy": "Write filter_fields.",
-    "sortable_by": "Write order_fields.",
-    "list_editable": "Write write_fields.",
-    "readonly_fields": "Write write_fields, and list in it the fields that may be set.",
-    "get_list_display": "Write get_fields.",
-    "get_fieldsets": "Write get_fields.",
-    "get_exclude": "Write get_fields.",
-    "get_readonly_fields": WRITING,
-    "has_add_permission": WRITING,
-    "has_change_permission": WRITING,
-    "has_delete_permission": WRITING,
-    "filterset_fields": "Write filter_fields.",
-    "ordering_fields": "Write order_fields.",
-    "read_only_fields": "Write write_fields, and list in it the fields that may be set.",
-    "queryset": "Write get_queryset, a method.",
-    "permission_classes": "Write has_view_permission, a method.",
-    "mcp_fields": "Write fields.",
-    "mcp_computed": "Write computed.",
-    "mcp_exclude_fields": "Write exclude.",
-    "mcp_actions": "Write actions.",
+    name: hint
+    for hint, names in {
+        "Write fields.": "list_display fieldsets mcp_fields",
+        "Write filter_fields.": "list_filter date_hierarchy filterset_fields",
+        "Write order_fields.": "sortable_by ordering_fields",
+        "Write write_fields.": "list_editable",
+        "Write write_fields, and list in it the fields that may be set.": (
+            "readonly_fields read_only_fields"
+        ),
+        "Write get_fields.": "get_list_display get_fieldsets get_exclude",
+        "Write it in the ModelAdmin of the model, which decides who may write.": (
+            "get_readonly_fields has_add_permission has_change_permission has_delete_permission"
+        ),
+        "Write get_queryset, a method.": "queryset",
+        "Write has_view_permission, a method.": "permission_classes",
+        "Write computed.": "mcp_computed",
+        "Write exclude.": "mcp_exclude_fields",
+        "Write actions.": "mcp_actions",
+    }.items()
+    for name in names.split()
 }
 
 
