@@ -46,9 +46,7 @@ class Command(BaseCommand):
         create.add_argument("--name", default="command line", help="The program that uses it.")
         create.add_argument("--days", type=int, help="Days until it expires.")
         listing = actions.add_parser("list", help="Show tokens, never their secrets.")
-        listing.add_argument(
-            "user", metavar="USER", nargs="?", help="Only the tokens of this user."
-        )
+        listing.add_argument("user", metavar="USER", nargs="?", help="Only tokens of this user.")
         revoke = actions.add_parser("revoke", help="End a token now.")
         revoke.add_argument("id", type=int, metavar="ID", help="As list shows it.")
         for one in (create, listing):
@@ -138,14 +136,11 @@ def check_model(label: str) -> None:
 
 def facts(token: PersonalToken) -> dict[str, Any]:
     used = token.last_used_at
+    columns = ("name", "hint", "scopes", "read_only", "models")
     return {
         "id": token.pk,
         "user": token.user.get_username(),
-        "name": token.name,
-        "hint": token.hint,
-        "scopes": token.scopes,
-        "read_only": token.read_only,
-        "models": token.models,
+        **{name: getattr(token, name) for name in columns},
         "expires_at": token.expires_at.isoformat(),
         "last_used_at": None if used is None else used.isoformat(),
         "state": token.state(),
