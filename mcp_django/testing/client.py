@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
@@ -29,12 +30,16 @@ from mcp_django.transports.calls.lanes import InlineLane, lanes
 from mcp_django.transports.http.streamable_http import MCPApplication
 
 
-class Choice:
-    def __init__(self, action: Literal["accept", "decline", "cancel"]) -> None:
-        self.action = action
+class Choice(enum.Enum):
+    #: The person agrees, and fills nothing in: for pages.
+    ACCEPT = "accept"
+    #: The person says no.
+    DECLINE = "decline"
+    #: The person closes the form.
+    CANCEL = "cancel"
 
-    def __repr__(self) -> str:
-        return f"<{self.action}>"
+
+ACCEPT, DECLINE, CANCEL = Choice
 
 
 #: A form with this content; what the model writes; folders; what a person chose without a form.
@@ -50,14 +55,6 @@ CAPABILITIES: dict[str, Any] = {
 }
 #: Times that a client sends one request again.
 MOST_ROUNDS = 20
-
-
-#: The person agrees, and fills nothing in: for pages.
-ACCEPT = Choice("accept")
-#: The person says no.
-DECLINE = Choice("decline")
-#: The person closes the form.
-CANCEL = Choice("cancel")
 
 
 class Unanswered(AssertionError):
@@ -86,7 +83,7 @@ def answer_to(question: dict[str, Any], answer: Any) -> dict[str, Any]:
     if callable(answer):
         answer = answer(question)
     if isinstance(answer, Choice):
-        return {"action": answer.action}
+        return {"action": answer.value}
     if question["method"] == ELICITATION:
         return {"action": "accept", "content": dict(answer)}
     if question["method"] == SAMPLING:
@@ -317,11 +314,9 @@ class Client:
 
         `ref` is the name of the prompt or the template; `given` is what was chosen before.
         """
-        is_template = ":" in ref
+        kind, member = ("resource", "uri") if ":" in ref else ("prompt", "name")
         params: dict[str, Any] = {
-            "ref": {"type": "ref/resource", "uri": ref}
-            if is_template
-            else {"type": "ref/prompt", "name": ref},
+            "ref": {"type": f"ref/{kind}", member: ref},
             "argument": {"name": name, "value": value},
         }
         if given:
