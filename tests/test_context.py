@@ -38,12 +38,8 @@ def test_progress_reaches_the_client_that_gave_a_token(make_context, sent):
         {"progressToken": "t", "progress": 1, "total": 3, "message": "first"}
     ]
     assert sent[0].method == "notifications/progress"
-
-
-def test_progress_without_a_token_is_not_sent(make_context, sent):
     make_context().progress(1)
-
-    assert sent == []
+    assert len(sent) == 1
 
 
 @requirement("progress:token")
@@ -57,20 +53,14 @@ def test_progress_that_does_not_rise_is_dropped(make_context, sent):
 
 
 def test_a_cancelled_call_ends_where_it_looks(make_context, sent):
-    context = make_context(progress_token="t")
+    context = make_context(progress_token="t", log_level="debug")
     context.cancelled.set()
 
     with pytest.raises(mcp.Cancelled):
         context.progress(1)
     with pytest.raises(mcp.Cancelled):
         context.check()
-    assert sent == []
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400])
-def test_progress_that_json_cannot_say_is_not_sent(make_context, sent, value):
-    make_context(progress_token="t").progress(value)
-
+    context.log("error", "x")
     assert sent == []
 
 
@@ -79,6 +69,8 @@ def test_progress_is_a_number_whatever_the_tool_counts_with(make_context, sent):
 
     context.progress(Decimal("0.5"), total=float("inf"), message=gettext_lazy("Half") + "\ud800")
     context.progress(2**70, total=2**70)
+    for value in (float("nan"), float("inf"), 10**400):
+        context.progress(value)
 
     assert [one.params for one in sent] == [
         {"progressToken": "t", "progress": 0.5, "message": "Half?"},
@@ -95,10 +87,12 @@ def test_log_messages_reach_a_client_that_wants_their_level(make_context, sent):
 
     for level in ("debug", "notice", "warning", "emergency"):
         context.log(level, level)
+    context.log("error", "x", logger="shop" * 50)
 
     assert [one.params for one in sent] == [
         {"level": "warning", "data": "warning"},
         {"level": "emergency", "data": "emergency"},
+        {"level": "error", "data": "x", "logger": ("shop" * 50)[:80]},
     ]
     assert sent[0].method == "notifications/message"
 
@@ -113,18 +107,3 @@ def test_a_client_that_wants_no_log_messages_gets_none(make_context, sent):
 def test_a_level_that_there_is_not_is_a_mistake_also_where_nobody_listens(make_context):
     with pytest.raises(KeyError):
         make_context().log("loud", "Fire")
-
-
-def test_a_log_message_may_name_its_logger(make_context, sent):
-    make_context(log_level="debug").log("info", "x", logger="shop" * 50)
-
-    assert sent[0].params["logger"] == ("shop" * 50)[:80]
-
-
-def test_of_a_cancelled_call_no_log_message_is_sent(make_context, sent):
-    context = make_context(log_level="debug")
-    context.cancelled.set()
-
-    context.log("error", "x")
-
-    assert sent == []
