@@ -20,6 +20,7 @@ from tests.writes.calls import update
 pytestmark = pytest.mark.django_db
 
 VERBS = ("view", "add", "change", "delete")
+RIGHTS = [f"{verb}_{name}" for verb in VERBS for name in ("menu", "course")]
 MODELS = (Menu, Course, Dish)
 
 
@@ -28,15 +29,13 @@ def kitchen(make_user):
     """Opened for writing, with a client for somebody who may write menus and courses alone."""
     for model in MODELS:
         ExposedModel.objects.create(label=model._meta.label_lower, level=Level.WRITE)
-    rights = [f"{verb}_{name}" for verb in VERBS for name in ("menu", "course")]
-    return CheckedClient(user=make_user("cook", "view_dish", *rights, is_staff=True))
+    return CheckedClient(user=make_user("cook", "view_dish", *RIGHTS, is_staff=True))
 
 
 @pytest.fixture
 def waiter(kitchen, make_user):
     """May write menus and courses, and knows of no dishes."""
-    rights = [f"{verb}_{name}" for verb in VERBS for name in ("menu", "course")]
-    return CheckedClient(user=make_user("waiter", *rights, is_staff=True))
+    return CheckedClient(user=make_user("waiter", *RIGHTS, is_staff=True))
 
 
 @pytest.fixture
@@ -65,20 +64,6 @@ def update_menu(client, menu, *courses, **values):
     return update(client, menu, inlines={"courses": list(courses)}, **values)
 
 
-def test_the_rows_of_a_record_are_read_with_it_and_those_within_them_by_their_own_model(
-    chef, menu
-):
-    read = chef.data("get_record", model="kitchen.menu", pk=menu.pk, include=["courses"])
-    dishes = chef.call_tool(
-        "find_records", model="kitchen.dish", filters={"course__menu": menu.pk}
-    )
-
-    names = read["courses"]["columns"].index("name")
-    assert [row[names] for row in read["courses"]["rows"]] == ["Soup", "Main"]
-    assert read["dishes"] == 4
-    assert [one["name"] for one in dishes.records] == [" Soup 1", " Soup 2", " Main 1", " Main 2"]
-
-
 def test_the_description_offers_the_rows_and_not_those_within_them(chef, menu):
     writing = chef.data("describe_model", model="kitchen.menu")["writing"]
 
@@ -101,22 +86,6 @@ def test_a_record_with_rows_within_rows_is_changed_and_they_stay(who, request, m
     assert Menu.objects.get().name == "Dinner"
     assert [one.name for one in menu.courses.all()] == ["Soup", "Roast", "Cheese"]
     assert list(Dish.objects.order_by("pk").values()) == before
-
-
-@pytest.mark.parametrize("who", ["kitchen", "chef"])
-def test_a_record_is_created_with_rows(who, request):
-    client = request.getfixturevalue(who)
-
-    made = client.data(
-        "create_record",
-        model="kitchen.menu",
-        values={"name": "Supper"},
-        inlines={"courses": [{"name": "Eggs"}, {"name": "Fruit", "position": 1}]},
-    )
-
-    made = Menu.objects.get(pk=made["pk"])
-    assert [one.name for one in made.courses.all()] == ["Eggs", "Fruit"]
-    assert not Dish.objects.exists()
 
 
 def test_a_row_is_deleted_with_the_rows_within_it(chef, menu):
@@ -168,19 +137,6 @@ def test_a_row_within_a_row_is_no_field_of_the_row(chef, menu):
     assert Dish.objects.count() == 4
 
 
-def test_a_refused_row_changes_nothing(chef, menu):
-    _, main = menu.courses.all()
-
-    answer = update_menu(
-        chef, menu, {"pk": main.pk, "name": ""}, {"name": "Cheese"}, name="Dinner"
-    )
-
-    row = f"courses, your row 1 (key {main.pk})"
-    assert answer.text == f"Nothing was saved.\n{row}: name: This field is required."
-    assert Menu.objects.get().name == "Lunch"
-    assert menu.courses.count() == 2
-
-
 def admin_of(model):
     return admin.site.get_model_admin(model)
 
@@ -225,13 +181,3 @@ def test_a_rule_over_the_rows_within_a_row_sees_them_all_and_says_what_it_refuse
     assert seen == [2, 2]
     assert answer.text == "Nothing was saved.\ncourses-1-dishes: The kitchen is closed."
     assert Menu.objects.get().name == "Lunch"
-
-
-def test_a_trial_run_of_a_deleted_row_changes_nothing(chef, menu):
-    soup, _ = menu.courses.all()
-
-    answer = update_menu(chef, menu, {"pk": soup.pk, "delete": True}, dry_run=True)
-
-    assert not answer.is_error, answer.text
-    assert answer.data["dry_run"] is True
-    assert (Course.objects.count(), Dish.objects.count()) == (2, 4)

@@ -11,7 +11,6 @@ from tests.sites.bakery.models import (
     Cake,
     Category,
     Fee,
-    Lost,
     Notice,
     Page,
     Pie,
@@ -21,7 +20,7 @@ from tests.sites.bakery.models import (
     Tour,
 )
 
-admin.site.register([Page, Tour, Product, Lost])
+admin.site.register([Page, Tour, Product])
 
 
 @admin.register(Fee)

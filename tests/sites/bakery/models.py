@@ -105,12 +105,3 @@ class Notice(models.Model):
 
     def __str__(self):
         return self.title
-
-
-class Lost(models.Model):
-    """Its table was never made."""
-
-    name = models.CharField(max_length=50)
-
-    class Meta:
-        managed = False
