@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.urls import reverse, set_script_prefix
 
 from mcp_django.asgi import get_mcp_application
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
@@ -118,47 +117,3 @@ def test_calls_are_measured_under_the_name_of_the_endpoint(log_in):
     client.call_tool("current_user")
 
     assert REGISTRY.get_sample_value(sample, labels) == before + 1
-
-
-def test_a_page_of_an_origin_that_the_site_allows_may_ask(connect):
-    asked = {
-        "Host": "localhost",
-        "Origin": "http://localhost:3000",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type",
-    }
-
-    answer = connect().http("OPTIONS", headers=asked)
-
-    assert (answer.status, answer.body) == (200, b"")
-    assert answer.headers["access-control-allow-origin"] == "http://localhost:3000"
-
-
-@pytest.fixture
-def below(settings, staff):
-    """Return the client of a path, where the whole site lives below another one."""
-    settings.FORCE_SCRIPT_NAME = "/back/office"
-    application = get_mcp_application()
-    return lambda path: CheckedClient(
-        user=staff, application=application, path=f"/back/office{path}"
-    )
-
-
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_the_endpoint_is_below_the_path_with_and_without_a_slash(below, path):
-    assert below(path).call_tool("echo", text="x").data == {"text": "x", "user": "staff"}
-
-
-def test_nothing_answers_beside_the_endpoint(below):
-    assert below("/mcp/more").post({}).status == 404
-
-
-def test_a_tool_that_reverses_gets_the_address_that_people_use(below, add_tool):
-    def address() -> str:
-        """Where the list is."""
-        return reverse("admin:shop_order_changelist")
-
-    add_tool(address)
-    set_script_prefix("/")
-
-    assert below("/mcp").call_tool("address").text == "/back/office/admin/shop/order/"
