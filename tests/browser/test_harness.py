@@ -7,9 +7,7 @@ import time
 import pytest
 
 from tests.browser.looks import every_look
-
-#: Seconds.
-PATIENCE = 60
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -38,24 +36,17 @@ def test_what_goes_wrong_in_a_page_is_noticed(page, script, told):
     assert told in " ".join(faults)
 
 
-def test_a_control_without_a_name_is_a_finding(page):
+def test_what_somebody_cannot_use_is_a_finding(page):
     page.set_content("<html lang=en><title>x</title><main><h1>x</h1><input></main>")
-
     with pytest.raises(AssertionError, match="label: input"):
         page.check_accessible()
 
-
-def test_a_control_that_no_tab_reaches_is_a_finding(page):
     page.set_content("<a href='/'>There</a><span role=button>Here</span>")
-
     page.tab_to("link", "There")
     with pytest.raises(AssertionError, match="No tab leads to button 'Here'"):
         page.tab_to("button", "Here")
 
-
-def test_a_focus_that_nobody_sees_is_a_finding(page):
     page.set_content("<style>a {outline: none}</style><a href='/'>There</a>")
-
     with pytest.raises(AssertionError, match="unseen"):
         page.tab_to("link", "There")
 

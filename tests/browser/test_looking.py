@@ -7,15 +7,16 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from mcp_django.models import CallRecord, ExposedModel, PersonalToken
-from mcp_django.stores.interface import OpenStream, Session, get_store
+from mcp_django.models import ExposedModel
+from mcp_django.protocol.revisions import LATEST_LEGACY
+from mcp_django.stores.interface import OpenStream, get_store
+from mcp_django.testing import Client
 from tests.browser.looks import every_look
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Order
 
-INSPECT, COST, TRY_IT, OVERVIEW, LIVE = (
-    reverse(f"admin:mcp_django_{name}")
-    for name in ("inspect", "cost", "try_it", "overview", "live")
+INSPECT, TRY_IT, OVERVIEW, LIVE = (
+    reverse(f"admin:mcp_django_{name}") for name in ("inspect", "try_it", "overview", "live")
 )
 
 
@@ -29,26 +30,6 @@ def shop(make_user):
     make_prompt("reply", "Reply.", title="Reply to a customer", description="A draft to send.")
     make_prompt("recall", "Recall.", description="For when the milk is sour.", enabled=False)
     return make_user("bob", "view_order", "view_customer", is_staff=True)
-
-
-@pytest.fixture
-def calls(boss):
-    """A day of calls, of which some failed."""
-    now = timezone.now()
-    CallRecord.objects.bulk_create(
-        CallRecord(
-            kind="tool",
-            method="tools/call",
-            target="find_records shop.order",
-            principal="default/user:1/My editor",
-            user=boss,
-            client="My editor 1.2",
-            outcome="failed" if number % 9 == 0 else "done",
-            milliseconds=(number * 37) % 400,
-            at=now - timedelta(minutes=11 * number),
-        )
-        for number in range(120)
-    )
 
 
 @every_look
@@ -68,17 +49,6 @@ def test_what_assistants_see_is_for_everybody_to_look_at(browse, boss, shop):
     page.get_by_role("button", name="Fields and records of shop.order").click()
     page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
     page.screenshot_to("inspect-model")
-    page.check_accessible()
-
-
-@every_look
-def test_what_tools_cost_is_for_everybody_to_look_at(browse, boss):
-    page = browse(boss)
-
-    page.goto(COST)
-
-    page.expect(page.get_by_role("heading", name="Your tools")).to_be_visible()
-    page.screenshot_to("cost")
     page.check_accessible()
 
 
@@ -105,28 +75,6 @@ def test_tools_are_for_everybody_to_try(browse, boss, shop):
     page.check_accessible()
 
 
-@every_look
-def test_the_overview_is_for_everybody_to_look_at(browse, boss, calls):
-    PersonalToken.create(user=boss, name="My editor")
-    page = browse(boss)
-
-    page.goto(OVERVIEW)
-
-    page.screenshot_to("overview")
-    page.check_accessible()
-
-
-@every_look
-def test_the_page_of_the_app_leads_to_the_overview(browse, boss):
-    page = browse(boss)
-    page.goto(reverse("admin:app_list", args=["mcp_django"]))
-    page.screenshot_to("app-index")
-
-    page.get_by_role("link", name="Assistants", exact=True).first.click()
-
-    page.expect(page.get_by_role("heading", name="Connect a client")).to_be_visible()
-
-
 def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
     page = browse(boss)
     page.goto(INSPECT)
@@ -142,19 +90,6 @@ def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
 
     page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
     page.expect(page.get_by_text("A-0")).to_be_visible()
-
-
-def test_a_cost_is_measured_by_the_keyboard_alone(browse, boss, shop):
-    page = browse(boss)
-    page.goto(COST)
-
-    page.tab_to("combobox", "User")
-    page.keyboard.type("bob")
-    page.press("Escape", "Tab")
-    page.tab_to("button", "Measure")
-    page.press("Enter")
-
-    page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
 
 
 def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
@@ -208,33 +143,24 @@ def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
 
 @pytest.fixture
 def connected(shop):
-    """Two clients: one with a session, one with a stream."""
-    now, store = timezone.now(), get_store()
-    facts = {"server": "default", "principal": "default/user/laptop", "user": str(shop.pk)}
-    session = Session(
-        key="s1",
-        transport="streamable_http",
-        revision="2025-11-25",
-        client={"name": "My editor", "version": "1.2"},
-        is_initialized=True,
-        created=now - timedelta(minutes=7),
-        seen=now,
-        **facts,
-    )
-    store.add_session(session)
+    """Two clients of bob: one with a session, one with a stream."""
+    client = Client(user=shop, revision=LATEST_LEGACY)
+    client.initialize()
     for number in range(3):
-        store.subscribe("s1", f"django://objects/shop.order/{number}", most=10)
+        client.request("resources/subscribe", {"uri": f"django://objects/shop.order?x={number}"})
     stream = OpenStream(
         key="t1",
         owner="hub",
+        server="default",
+        principal="default/user/laptop",
+        user=str(shop.pk),
         client="My agent",
         kind="listen",
         revision="2026-07-28",
         topics=("tools", "prompts", f"django://objects/shop.order?search={'x' * 150}"),
-        opened=now - timedelta(hours=3),
-        **facts,
+        opened=timezone.now() - timedelta(hours=3),
     )
-    store.show_stream(stream)
+    get_store().show_stream(stream)
 
 
 @every_look
@@ -246,7 +172,7 @@ def test_who_is_connected_is_for_everybody_to_look_at(browse, boss, connected):
     page.screenshot_to("live")
     page.check_accessible()
 
-    page.get_by_role("button", name="End the session of bob, My editor 1.2").click()
+    page.get_by_role("button", name="End the session of bob, mcp_django.testing 1").click()
     page.expect(page.get_by_role("heading", name="Sessions: 0")).to_be_visible()
     page.screenshot_to("live-ended")
     page.check_accessible()
@@ -262,10 +188,12 @@ def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connec
     page.tab_to("textbox", "User")
     page.keyboard.type("bob")
     page.press("Enter")
-    page.tab_to("button", "End the session of bob, My editor 1.2")
+    page.tab_to("button", "End the session of bob, mcp_django.testing 1")
     page.press("Enter")
 
-    page.expect(page.get_by_text("Ended the session of bob, My editor 1.2.")).to_be_visible()
+    page.expect(
+        page.get_by_text("Ended the session of bob, mcp_django.testing 1.")
+    ).to_be_visible()
     assert not get_store().sessions()
 
 
