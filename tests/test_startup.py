@@ -15,38 +15,6 @@ pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
 
 ROOT = Path(__file__).parent.parent
-#: Imports all of the package, and prints which modules read settings while they are imported.
-READERS = """
-import importlib, pkgutil, sys
-import mcp_django
-from mcp_django import conf
-
-read, readers = conf.get_config, set()
-
-def get_config():
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if frame.f_code.co_name == "<module>" and name.startswith("mcp_django"):
-            readers.add(name)
-        frame = frame.f_back
-    return read()
-
-get_config.cache_clear = read.cache_clear
-conf.get_config = get_config
-
-import django
-django.setup()
-for module in pkgutil.walk_packages(mcp_django.__path__, "mcp_django."):
-    try:
-        importlib.import_module(module.name)
-    except ModuleNotFoundError as error:
-        # Of an extra that is not installed.
-        if error.name.startswith("mcp_django"):
-            raise
-assert "mcp_django.exposure.tools.records" in sys.modules
-print(*sorted(readers))
-"""
 
 
 def run(*arguments, settings="tests.settings", folder=ROOT):
@@ -78,9 +46,7 @@ print("done")
 """
 
 
-@pytest.mark.parametrize(
-    "beginning", ["", "import django; django.setup()"], ids=["server", "command"]
-)
+@pytest.mark.parametrize("beginning", ["", "import django; django.setup()"])
 def test_logging_that_disables_existing_loggers_leaves_ours_alone(tmp_path, beginning):
     """Which is the default of LOGGING."""
     settings = "from tests.settings import *\n\nLOGGING = {'version': 1}\n"
@@ -90,13 +56,6 @@ def test_logging_that_disables_existing_loggers_leaves_ours_alone(tmp_path, begi
     done = run("-c", code, settings="logging_settings", folder=tmp_path)
 
     assert done.stdout.split() == ["done"], done.stderr
-
-
-def test_no_module_reads_the_settings_while_it_is_imported():
-    done = run("-c", READERS)
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize(

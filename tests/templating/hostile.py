@@ -178,9 +178,7 @@ LOOP = "{% for a in big %}"
 #: Compiled, and stopped while they are rendered.
 BOUNDED = [
     LOOP * 3 + "x" + "{% endfor %}" * 3,
-    LOOP * 6 + "{% endfor %}" * 6,
     LOOP + "{{ text }}" * 200 + "{% endfor %}",
-    LOOP + "y" * 3000 + "{% endfor %}",
     LOOP + "{% verbatim %}" + "y" * 3000 + "{% endverbatim %}{% endfor %}",
     LOOP + "{% templatetag openblock %}" * 90 + "{% endfor %}",
     LOOP * 2 + "{% if a == 1 %}{% endif %}{% endfor %}{% endfor %}",
@@ -188,15 +186,11 @@ BOUNDED = [
     + "{% if a == 1 or a == 2 or a == 3 or a == 4 or a == 5 %}{% endif %}" * 9
     + "{% endfor %}",
     "{{ huge }}" * 50,
-    LOOP + "{{ huge }}{% endfor %}",
     LOOP + "{% resource 'django://site' %}{% endfor %}",
     "{% resource 'django://objects/shop.order' huge %}",
     "{{ n|floatformat:999999999 }}",
-    "{{ n|floatformat:'-999999' }}",
     "{{ n|truncatechars:9999999999 }}",
-    "{{ n|truncatechars:1e99 }}",
     "{{ bignum|filesizeformat }}",
     "{{ text|date:'" + "F" * 500 + "' }}",
-    "{{ n|date:huge }}",
     "{{ big|join:'" + "z" * 500 + "' }}",
 ]
