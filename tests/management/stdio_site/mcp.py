@@ -6,11 +6,6 @@ import sys
 import time
 
 import mcp_django as mcp
-from mcp_django.transports.stdio import conversation
-
-if "MCP_STDIO_GRACE" in os.environ:
-    # On a busy machine half a second may be too short for three calls.
-    conversation.GRACE = conversation.FAREWELL = float(os.environ["MCP_STDIO_GRACE"])
 
 print("Discovered.")
 
