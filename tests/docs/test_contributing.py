@@ -38,28 +38,19 @@ def modules(folder: str) -> set[str]:
     return {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
 
 
-def test_the_map_names_every_package_once():
-    listed = named("### Packages")
-
-    assert len(listed) == len(set(listed))
-    assert set(listed) == packages("mcp_django") - OTHERS
-
-
-def test_the_map_names_every_room_of_exposure_once():
-    listed = named("### Rooms of exposure")
-
-    rooms, files = packages("mcp_django/exposure"), modules("mcp_django/exposure")
-    assert sorted(listed) == sorted([*rooms, *(f"{name}.py" for name in files)])
-
-
-def test_the_map_names_every_other_room_once():
-    parents = packages("mcp_django") - OTHERS - {"exposure", "management"}
-
-    assert sorted(named("### Other rooms")) == sorted(
+def test_the_map_names_every_package_and_room_once():
+    rooms = {
         f"{parent}/{room}"
-        for parent in parents
+        for parent in packages("mcp_django") - OTHERS - {"exposure", "management"}
         for room in packages(f"mcp_django/{parent}") - OTHERS
+    }
+    files = {f"{name}.py" for name in modules("mcp_django/exposure")}
+
+    assert sorted(named("### Packages")) == sorted(packages("mcp_django") - OTHERS)
+    assert sorted(named("### Rooms of exposure")) == sorted(
+        packages("mcp_django/exposure") | files
     )
+    assert sorted(named("### Other rooms")) == sorted(rooms)
 
 
 @pytest.mark.parametrize(

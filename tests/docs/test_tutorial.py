@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pytest
 
 from tests.children import start
 from tests.docs.pages import ROOT, Block, blocks_of
+from tests.transports.live_servers import free_port
 from tests.waiting import LONG_PATIENCE
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -42,12 +42,6 @@ class Step:
     @property
     def result(self) -> dict:
         return json.loads(self.printed)["result"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def as_script(block: Block, number: int, *, port: int) -> str:
