@@ -249,20 +249,12 @@ def test_logging_tool() -> str:
 # Questions
 
 
-class NameForm(forms.Form):
-    name = forms.CharField()
+def form_of(name: str, field: forms.Field | None = None) -> type[forms.Form]:
+    return type("AskedForm", (forms.Form,), {name: field or forms.CharField()})
 
 
-class ColorForm(forms.Form):
-    color = forms.CharField()
-
-
-class OkForm(forms.Form):
-    ok = forms.BooleanField()
-
-
-class ContextForm(forms.Form):
-    context = forms.CharField()
+NameForm, ColorForm, ContextForm = map(form_of, ("name", "color", "context"))
+OkForm = form_of("ok", forms.BooleanField())
 
 
 class AccountForm(forms.Form):

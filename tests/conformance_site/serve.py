@@ -27,7 +27,7 @@ class Site:
 def command(port: int) -> list[str]:
     return [
         sys.executable, "-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port),
-        "tests.conformance_site.asgi:application",
+        "tests.asgi:application",
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import os
 SECRET_KEY = "only-for-tests"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 ROOT_URLCONF = "tests.conformance_site.urls"
-ASGI_APPLICATION = "tests.conformance_site.asgi.application"
+ASGI_APPLICATION = "tests.asgi.application"
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",

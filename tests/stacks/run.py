@@ -9,6 +9,7 @@ asked. It is an error where a stack offers fewer tools than the server lists, or
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -20,7 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.conformance_site.serve import free_port, is_listening
 
@@ -40,11 +44,6 @@ STACKS = {
 USER = "admin"
 #: Seconds that a stack, and the start of the demo, may take.
 PATIENCE = 600
-REVISION = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": REVISION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 def install(name: str) -> Path:
@@ -87,19 +86,13 @@ def demo() -> Iterator[tuple[str, str]]:
             process.wait()
 
 
-def listed(url: str, token: str) -> int:
-    """The number of tools that the server lists for whoever has this token."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": REVISION,
-        "Mcp-Method": "tools/list",
-    }
-    request = Request(url, data=json.dumps(message).encode(), headers=headers)
-    with urlopen(request) as answer:
-        return len(json.load(answer)["result"]["tools"])
+async def listed(url: str, token: str) -> int:
+    """Return the number of tools that the official client lists with this token."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        return len((await client.list_tools()).tools)
 
 
 def probe(name: str, url: str, token: str) -> dict[str, Any]:
@@ -124,7 +117,7 @@ def main() -> int:
     names = sys.argv[1:] or list(STACKS)
     is_good = True
     with demo() as (url, token):
-        number = listed(url, token)
+        number = asyncio.run(listed(url, token))
         print(f"{number} tools are listed.\n")
         print(f"{'stack':<16}{'loaded':>8}  {'list_models':<13}find_records")
         for name in names:
