@@ -30,30 +30,17 @@ def numbers(client, **arguments):
     return [one["number"] for one in answer.records]
 
 
-def test_times_come_and_go_as_the_database_has_them(client, orders):
-    (record,) = client.call_tool(
-        "find_records", model="shop.order", filters={"number": "2"}
-    ).records
-
-    assert record["placed_at"] == "2026-10-25T02:30"
-    shown = {"placed_at": record["placed_at"]}
-    assert numbers(client, filters=shown, order_by=["number"]) == ["2", "3"]
-
-
 @pytest.mark.parametrize("order", ["placed_at", "-placed_at"])
 def test_pages_lose_no_row_of_the_hour_that_came_twice(client, orders, order):
-    found = []
-    cursor = None
-    while True:
+    found, cursor = [], None
+    for _ in range(6):
         answer = client.call_tool(
             "find_records", model="shop.order", order_by=[order], limit=1, cursor=cursor
         )
         found += [one["number"] for one in answer.records]
         cursor = answer.data.get("next")
-        if cursor is None:
-            break
 
-    assert sorted(found) == list("012345")
+    assert (sorted(found), cursor) == (list("012345"), None)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +50,7 @@ def test_pages_lose_no_row_of_the_hour_that_came_twice(client, orders, order):
         ({"placed_at__date__gt": "2026-10-25"}, ""),
         ({"placed_at__hour": 2}, "123"),
         ({"placed_at__hour__in": [1, 3]}, "045"),
+        ({"placed_at": "2026-10-25T02:30"}, "23"),
         ({"placed_at__gte": "2026-10-25T02:30:00"}, "2345"),
         ({"placed_at__year": 2026, "placed_at__month": 10}, "012345"),
     ],
