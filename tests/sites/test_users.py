@@ -7,11 +7,10 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
-from django.test import Client as Browser
 from django.urls import reverse
 
 from mcp_django.models import PersonalToken
-from tests.clients import CheckedClient
+from tests.clients import CheckedClient, browser_of
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -24,8 +23,7 @@ def ada(make_user):
 
 
 def test_a_token_made_in_the_admin_opens_what_its_owner_may_see(ada):
-    browser = Browser()
-    browser.force_login(ada)
+    browser = browser_of(ada)
     page = reverse("admin:mcp_django_personaltoken_add")
     form = {"name": "laptop", "scopes": ["mcp:read"]}
     shown = browser.get(page).content.decode()
@@ -43,8 +41,7 @@ def test_a_token_made_in_the_admin_opens_what_its_owner_may_see(ada):
 
 def test_tokens_are_searched_by_the_name_that_users_log_in_with(ada):
     PersonalToken.create(user=ada, name="laptop")
-    browser = Browser()
-    browser.force_login(ada)
+    browser = browser_of(ada)
     page = reverse("admin:mcp_django_personaltoken_changelist")
 
     assert b"laptop" in browser.get(page, {"q": "ada@"}).content
