@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
+from mcp_django.testing import Client
+from tests.transports.wire import Connection
 from tests.waiting import PATIENCE
-
-#: Seconds without news after which a client leaves a stream that could go on.
-QUIET = 0.25
-
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -38,8 +35,9 @@ class Sent:
         """Seconds without news after which the client leaves a stream."""
         # Such a stream never ends, and most have nothing to tell.
         is_endless = self.verb == "GET" or b"subscriptions/listen" in self.body
-        return 0.005 if is_endless else QUIET
+        return 0.005 if is_endless else 0.25
 
+    @property
     def pieces(self) -> list[bytes]:
         ends = [0, *sorted(min(cut, len(self.body)) for cut in self.cuts), len(self.body)]
         return [self.body[a:b] for a, b in pairwise(ends)]
@@ -47,7 +45,7 @@ class Sent:
 
 @dataclass(kw_only=True)
 class Answer:
-    """One HTTP response; status 0: the connection was dropped. `problem`: what never happened."""
+    """One HTTP response; status 0: the connection was dropped. `problem`: what never happens."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -59,84 +57,61 @@ class Answer:
         return self.headers.get("content-type", "").startswith("text/event-stream")
 
 
-class InProcess:
+class Door:
     """Calls the application as a server would."""
 
     def __init__(self, application: Any) -> None:
-        self.application = application
+        self.client = Client(application=application)
         self.count = 0
 
-    def scope(self, sent: Sent) -> dict[str, Any]:
+    def connect(self, sent: Sent) -> Connection:
         self.count += 1
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
+        connection = Connection(self.client, *sent.pieces)
+        connection.scope |= {
             "method": sent.verb,
-            "scheme": "http",
             "path": sent.path,
             "raw_path": quote(sent.path).encode(),
             "query_string": sent.query,
-            "root_path": "",
             "headers": [(name.lower(), value) for name, value in sent.headers],
             # Failed authentications are counted by address.
             "client": (f"10.{self.count >> 16 & 255}.{self.count >> 8 & 255}.1", 50000),
-            "server": ("testserver", 80),
         }
+        if sent.is_broken_off:
+            while connection.inbox.qsize():
+                connection.inbox.get_nowait()
+            for piece in sent.pieces[:-1]:
+                event = {"type": "http.request", "body": piece, "more_body": True}
+                connection.inbox.put_nowait(event)
+            connection.hang_up()
+        return connection
 
     async def ask(self, sent: Sent) -> Answer:
-        pieces = sent.pieces()
-        answer, is_over, news = Answer(), asyncio.Event(), asyncio.Event()
-        gone = asyncio.Event()
-
-        async def receive() -> dict[str, Any]:
-            if pieces and not (sent.is_broken_off and len(pieces) == 1):
-                body = pieces.pop(0)
-                return {"type": "http.request", "body": body, "more_body": bool(pieces)}
-            if not sent.is_broken_off:
-                await gone.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(event: dict[str, Any]) -> None:
-            if event["type"] == "http.response.start":
-                answer.status, answer.headers = event["status"], text_of(event["headers"])
-                return
-            answer.body += event.get("body", b"")
-            news.set()
-            if not event.get("more_body", False):
-                is_over.set()
-
-        task = asyncio.ensure_future(self.application(self.scope(sent), receive, send))
-        leaving = asyncio.ensure_future(leave_when_quiet(answer, sent, news, gone))
+        connection, problem = self.connect(sent), ""
+        task, heard, has_left = connection.start(), 0, sent.is_broken_off
         try:
-            await asyncio.wait_for(task, PATIENCE)
-            if not is_over.is_set() and not (sent.is_broken_off or gone.is_set()):
-                answer.problem = "The response has no end."
+            async with asyncio.timeout(PATIENCE):
+                while not (await asyncio.wait({task}, timeout=sent.patience))[0]:
+                    # A client that has heard what there was on a stream wants no more of it.
+                    if heard == len(connection.sent) and answer_of(connection).is_stream:
+                        connection.hang_up()
+                        has_left = True
+                    heard = len(connection.sent)
+                await task
+                if not has_left and not connection.is_whole():
+                    problem = "The response has no end."
         except TimeoutError:
-            answer.problem = f"There was no answer within {PATIENCE:.0f} s."
+            problem = f"There was no answer within {PATIENCE:.0f} s."
         except Exception as error:
-            answer.problem = f"The application raised {error!r}."
-        finally:
-            leaving.cancel()
-        return answer
+            problem = f"The application raised {error!r}."
+        return answer_of(connection, problem)
 
 
-async def leave_when_quiet(
-    answer: Answer, sent: Sent, news: asyncio.Event, gone: asyncio.Event
-) -> None:
-    """A client that has heard what there was on a stream, and is not interested in more."""
-    while not gone.is_set():
-        await news.wait()
-        news.clear()
-        if answer.is_stream:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), sent.patience)
-            if not news.is_set():
-                gone.set()
-
-
-def text_of(pairs: Any) -> dict[str, str]:
-    return {
+def answer_of(connection: Connection, problem: str = "") -> Answer:
+    if not connection.sent:
+        return Answer(problem=problem)
+    headers = {
         bytes(name).decode("latin-1").strip().lower(): bytes(value).decode("latin-1").strip()
-        for name, value in pairs
+        for name, value in connection.sent[0]["headers"]
     }
+    status = connection.sent[0]["status"]
+    return Answer(status=status, headers=headers, body=connection.body, problem=problem)
