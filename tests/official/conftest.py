@@ -14,11 +14,10 @@ def desk(fresh_demo, tmp_path_factory):
     desk = Desk(fresh_demo.copy_to(tmp_path_factory.mktemp("official") / "state").state)
     with desk.inside() as desk.orm:
         desk.ask("prepare")
-        for user in ("admin", "dispatcher", "outsider", "traveller"):
+        for user in ("admin", "dispatcher", "traveller"):
             desk.make_token(user, user, *EVERY_SCOPE)
         for user in ("analyst", "manager"):
             desk.make_token(user, user, "--scope", "mcp:read")
-        desk.make_token("read-only admin", "admin", *EVERY_SCOPE, "--read-only")
         with desk.serving("daphne"):
             yield desk
 

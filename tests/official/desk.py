@@ -106,14 +106,6 @@ class Desk(Demo):
             # The client's task groups wrap what a test raises, once or several times.
             raise only(group) from None
 
-    def http(self, token: str | None = None, *, server: str = "daphne") -> httpx2.Client:
-        """A plain HTTP client, for what the official client would never send."""
-        headers = {"Accept": "application/json, text/event-stream"}
-        if token is not None:
-            headers["Authorization"] = f"Bearer {self.tokens[token]}"
-        address = self.urls[server].removesuffix("/mcp")
-        return httpx2.Client(base_url=address, headers=headers, timeout=PATIENCE, verify=False)
-
 
 class Assistant:
     """A connected client, with the shortest words for what tests do all the time."""

@@ -42,15 +42,3 @@ def close_desk(ctx: mcp.Context) -> dict[str, bool]:
     """Close the desk for good. The person has to agree."""
     ctx.confirm("Close the desk for good?")
     return {"closed": True}
-
-
-@mcp.prompt(asks=True, permission=traveller)
-def letter_from_seat(ctx: mcp.Context) -> str:
-    """A letter that is written on board."""
-    return f"I sit in {ctx.ask('seat', SeatForm)['seat']}."
-
-
-@mcp.resource("desk://seat", asks=True, permission=traveller, name="seat", mime_type="text/plain")
-def seat(ctx: mcp.Context) -> str:
-    """The seat of whoever reads."""
-    return str(ctx.ask("seat", SeatForm)["seat"])

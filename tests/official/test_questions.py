@@ -101,17 +101,3 @@ async def test_without_a_person_a_token_confirms_once(desk, era):
     assert closed == {"closed": True}
     assert again.startswith("This confirmation was used already.")
     assert forged.startswith("This confirmation is not valid.")
-
-
-@pytest.mark.asyncio
-async def test_prompts_and_resources_ask(desk):
-    person = Person(SEAT, SEAT)
-
-    async with desk.connect(
-        "traveller", "modern", elicitation_callback=person.fill_in
-    ) as assistant:
-        prompt = await assistant.client.get_prompt("letter_from_seat")
-        read = await assistant.client.read_resource("desk://seat")
-
-    assert prompt.messages[0].content.text == "I sit in 12A."
-    assert read.contents[0].text == "12A"

@@ -40,26 +40,21 @@ async def connected(desk, era, *arguments, variables=(), **options):
             raise only(group) from None
 
 
-async def test_it_speaks_the_newest_revision_of_its_era(desk, era, monkeypatch):
+@pytest.mark.parametrize("kind", ["name", "token"])
+async def test_it_speaks_the_newest_revision_of_its_era_as_a_user_or_a_token(
+    desk, era, kind, monkeypatch
+):
     # A process that starts on a busy machine may take longer than people would wait.
     monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", PATIENCE)
-    async with connected(desk, era, "--user", "manager") as assistant:
+    arguments = ["--user", "manager"] if kind == "name" else []
+    variables = {} if kind == "name" else {"MCP_TOKEN": desk.tokens["manager"]}
+    async with connected(desk, era, *arguments, variables=variables) as assistant:
         spoken = assistant.client.protocol_version
-        by_name = await assistant.models()
+        over_stdio = await assistant.models()
 
     async with desk.connect("manager", era) as assistant:
-        assert by_name == await assistant.models()
+        assert over_stdio == await assistant.models()
     assert spoken == NEWEST[era]
-
-
-async def test_a_token_in_the_environment_is_as_good_as_a_name(desk, era):
-    variables = {"MCP_TOKEN": desk.tokens["manager"]}
-    async with connected(desk, era, variables=variables) as assistant:
-        by_token = await assistant.models()
-
-    # What a name is worth: see the test above.
-    async with desk.connect("manager", era) as assistant:
-        assert by_token == await assistant.models()
 
 
 async def test_the_person_is_asked(desk, era):
