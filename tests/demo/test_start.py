@@ -1,14 +1,21 @@
+"""What the terminal says of the demo, and what comes of typing it."""
+
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import socket
 import subprocess
+import sys
+from contextlib import contextmanager
 
 import pytest
 
+from tests.children import start
 from tests.demo.state import ROOT
-from tests.waiting import LONG_PATIENCE
+from tests.transports.live_servers import free_port, wait_for
+from tests.waiting import LONG_PATIENCE, PATIENCE
 
 FAKE_PYTHON = """#!/bin/sh
 case "$*" in
@@ -24,30 +31,21 @@ def tokens(demo):
     return {name: entry["secret"] for name, entry in kept.items()}
 
 
-def test_a_second_run_prints_the_same_tokens(demo):
-    again = demo.manage("demo", "--no-serve").stdout
-
-    assert len(tokens(demo)) == 4
-    assert all(secret in demo.first_run for secret in tokens(demo).values())
-    assert all(secret in again for secret in tokens(demo).values())
-
-
-@pytest.mark.parametrize("name", ["tokens.json", "passwords.json", "secret_key"])
-def test_secrets_are_for_their_owner_only(demo, name):
-    assert demo.mode(name) == 0o600
-
-
-@pytest.mark.parametrize("how", ["revoked", "expired"])
-def test_a_token_that_ended_is_replaced_and_the_others_stay(own_demo, how):
+@pytest.mark.parametrize("how", ["", "revoked", "expired"])
+def test_a_second_run_prints_the_same_tokens_but_for_one_that_ended(own_demo, how):
     before = tokens(own_demo)
-    own_demo.ask("end_token", "manager", how)
+    if how:
+        own_demo.ask("end_token", "manager", how)
 
     printed = own_demo.ask("run", "demo", "--no-serve")
 
     after = tokens(own_demo)
-    assert {name for name in after if after[name] != before[name]} == {"manager"}
-    assert after["manager"] in printed
-    assert before["manager"] not in printed
+    assert len(before) == 4
+    assert all(secret in own_demo.first_run for secret in before.values())
+    assert all(secret in printed for secret in after.values())
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed == ({"manager"} if how else set())
+    assert not any(before[name] in printed for name in changed)
     assert own_demo.mode("tokens.json") == 0o600
 
 
@@ -56,9 +54,7 @@ def test_what_is_printed_names_the_port_and_can_be_pasted(demo):
 
     endpoint = "http://127.0.0.1:8123/mcp"
     configurations = [
-        json.loads(line)
-        for line in printed.splitlines()
-        if '{"url' in line or line.strip().startswith('{"')
+        json.loads(line) for line in printed.splitlines() if line.strip().startswith('{"')
     ]
     assert f"claude mcp add --transport http flight-desk {endpoint}" in printed
     assert {next(iter(one)) for one in configurations} == {"servers", "mcpServers"}
@@ -68,17 +64,8 @@ def test_what_is_printed_names_the_port_and_can_be_pasted(demo):
         assert server["headers"]["Authorization"].removeprefix("Bearer ") in printed
 
 
-def test_the_password_is_not_the_same_everywhere(demo):
-    passwords = json.loads((demo.state / "passwords.json").read_text())
-
-    assert len(set(passwords.values())) == 4
-    assert passwords["admin"] in demo.first_run
-
-
 def test_a_busy_port_is_told_in_a_sentence(demo):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
         refused = demo.manage("demo", "--port", str(port), check=False)
@@ -88,46 +75,97 @@ def test_a_busy_port_is_told_in_a_sentence(demo):
     assert refused.stdout == ""
 
 
-def test_the_deployment_checks_have_nothing_to_say(demo):
-    finished = demo.manage("check", "--deploy", "--fail-level", "WARNING", DEMO_DEBUG="0")
-
-    assert "no issues" in finished.stdout
-
-
-def test_the_start_page_tells_how_to_connect(demo):
-    page = demo.ask("start_page")
-
-    assert "http://127.0.0.1:8000/mcp" in page
-    assert "<script" not in page
-    assert not any(secret in page for secret in tokens(demo).values())
-
-
-def make(folder, *, old=0, without_venv=0):
-    fake = folder / "fake-python"
-    fake.write_text(FAKE_PYTHON.format(old=old, without_venv=without_venv))
+@pytest.mark.parametrize(
+    ("faults", "sentence"),
+    [
+        ({"old": 0, "without_venv": 1}, "Install python3-venv"),
+        ({"old": 1, "without_venv": 0}, "older than Python 3.11"),
+    ],
+)
+def test_make_says_what_is_wrong_with_the_python_of_the_machine(tmp_path, faults, sentence):
+    fake = tmp_path / "fake-python"
+    fake.write_text(FAKE_PYTHON.format(**faults))
     fake.chmod(0o755)
-    (folder / ".ci").mkdir()
+    (tmp_path / ".ci").mkdir()
     for name in ("Makefile", "pyproject.toml", ".ci/lock.txt"):
-        shutil.copy(ROOT / name, folder / name)
-    return subprocess.run(
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    finished = subprocess.run(
         ["make", "demo", f"PYTHON={fake}"],
-        cwd=folder,
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=LONG_PATIENCE,
     )
 
-
-def test_make_names_the_debian_package_that_is_missing(tmp_path):
-    finished = make(tmp_path, without_venv=1)
-
     assert finished.returncode != 0
-    assert "Install python3-venv" in finished.stderr
+    assert sentence in finished.stderr
     assert not (tmp_path / ".venv").exists()
 
 
-def test_make_refuses_a_python_that_is_too_old(tmp_path):
-    finished = make(tmp_path, old=1)
+@contextmanager
+def running(*command, **options):
+    process = start(command, stdout=subprocess.PIPE, text=True, **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+        process.stdout.close()
 
-    assert finished.returncode != 0
-    assert "older than Python 3.11" in finished.stderr
+
+@contextmanager
+def served(demo):
+    """The demo on a port of its own: its address, and the lines that the terminal shows."""
+    port = free_port()
+    with running(
+        sys.executable, "manage.py", "demo", "--port", str(port), cwd=ROOT, env=demo.environment()
+    ) as process:
+        printed = []
+        while "Serving." not in (line := process.stdout.readline()):
+            assert line, printed
+            printed.append(line.strip())
+        wait_for(port)
+        yield f"http://127.0.0.1:{port}", printed
+
+
+def output_of(*command):
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=PATIENCE
+    ).stdout
+
+
+@pytest.mark.needs("curl", "daphne")
+def test_every_address_that_is_printed_answers_and_the_calls_by_hand_list_tools_and_listen(
+    fresh_demo, tmp_path
+):
+    demo = fresh_demo.copy_to(tmp_path / "state")
+    secrets = tokens(demo)
+    with served(demo) as (address, printed):
+        by_hand = next(line for line in printed if line.startswith("curl http"))
+        assert secrets["dispatcher"] in by_hand
+        tools = {}
+        for name, secret in secrets.items():
+            command = shlex.split(by_hand.replace(secrets["dispatcher"], secret))
+            answer = json.loads(output_of(*command, "--silent"))
+            tools[name] = {one["name"] for one in answer["result"]["tools"]}
+        pages = {
+            name: output_of("curl", "--silent", "--location", f"{address}/{path}")
+            for name, path in (("Start page", ""), ("Admin", "admin/"))
+        }
+        for name, path in (("Start page", "/"), ("Admin", "/admin/"), ("MCP", "/mcp")):
+            assert f"{name:<13}{address}{path}" in printed
+        listen = next(line for line in printed if line.startswith("curl -N"))
+        with running(*shlex.split(listen), "--silent") as client:
+            data = next(line for line in client.stdout if line.startswith("data: "))
+
+    assert "Connect an assistant" in pages["Start page"]
+    assert f"<pre>{address}/mcp</pre>" in pages["Start page"]
+    assert "<script" not in pages["Start page"]
+    assert not any(secret in pages["Start page"] for secret in secrets.values())
+    assert 'name="password"' in pages["Admin"]
+    assert "create_record" in tools["dispatcher"]
+    # Whoever may only look gets an answer as well.
+    assert all("find_records" in names for names in tools.values())
+    acknowledged = json.loads(data.removeprefix("data: "))["params"]["notifications"]
+    assert acknowledged == {"resourceSubscriptions": ["django://objects/flights.flight"]}
