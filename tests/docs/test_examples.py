@@ -38,17 +38,7 @@ def test_the_examples_do_what_the_pages_say():
 
 @pytest.mark.needs("daphne", "drf", "jwt", "oauth")
 @pytest.mark.parametrize(
-    "name",
-    [
-        "settings_local",
-        "settings_public",
-        "settings_drf",
-        "settings_jwt",
-        "settings_oauth",
-        "settings_audit",
-        "settings_redaction",
-        "settings_wsgi",
-    ],
+    "name", sorted(path.stem for path in (EXAMPLES / "mysite").glob("settings_*.py"))
 )
 def test_the_settings_that_pages_show_pass_the_checks(name):
     finished = django("check", "--fail-level", "ERROR", settings=f"mysite.{name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from tests.children import start
 from tests.docs.pages import EXAMPLES, ROOT, blocks_of
-from tests.docs.test_tutorial import free_port
+from tests.transports.live_servers import free_port
 from tests.waiting import PATIENCE
 
 PAGE = list(blocks_of(ROOT / "docs" / "topics" / "transports.md"))
@@ -30,13 +31,6 @@ from pathlib import Path
 from mysite.settings import *
 
 DATABASES["default"]["NAME"] = Path(__file__).parent / "db.sqlite3"
-"""
-MANAGE = """\
-import sys
-
-from django.core.management import execute_from_command_line
-
-execute_from_command_line(sys.argv)
 """
 # Each command would load Django anew.
 BEGIN = """\
@@ -61,7 +55,7 @@ class Site:
     def __init__(self, folder, port):
         self.folder, self.port = folder, port
         (folder / "settings_here.py").write_text(SETTINGS)
-        (folder / "manage.py").write_text(MANAGE)
+        shutil.copy(ROOT / "manage.py", folder)
         paths = [str(folder), str(EXAMPLES), str(ROOT)]
         self.environment = {
             **os.environ,

@@ -19,11 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.children import start
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.test_tutorial import TUTORIAL, as_script
-from tests.transports.live_servers import free_port
+from tests.transports.live_servers import free_port, wait_for
+from tests.waiting import LONG_PATIENCE
 
 pytestmark = [pytest.mark.live]
-#: Seconds that a busy machine may take. No test is about them.
-PATIENCE = 240
 FLIGHTS = "django://objects/flights.flight"
 #: Nothing of this run: no settings, no options of Python or make.
 ENVIRON = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
@@ -57,7 +56,7 @@ def run(*command: str | Path, cwd: Path, **environ: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PATIENCE,
+        timeout=LONG_PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout
@@ -129,39 +128,23 @@ def demo(state: Path):
             else:
                 log.seek(0)
                 pytest.fail(log.read())
+            wait_for(port)
             tokens = json.loads((state / "demo" / "tokens.json").read_text())
-            yield (
-                f"http://127.0.0.1:{port}/mcp",
-                {user: entry["secret"] for user, entry in tokens.items()},
-            )
+            secrets = {user: entry["secret"] for user, entry in tokens.items()}
+            yield f"http://127.0.0.1:{port}/mcp", secrets
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(PATIENCE)
+            process.wait(LONG_PATIENCE)
             process.stdout.close()
-
-
-async def connected(address: str) -> None:
-    """Until somebody listens there."""
-    host, _, port = address.removeprefix("http://").removesuffix("/mcp").partition(":")
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection(host, int(port))
-            except OSError:
-                await asyncio.sleep(0.1)
-            else:
-                writer.close()
-                return
 
 
 @pytest.mark.asyncio
 async def test_the_official_client_lists_calls_and_hears_of_a_change_in_the_demo(tmp_path):
     with demo(tmp_path) as (address, tokens):
-        await connected(address)
         headers = {"Authorization": f"Bearer {tokens['dispatcher']}"}
         async with (
-            asyncio.timeout(PATIENCE),
-            httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
+            asyncio.timeout(LONG_PATIENCE),
+            httpx2.AsyncClient(headers=headers, timeout=LONG_PATIENCE) as http,
             Client(streamable_http_client(address, http_client=http)) as client,
         ):
             tools = {tool.name for tool in (await client.list_tools()).tools}
