@@ -143,7 +143,6 @@ class Outbox:
     def _begin(self) -> None:
         # What was there before a fork is the parent's: it hands out what waits, and its loops
         # and connections are not ours. Its locks may be held by threads that we do not have.
-        self._pid = os.getpid()
         self._changed = threading.Condition()
         self._waiting = self._make()
         self._sinks: tuple[Sink, ...] = ()
@@ -155,32 +154,24 @@ class Outbox:
         self._is_closed = False
         self._hurries = 0
 
-    def _settle(self) -> None:
-        if self._pid != os.getpid():
-            self._begin()
-
     @property
     def is_wanted(self) -> bool:
         """Whether anybody takes what is published."""
-        self._settle()
         is_unmade = self._factory is not None and not self._is_made
         return bool(self._sinks) or self._default is not None or is_unmade
 
     def add_sink(self, sink: Sink) -> None:
-        self._settle()
         with self._changed:
             self._sinks = (*self._sinks, sink)
 
     def remove_sink(self, sink: Sink) -> None:
         """Nothing is handed to it any more, but for a batch that is on its way."""
-        self._settle()
         with self._changed:
             self._sinks = tuple(other for other in self._sinks if other != sink)
 
     def register_default_sink(self, factory: Factory | None) -> None:
         """Have a sink made in this process and in every child of it, when there is something to
         send. The thread of the outbox calls the factory; None takes the last one back."""
-        self._settle()
         with self._changed:
             self._factory, self._default, self._is_made = factory, None, False
 
@@ -205,7 +196,6 @@ class Outbox:
 
         False: that took too long. In the thread of the outbox it does nothing.
         """
-        self._settle()
         if threading.current_thread() is self._thread:
             return False
         with self._changed:
@@ -288,6 +278,8 @@ class Outbox:
 
 
 outbox = Outbox()
+if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
+    os.register_at_fork(after_in_child=outbox._begin)
 publish = outbox.publish
 flush = outbox.flush
 add_sink = outbox.add_sink

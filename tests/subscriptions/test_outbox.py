@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 
@@ -196,17 +195,3 @@ def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
     while not batches.empty():
         found |= batches.get_nowait()
     assert len(found) == 200
-
-
-def test_a_child_begins_without_what_its_parent_had(outbox, batches, monkeypatch):
-    outbox.register_default_sink(lambda: None)
-    outbox.publish([ONE])
-    assert outbox.flush(PATIENCE)
-    outbox.remove_sink(batches.put)
-    # Nobody is left to tell, until a child makes a sink of its own.
-    assert not outbox.is_wanted
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-
-    assert outbox.is_wanted
-    assert not outbox._sinks
-    assert outbox._thread is None
