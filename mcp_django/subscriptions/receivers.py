@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, wraps
 from itertools import islice
 from typing import Any
@@ -65,30 +65,6 @@ from mcp_django.subscriptions.topics import (
 MOST_RECORDS = 1000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sides:
-    """The foreign keys of the table in between, and what either model calls the relation."""
-
-    near: Any
-    far: Any
-    near_name: str
-    far_name: str
-
-
-def sides_of(owner: ModelClass, through: ModelClass, *, is_reverse: bool) -> Sides | None:
-    """Seen from the instance that the signal names. None for a relation that is not Django's."""
-    for field in owner._meta.many_to_many:
-        if field.remote_field.through is through:
-            get: Any = through._meta.get_field
-            ends = get(field.m2m_field_name()), get(field.m2m_reverse_field_name())
-            names = field.name, field.remote_field.name
-            (near, far), (ours, theirs) = (
-                (ends[::-1], names[::-1]) if is_reverse else (ends, names)
-            )
-            return Sides(near=near, far=far, near_name=ours, far_name=theirs)
-    return None
-
-
 def changes_of_relation(
     instance: Model,
     model: ModelClass,
@@ -100,25 +76,31 @@ def changes_of_relation(
 ) -> Iterator[ModelChange]:
     """What happened to both sides and in between. Without a set of keys: all that there are."""
     kind = type(instance)
-    sides = sides_of(model if is_reverse else kind, through, is_reverse=is_reverse)
-    if sides is None:
+    owner: Any = model if is_reverse else kind
+    fields = owner._meta.many_to_many
+    relation = next((field for field in fields if field.remote_field.through is through), None)
+    if relation is None:
+        # It is not Django's.
         yield ModelChange(model=kind, records=records_of(instance))
         yield ModelChange(model=model, is_whole=True)
         return
-    yield ModelChange(
-        model=kind, records=records_of(instance), fields=frozenset({sides.near_name})
-    )
+    # The foreign keys in between, and what either model calls the relation.
+    ends = relation.m2m_field_name(), relation.m2m_reverse_field_name()
+    near, far = map(through._meta.get_field, ends[::-1] if is_reverse else ends)
+    names = relation.name, relation.remote_field.name
+    near_name, far_name = names[::-1] if is_reverse else names
+    yield ModelChange(model=kind, records=records_of(instance), fields=frozenset({near_name}))
     if pk_set is None:
         # What the instance is linked to, before that is gone.
-        rows = through._base_manager.using(using).filter(**{sides.near.name: instance})
-        pk_set = rows.values_list(sides.far.attname, flat=True)[: MOST_RECORDS + 1]
+        rows = through._base_manager.using(using).filter(**{near.name: instance})
+        pk_set = rows.values_list(far.attname, flat=True)[: MOST_RECORDS + 1]
     keys = list(islice(pk_set, MOST_RECORDS + 1))
     # The table in between may refer to something else than the primary key.
-    is_whole = len(keys) > MOST_RECORDS or not sides.far.target_field.primary_key
+    is_whole = len(keys) > MOST_RECORDS or not far.target_field.primary_key
     yield ModelChange(
         model=model,
         records=() if is_whole else tuple((concrete(model), (key,)) for key in keys),
-        fields=frozenset({sides.far_name}),
+        fields=frozenset({far_name}),
         is_whole=is_whole,
     )
     # Rows in between are made and deleted in bulk, without signals of their own.
@@ -338,8 +320,10 @@ def all_lists(*users: Any) -> list[Change]:
 
 
 @never_raise
-def row_changed(*, sender: ModelClass, instance: Any, using: str, **kwargs: Any) -> None:
-    publish_after_commit(changes_of_row(instance, LISTS_OF[sender]), using=using)
+def row_changed(*, instance: Any, using: str, action: str = "post_save", **kwargs: Any) -> None:
+    """A row of ours was saved or deleted, or is for other groups: these know no way to the row."""
+    if action.startswith("post_"):
+        publish_after_commit(changes_of_row(instance, LISTS_OF[type(instance)]), using=using)
 
 
 def changes_of_row(row: Any, lists: Iterable[Topic]) -> Iterator[Change]:
@@ -398,13 +382,6 @@ def rights_changed(
 
 
 @never_raise
-def groups_of_row_changed(*, instance: Any, action: str, using: str, **kwargs: Any) -> None:
-    """A row of ours is for other groups now. Groups have no way back to our rows."""
-    if action in ("post_add", "post_remove", "post_clear"):
-        publish_after_commit(changes_of_row(instance, LISTS_OF[type(instance)]), using=using)
-
-
-@never_raise
 def registered(*, sender: Registry, kind: str, **kwargs: Any) -> None:
     if apps.ready:  # before that the site is starting, and nobody has seen a list
         publish([Change(topic=name, server=sender.server) for name in LISTS_BY_KIND[kind]])
@@ -420,7 +397,7 @@ def connect_lists() -> None:
     for model in dict.fromkeys(models_of_rights(get_user_model())):
         watch(right_changed, post_save, post_delete, sender=model)
     for row in WITH_GROUPS:
-        watch(groups_of_row_changed, m2m_changed, sender=row.groups.through)
+        watch(row_changed, m2m_changed, sender=row.groups.through)
     for field in fields_of_rights(get_user_model()):
         watch(rights_changed, m2m_changed, sender=field.remote_field.through)
     watch(server_saved, post_save, sender=models.ServerSettings)
@@ -450,33 +427,27 @@ def touch(*things: Any, using: str | None = None) -> None:
 def announcement(thing: Any, using: str | None) -> partial[None]:
     if isinstance(thing, str) and thing:
         return of_uri(thing, using)
-    model_change, alias = fact_of(thing)
-    return partial(announce, model_change, using=using or alias)
-
-
-def fact_of(thing: Any) -> tuple[ModelChange, str]:
-    """What is said to have happened, and the database where."""
     if isinstance(thing, Manager):
         thing = thing.get_queryset()
     if isinstance(thing, QuerySet):
-        rows: Any = thing
-        keys = list(rows.values_list("pk", flat=True)[: MOST_RECORDS + 1])
+        model, alias = thing.model, thing._db
+        keys = list(thing.values_list("pk", flat=True)[: MOST_RECORDS + 1])
         is_whole = len(keys) > MOST_RECORDS
-        table = concrete(rows.model)
+        table = concrete(model)
         records = tuple((table, key if isinstance(key, tuple) else (key,)) for key in keys)
-        model_change = ModelChange(
-            model=rows.model, records=() if is_whole else records, is_whole=is_whole
-        )
-        return model_change, rows._db or home_of(rows.model)
-    if isinstance(thing, Model):
+        change = ModelChange(model=model, records=() if is_whole else records, is_whole=is_whole)
+    elif isinstance(thing, Model):
+        model, alias = type(thing), thing._state.db
         records = records_of(thing) if thing.pk is not None else ()
-        alias = thing._state.db or home_of(type(thing))
-        return ModelChange(model=type(thing), records=records), alias
-    if isinstance(thing, type) and issubclass(thing, Model):
-        return ModelChange(model=thing, is_membership=True, is_whole=True), home_of(thing)
-    raise TypeError(
-        f"touch() takes objects, querysets, models and URIs, not {type(thing).__name__}."
-    )
+        change = ModelChange(model=model, records=records)
+    elif isinstance(thing, type) and issubclass(thing, Model):
+        model, alias = thing, None
+        change = ModelChange(model=model, is_membership=True, is_whole=True)
+    else:
+        raise TypeError(
+            f"touch() takes objects, querysets, models and URIs, not {type(thing).__name__}."
+        )
+    return partial(announce, change, using=using or alias or home_of(model))
 
 
 def of_uri(uri: str, using: str | None) -> partial[None]:
