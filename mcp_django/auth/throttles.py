@@ -9,8 +9,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from types import SimpleNamespace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -144,14 +144,16 @@ def exceeded(context: CallContext, request: Request) -> ToolResult | None:
     if request.method not in GUESSABLE:
         return None
     key = context.principal.key
-    wait = failed_calls.wait(f"{request.method} {key}")
-    if wait is not None:
-        return refuse_call(request, "Too many calls have failed.", wait)
-    if request.method == "completion/complete":
-        wait = completions.take(key)
-        if wait is not None:
-            return refuse_call(request, "Too many completions.", wait)
-    return None
+    wait, sentence = failed_calls.wait(f"{request.method} {key}"), "Too many calls have failed."
+    if wait is None and request.method == "completion/complete":
+        wait, sentence = completions.take(key), "Too many completions."
+    if wait is None:
+        return None
+    error = Limited(f"{sentence} {come_back(wait)}")
+    if request.method == "tools/call":
+        # A model reads it. Other methods have an error and nothing else.
+        return ToolResult.of_error(error)
+    raise ProtocolError(INTERNAL_ERROR, str(error), {"retryAfter": math.ceil(wait)}) from error
 
 
 def count_failure(context: CallContext, request: Request) -> None:
@@ -187,14 +189,6 @@ def check_dry_run(context: CallContext) -> None:
     wait = dry_runs.take(context.principal.key)
     if wait is not None:
         raise Limited(f"Too many dry runs. {come_back(wait)}")
-
-
-def refuse_call(request: Request, sentence: str, wait: float) -> ToolResult:
-    """A tool's refusal is read by a model. Other methods have an error and nothing else."""
-    error = Limited(f"{sentence} {come_back(wait)}")
-    if request.method == "tools/call":
-        return ToolResult.of_error(error)
-    raise ProtocolError(INTERNAL_ERROR, str(error), {"retryAfter": math.ceil(wait)}) from error
 
 
 def come_back(wait: float) -> str:
@@ -234,51 +228,36 @@ logger = logging.getLogger("mcp_django")
 DEFAULT_WAIT = 60.0
 
 
-@dataclass(frozen=True)
-class ThrottledView:
-    """What throttles ask of a view: `throttle_scope` has the rate in DRF's settings."""
-
-    action: str
-    throttle_scope: str = "mcp"
-
-
 def site_retry_after(request: HttpRequest, principal: Principal, *, method: str) -> float | None:
     """Count one call in each throttle of THROTTLES. None: go on; else the seconds to wait."""
     paths = get_config().throttles
     if not paths:
         return None
     request.user = principal.user
-    view = ThrottledView(method)
+    # What throttles ask of a view: the scope has its rate in DRF's settings.
+    view = SimpleNamespace(action=method, throttle_scope="mcp")
     # All of them count, as in REST framework.
     waits = [seconds_until(throttle_class(path), request, view) for path in paths]
     return max((wait for wait in waits if wait is not None), default=None)
 
 
-def seconds_until(throttle: Any, request: HttpRequest, view: ThrottledView) -> float | None:
+def seconds_until(throttle: Any, request: HttpRequest, view: object) -> float | None:
     try:
         # One for each question: they keep what they have found out.
-        asked = throttle()
-        if asked.allow_request(as_known_to(throttle, request), view):
-            return None
-        return float(asked.wait() or DEFAULT_WAIT)
+        asked, known = throttle(), request
+        if any(base.__module__.startswith("rest_framework.") for base in throttle.__mro__):
+            # REST framework's own throttles expect its class of request.
+            from rest_framework.request import Request  # type: ignore[import-untyped]  # no types
+
+            known = Request(request)
+            known.user, known.auth = request.user, None
+        return None if asked.allow_request(known, view) else float(asked.wait() or DEFAULT_WAIT)
     except Exception:
         # The cache is away. A limit is no right, and our own count goes on.
         logger.exception("%s cannot count.", throttle.__name__)
         return None
 
 
-def as_known_to(throttle: Any, request: HttpRequest) -> Any:
-    """The request in the class that REST framework's own throttles expect."""
-    if not any(base.__module__.startswith("rest_framework.") for base in throttle.__mro__):
-        return request
-    from rest_framework.request import Request  # type: ignore[import-untyped]  # no types
-
-    found = Request(request)
-    found.user, found.auth = request.user, None
-    return found
-
-
-@lru_cache(maxsize=32)
 def throttle_class(path: str) -> Any:
     """A class of the setting. Raises ImproperlyConfigured."""
     found = imported(path)
