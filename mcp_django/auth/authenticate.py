@@ -7,7 +7,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -60,14 +59,7 @@ def key_of(header: str) -> bytes:
     return hashlib.sha256(header.encode("utf-8", "surrogatepass")).digest()
 
 
-@dataclass(frozen=True)
-class CachedPrincipal:
-    principal: Principal
-    cache_version: CacheVersion
-    until: float
-
-
-class PrincipalCache(Recent[bytes, CachedPrincipal]):
+class PrincipalCache(Recent[bytes, tuple[Principal, CacheVersion, float]]):
     """By header. The user object inside keeps the permissions that Django reads onto it."""
 
     def __init__(self, *, size: int = SIZE, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,17 +68,16 @@ class PrincipalCache(Recent[bytes, CachedPrincipal]):
 
     def known(self, key: bytes, *, cache_version: CacheVersion) -> Principal | None:
         """The principal of this header, if nothing that matters happened since it was kept."""
-        kept = self.get(key)
-        if kept is None:
+        if (entry := self.get(key)) is None:
             return None
-        is_stale = kept.cache_version != cache_version or self.clock() >= kept.until
-        if is_stale or is_over(kept.principal):
+        principal, version, until = entry
+        if version != cache_version or self.clock() >= until or is_over(principal):
             self.drop(key)
             return None
-        return kept.principal
+        return principal
 
     def keep(self, key: bytes, principal: Principal, *, cache_version: CacheVersion) -> None:
-        self.put(key, CachedPrincipal(principal, cache_version, self.clock() + LIFETIME))
+        self.put(key, (principal, cache_version, self.clock() + LIFETIME))
 
 
 #: In front of the address in the share of whoever comes with a credential that is new.

@@ -127,7 +127,7 @@ class JWTBearer:
         token = bearer_token(request)
         if token is None or issuer_of(token) != self.issuer:
             return None
-        claims = self.checked(token)
+        claims, expires_at = self.checked(token)
         # type ignored: after prepare() it is no text.
         user = self.user(claims)  # type: ignore[operator]
         if user is None or not is_active(user):
@@ -139,16 +139,16 @@ class JWTBearer:
             method="jwt",
             client=f"jwt:{client}",
             grantable=frozenset(SCOPES if self.scopes is None else ()),
-            expires_at=end_of(claims),
+            expires_at=expires_at,
         )
 
     def challenge(self) -> str:
         return bearer_challenge()
 
     @sensitive_variables("token")
-    def checked(self, token: str) -> dict[str, Any]:
-        """The claims of a token that is good here and now. Raises AuthenticationFailed, and
-        IssuerUnavailable where the issuer does not tell whether it has such a key.
+    def checked(self, token: str) -> tuple[dict[str, Any], datetime]:
+        """Return the claims of a token that is good here and now, and its end. Raises
+        AuthenticationFailed, and IssuerUnavailable where nobody tells whether there is such a key.
         """
         import jwt
 
@@ -165,13 +165,16 @@ class JWTBearer:
                 leeway=LEEWAY,
                 options={"require": list(REQUIRED)},
             )
-        except (jwt.PyJWTError, ValueError, OverflowError, TypeError) as error:
+            claims: dict[str, Any] = found["payload"]
+            # In the zone of timezone.now(). Raises for a time that no calendar has.
+            zone = UTC if settings.USE_TZ else None
+            expires_at = datetime.fromtimestamp(int(claims["exp"]) + LEEWAY, tz=zone)
+        except (jwt.PyJWTError, ValueError, OverflowError, TypeError, OSError) as error:
             # What is wrong with it is the business of its owner, and of nobody who guesses.
             raise AuthenticationFailed from error
-        claims: dict[str, Any] = found["payload"]
         if not is_access_token(found["header"], claims):
             raise AuthenticationFailed
-        return claims
+        return claims, expires_at
 
     def scopes_of(self, claims: dict[str, Any]) -> frozenset[str]:
         """What a token is good for. Raises AuthenticationFailed where that is nothing."""
@@ -302,16 +305,6 @@ def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
         return False
     names_scopes = bool({"scope", "scp"} & claims.keys()) and "nonce" not in claims
     return kind in ACCESS_TOKEN_TYPES or (kind == "jwt" and (bool(use) or names_scopes))
-
-
-def end_of(claims: dict[str, Any]) -> datetime:
-    """Raises AuthenticationFailed for a time that no calendar has."""
-    try:
-        # As timezone.now() has it.
-        zone = UTC if settings.USE_TZ else None
-        return datetime.fromtimestamp(int(claims["exp"]) + LEEWAY, tz=zone)
-    except (OverflowError, ValueError, OSError) as error:
-        raise AuthenticationFailed from error
 
 
 def is_safe(url: str) -> bool:
