@@ -93,30 +93,29 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
         else "Run this command. Then sign in with /mcp.",
         text=f"claude mcp add --transport http {name} {url}{option}",
     )
-    server = {"type": "http", "url": url, **headers_with(publishing)}
-    yield ClientCard(
-        title="VS Code",
-        steps=token_steps("Put this into .vscode/mcp.json.", publishing),
-        text=indented({"servers": {name: server}}),
-        link=""
-        if publishing
-        else f"vscode:mcp/install?{quote(json.dumps({'name': name, **server}), safe='')}",
+    headers: dict[str, Any]
+    headers = {"headers": {"Authorization": publishing}} if publishing else {}
+    server = {"type": "http", "url": url, **headers}
+    yield config_card(
+        "VS Code",
+        ".vscode/mcp.json",
+        {"servers": {name: server}},
+        header=publishing,
+        link=f"vscode:mcp/install?{quote(json.dumps({'name': name, **server}), safe='')}",
     )
-    server = {"url": url, **headers_with(registering)}
+    headers = {"headers": {"Authorization": registering}} if registering else {}
+    server = {"url": url, **headers}
     config = b64encode(json.dumps(server).encode()).decode()
     query = urlencode({"name": name, "config": config})
-    yield ClientCard(
-        title="Cursor",
-        steps=token_steps("Put this into ~/.cursor/mcp.json.", registering),
-        text=indented({"mcpServers": {name: server}}),
-        link="" if registering else f"cursor://anysphere.cursor-deeplink/mcp/install?{query}",
+    yield config_card(
+        "Cursor",
+        "~/.cursor/mcp.json",
+        {"mcpServers": {name: server}},
+        header=registering,
+        link=f"cursor://anysphere.cursor-deeplink/mcp/install?{query}",
     )
-    server = {"httpUrl": url, **headers_with(registering)}
-    yield ClientCard(
-        title="Gemini CLI",
-        steps=token_steps("Put this into ~/.gemini/settings.json.", registering),
-        text=indented({"mcpServers": {name: server}}),
-    )
+    servers = {"mcpServers": {name: {"httpUrl": url, **headers}}}
+    yield config_card("Gemini CLI", "~/.gemini/settings.json", servers, header=registering)
     header = f" and the header Authorization: {registering}" if registering else ""
     page = f"Run this command. In the page that opens, choose Streamable HTTP, and enter {url}"
     yield ClientCard(
@@ -129,28 +128,24 @@ def cards_for_computer(url: str, *, publishing: str, registering: str) -> Iterat
         # On Windows, programs break an argument at a space.
         command["args"] += ["--header", "Authorization:${AUTHORIZATION}"]
         command["env"] = {"AUTHORIZATION": registering}
-    file = "Put this into the file where the program lists its servers."
-    yield ClientCard(
-        title="Programs that only start commands, by mcp-remote",
-        steps=token_steps(file, registering),
-        text=indented({"mcpServers": {name: command}}),
-    )
-    server = {"type": "http", "url": url, **headers_with(registering)}
-    yield ClientCard(
-        title="Other clients",
-        steps=token_steps(file, registering),
-        text=indented({"mcpServers": {name: server}}),
+    file, servers = "the file where the program lists its servers", {"mcpServers": {name: command}}
+    title = "Programs that only start commands, by mcp-remote"
+    yield config_card(title, file, servers, header=registering)
+    servers = {"mcpServers": {name: {"type": "http", "url": url, **headers}}}
+    yield config_card("Other clients", file, servers, header=registering)
+
+
+def config_card(
+    title: str, file: str, config: dict[str, Any], *, header: str, link: str = ""
+) -> ClientCard:
+    return ClientCard(
+        title=title,
+        steps=token_steps(f"Put this into {file}.", header),
+        text=json.dumps(config, indent=2, ensure_ascii=False),
+        link="" if header else link,
     )
 
 
 def token_steps(steps: str, header: str) -> str:
     replaced = " Put a personal token in the place of TOKEN."
     return f"{steps}{replaced}" if header.endswith(" TOKEN") else steps
-
-
-def headers_with(header: str) -> dict[str, Any]:
-    return {"headers": {"Authorization": header}} if header else {}
-
-
-def indented(config: dict[str, Any]) -> str:
-    return json.dumps(config, indent=2, ensure_ascii=False)
