@@ -43,12 +43,11 @@ def validate_scopes(value: object) -> None:
 
 
 def validate_models(value: object) -> None:
-    if not isinstance(value, list) or not all(is_label(label) for label in value):
+    if not isinstance(value, list) or not all(
+        isinstance(label, str) and label.count(".") == 1 and label == label.lower()
+        for label in value
+    ):
         raise ValidationError('Give models as a list of labels in lower case, as ["shop.order"].')
-
-
-def is_label(label: object) -> bool:
-    return isinstance(label, str) and label.count(".") == 1 and label == label.lower()
 
 
 class PersonalToken(Model):

@@ -7,16 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import (
-    CASCADE,
-    BinaryField,
-    CharField,
-    DateTimeField,
-    ForeignKey,
-    Model,
-    PositiveIntegerField,
-    QuerySet,
-)
+from django.db import models
 from django.utils import timezone
 
 #: How long a file can be used.
@@ -32,17 +23,19 @@ def new_reference() -> str:
     return secrets.token_urlsafe(12)
 
 
-class Upload(Model):
+class Upload(models.Model):
     """One file of one person. It stands in the database, where no web server shows it to anybody,
     and every process finds it.
     """
 
-    user = ForeignKey(settings.AUTH_USER_MODEL, on_delete=CASCADE, related_name="mcp_uploads")
-    reference = CharField(max_length=32, unique=True, default=new_reference, editable=False)
-    filename = CharField("name", max_length=LONGEST_NAME, editable=False)
-    data = BinaryField()
-    size = PositiveIntegerField(editable=False)
-    created_at = DateTimeField("uploaded", default=timezone.now, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="mcp_uploads"
+    )
+    reference = models.CharField(max_length=32, unique=True, default=new_reference, editable=False)
+    filename = models.CharField("name", max_length=LONGEST_NAME, editable=False)
+    data = models.BinaryField()
+    size = models.PositiveIntegerField(editable=False)
+    created_at = models.DateTimeField("uploaded", default=timezone.now, editable=False)
 
     class Meta:
         ordering = ("-created_at", "-pk")
@@ -61,10 +54,10 @@ class Upload(Model):
         return self.created_at + KEPT
 
     @classmethod
-    def usable(cls, user: Any) -> QuerySet[Upload]:
+    def usable(cls, user: Any) -> models.QuerySet[Upload]:
         """The files of a person that have not expired."""
         return cls.objects.filter(user=user.pk, created_at__gt=timezone.now() - KEPT)
 
     @classmethod
-    def expired(cls, now: datetime) -> QuerySet[Upload]:
+    def expired(cls, now: datetime) -> models.QuerySet[Upload]:
         return cls.objects.filter(created_at__lte=now - KEPT)

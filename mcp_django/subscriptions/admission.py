@@ -92,11 +92,9 @@ def admit_all(
     for uri in uris:
         try:
             record = look_up(rights, uri)
-        except ToolError:
-            verdicts[uri] = Verdict.SILENT
-            continue
-        except Exception:
-            logger.exception("What a subscription is about cannot be told.")
+        except Exception as error:
+            if not isinstance(error, ToolError):
+                logger.exception("What a subscription is about cannot be told.")
             verdicts[uri] = Verdict.SILENT
             continue
         if record is None:
@@ -164,11 +162,9 @@ def look_up(rights: Rights, uri: str) -> Record | None:
     if not rights.has_scopes(frozenset({READ})):
         raise not_found()
     if code_uri(uri):
-        is_short = len(uri) <= LONGEST
-        resources = in_order(rights) if is_short else ()
-        if any(
+        if len(uri) <= LONGEST and any(
             resource.variables(uri) is not None and resource.exists_for(rights)
-            for resource in resources
+            for resource in in_order(rights)
         ):
             return None
         raise not_found()
