@@ -7,15 +7,12 @@ import pytest
 import mcp_django as mcp
 from mcp_django.exceptions import Cancelled
 from mcp_django.handlers.dispatch import HANDLERS, server_info
-from mcp_django.protocol.errors import METHOD_NOT_FOUND
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
-MODERN = Revision.V2026_07_28
 
 
 def test_every_method_that_is_served_has_a_handler():
@@ -115,33 +112,6 @@ def test_an_unknown_tool_and_a_forbidden_one_are_the_same(revision, make_user):
 
     assert unknown == (-32602, "Unknown tool: no_such_tool")
     assert forbidden == (-32602, "Unknown tool: pay")
-
-
-@requirement("jsonrpc:unknown-method", "envelope:method-not-found")
-def test_an_unknown_method_is_404_in_the_modern_era_only(any_revision):
-    with pytest.raises(ProtocolFailure) as raised:
-        any_revision.request("nonsense/list")
-
-    assert raised.value.code == METHOD_NOT_FOUND
-    assert raised.value.status == (404 if any_revision.revision is MODERN else 200)
-
-
-@requirement("resources:not-found-legacy", "resources:not-found", "errors:reserved-codes")
-@pytest.mark.parametrize("uri", ["django://objects/shop.ledger", "django://nothing", "x:y"])
-def test_a_resource_that_is_not_there_is_named_in_the_words_of_the_revision(any_revision, uri):
-    with pytest.raises(ProtocolFailure) as raised:
-        any_revision.read_resource(uri)
-
-    assert raised.value.code == (-32602 if any_revision.revision is MODERN else -32002)
-    assert raised.value.data == {"uri": uri}
-
-
-@requirement("jsonrpc:invalid-params")
-def test_params_of_the_wrong_type_are_named(any_revision):
-    code, message = any_revision.failure("tools/call", name=7)
-
-    assert code == -32602
-    assert "name" in message
 
 
 @pytest.mark.parametrize("name", ["Shop", "S" * 10_000], ids=["short", "long"])

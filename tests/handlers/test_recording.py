@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -88,113 +87,72 @@ def test_a_record_says_who_did_what_and_how_it_ended(client, staff):
     assert (record.correlation_id, record.reason, record.arguments) == ("", "", None)
 
 
+def of_tool(name, **arguments):
+    return "tools/call", {"name": name, "arguments": arguments}
+
+
+def of_uri(uri):
+    return "resources/read", {"uri": uri}
+
+
+def of_argument(ref, name, value=""):
+    return "completion/complete", {"ref": ref, "argument": {"name": name, "value": value}}
+
+
 MODELS = {"type": "ref/resource", "uri": "django://models/{model}"}
+NO_PROMPT = {"type": "ref/prompt", "name": "x"}
+ORDERS = "django://objects/shop.order"
+#: A request, and its record: the kind, the target, how it ended, and how many records it had.
+ENDS = [
+    (of_uri("django://site"), "resource", "django://site", "done", None),
+    (of_uri(f"{ORDERS}?number=secret"), "resource", f"{ORDERS}?…", "done", 0),
+    (of_uri("django://objects/shop.ledger"), "resource", "django://objects/shop.ledger", "denied"),
+    (of_uri(f"{ORDERS}/{'x' * 1000}"), "resource", f"{ORDERS}/{'x' * 271}…", "denied"),
+    (("resources/list", {}), "other", "", "done"),
+    (of_argument(MODELS, "model", "shop.o"), "other", "django://models/{model}", "done", 1),
+    (of_argument(NO_PROMPT, "y"), "other", "x", "denied"),
+    (("prompts/get", {"name": "no_such_prompt"}), "prompt", "no_such_prompt", "denied"),
+    (("prompts/get", {"name": "greet", "arguments": {"name": 1}}), "prompt", "greet", "failed"),
+    (of_tool("echo", text="x"), "tool", "echo", "done"),
+    (of_tool("echo_later", text="x"), "tool", "echo_later", "done"),
+    (of_tool("fail", kind="tool"), "tool", "fail", "failed"),
+    (of_tool("echo", txt="x"), "tool", "echo", "failed"),
+    (
+        of_tool("find_records", model="shop.order", filters={"margin": 1}),
+        "tool",
+        "find_records shop.order",
+        "failed",
+    ),
+    (of_tool("find_records", model="shop.ledger"), "tool", "find_records shop.ledger", "denied"),
+    # A model that does not exist is an argument like any other.
+    (of_tool("find_records", model="ada@example.com"), "tool", "find_records", "denied"),
+    (of_tool("get_record", model="shop.order", pk=1), "tool", "get_record shop.order", "denied"),
+    (of_tool("pay"), "tool", "pay", "denied"),
+    (of_tool("no_such_tool"), "tool", "no_such_tool", "denied"),
+    *(
+        (of_tool(name, model="shop.order"), "tool", "", "invalid")
+        for name in (7, [], {}, ["echo"], None, True)
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "kind", "target", "rows"),
-    [
-        ("resources/read", {"uri": "django://site"}, "resource", "django://site", None),
-        (
-            "resources/read",
-            {"uri": "django://objects/shop.order?number=secret"},
-            "resource",
-            "django://objects/shop.order?…",
-            0,
-        ),
-        ("resources/list", {}, "other", "", None),
-        (
-            "completion/complete",
-            {"ref": MODELS, "argument": {"name": "model", "value": "shop.o"}},
-            "other",
-            "django://models/{model}",
-            1,
-        ),
-    ],
-)
-def test_other_methods_are_recorded_with_what_they_were_about(
-    client, method, params, kind, target, rows
-):
-    client.request(method, params)
-
-    record = only()
-    assert (record.kind, record.method, record.target) == (kind, method, target)
-    assert (record.rows, record.outcome) == (rows, "done")
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "target", "outcome"),
-    [
-        ("echo", {"text": "x"}, "echo", "done"),
-        ("echo_later", {"text": "x"}, "echo_later", "done"),
-        ("count_to", {"number": 3}, "count_to", "done"),
-        ("fail", {"kind": "tool"}, "fail", "failed"),
-        ("echo", {"txt": "x"}, "echo", "failed"),
-        (
-            "find_records",
-            {"model": "shop.order", "filters": {"margin": 1}},
-            "find_records shop.order",
-            "failed",
-        ),
-        ("find_records", {"model": "shop.ledger"}, "find_records shop.ledger", "denied"),
-        # A model that does not exist is an argument like any other.
-        ("find_records", {"model": "ada@example.com"}, "find_records", "denied"),
-        ("get_record", {"model": "shop.order", "pk": 1}, "get_record shop.order", "denied"),
-    ],
-)
-def test_the_outcome_is_what_the_model_was_told(client, name, arguments, target, outcome):
-    answer = client.call_tool(name, **arguments)
-
-    assert answer.is_error == (outcome != "done")
-    assert (only().target, only().outcome) == (target, outcome)
-
-
-MODEL = {"model": "shop.order"}
-PROMPT = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "y", "value": ""}}
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "kind", "target", "outcome"),
-    [
-        ("tools/call", {"name": "pay", "arguments": {}}, "tool", "pay", "denied"),
-        ("tools/call", {"name": "no_such_tool"}, "tool", "no_such_tool", "denied"),
-        (
-            "resources/read",
-            {"uri": "django://objects/shop.ledger"},
-            "resource",
-            "django://objects/shop.ledger",
-            "denied",
-        ),
-        ("prompts/get", {"name": "no_such_prompt"}, "prompt", "no_such_prompt", "denied"),
-        ("prompts/get", {"name": "greet", "arguments": {"name": 1}}, "prompt", "greet", "failed"),
-        ("completion/complete", PROMPT, "other", "x", "denied"),
-        *(
-            (
-                "tools/call",
-                {"name": name, "arguments": {"model": "shop.order"}},
-                "tool",
-                "",
-                "invalid",
-            )
-            for name in (7, [], {}, ["echo"], None, True)
-        ),
-    ],
-    ids=str,
-)
-def test_a_refusal_is_recorded_as_what_it_was(
-    client, add_prompt, caplog, method, params, kind, target, outcome
+@pytest.mark.parametrize("end", ENDS, ids=str)
+def test_each_call_is_recorded_with_what_it_was_about_and_how_it_ended(
+    client, add_prompt, caplog, end
 ):
     def greet(name: str) -> str:
         """Greet."""
         raise mcp.ToolError("Nobody is called that.")
 
     add_prompt(greet)
+    (method, params), *facts = end
 
-    client.failure(method, **params)
+    client.post_request(method, params)
 
     record = only()
-    assert (record.method, record.kind) == (method, kind)
-    assert (record.target, record.outcome) == (target, outcome)
+    found = [record.kind, record.target, record.outcome, record.rows]
+    assert record.method == method
+    assert found[: len(facts)] == facts
     assert "could not be recorded" not in caplog.text
 
 
@@ -268,18 +226,6 @@ def test_a_list_that_is_answered_on_the_event_loop_is_recorded_as_any_other(
     assert [(end.method, end.outcome) for end in gathered.ends] == [("tools/list", "done")]
 
 
-def test_each_element_of_a_batch_is_recorded(staff):
-    client = CheckedClient(user=staff, revision="2025-03-26", record=True)
-    call = {"name": "echo", "arguments": {"text": "x"}}
-    batch = [client.message("tools/call", call) for _ in range(3)]
-    batch.insert(1, {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "no"}})
-
-    client.post(batch)
-
-    outcomes = CallRecord.objects.order_by("pk").values_list("outcome", flat=True)
-    assert list(outcomes) == ["done", "denied", "done", "done"]
-
-
 # What it must not hold
 
 
@@ -293,20 +239,11 @@ def test_arguments_are_kept_only_where_the_site_asks_for_them(client, set_audit,
     kept = {"name": "echo", "arguments": {"text": "Bearer [redacted]"}}
     assert [one.arguments for one in CallRecord.objects.order_by("pk")] == [None, kept]
     without, with_arguments = (one for one in caplog.records if one.name == "mcp_django.calls")
+    assert without.getMessage().startswith("tools/call echo: done for default/user:")
+    assert (without.mcp_target, without.mcp_outcome, without.mcp_rows) == ("echo", "done", None)
+    assert not hasattr(without, "mcp_arguments")
     assert "ada@example.com" not in str(vars(without))
     assert with_arguments.mcp_arguments == kept
-
-
-def test_what_waits_to_be_written_holds_nothing_of_the_arguments(client, monkeypatch):
-    waiting = []
-    monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(vars(end)))
-
-    client.call_tool("echo", text="hunter2")
-    client.call_tool("find_records", model="hunter2.order")
-    client.request("resources/read", {"uri": "django://objects/shop.order?number=hunter2"})
-
-    assert len(waiting) == 3
-    assert "hunter2" not in str(waiting)
 
 
 def test_arguments_are_kept_as_they_were_when_the_call_ended(
@@ -344,15 +281,6 @@ def test_names_that_clients_choose_are_one_short_line(staff, name):
         assert text.isprintable()
 
 
-def test_a_uri_of_a_megabyte_is_cut(client):
-    # Later clients repeat it in a header, which has 8 KiB at most.
-    client.revision = Revision.V2025_11_25
-
-    client.failure("resources/read", uri="django://objects/shop.order/" + "x" * 1_000_000)
-
-    assert len(only().target) == 300
-
-
 def test_without_a_name_the_client_is_called_as_its_credential(staff):
     client = CheckedClient(user=staff, revision="2025-11-25", record=True)
 
@@ -362,17 +290,6 @@ def test_without_a_name_the_client_is_called_as_its_credential(staff):
 
 
 # Who else hears of it
-
-
-def test_the_log_has_one_line_for_each_call_and_the_columns_for_programs(client, caplog):
-    caplog.set_level(logging.INFO, "mcp_django.calls")
-
-    client.call_tool("echo", text="ada@example.com")
-
-    [line] = [one for one in caplog.records if one.name == "mcp_django.calls"]
-    assert line.getMessage().startswith("tools/call echo: done for default/user:")
-    assert (line.mcp_target, line.mcp_outcome, line.mcp_rows) == ("echo", "done", None)
-    assert not hasattr(line, "mcp_arguments")
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
@@ -511,19 +428,6 @@ def test_a_record_is_made_when_the_transaction_of_its_tool_is_over(client, add_t
 
     assert (only().target, only().outcome) == ("rename", "failed")
     assert not Order.objects.filter(number="B1").exists()
-
-
-def test_two_principals_with_long_names_stay_two(context):
-    gathered = Gathered()
-
-    with records.using(gathered):
-        for end in "ab":
-            context.principal = replace(context.principal, client="c" * 10_000 + end)
-            answer(context, Request(1, "resources/list"), server_info(streams=True))
-
-    names = [end.principal for end in gathered.ends]
-    assert len(set(names)) == 2
-    assert {len(name) for name in names} == {200}
 
 
 def leave(context, params):

@@ -36,12 +36,6 @@ def subscribe(client, uri):
     return client.request("resources/subscribe", {"uri": uri})
 
 
-@requirement("subscriptions:subscribe")
-@pytest.mark.parametrize("uri", [SITE, COLLECTION, "django://models/shop.order"])
-def test_subscribing_may_be_repeated(session, uri):
-    assert [subscribe(session, uri) for _ in range(2)] == [{}, {}]
-
-
 def test_what_is_not_there_and_what_is_hidden_are_refused_alike(session, make_user):
     order = Order.objects.create(number="1")
     eve = CheckedClient(user=make_user("eve", is_staff=True), revision=session.revision)
@@ -62,18 +56,6 @@ def test_what_no_resource_has_for_a_uri_is_refused_and_recorded_as_denied(sessio
     record = CallRecord.objects.get()
     assert code == -32002
     assert (record.method, record.outcome) == ("resources/subscribe", "denied")
-
-
-def test_a_session_subscribes_to_so_many_resources_and_no_more(session, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 1}
-    subscribe(session, SITE)
-
-    refusal = session.failure("resources/subscribe", uri=COLLECTION)
-
-    assert refusal == (-32602, "A session subscribes to 1 resources at most.")
-    assert subscribe(session, SITE) == {}
-    session.request("resources/unsubscribe", {"uri": SITE})
-    assert subscribe(session, COLLECTION) == {}
 
 
 @requirement("subscriptions:unsubscribe")
@@ -102,27 +84,15 @@ def tell(add_tool):
     return told
 
 
-@requirement("logging:levels")
-@pytest.mark.parametrize("level", LOG_LEVELS)
-def test_a_session_hears_of_its_level_and_what_is_more_urgent(session, tell, level):
-    assert session.request("logging/setLevel", {"level": level}) == {}
+@requirement("logging:levels", "logging:default-level")
+@pytest.mark.parametrize("level", [None, *LOG_LEVELS])
+def test_a_session_hears_of_its_level_or_that_of_the_site_and_what_is_more_urgent(
+    session, tell, level
+):
+    if level is not None:
+        assert session.request("logging/setLevel", {"level": level}) == {}
 
-    assert tell(session) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
-
-
-@requirement("logging:default-level")
-def test_until_a_client_names_a_level_the_site_decides(session, tell):
-    assert tell(session) == list(LOG_LEVELS[1:])
-
-
-def test_an_unknown_level_is_refused_and_changes_nothing(session, tell):
-    session.request("logging/setLevel", {"level": "error"})
-
-    code, message = session.failure("logging/setLevel", level="trace")
-
-    assert code == -32602
-    assert "level" in message
-    assert tell(session) == ["error", "critical", "alert", "emergency"]
+    assert tell(session) == list(LOG_LEVELS[LOG_LEVELS.index(level or "info") :])
 
 
 def test_the_level_of_one_session_is_not_that_of_another(session, tell):
