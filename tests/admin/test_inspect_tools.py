@@ -273,13 +273,3 @@ def test_a_token_without_reading_has_no_prompt_and_says_so(look, token_of):
     assert prompts_there(response) == set()
     assert "The credential lacks the scope mcp:read." in row_of(response, "reply")
     assert "The credential lacks a scope." in row_of(response, "hello")
-
-
-@pytest.mark.usefixtures("_prompts")
-def test_words_of_a_prompt_are_texts_and_no_html(look, bob):
-    make_prompt("script", "x", title="<script>alert(1)</script>", description="<b>bold</b>")
-
-    content = look().content.decode()
-
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in content
-    assert "<b>bold</b>" not in content

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 import mcp_django.admin
-from mcp_django.models import ExposedModel, PromptTemplate
+from mcp_django.models import ExposedModel
 from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
@@ -24,30 +24,6 @@ def office(settings):
 @pytest.fixture
 def browser(make_user):
     return browser_of(make_user("boss", is_staff=True, is_superuser=True))
-
-
-@pytest.mark.thorough
-@pytest.mark.usefixtures("office")
-def test_every_page_works_there_and_links_stay_there(browser):
-    PromptTemplate.objects.create(name="greet")
-    names = [
-        model._meta.model_name
-        for model in admin.site._registry
-        if model._meta.app_label == "mcp_django"
-    ]
-    lists = [
-        reverse(f"admin:mcp_django_{name}_changelist", current_app="office") for name in names
-    ]
-    label = reverse(
-        "admin:mcp_django_exposedmodel_change", args=["shop.order"], current_app="office"
-    )
-
-    assert len(lists) >= 7
-    for url in (*lists, label):
-        page = browser.get(url, follow=True)
-        assert page.status_code == 200
-        assert url.startswith("/office/")
-        assert 'href="/admin/' not in page.content.decode()
 
 
 @pytest.mark.usefixtures("office")
@@ -73,4 +49,5 @@ def test_they_are_registered_once(office):
 def test_the_default_site_has_the_same(office):
     own = {model for model in admin.site._registry if model._meta.app_label == "mcp_django"}
 
-    assert own == set(office._registry)
+    there = {model for model in office._registry if model._meta.app_label == "mcp_django"}
+    assert own == there

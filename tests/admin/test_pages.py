@@ -1,0 +1,243 @@
+"""The pages of staff: who gets them, what is text on them, and what they ask the database."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from mcp_django.admin import make_all_rows
+from mcp_django.models import (
+    CallRecord,
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    PersonalToken,
+    UserRestriction,
+)
+from mcp_django.stores.interface import OpenStream, Session, get_store
+from tests.admin.looking import in_this_thread, many_models, queries_of, text_of, url
+from tests.clients import browser_of
+from tests.exposure.stored import make_prompt
+from tests.shop.models import Order
+
+pytestmark = pytest.mark.django_db
+ASSISTANTS = ["overview", "inspect", "cost", "try_it"]
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
+#: A prompt and a call of the tests.
+PK = 4711
+
+
+def list_of(name):
+    return reverse(f"admin:mcp_django_{name}_changelist")
+
+
+def page_of(name, key, page="change"):
+    return reverse(f"admin:mcp_django_{name}_{page}", args=[key])
+
+
+#: An address, and the permission that opens it.
+PAGES = [
+    (url("inspect"), "inspect_as"),
+    (url("try_it"), "try_tools"),
+    (url("cost"), "view_exposedtool"),
+    (url("groups"), "view_exposedmodel"),
+    (url("live"), "view_session"),
+    (url("live"), "view_livestream"),
+    (list_of("exposedmodel"), "view_exposedmodel"),
+    (page_of("exposedmodel", "shop.order"), "view_exposedmodel"),
+    (list_of("exposedtool"), "view_exposedtool"),
+    (page_of("exposedtool", "echo"), "view_exposedtool"),
+    (list_of("exposedprompt"), "view_exposedprompt"),
+    (page_of("exposedprompt", "shop_greeting"), "view_exposedprompt"),
+    (page_of("serversettings", "default"), "view_serversettings"),
+    (list_of("userrestriction"), "view_userrestriction"),
+    (list_of("callrecord"), "view_callrecord"),
+    (page_of("callrecord", PK), "view_callrecord"),
+    (list_of("prompttemplate"), "view_prompttemplate"),
+    (reverse("admin:mcp_django_prompttemplate_add"), "add_prompttemplate"),
+    (reverse("admin:mcp_django_prompttemplate_upload"), "add_prompttemplate"),
+    *(
+        (page_of("prompttemplate", PK, page), "view_prompttemplate")
+        for page in ("change", "versions", "preview")
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def _inline():
+    with in_this_thread():
+        yield
+
+
+def fill(make_user, word, *, pk=None):
+    """Something of each kind that pages show, which is called by this word."""
+    person = make_user(word, "view_order", is_staff=True)
+    group = Group.objects.create(name=word)
+    person.groups.add(group)
+    PersonalToken.create(user=person, name=word)
+    UserRestriction.objects.create(user=person)
+    short = word[:40]
+    texts = {"title": word, "description": word}
+    ExposedModel.objects.create(label=word, notes=word)
+    ExposedTool.objects.create(name=short, **texts).groups.add(group)
+    ExposedPrompt.objects.create(name=short, **texts).groups.add(group)
+    make_prompt(short, word, pk=pk, groups=[group], **texts)
+    Order.objects.create(number=short)
+    CallRecord.objects.create(
+        **dict.fromkeys(("principal", "client", "method", "target", "reason"), word),
+        pk=pk,
+        user=person,
+        kind="tool",
+        outcome="failed",
+        arguments={word: word},
+    )
+    now = timezone.now()
+    said = {"name": f"{word}\u202e", "version": {"x": word}}
+    facts = {"server": "default", "principal": word, "user": str(person.pk)}
+    if pk is not None:
+        session = Session(
+            **facts,
+            key="session",
+            transport="streamable_http",
+            revision="2025-11-25",
+            client=said,
+            is_initialized=True,
+            created=now,
+            seen=now,
+        )
+        get_store().add_session(session)
+        get_store().subscribe(session.key, f"x://{word}", most=300)
+    stream = OpenStream(
+        **facts,
+        key=f"stream of {person.pk}",
+        owner="hub",
+        client=said["name"],
+        kind="listen",
+        revision="2026-07-28",
+        topics=(f"x://{word}",),
+        opened=now,
+    )
+    get_store().show_stream(stream)
+
+
+# Who gets them
+
+
+@pytest.mark.parametrize(("address", "codename"), PAGES)
+def test_a_page_is_for_staff_with_the_permission_for_it_and_no_other_site_posts_to_it(
+    make_user, address, codename
+):
+    make_all_rows(using="default")
+    fill(make_user, "ada", pk=PK)
+    reader = make_user("reader", codename, is_staff=True)
+    others = ("view_order", "change_callrecord", "add_callrecord", "delete_callrecord")
+    other = browser_of(make_user("other", *others, is_staff=True))
+
+    strangers = [Client(), browser_of(make_user("outside", codename))]
+
+    assert browser_of(reader).get(address).status_code == 200
+    assert browser_of(reader, enforce_csrf_checks=True).post(address).status_code == 403
+    assert [other.get(address).status_code, other.post(address).status_code] == [403, 403]
+    for stranger in strangers:
+        for answer in (stranger.get(address), stranger.post(address)):
+            assert answer.headers["Location"].startswith("/admin/login/")
+
+
+@pytest.mark.parametrize("name", ASSISTANTS)
+def test_the_pages_about_assistants_are_kept_nowhere(admin_user, name):
+    assert "no-store" in browser_of(admin_user).get(url(name))["Cache-Control"]
+
+
+@pytest.mark.parametrize("address", [*dict(PAGES), url("overview")])
+def test_the_pages_of_a_second_admin_lead_to_pages_of_its_own(
+    settings, admin_user, make_user, address
+):
+    settings.ROOT_URLCONF = "tests.admin.office_urls"
+    make_all_rows(using="default")
+    fill(make_user, "ada", pk=PK)
+
+    page = browser_of(admin_user).get(address.replace("/admin/", "/office/"))
+
+    assert page.status_code == 200
+    content = page.content.decode()
+    assert 'href="/office/' in content
+    assert 'href="/admin/' not in content
+    if "/assistants/" in address and address not in (url("live"), url("groups")):
+        for name in ASSISTANTS:
+            assert f'href="{url(name).replace("/admin/", "/office/")}"' in content
+
+
+def test_a_second_admin_looks_at_the_users_that_it_shows_itself(settings, admin_user, staff):
+    settings.ROOT_URLCONF = "tests.admin.office_urls"
+    page = reverse("admin:mcp_django_inspect", current_app="office")
+
+    response = browser_of(admin_user).post(page, {"username": "staff"})
+
+    assert "As staff" in text_of(response)
+
+
+# What they show
+
+#: Nothing on these pages is by somebody else.
+OWN = (
+    page_of("serversettings", "default"),
+    reverse("admin:mcp_django_prompttemplate_upload"),
+)
+#: Addresses, and what is posted to them.
+SHOWN = [
+    *((address, None) for address in dict(PAGES) if address not in OWN),
+    (url("overview"), None),
+    (list_of("personaltoken"), None),
+    (list_of("exposedmodel"), {"q": EVIL}),
+    (url("inspect"), {"username": EVIL, "token": "", "model": "shop.order"}),
+    (url("cost"), {"username": EVIL, "token": ""}),
+    (page_of("prompttemplate", PK, "preview"), {"preview_person": EVIL}),
+]
+
+
+@pytest.mark.parametrize(("address", "sent"), SHOWN)
+def test_whatever_people_and_clients_write_is_text_and_never_markup(
+    admin_user, make_user, address, sent
+):
+    make_all_rows(using="default")
+    fill(make_user, EVIL, pk=PK)
+    ExposedModel.objects.filter(label="shop.order").update(fields=["id", "number", EVIL])
+    ExposedTool.objects.filter(name="echo").update(title=EVIL, description=EVIL)
+    browser = browser_of(admin_user)
+
+    page = browser.get(address) if sent is None else browser.post(address, sent)
+
+    content = page.content.decode()
+    assert page.status_code == 200
+    for raw in ("<script>alert", "<img src=x", "\u202e"):
+        assert raw not in content
+    assert "&lt;script&gt;alert" in content
+
+
+# What they ask
+
+
+@pytest.mark.parametrize(("address", "sent"), SHOWN)
+def test_a_page_asks_no_more_queries_about_many_things_than_about_few(
+    admin_user, make_user, address, sent
+):
+    make_all_rows(using="default")
+    fill(make_user, EVIL, pk=PK)
+    browser = browser_of(admin_user)
+
+    def look():
+        return browser.get(address) if sent is None else browser.post(address, sent)
+
+    look()
+    few = queries_of(look)
+    for number in range(10):
+        fill(make_user, f"u{number}")
+    with many_models(100):
+        # New users are new rights, which are read anew.
+        look()
+        many = queries_of(look)
+
+    assert many <= few + 2
