@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool, PersonalToken
 from tests.admin.looking import allow, row_of, text_of, url
 from tests.clients import CheckedClient, browser_of
@@ -57,24 +56,6 @@ def test_the_figures_are_those_of_the_list_as_a_client_gets_it(keeper):
     )
 
 
-def test_the_page_says_how_tokens_are_estimated(keeper):
-    text = text_of(browser_of(keeper).get(url("cost")))
-
-    assert "4 characters of the JSON are about one token" in text
-
-
-def test_letters_beyond_ascii_count_as_characters(keeper, add_tool):
-    def greek() -> str:
-        """αβγδεζηθ"""
-        return ""
-
-    add_tool(greek)
-    cost = browser_of(keeper).get(url("cost")).context["cost"]
-
-    [one] = [one for one in cost.tools if one.name == "greek"]
-    assert one.tokens == math.ceil((one.bytes - 8) / 4)
-
-
 def test_words_of_staff_are_what_is_measured(keeper):
     before = browser_of(keeper).get(url("cost")).context["cost"].bytes
     ExposedTool.objects.create(name="echo", description="x" * 500)
@@ -84,32 +65,23 @@ def test_words_of_staff_are_what_is_measured(keeper):
     assert after == before + 500 - len("Say it again.")
 
 
-def test_forty_tools_are_not_many_and_forty_one_are(keeper, add_tools):
-    there = len(browser_of(keeper).get(url("cost")).context["cost"].tools)
-    add_tools(40 - there)
-    assert "more than 40 tools" not in text_of(browser_of(keeper).get(url("cost")))
-
+def test_more_than_forty_tools_or_kib_get_a_warning(keeper, add_tools, add_tool):
     def one_more() -> str:
         """One more."""
         return ""
 
-    registry_size = len(registry.tools)
-    import mcp_django as mcp
+    there = len(browser_of(keeper).get(url("cost")).context["cost"].tools)
+    add_tools(40 - there)
+    few = text_of(browser_of(keeper).get(url("cost")))
+    add_tool(one_more)
+    ExposedTool.objects.create(name="echo", description="x" * 50_000)
 
-    mcp.tool(read_only=True)(one_more)
-    try:
-        assert "more than 40 tools" in text_of(browser_of(keeper).get(url("cost")))
-    finally:
-        registry.remove_tool("one_more")
-    assert len(registry.tools) == registry_size
+    many = text_of(browser_of(keeper).get(url("cost")))
 
-
-def test_more_than_forty_kib_get_a_warning(keeper, add_tools):
-    assert "more than 40 KiB" not in text_of(browser_of(keeper).get(url("cost")))
-
-    add_tools(5, words="x" * 10_000)
-
-    assert "more than 40 KiB" in text_of(browser_of(keeper).get(url("cost")))
+    assert "4 characters of the JSON are about one token" in few
+    for words in ("more than 40 tools", "more than 40 KiB"):
+        assert words not in few
+        assert words in many
 
 
 @pytest.mark.thorough
@@ -157,15 +129,6 @@ def test_a_token_has_the_list_that_its_limits_leave(keeper, make_user):
     assert "find_records" in row_of(response, "find_records")
 
 
-def test_a_user_who_may_not_act_has_no_list(keeper, make_user):
-    make_user("bob", is_staff=True, is_active=False)
-
-    response = browser_of(keeper).post(url("cost"), {"username": "bob"})
-
-    assert "no credential of the user opens anything" in text_of(response)
-    assert "cost" not in response.context
-
-
 @pytest.mark.parametrize("name", ["nobody", "bob"])
 def test_without_the_permission_to_look_at_others_a_post_measures_oneself(make_user, name):
     make_user("bob", is_staff=True)
@@ -176,25 +139,6 @@ def test_without_the_permission_to_look_at_others_a_post_measures_oneself(make_u
     assert "Your tools" in text_of(response)
     assert "bob" not in text_of(response)
     assert not LogEntry.objects.exists()
-
-
-def test_forged_users_find_nobody(keeper, make_user):
-    narrow = allow(make_user("narrow", "view_exposedtool", is_staff=True), "mcp_django.inspect_as")
-    make_user("bob", is_staff=True)
-
-    response = browser_of(narrow).post(url("cost"), {"username": "bob"})
-
-    assert "There is no such user whom you may see." in text_of(response)
-    assert "cost" not in response.context
-
-
-def test_middleware_that_answers_in_place_of_a_call_is_said_to(keeper, settings):
-    settings.MCP_DJANGO = {
-        **settings.MCP_DJANGO,
-        "RUN_MIDDLEWARE": ["tests.admin.test_inspect.turn_away"],
-    }
-
-    assert "answers in place of the call" in text_of(browser_of(keeper).get(url("cost")))
 
 
 def test_actions_of_somebody_else_are_named_to_those_who_are_offered_them_too(keeper, make_user):

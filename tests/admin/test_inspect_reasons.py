@@ -15,6 +15,7 @@ from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
 from tests.admin.looking import allow, decide, row_of, text_of
+from tests.exposure.stored import make_prompt
 from tests.shop.models import Ledger, Order
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +90,24 @@ def held_from_writing(scene, *, read_only=False):
     return scene.token_of(scopes=["mcp:read", "mcp:write"], read_only=read_only)
 
 
+def with_action(scene, **options):
+    """Return a token of bob, who may do as much with customers as the looker."""
+    for person in (scene.bob, scene.looker):
+        allow(person, "shop.change_customer")
+    return scene.token_of(**options)
+
+
+def with_writing(scene, **settings):
+    decide("shop.order", level=Level.WRITE)
+    allow(scene.bob, "shop.change_order")
+    scene.set(**settings)
+
+
+def without_customers(scene):
+    allow(scene.looker, "shop.change_customer")
+    scene.bob.user_permissions.clear()
+
+
 def for_support(row):
     row.groups.add(Group.objects.create(name="Support"))
 
@@ -158,6 +177,22 @@ REASONS = [
         "The token is held to other models.",
     ),
     (lambda s: s.token_of(scopes=["mcp:action"]), "shop.order", "lacks the scope mcp:read"),
+    # The level is that of the user, and not the one to which staff opened the model.
+    (
+        lambda s: decide("shop.order", level=Level.WRITE) and None,
+        "shop.order",
+        "read: records. The model is opened for “write”, but the admin offers this user nothing",
+    ),
+    (
+        lambda s: with_writing(s, READ_ONLY=True),
+        "shop.order",
+        "but nothing can be changed. READ_ONLY is set for the site.",
+    ),
+    (
+        lambda s: (with_writing(s), s.token_of())[1],
+        "shop.order",
+        "but the credential has no scope for that.",
+    ),
     # Fields
     (
         lambda s: decide("shop.order", fields=["id", "number"]) and None,
@@ -182,7 +217,23 @@ REASONS = [
         "shop.order customer__country",
         "It leads through shop.customer, which has only numbers about groups.",
     ),
+    # Prompts
+    (
+        lambda s: make_prompt("reply", "Hi.") and s.token_of(scopes=["mcp:action"]),
+        "reply",
+        "The credential lacks the scope mcp:read.",
+    ),
     # Tools
+    (
+        without_customers,
+        "shop_customer_greet",
+        "It is about shop.customer, which this user does not have.",
+    ),
+    (
+        lambda s: with_action(s, scopes=["mcp:read"]),
+        "shop_customer_greet",
+        "The credential lacks a scope.",
+    ),
     (lambda s: s.token_of(read_only=True), "pay", "permission shop.change_order."),
     (
         lambda s: ExposedTool.objects.create(name="echo", enabled=False) and None,

@@ -12,7 +12,6 @@ from mcp_django.levels import Level
 from mcp_django.models import (
     ExposedPrompt,
     ExposedTool,
-    PersonalToken,
     PromptTemplate,
 )
 from mcp_django.testing import Client
@@ -31,12 +30,6 @@ pytestmark = pytest.mark.django_db
 # Tools and resources
 
 
-def test_tools_that_the_looker_has_not_are_not_named(look, bob, make_user):
-    narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
-
-    assert "pay" not in text_of(look(by=narrow)).split()
-
-
 def test_an_action_of_the_admin_says_whether_it_is_there_or_why_not(look, bob, looker):
     allow(looker, "shop.change_customer")
     before = look()
@@ -49,42 +42,17 @@ def test_an_action_of_the_admin_says_whether_it_is_there_or_why_not(look, bob, l
     assert "Staff switched it off." in row_of(look(), "shop_customer_greet")
 
 
-def test_an_action_on_a_model_that_the_user_does_not_have_says_so(look, looker, make_user):
-    allow(looker, "shop.change_customer")
-    make_user("eve", is_staff=True)
+def test_tools_and_actions_that_the_looker_has_not_are_not_named(look, bob, make_user):
+    narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
+    allow(bob, "shop.change_customer", "shop.change_order")
 
-    row = row_of(look("eve"), "shop_customer_greet")
+    words = text_of(look(by=narrow)).split()
 
-    assert "It is about shop.customer, which this user does not have." in row
-
-
-def test_a_token_that_may_not_act_says_so(look, looker, bob, token_of):
-    allow(looker, "shop.change_customer")
-    allow(bob, "shop.change_customer")
-
-    row = row_of(look("", token=token_of(scopes=["mcp:read"]).pk), "shop_customer_greet")
-
-    assert "The credential lacks a scope." in row
-    assert "does not offer" not in row
-
-
-def test_an_action_that_the_looker_is_not_offered_is_not_named(look, bob):
-    allow(bob, "shop.change_customer")
-
-    assert "shop_customer_greet" not in text_of(look())
+    assert "echo" in words
+    assert not {"shop_customer_greet", "pay"} & {*words}
 
 
 # The level is that of the user, and not the one to which staff opened the model.
-
-
-def test_a_user_who_only_reads_is_not_told_to_write(look, bob):
-    decide("shop.order", level=Level.WRITE)
-
-    row = row_of(look(), "shop.order")
-
-    assert "read: records. The model is opened for “write”, but" in row
-    assert "the admin offers this user nothing to change." in row
-    assert "write: records" not in row
 
 
 @pytest.mark.parametrize(
@@ -120,28 +88,6 @@ def test_an_action_of_the_user_is_the_level_act(look, bob, monkeypatch):
 
     assert "yes read: records." in before
     assert "act: records, and actions of the admin." in row_of(look(), "shop.order")
-
-
-def test_a_switch_is_named_as_the_reason_for_less(look, bob, settings):
-    decide("shop.order", level=Level.WRITE)
-    allow(bob, "shop.change_order")
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
-
-    row = row_of(look(), "shop.order")
-
-    assert "read: records." in row
-    assert "but nothing can be changed. READ_ONLY is set for the site." in row
-
-
-def test_a_token_for_reading_is_named_as_the_reason_for_less(look, bob):
-    decide("shop.order", level=Level.WRITE)
-    allow(bob, "shop.change_order")
-    token, _ = PersonalToken.create(user=bob, name="reader")
-
-    row = row_of(look("", token=token.pk), "shop.order")
-
-    assert "read: records." in row
-    assert "but the credential has no scope for that." in row
 
 
 def test_resources_are_those_that_both_have(look, bob, add_resource):
@@ -264,12 +210,3 @@ def test_prompts_that_the_looker_may_not_see_are_not_named(look, bob, make_user)
     assert {one.name for one in response.context["prompts"]} >= {"hello", "reply"}
     for name in ("ledger", "canary_group", "canary_off"):
         assert name not in text_of(response)
-
-
-@pytest.mark.usefixtures("_prompts")
-def test_a_token_without_reading_has_no_prompt_and_says_so(look, token_of):
-    response = look("", token=token_of(scopes=["mcp:action"]).pk)
-
-    assert prompts_there(response) == set()
-    assert "The credential lacks the scope mcp:read." in row_of(response, "reply")
-    assert "The credential lacks a scope." in row_of(response, "hello")
