@@ -38,59 +38,45 @@ def test_nobody_with_a_wrong_credential_becomes_anonymous(anonymous, present, he
         authenticate(present(header))
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {},
-        {"REMOTE_ADDR": "::1"},
-        {"REMOTE_ADDR": "::ffff:127.0.0.1"},
-        {"HTTP_HOST": "127.0.0.1:8000"},
-        {"HTTP_HOST": "[::1]:8000"},
-        {"HTTP_HOST": "LOCALHOST"},
-    ],
-    ids=str,
-)
-def test_the_developer_needs_no_credential_at_this_machine(dev, alice, present, facts):
-    principal = authenticate(present(**{**LOCAL, **facts}))
-
-    assert (principal.user, principal.method) == (alice, "dev_user")
-    assert principal.scopes == set(SCOPES)
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"REMOTE_ADDR": "192.0.2.7"},
-        {"REMOTE_ADDR": "::ffff:192.0.2.7"},
-        {"REMOTE_ADDR": ""},
-        {"HTTP_HOST": "evil.example"},
-        {"HTTP_HOST": "localhost.evil.example"},
-        {"HTTP_HOST": ""},
-        {"HTTP_X_FORWARDED_FOR": "192.0.2.7"},
-        {"HTTP_FORWARDED": "for=192.0.2.7"},
-        {"HTTP_VIA": "1.1 tunnel"},
-    ],
-    ids=str,
-)
-def test_a_request_from_or_to_elsewhere_is_not_the_developers(dev, alice, present, facts):
-    with pytest.raises(NotAuthenticated):
-        authenticate(present(**{**LOCAL, **facts}))
+HERE = None
+#: What differs of a request at this machine, and who refuses it.
+PLACES = [
+    ({}, HERE),
+    ({"REMOTE_ADDR": "::1"}, HERE),
+    ({"REMOTE_ADDR": "::ffff:127.0.0.1"}, HERE),
+    ({"HTTP_HOST": "127.0.0.1:8000"}, HERE),
+    ({"HTTP_HOST": "[::1]:8000"}, HERE),
+    ({"HTTP_HOST": "LOCALHOST"}, HERE),
+    ({"REMOTE_ADDR": "192.0.2.7"}, NotAuthenticated),
+    ({"REMOTE_ADDR": "::ffff:192.0.2.7"}, NotAuthenticated),
+    ({"REMOTE_ADDR": ""}, NotAuthenticated),
+    ({"HTTP_HOST": "evil.example"}, NotAuthenticated),
+    ({"HTTP_HOST": "localhost.evil.example"}, NotAuthenticated),
+    ({"HTTP_HOST": ""}, NotAuthenticated),
+    ({"HTTP_X_FORWARDED_FOR": "192.0.2.7"}, NotAuthenticated),
+    ({"HTTP_FORWARDED": "for=192.0.2.7"}, NotAuthenticated),
+    ({"HTTP_VIA": "1.1 tunnel"}, NotAuthenticated),
+    ({"HTTP_AUTHORIZATION": "Bearer x"}, AuthenticationFailed),
+    # In production.
+    ({"DEBUG": False}, NotAuthenticated),
+]
 
 
 @pytest.mark.django_db
-def test_there_is_no_developer_in_production(settings, dev, alice, present):
-    settings.DEBUG = False
+@pytest.mark.parametrize(("facts", "refusal"), PLACES, ids=str)
+def test_the_developer_needs_no_credential_at_this_machine_and_nobody_else_is_one(
+    settings, dev, alice, present, facts, refusal
+):
+    settings.DEBUG = facts.get("DEBUG", True)
+    request = present(**{**LOCAL, **facts})
 
-    with pytest.raises(NotAuthenticated):
-        authenticate(present(**LOCAL))
-
-
-@pytest.mark.django_db
-def test_a_wrong_credential_does_not_become_the_developer(dev, alice, present):
-    with pytest.raises(AuthenticationFailed):
-        authenticate(present("Bearer x", **LOCAL))
+    if refusal is not HERE:
+        with pytest.raises(refusal):
+            authenticate(request)
+    else:
+        principal = authenticate(request)
+        assert (principal.user, principal.method) == (alice, "dev_user")
+        assert principal.scopes == set(SCOPES)
 
 
 @pytest.mark.django_db
@@ -103,13 +89,6 @@ def test_a_developer_who_may_not_act_is_named_in_the_refusal(dev, alice, present
         authenticate(present(**LOCAL))
 
 
-@pytest.mark.django_db
-def test_the_developers_scopes_may_be_narrowed(settings, dev, alice, present):
-    settings.MCP_DJANGO = {"AUTHENTICATORS": [DevUser("alice", scopes=["mcp:read"])]}
-
-    assert authenticate(present(**LOCAL)).scopes == {"mcp:read"}
-
-
 def test_a_scope_that_does_not_exist_is_named(settings, present):
     settings.MCP_DJANGO = {"AUTHENTICATORS": [DevUser("alice", scopes="mcp:reed")]}
 
@@ -117,5 +96,11 @@ def test_a_scope_that_does_not_exist_is_named(settings, present):
         authenticate(present())
 
 
-def test_neither_asks_for_a_credential(dev):
+@pytest.mark.django_db
+def test_the_developers_scopes_may_be_narrowed_and_no_credential_is_asked_for(
+    settings, dev, alice, present
+):
+    settings.MCP_DJANGO = {"AUTHENTICATORS": [DevUser("alice", scopes=["mcp:read"])]}
+
+    assert authenticate(present(**LOCAL)).scopes == {"mcp:read"}
     assert challenge(NotAuthenticated()) == ["Bearer"]

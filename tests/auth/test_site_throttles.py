@@ -67,16 +67,6 @@ def test_a_throttle_sees_the_method_and_the_user(client, use):
     assert statuses(client, 2, "prompts/list") == [200, 429]
 
 
-@pytest.mark.needs("drf")
-def test_each_element_of_a_batch_is_asked_about(staff, use):
-    use(f"{DRF}.TwoPerUser")
-    client = CheckedClient(user=staff, revision="2025-03-26")
-
-    answer = client.post([client.message("resources/list") for _ in range(3)])
-
-    assert answer.status == 429
-
-
 def test_any_class_with_the_two_methods_will_do(client, use):
     use(f"{PLAIN}.OnlyReading")
 
@@ -84,11 +74,8 @@ def test_any_class_with_the_two_methods_will_do(client, use):
     with pytest.raises(ProtocolFailure, match="Try again in 13 seconds") as raised:
         client.call_tool("echo", text="x")
     assert raised.value.status == 429
-
-
-def test_one_that_does_not_say_how_long_means_a_minute(client, use):
+    # One that does not say how long means a minute.
     use(f"{PLAIN}.Never")
-
     assert "Try again in 60 seconds" in client.failure("resources/list")[1]
 
 

@@ -66,15 +66,6 @@ def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
 
 
-def test_keys_may_have_limits_of_their_own(clock):
-    windows = Windows(limit=lambda: 100, clock=clock)
-
-    answers = [windows.take("key", limit=2) for _ in range(3)]
-
-    assert answers == [None, None, 60]
-    assert windows.take("key") is None
-
-
 def test_a_refusal_is_news_once_in_a_minute(settings, clock):
     settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
     alice = principal(User(pk=1))
