@@ -45,14 +45,6 @@ def test_each_sink_gets_what_is_published_in_another_thread(outbox, batches):
     assert thread.daemon
 
 
-def test_without_a_sink_nothing_is_kept_and_no_thread_starts(outbox):
-    outbox.publish([ONE])
-
-    assert outbox._thread is None
-    assert not outbox._waiting
-    assert outbox.flush()
-
-
 def test_a_sink_that_fails_takes_nothing_from_the_others(outbox, caplog):
     def fail(batch):
         raise RuntimeError("broken")
@@ -177,21 +169,3 @@ def test_where_no_thread_can_start_the_publisher_hands_over_itself(outbox, batch
     outbox.publish([ONE])
 
     assert batches.get_nowait() == {ONE}
-
-
-def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
-    def work(name):
-        for number in range(50):
-            outbox.publish([Change(topic=f"{name}/{number}")])
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert outbox.flush(PATIENCE)
-
-    found = set()
-    while not batches.empty():
-        found |= batches.get_nowait()
-    assert len(found) == 200

@@ -72,11 +72,14 @@ def test_a_deleted_record_is_announced_by_the_key_that_it_had(heard, committed, 
         # A declared field by the name of its column.
         (["margin", "customer_id"], True),
         (["margin"], False),
+        # Staff took it out.
+        (["total"], False),
     ],
 )
 def test_what_a_save_hides_is_told_to_nobody_but_who_no_longer_sees_it(
     heard, committed, order, fields, is_seen
 ):
+    ExposedModel.objects.create(label="shop.order", fields=["id", "number", "status", "customer"])
     with committed():
         order.save(update_fields=fields)
 
@@ -86,15 +89,6 @@ def test_what_a_save_hides_is_told_to_nobody_but_who_no_longer_sees_it(
         if is_seen
         else {Change(topic=topic, is_hidden=True)}
     )
-
-
-def test_a_save_of_what_staff_withheld_is_hidden(heard, committed, order):
-    ExposedModel.objects.create(label="shop.order", fields=["id", "number"])
-
-    with committed():
-        order.save(update_fields=["status"])
-
-    assert heard.changes == {Change(topic=f"{ORDERS}/{order.pk}", is_hidden=True)}
 
 
 @pytest.mark.parametrize("level", [3, 0])
@@ -141,15 +135,6 @@ def test_of_what_nobody_exposes_or_sends_no_signal_nothing_is_told(
     assert not heard.changes
 
 
-def test_of_a_model_that_shows_numbers_only_nothing_is_told(heard, committed, expose):
-    expose(nasty.Seat, "hall number", aggregates_only="yes")
-
-    with committed():
-        nasty.Seat.objects.create(hall=1, number=1)
-
-    assert not heard.changes
-
-
 def test_a_generated_column_changes_with_what_it_is_made_of(heard, committed, expose, nasty_order):
     expose(nasty.Order, "number double")
 
@@ -160,15 +145,6 @@ def test_a_generated_column_changes_with_what_it_is_made_of(heard, committed, ex
     with committed():
         nasty_order.save(update_fields=["weight"])
     assert not heard.seen
-
-
-def test_a_composite_key_has_a_segment_for_each_part(heard, committed, expose):
-    expose(nasty.Seat, "hall number label")
-
-    with committed():
-        nasty.Seat.objects.create(hall=1, number="02")
-
-    assert f"{NASTY}seat/1/2" in heard.topics
 
 
 # Tables that several models share.
@@ -296,20 +272,6 @@ def tagged(expose, nasty_order):
     return nasty_order
 
 
-def test_both_sides_of_a_relation_hear_of_it(heard, committed, tagged):
-    boss = tagged.owner
-
-    with committed():
-        tagged.watchers.add(boss)
-
-    assert heard.seen == {
-        SITE,
-        f"{NASTY}watch",
-        *(f"{NASTY}order", f"{NASTY}order/{tagged.pk}"),
-        *(f"{NASTY}person", f"{NASTY}person/{boss.pk}"),
-    }
-
-
 @pytest.mark.parametrize("is_reverse", [False, True], ids=["this side", "the other side"])
 @pytest.mark.parametrize("verb", ["add", "clear", "set", "remove"])
 def test_what_is_linked_or_taken_away_is_heard_on_both_sides(
@@ -320,11 +282,18 @@ def test_what_is_linked_or_taken_away_is_heard_on_both_sides(
     if verb != "add":
         links.add(other)
     arguments = {"clear": (), "set": ([],)}.get(verb, (other,))
+    taken = [*nasty.Watch.objects.values_list("pk", flat=True)]
 
     with committed():
         getattr(links, verb)(*arguments)
 
-    assert {f"{NASTY}order/{tagged.pk}", f"{NASTY}person/{boss.pk}"} <= heard.seen
+    assert heard.seen == {
+        SITE,
+        f"{NASTY}watch",
+        *(f"{NASTY}watch/{key}" for key in taken),
+        *(f"{NASTY}order", f"{NASTY}order/{tagged.pk}"),
+        *(f"{NASTY}person", f"{NASTY}person/{boss.pk}"),
+    }
 
 
 def test_a_relation_that_no_path_names_is_hidden(heard, committed, tagged):
@@ -481,13 +450,6 @@ def test_a_fixture_marks_the_collection_once(heard):
         Change(topic=MEMOS, is_whole=True),
         Change(topic=SITE, model="shop.memo"),
     }
-
-
-def test_connecting_twice_tells_once(heard, committed):
-    before = len(post_save.receivers)
-    receivers.connect()
-
-    assert len(post_save.receivers) == before
 
 
 def test_before_all_apps_are_ready_nothing_is_looked_up(heard, committed, monkeypatch):
