@@ -93,26 +93,30 @@ def test_models_that_are_unticked_do_not_exist_for_the_client(flow, clerk, choic
     assert labels == {TAGS} if choice else {ORDERS, TAGS, THINGS} <= labels
 
 
-def test_seeing_is_on_the_page_where_a_scope_implies_it(flow, clerk):
-    page = flow.ask(scope="mcp:write").content.decode()
-    tokens = allow(flow, scope="mcp:write")
-
-    assert [*offered(page)] == ["mcp:read", "mcp:write"]
-    assert "Only together with the first box." in offered(page)["mcp:write"]
-    assert tokens["scope"] == "mcp:read mcp:write"
-
-
-def test_a_client_that_may_not_see_may_not_write_or_delete(flow, clerk):
-    tokens = allow(flow, granted=["mcp:write", "mcp:delete", "mcp:action"])
-
-    assert tokens["scope"] == "mcp:action"
+#: What a client asks for, what is on the page, what the person ticks, and what is granted.
+SCOPES = [
+    ("mcp:read " * 500, "mcp:read", ["mcp:read"], "mcp:read"),
+    # Seeing is on the page where a scope implies it, and nothing is granted without it.
+    ("mcp:write", "mcp:read mcp:write", ["mcp:read", "mcp:write"], "mcp:read mcp:write"),
+    (EVERYTHING, EVERYTHING, ["mcp:write", "mcp:delete", "mcp:action"], "mcp:action"),
+]
 
 
-def test_scopes_that_a_client_names_often_are_asked_once(flow, clerk):
-    page = flow.ask(scope="mcp:read " * 500).content.decode()
+@pytest.mark.parametrize(("asked", "offers", "ticked", "granted"), SCOPES)
+def test_scopes_are_offered_once_and_together_with_those_that_they_imply(
+    flow, clerk, asked, offers, ticked, granted
+):
+    page = flow.ask(scope=asked).content.decode()
+    tokens = allow(flow, scope=asked, granted=ticked)
 
-    assert page.count('name="granted"') == 1
-    assert fields_of(page)["scope"] == "mcp:read"
+    assert page.count('name="granted"') == len(offers.split())
+    assert " ".join(offered(page)) == fields_of(page)["scope"] == offers
+    implied = "Only together with the first box."
+    assert all(
+        (implied in offered(page)[scope]) is (scope in ("mcp:write", "mcp:delete"))
+        for scope in offers.split()
+    )
+    assert tokens["scope"] == granted
 
 
 @pytest.mark.parametrize(
@@ -217,12 +221,8 @@ def test_the_page_starts_with_the_limits_from_before(flow, clerk, is_ended):
     now = Authorization.objects.get()
     assert (now.models, now.read_only) == ([TAGS], True)
     assert now.expires_at == earlier.expires_at
-
-
-def test_limits_of_the_same_client_elsewhere_stay_there(flow, clerk, settings):
-    allow(flow, models=[TAGS])
+    # Those of the same client elsewhere stay there.
     Authorization.objects.update(resource="https://old.example/mcp")
-
     assert len(fields_of(flow.ask().content.decode())["models"]) > 1
 
 

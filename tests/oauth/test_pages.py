@@ -52,18 +52,16 @@ def test_a_page_is_for_people_who_are_signed_in_and_for_nobody_to_keep(as_eve, p
 # Connect.
 
 
-def test_the_page_names_the_address_and_a_way_for_each_client(as_eve):
+def test_the_page_names_the_address_and_a_way_for_each_client(as_eve, settings):
+    endpoint = as_eve.get("/mcp", headers={"Accept": "text/html"}).content.decode()
     text = text_of(as_eve.get(CONNECT))
+    settings.MCP_DJANGO = {"NAME": "Shop"}
 
+    assert f'<a href="{CONNECT}">' in endpoint
+    assert "Tell the people who run it." in text_of(as_eve.get(CONNECT))
     assert "Give the assistant this address: http://testserver/mcp" in text
     for client in ("Claude Code", "ChatGPT", "VS Code", "Cursor", "Gemini CLI", "MCP Inspector"):
         assert client in text
-
-
-def test_without_an_address_the_page_says_whom_to_tell(as_eve, settings):
-    settings.MCP_DJANGO = {"NAME": "Shop"}
-
-    assert "Tell the people who run it." in text_of(as_eve.get(CONNECT))
 
 
 @pytest.mark.parametrize(
@@ -111,12 +109,6 @@ def test_a_credential_stands_in_every_configuration_and_in_no_link():
     silent = [card.title for card in cards if "mcp_secret" not in card.text + card.steps]
     assert silent == []
     assert {card.link for card in cards} == {""}
-
-
-def test_the_address_of_the_endpoint_leads_people_to_the_page(as_eve):
-    page = as_eve.get("/mcp", headers={"Accept": "text/html"}).content.decode()
-
-    assert f'<a href="{CONNECT}">' in page
 
 
 # Connected apps.
