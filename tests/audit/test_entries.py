@@ -49,14 +49,11 @@ def test_values_whose_names_look_secret_are_not_kept_however_deep(name):
     assert "hunter2" not in json.dumps(redacted({"arguments": hidden, name: {"x": "hunter2"}}))
 
 
-@pytest.mark.parametrize("name", ["keyboard", "monkey", "number", "tokens_left_of_it"])
-def test_other_names_are_kept(name):
-    assert redacted({name: "kept"}) == {name: "kept"}
-
-
 def test_credentials_are_found_in_texts_even_where_they_are_cut():
     found = redacted({"note": f"Use {TOKEN}.", "late": "x" * 180 + f" Bearer {TOKEN}"})
 
+    for name in ("keyboard", "monkey", "number", "tokens_left_of_it"):
+        assert redacted({name: "kept"}) == {name: "kept"}
     assert TOKEN[:20] not in json.dumps(found)
     assert found["note"] == "Use [redacted]."
 
