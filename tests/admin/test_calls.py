@@ -98,7 +98,10 @@ def test_with_the_permission_there_are_those_of_everybody(browser, make_user):
     pages = [browser.get(detail(one)).content.decode() for one in (record, silent)]
 
     assert targets(page) == ["anonymous", "echo"]
-    for words in ("bob", "default/user:None/laptop", "The query cannot run"):
+    called(target="", method="tools/list")
+    time = record.at.strftime("%Y-%m-%d %H:%M:%S")
+    assert "tools/list" in browser.get(LIST).content.decode()
+    for words in ("bob", "default/user:None/laptop", "The query cannot run", time):
         assert words in page.content.decode()
     assert "shop.order" in pages[0]
     assert "not kept" in pages[1]
@@ -135,12 +138,6 @@ def test_a_deleted_users_records_stay(browser, make_user):
     record.refresh_from_db()
     assert record.user is None
     assert record.principal in page
-
-
-def test_a_call_without_a_target_has_its_method_in_the_list(browser):
-    called(target="", method="tools/list")
-
-    assert "tools/list" in browser.get(LIST).content.decode()
 
 
 # The list
@@ -181,12 +178,6 @@ def test_a_call_is_searched_by_what_people_know_of_it(browser, words):
     )
 
     assert targets(browser.get(LIST, {"q": words})) == ["get_record shop.memo"]
-
-
-def test_calls_of_one_minute_are_told_apart(browser):
-    record = called()
-
-    assert record.at.strftime("%Y-%m-%d %H:%M:%S") in browser.get(LIST).content.decode()
 
 
 def test_selected_calls_are_exported_and_no_cell_is_a_formula(browser, auditor):

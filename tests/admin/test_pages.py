@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
@@ -144,6 +146,21 @@ def test_a_page_is_for_staff_with_the_permission_for_it_and_no_other_site_posts_
     for stranger in strangers:
         for answer in (stranger.get(address), stranger.post(address)):
             assert answer.headers["Location"].startswith("/admin/login/")
+
+
+@pytest.mark.parametrize(
+    ("address", "codename"), [row for row in PAGES if row[0].endswith(("/change/", "/versions/"))]
+)
+def test_who_may_only_look_sees_a_page_and_changes_nothing(make_user, address, codename):
+    make_all_rows(using="default")
+    fill(make_user, "ada", pk=PK)
+    browser = browser_of(make_user("reader", codename, is_staff=True))
+    sent = {"level": 0, "enabled": "false", "read_only": "on", "restore": 1, "name": "forged"}
+
+    page = browser.get(address).content.decode()
+
+    assert not re.findall(r'name="(?:level|enabled|read_only|restore|name|_save)"', page)
+    assert browser.post(address, sent).status_code == 403
 
 
 @pytest.mark.parametrize("name", ASSISTANTS)

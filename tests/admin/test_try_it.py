@@ -60,24 +60,13 @@ def result_of(response):
 # Who and how
 
 
-def test_a_get_calls_nothing(trier):
-    order = Order.objects.create(number="A-1")
-    allow(trier, "shop.change_order")
+def test_the_page_offers_what_the_person_has_and_nothing_else(trier):
+    page = browser_of(trier).get(url("try_it"))
 
-    response = browser_of(trier).get(
-        url("try_it"), {"tool": "pay", "arguments": '{"number": "A-1"}'}
-    )
-
-    assert "result" not in response.context
-    order.refresh_from_db()
-    assert order.status == Order.Status.NEW
-
-
-def test_the_page_lists_the_tools_of_the_person_and_no_others(trier):
-    text = text_of(browser_of(trier).get(url("try_it")))
-
-    assert "echo" in text
-    assert "pay" not in text.split()
+    assert "echo" in text_of(page)
+    assert "pay" not in text_of(page).split()
+    assert '<option value="django://objects/shop.order">' in page.content.decode()
+    assert "shop.customer" not in page.content.decode()
 
 
 @pytest.mark.parametrize("name", ["pay", "nothing", "<script>alert(1)</script>", "", "echo"])
@@ -106,23 +95,22 @@ def test_a_call_runs_as_the_person_and_shows_what_it_took(call, trier):
     assert "Tokens (about)" in text_of(response)
 
 
-def test_what_a_tool_changes_is_changed(call, trier):
+def test_a_post_changes_and_is_recorded_as_any_call_and_a_get_calls_nothing(call, trier, recorded):
     order = Order.objects.create(number="A-1")
     allow(trier, "shop.change_order")
+    asked = {"tool": "pay", "arguments": '{"number": "A-1"}'}
+    assert "result" not in browser_of(trier).get(url("try_it"), asked).context
+    order.refresh_from_db()
+    assert order.status == Order.Status.NEW
 
     response = call("pay", number="A-1")
+    recorded.write()
 
     assert "A-1 is paid." in text_of(response)
     order.refresh_from_db()
     assert order.status == Order.Status.PAID
-
-
-def test_a_call_is_recorded_like_any_other(call, trier, recorded):
-    call("echo", text="hello")
-    recorded.write()
-
     record = CallRecord.objects.get(method="tools/call")
-    assert (record.user, record.target, record.outcome) == (trier, "echo", "done")
+    assert (record.user, record.target, record.outcome) == (trier, "pay", "done")
     assert record.client == "Django admin 1"
     assert not LogEntry.objects.exists()
 
@@ -287,7 +275,11 @@ def test_the_example_of_a_generic_tool_works_and_changes_nothing(admin_user, ord
     assert list(Order.objects.values()) == before
 
 
-def test_an_example_is_about_records_that_the_person_sees(trier, orders):
+def test_an_example_is_about_records_that_the_person_sees(trier, request):
+    assert json.loads(example_for(trier, "find_records"))["model"] == "shop.memo"
+    assert json.loads(example_for(trier, "echo")) == {"text": "text"}
+    orders = request.getfixturevalue("orders")
+
     assert json.loads(example_for(trier, "find_records"))["model"] == "shop.order"
     assert json.loads(example_for(trier, "get_record"))["pk"] in [order.pk for order in orders]
 
@@ -309,11 +301,6 @@ def test_an_example_of_a_site_is_taken_and_what_is_required_is_made_up(trier, ad
 
     assert json.loads(example_for(trier, "book")) == {"size": 2}
     assert json.loads(example_for(trier, "book_again")) == {"size": 4}
-
-
-def test_without_any_records_there_is_an_example_too(trier):
-    assert json.loads(example_for(trier, "find_records"))["model"] == "shop.memo"
-    assert json.loads(example_for(trier, "echo")) == {"text": "text"}
 
 
 def test_a_page_opens_without_an_example_where_none_can_be_made(make_user, caplog):
@@ -390,13 +377,11 @@ def test_a_list_of_objects_is_a_table_and_a_long_one_is_cut(call, add_tool):
     ids=str,
 )
 def test_what_only_resembles_a_table_is_json(data):
+    # Columns of related records are named by the relation.
+    table = {"columns": ["id", {"lines": ["sku"]}, {}], "rows": [[1, {"count": 0}, 2]]}
+
     assert rows_in(data) == []
-
-
-def test_columns_of_related_records_are_named_by_the_relation():
-    data = {"columns": ["id", {"lines": ["sku"]}, {}], "rows": [[1, {"count": 0}, 2]]}
-
-    assert rows_in(data) == [{"id": 1, "lines": {"count": 0}, "": 2}]
+    assert rows_in(table) == [{"id": 1, "lines": {"count": 0}, "": 2}]
 
 
 # Queries
@@ -415,58 +400,45 @@ def test_queries_are_for_superusers(call, admin_user):
 # Results
 
 
-def test_results_are_text_whatever_they_hold(call, add_tool):
+def test_contents_are_drawn_or_described_and_text_whatever_they_hold(call, add_tool):
     evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
 
-    def speak() -> list[mcp.EmbeddedResource | str]:
-        """Say something evil."""
-        contents = mcp.ResourceContents(uri=f"x:{evil}", mime_type=evil, text=evil)
-        return [evil, mcp.EmbeddedResource(contents=contents)]
+    def contents(**content):
+        return mcp.EmbeddedResource(contents=mcp.ResourceContents(**content))
 
-    add_tool(speak, title=evil)
-    page = call("speak").content.decode()
+    def show() -> mcp.ToolResult:
+        """Show it all."""
+        return mcp.ToolResult(
+            content=[
+                mcp.Text(evil),
+                mcp.Text("x" * 150_000),
+                contents(uri=f"x:{evil}", mime_type=evil, text=evil),
+                contents(uri="x:a", mime_type="text/csv", blob=b"1234"),
+                mcp.Image(data=PNG, mime_type="image/png"),
+                mcp.Image(data=svg, mime_type="image/svg+xml"),
+                mcp.Audio(data=b"12345", mime_type="audio/wav"),
+                mcp.ResourceLink(uri="javascript:alert(1)", name="a link"),
+            ]
+        )
 
-    assert evil not in page
-    assert "<script>alert" not in page
-    assert page.count("&lt;script&gt;alert(1)") >= 3
-
-
-def test_pictures_are_drawn_but_no_svg(call, add_tool):
-    def draw() -> list[mcp.Image]:
-        """Draw."""
-        svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
-        return [
-            mcp.Image(data=PNG, mime_type="image/png"),
-            mcp.Image(data=svg, mime_type="image/svg+xml"),
-        ]
-
-    add_tool(draw)
-    response = call("draw")
-    page = response.content.decode()
+    add_tool(show, title=evil)
+    response = call("show")
+    page, text = response.content.decode(), text_of(response)
 
     assert f"data:image/png;base64,{base64.b64encode(PNG).decode()}" in unescape(page)
-    assert "data:image/svg" not in page
-    assert f"{len(PNG)} bytes of image/png" in text_of(response)
-
-
-def test_sound_and_files_say_how_large_they_are(call, add_tool):
-    def sing() -> list[mcp.Audio | mcp.EmbeddedResource | mcp.ResourceLink]:
-        """Sing."""
-        contents = mcp.ResourceContents(uri="x:a", mime_type="text/csv", blob=b"1234")
-        return [
-            mcp.Audio(data=b"12345", mime_type="audio/wav"),
-            mcp.EmbeddedResource(contents=contents),
-            mcp.ResourceLink(uri="javascript:alert(1)", name="a link"),
-        ]
-
-    add_tool(sing)
-    response = call("sing")
-    text = text_of(response)
-
-    assert "5 bytes of audio/wav" in text
-    assert "4 bytes of text/csv" in text
-    assert "resource_link" in text
-    assert not re.search(r'href="javascript', response.content.decode())
+    for raw in ("data:image/svg", evil, "<script>alert"):
+        assert raw not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 3
+    assert not re.search(r'href="javascript', page)
+    for words in (
+        f"{len(PNG)} bytes of image/png",
+        "5 bytes of audio/wav",
+        "4 bytes of text/csv",
+        "resource_link",
+        "and 50000 more characters",
+    ):
+        assert words in text
 
 
 def test_a_text_beside_structured_content_is_shown_unless_it_says_the_same(call, add_tool):
@@ -485,16 +457,6 @@ def test_a_text_beside_structured_content_is_shown_unless_it_says_the_same(call,
     blocks = result_of(call("both"))["blocks"]
 
     assert [block["text"] for block in blocks] == ["In words.", "{"]
-
-
-def test_very_long_results_are_cut(call, add_tool):
-    def talk() -> str:
-        """Talk."""
-        return "x" * 150_000
-
-    add_tool(talk)
-
-    assert "and 50000 more characters" in text_of(call("talk"))
 
 
 # Resources
@@ -518,13 +480,6 @@ def test_resources_that_are_not_there_and_not_for_the_person_say_one_thing(trier
     response = browser_of(trier).post(url("try_it"), {"uri": uri})
 
     assert "Resource not found." in text_of(response)
-
-
-def test_uris_of_the_person_are_offered(trier):
-    page = browser_of(trier).get(url("try_it")).content.decode()
-
-    assert '<option value="django://objects/shop.order">' in page
-    assert "shop.customer" not in page
 
 
 # Servers

@@ -121,14 +121,6 @@ def test_an_answer_goes_on_with_the_same_arguments(call, answer, shipped):
     assert done.context.get("asking") is None
 
 
-def test_whoever_declines_is_not_asked_again(call, answer, shipped):
-    done = answer(call("ship", number="A-1"), {"shipping": None})
-
-    assert shipped == []
-    assert done.context["result"]["is_error"]
-    assert done.context.get("asking") is None
-
-
 @pytest.mark.parametrize("text", ["{parcels: 3}", "[]", ""])
 def test_answers_that_are_no_json_object_call_nothing_and_stay(call, answer, shipped, text):
     wrong = answer(call("ship", number="A-1"), text)
