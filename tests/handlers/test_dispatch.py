@@ -7,6 +7,7 @@ import pytest
 import mcp_django as mcp
 from mcp_django.exceptions import Cancelled
 from mcp_django.handlers.dispatch import HANDLERS, server_info
+from mcp_django.models import CallRecord
 from mcp_django.protocol.methods import METHODS
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
@@ -45,7 +46,10 @@ def test_a_tool_error_is_a_result_that_the_model_reads(any_revision):
 
 
 @requirement("jsonrpc:internal-error", "security:errors")
-def test_a_bug_is_an_internal_error_whose_number_stands_in_the_log(any_revision, caplog):
+def test_a_bug_is_an_internal_error_whose_number_stands_in_the_log_and_the_record(
+    any_revision, caplog
+):
+    any_revision.record = True
     with pytest.raises(ProtocolFailure) as raised:
         any_revision.call_tool("fail", kind="bug")
 
@@ -54,20 +58,28 @@ def test_a_bug_is_an_internal_error_whose_number_stands_in_the_log(any_revision,
     assert failure.data["id"] in caplog.records[-1].getMessage()
     assert "secret-bug" in caplog.text
     assert "secret" not in str(failure.data)
+    crashed = CallRecord.objects.get(outcome="crashed")
+    assert crashed.correlation_id == failure.data["id"]
 
 
-@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, StopIteration, Cancelled])
-def test_what_ends_programs_does_not_end_the_server(client, add_tool, caplog, error):
+@pytest.mark.parametrize(
+    "error", [SystemExit, asyncio.CancelledError, StopIteration, Cancelled, KeyboardInterrupt]
+)
+def test_what_ends_programs_does_not_end_the_server_but_an_operator_does(
+    client, add_tool, caplog, error
+):
     def burst() -> str:
         """Raise."""
         raise error("secret")
 
     add_tool(burst)
 
-    with pytest.raises(ProtocolFailure, match="Internal error"):
+    is_interrupt = error is KeyboardInterrupt
+    with pytest.raises(error if is_interrupt else ProtocolFailure) as raised:
         client.call_tool("burst")
 
-    assert error.__name__ in caplog.text
+    assert is_interrupt or "Internal error" in str(raised.value)
+    assert is_interrupt or error.__name__ in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["refused", "broken"])
@@ -85,17 +97,6 @@ def test_what_an_async_tool_raises_is_told_apart_as_that_of_any_other(client, ad
             -32603,
             "Internal error",
         )
-
-
-def test_an_interrupt_of_the_operator_is_none_of_ours(client, add_tool):
-    def burst() -> str:
-        """Raise."""
-        raise KeyboardInterrupt
-
-    add_tool(burst)
-
-    with pytest.raises(KeyboardInterrupt):
-        client.call_tool("burst")
 
 
 # What does not exist

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -70,33 +69,6 @@ def test_a_process_that_saves_once_and_ends_is_heard(run):
 
     assert f"True {MEMOS}/7 False" in told
     assert f"True {MEMOS} False" in told
-
-
-def test_a_process_that_ends_in_the_middle_of_a_transaction_says_nothing(run):
-    told = run(
-        """
-        with transaction.atomic():
-            Memo(pk=8, text="x", code="eight").save()
-            raise SystemExit(0)
-        """
-    )
-
-    assert told == []
-
-
-def test_loading_a_fixture_is_no_storm(run, tmp_path):
-    rows = [
-        {"model": "shop.memo", "pk": number, "fields": {"text": "x", "code": f"c{number}"}}
-        for number in range(100, 600)
-    ]
-    file = tmp_path / "memos.json"
-    file.write_text(json.dumps(rows))
-
-    told = run(f'call_command("loaddata", {str(file)!r}, verbosity=0)')
-
-    # The first at once, and all others as one.
-    assert set(told) == {f"True {MEMOS} True", "True django://site False"}
-    assert len(told) <= 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
