@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mcp_django.auth.redaction import REDACTED, names_credential, redact
@@ -36,7 +35,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-@lru_cache(maxsize=256)
 def client_line(name: str, version: str | None) -> str:
     if version is None:
         return line(name, LONGEST_CLIENT)

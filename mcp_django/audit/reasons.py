@@ -48,8 +48,6 @@ KINDS_OF_MISTAKE = {
     INVALID_PARAMS: "Invalid parameters",
     MISSING_CAPABILITY: "The client cannot be asked",
 }
-#: Of an answer that code of the site made itself.
-NO_REFUSAL = "The tool answered with an error"
 
 #: What our sentences begin with, before the colon.
 NAMED_FIRST = re.compile(r"(?:Argument )?([A-Za-z_][A-Za-z0-9_]{0,59}): ")
@@ -62,8 +60,11 @@ MOST_PLACES, DEEPEST_PLACE = 4, 4
 def reason_of(error: BaseException | None, params: Mapping[str, Any]) -> str:
     """The reason of a call with these params that ended with this error. Never its sentence."""
     if isinstance(error, ToolError):
-        chain = [error, *causes_of(error)]
         # Errors are raised again with the place in front of the sentence.
+        chain, cause = [error], error.__cause__ or error.__context__
+        while isinstance(cause, QueryError):
+            chain.append(cause)
+            cause = cause.__cause__ or cause.__context__
         kind = next(
             text for kind, text in KINDS_OF_REFUSAL if any(isinstance(one, kind) for one in chain)
         )
@@ -74,15 +75,8 @@ def reason_of(error: BaseException | None, params: Mapping[str, Any]) -> str:
         return KINDS_OF_MISTAKE.get(error.code, "Invalid request")
     if error is not None:
         return f"{type(error).__name__}: see the log"[:LONGEST_RECORDED]
-    return NO_REFUSAL
-
-
-def causes_of(error: BaseException) -> Iterator[ToolError]:
-    """The refusals of ours that it was made from."""
-    cause = error.__cause__ or error.__context__
-    while isinstance(cause, QueryError):
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+    # Code of the site made the answer itself.
+    return "The tool answered with an error"
 
 
 def with_places(kind: str, sentence: str, params: Mapping[str, Any]) -> str:
