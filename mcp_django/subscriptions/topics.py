@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from django.apps import apps
@@ -199,45 +200,42 @@ def home_of(model: type[Model]) -> str:
     return str(router.db_for_write(model))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectExposure:
-    """An exposure that shows records of the table, of a parent's or of a child's."""
-
-    exposure: ModelExposure
-    #: Of its collection.
-    topic: Topic
-    #: The table whose key is that of the exposure's records. None: their keys are unknown.
-    table: ModelClass | None
-    #: The names of the fields that any use of it declares.
-    used: frozenset[str]
-    #: A child of a record is no other record, whatever becomes of the parent.
-    is_child: bool
-
-    def changes(self, model_change: ModelChange) -> Iterator[Change]:
-        model = self.exposure.model
-        is_seen = model_change.may_change(self.used)
-        for table, key in model_change.records:
-            if table is self.table:
-                yield Change(topic=object_topic(model, key), is_hidden=not is_seen)
-        if is_seen or model_change.is_whole:
-            is_hidden = not is_seen
-            yield Change(topic=self.topic, is_whole=model_change.is_whole, is_hidden=is_hidden)
-        if model_change.is_membership and not self.is_child:
-            yield Change(topic=SITE, model=self.exposure.label)
+#: What follows of a change for one exposure.
+Follow: TypeAlias = Callable[[ModelChange], Iterator[Change]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelatedExposure:
-    """An exposure whose paths pass through the model: never its records one by one."""
+def changes_of_records(
+    model_change: ModelChange,
+    *,
+    exposure: ModelExposure,
+    key_table: ModelClass | None,
+    used: frozenset[str],
+    is_child: bool,
+) -> Iterator[Change]:
+    """For an exposure that shows records of the table, of a parent's or of a child's.
 
-    topic: Topic
-    passed: ModelClass
-    used: frozenset[str]
+    `key_table` is the one whose key its records have, None where their keys are unknown. `used`
+    are the names of the fields that any use of it declares.
+    """
+    model, topic = exposure.model, collection_topic(exposure.label)
+    is_seen = model_change.may_change(used)
+    for table, key in model_change.records:
+        if table is key_table:
+            yield Change(topic=object_topic(model, key), is_hidden=not is_seen)
+    if is_seen or model_change.is_whole:
+        yield Change(topic=topic, is_whole=model_change.is_whole, is_hidden=not is_seen)
+    # A child of a record is no other record, whatever becomes of the parent.
+    if model_change.is_membership and not is_child:
+        yield Change(topic=SITE, model=exposure.label)
 
-    def changes(self, model_change: ModelChange) -> Iterator[Change]:
-        if model_change.may_change(self.used):
-            # Who may not see the other model has no path through it.
-            yield Change(topic=self.topic, model=self.passed._meta.label_lower)
+
+def changes_through(
+    model_change: ModelChange, *, exposure: ModelExposure, passed: ModelClass, used: frozenset[str]
+) -> Iterator[Change]:
+    """For an exposure whose paths pass through the model: never its records one by one."""
+    if model_change.may_change(used):
+        # Who may not see the other model has no path through it.
+        yield Change(topic=collection_topic(exposure.label), model=passed._meta.label_lower)
 
 
 class AffectedTopics:
@@ -245,31 +243,31 @@ class AffectedTopics:
 
     def __init__(self, exposed: Exposed) -> None:
         self._declared = dict(declared(exposed))
-        self._known: dict[ModelClass, tuple[DirectExposure | RelatedExposure, ...]] = {}
+        self._known: dict[ModelClass, tuple[Follow, ...]] = {}
 
     def changes(self, model_changes: Iterable[ModelChange]) -> set[Change]:
         return {
             change
             for model_change in model_changes
-            for one in self._of(model_change.model)
-            for change in one.changes(model_change)
+            for follow in self._of(model_change.model)
+            for change in follow(model_change)
         }
 
-    def _of(self, model: ModelClass) -> tuple[DirectExposure | RelatedExposure, ...]:
+    def _of(self, model: ModelClass) -> tuple[Follow, ...]:
         if model not in self._known:
             self._known[model] = (*self._own(model), *self._related(model))
         return self._known[model]
 
-    def _own(self, model: ModelClass) -> Iterator[DirectExposure]:
+    def _own(self, model: ModelClass) -> Iterator[Follow]:
         table = concrete(model)
         for exposure, declaration in self._declared.items():
             theirs = concrete(exposure.model)
             if is_kin(table, theirs):
                 is_child = theirs is not table and issubclass(theirs, table)
-                yield DirectExposure(
+                yield partial(
+                    changes_of_records,
                     exposure=exposure,
-                    topic=collection_topic(exposure.label),
-                    table=parent_with_its_key(theirs, table) if is_child else theirs,
+                    key_table=parent_with_its_key(theirs, table) if is_child else theirs,
                     used=with_sources(
                         exposure.model,
                         {path.names[0] for path in (*declaration.everything, *declaration.labels)},
@@ -277,7 +275,7 @@ class AffectedTopics:
                     is_child=is_child,
                 )
 
-    def _related(self, model: ModelClass) -> Iterator[RelatedExposure]:
+    def _related(self, model: ModelClass) -> Iterator[Follow]:
         for exposure, declaration in self._declared.items():
             for passed in passed_by(declaration):
                 if is_kin(concrete(model), concrete(passed)):
@@ -288,8 +286,9 @@ class AffectedTopics:
                         if other.model is passed
                         for path in theirs.labels
                     }
-                    yield RelatedExposure(
-                        topic=collection_topic(exposure.label),
+                    yield partial(
+                        changes_through,
+                        exposure=exposure,
                         passed=passed,
                         used=names_passed(declaration, passed) | labels,
                     )
