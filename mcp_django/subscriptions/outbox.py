@@ -47,8 +47,6 @@ class Gathering:
         self._ready: dict[Change, None] = {}
         #: Repeats, by when they are due.
         self._later: dict[Change, float] = {}
-        #: The first of these times.
-        self._next = NEVER
         #: When a change went out, as long as that makes the next one a repeat. Oldest first.
         self._gone: dict[Change, float] = {}
 
@@ -65,11 +63,9 @@ class Gathering:
                 self._ready[change] = None
             else:
                 self._later[change] = due
-                self._next = min(self._next, due)
         if len(self) > self.most:
             self._ready = dict.fromkeys(collapse([*self._ready, *self._later], most=self.most))
             self._later.clear()
-            self._next = NEVER
         return self.due < before
 
     def take(self) -> frozenset[Change]:
@@ -87,7 +83,6 @@ class Gathering:
             self._later.pop(change, None)
             self._gone.pop(change, None)
             self._gone[change] = now
-        self._next = min(self._later.values(), default=NEVER)
         while self._gone and now - next(iter(self._gone.values())) >= self.gather:
             del self._gone[next(iter(self._gone))]
         return frozenset(changes)
@@ -95,7 +90,7 @@ class Gathering:
     @property
     def due(self) -> float:
         """When something is to be taken, by the clock."""
-        return -NEVER if self._ready else self._next
+        return -NEVER if self._ready else min(self._later.values(), default=NEVER)
 
     def wait(self) -> float | None:
         """Seconds until something is due; None: nothing waits."""
@@ -104,18 +99,16 @@ class Gathering:
 
 def collapse(changes: Iterable[Change], *, most: int) -> set[Change]:
     """Fewer changes that leave none of these out: collections for records, all for some users."""
-    found = {wider(change) for change in changes}
+    found = set()
+    for change in changes:
+        label, slash, _ = change.topic.removeprefix(OBJECTS).partition("/")
+        if change.topic.startswith(OBJECTS) and slash:
+            change = replace(change, topic=OBJECTS + label, is_whole=True)
+        found.add(replace(change, users=None))
     if len(found) <= most:
         return found
     # What processes tell each other stands for nothing else, so nothing can stand for it.
     return {EVERYTHING, *(change for change in found if is_control(change.topic))}
-
-
-def wider(change: Change) -> Change:
-    label, slash, _ = change.topic.removeprefix(OBJECTS).partition("/")
-    if change.topic.startswith(OBJECTS) and slash:
-        return replace(change, topic=OBJECTS + label, is_whole=True, users=None)
-    return replace(change, users=None)
 
 
 #: Takes a batch, in the thread of the outbox. Once it returns, the batch counts as delivered: one
