@@ -55,8 +55,7 @@ class Existence:
         self, model: type[Model], keys: Iterable[Key], *, using: str, find: Finder
     ) -> set[Key]:
         known = self._known.setdefault((model, using), {})
-        unknown = [key for key in keys if key not in known]
-        if unknown:
+        if unknown := [key for key in keys if key not in known]:
             existing = find(unknown)
             known.update((key, key in existing) for key in unknown)
         return {key for key in keys if known[key]}
@@ -119,8 +118,7 @@ def visible_records(
     rights: Rights, records: dict[str, Record], *, existence: Existence | None = None
 ) -> set[Key]:
     """The keys, spelled, of those that the caller may read."""
-    some = next(iter(records.values()))
-    exposure, using = some.exposure, some.using
+    exposure, using = next((record.exposure, record.using) for record in records.values())
     values = {record.spelled: record.values or () for record in records.values()}
 
     def find(keys: Iterable[Key]) -> set[Key]:
@@ -147,10 +145,9 @@ def may_subscribe(rights: Rights, uri: str) -> None:
     shows no records at all.
     """
     record = look_up(rights, uri)
-    if record is None:
-        return
-    is_there = record.values is not None and visible_records(rights, {uri: record})
-    if not is_there:
+    if record is not None and (
+        record.values is None or not visible_records(rights, {uri: record})
+    ):
         raise missing_record(record.exposure, record.given)
 
 

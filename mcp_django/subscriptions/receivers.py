@@ -40,7 +40,6 @@ from mcp_django.subscriptions.topics import (
     CLOSE,
     LISTS,
     PROMPTS,
-    RESOURCES,
     SESSION,
     TOOLS,
     Change,
@@ -86,7 +85,8 @@ def changes_of_relation(
         return
     # The foreign keys in between, and what either model calls the relation.
     ends = relation.m2m_field_name(), relation.m2m_reverse_field_name()
-    near, far = map(through._meta.get_field, ends[::-1] if is_reverse else ends)
+    get: Any = through._meta.get_field
+    near, far = map(get, ends[::-1] if is_reverse else ends)
     names = relation.name, relation.remote_field.name
     near_name, far_name = names[::-1] if is_reverse else names
     yield ModelChange(model=kind, records=records_of(instance), fields=frozenset({near_name}))
@@ -196,8 +196,8 @@ def exposed_now() -> Exposed:
     except Error:
         # Our tables may be out of reach, or a transaction on them broken: what was, or the
         # ceiling. Rights are checked anyway before a client is notified.
-        latest = registry.in_force.latest(registry.server)
-        return latest or Exposed(registry.candidates, NOTHING_DECIDED)
+        ceiling = Exposed(registry.candidates, NOTHING_DECIDED)
+        return registry.in_force.latest(registry.server) or ceiling
 
 
 @never_raise
@@ -305,12 +305,6 @@ LISTS_OF: dict[ModelClass, frozenset[Topic]] = {
     models.PromptTemplate: frozenset({PROMPTS}),
     models.ServerSettings: frozenset({TOOLS}),
 }
-LISTS_BY_KIND: dict[str, frozenset[Topic]] = {
-    "model": LISTS,
-    "tool": frozenset({TOOLS}),
-    "prompt": frozenset({PROMPTS}),
-    "resource": frozenset({RESOURCES}),
-}
 
 
 def all_lists(*users: Any) -> list[Change]:
@@ -384,7 +378,8 @@ def rights_changed(
 @never_raise
 def registered(*, sender: Registry, kind: str, **kwargs: Any) -> None:
     if apps.ready:  # before that the site is starting, and nobody has seen a list
-        publish([Change(topic=name, server=sender.server) for name in LISTS_BY_KIND[kind]])
+        lists = LISTS if kind == "model" else LISTS & {f"{kind}s"}
+        publish([Change(topic=name, server=sender.server) for name in lists])
 
 
 def connect_lists() -> None:
@@ -430,8 +425,9 @@ def announcement(thing: Any, using: str | None) -> partial[None]:
     if isinstance(thing, Manager):
         thing = thing.get_queryset()
     if isinstance(thing, QuerySet):
-        model, alias = thing.model, thing._db
-        keys = list(thing.values_list("pk", flat=True)[: MOST_RECORDS + 1])
+        queryset: Any = thing
+        model, alias = queryset.model, queryset._db
+        keys = list(queryset.values_list("pk", flat=True)[: MOST_RECORDS + 1])
         is_whole = len(keys) > MOST_RECORDS
         table = concrete(model)
         records = tuple((table, key if isinstance(key, tuple) else (key,)) for key in keys)
