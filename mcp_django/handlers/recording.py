@@ -52,7 +52,7 @@ KINDS = {
     "prompts/get": CallRecord.Kind.PROMPT.value,
 }
 #: The signal of a method, and after what it is sent.
-SIGNALS: dict[str, tuple[Signal, tuple[Outcome, ...]]] = {
+SIGNALS: dict[str, tuple[Signal | None, tuple[Outcome, ...]]] = {
     "tools/call": (
         signals.tool_called,
         # Not CANCELLED: event loops hear of that, and receivers may ask the database.
@@ -61,8 +61,6 @@ SIGNALS: dict[str, tuple[Signal, tuple[Outcome, ...]]] = {
     "resources/read": (signals.resource_read, (Outcome.DONE,)),
     "prompts/get": (signals.prompt_rendered, (Outcome.DONE,)),
 }
-#: Of other methods: no signal.
-UNHEARD: tuple[Signal, tuple[Outcome, ...]] = (Signal(), ())
 
 
 class Recording:
@@ -136,7 +134,14 @@ class Recording:
         self, outcome: Outcome, size: int, count: int | None, correlation_id: str, reason: str
     ) -> None:
         context, request, config = self.context, self.request, get_config()
-        signal = self._signal(outcome)
+        signal, outcomes = SIGNALS.get(request.method, (None, ()))
+        if outcome in DENIALS:
+            signal, outcomes = signals.call_denied, DENIALS
+        # Usually there are no receivers, and the list says so.
+        if signal is not None and (
+            outcome not in outcomes or not signal.receivers or not signal.has_listeners(CallRecord)
+        ):
+            signal = None
         is_logged = calls_logger.isEnabledFor(logging.INFO)
         if not (config.audit or is_logged or signal is not None):
             return
@@ -164,21 +169,16 @@ class Recording:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
             records.put(record, wait=context.may_write or outcome in DENIALS)
         if is_logged:
-            log(record)
+            # For programs, `extra` has the same. Arguments only where they are kept.
+            extra = {f"mcp_{name}": getattr(record, name) for name in COLUMNS}
+            if arguments is None:
+                del extra["mcp_arguments"]
+            names = ("method", "target", "outcome", "principal", "milliseconds")
+            facts = (getattr(record, name) for name in names)
+            calls_logger.info("%s %s: %s for %s in %d ms", *facts, extra=extra)
         if signal is not None:
             # The other one may still have to be written.
             signal.send_robust(CallRecord, record=copy(record), context=context)
-
-    def _signal(self, outcome: Outcome) -> Signal | None:
-        """What is sent of such an end, if anybody listens."""
-        if outcome in DENIALS:
-            signal = signals.call_denied
-        else:
-            signal, outcomes = SIGNALS.get(self.request.method, UNHEARD)
-            if outcome not in outcomes:
-                return None
-        # Usually there are no receivers, and the list says so.
-        return signal if signal.receivers and signal.has_listeners(CallRecord) else None
 
 
 def record_limited(context: CallContext, request: Request) -> None:
@@ -242,19 +242,3 @@ def text(value: Any) -> str:
 def cut(value: Any) -> str:
     # A megabyte of it is cut before anybody looks at it.
     return value[: LONGEST_TARGET + 1] if isinstance(value, str) else ""
-
-
-def log(record: CallRecord) -> None:
-    """One line, whose `extra` has the same for programs. Arguments only where they are kept."""
-    extra = {f"mcp_{name}": getattr(record, name) for name in COLUMNS}
-    if record.arguments is None:
-        del extra["mcp_arguments"]
-    calls_logger.info(
-        "%s %s: %s for %s in %d ms",
-        record.method,
-        record.target,
-        record.outcome,
-        record.principal,
-        record.milliseconds,
-        extra=extra,
-    )

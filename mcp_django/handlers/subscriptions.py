@@ -47,29 +47,29 @@ def subscribe(context: CallContext, params: dict[str, Any]) -> EmptyResult:
         may_subscribe(rights, uri)
     except ToolError as error:
         raise refusal(context, uri, error) from error
-    context.outside_transaction(partial(add_subscription, session, uri))
-    return EmptyResult()
-
-
-def add_subscription(session: str, uri: str) -> None:
-    """Raises ProtocolError where the session has as many as it may."""
     most = get_config().max_subscriptions
-    if not get_store().subscribe(session, uri, most=most):
-        raise ProtocolError(INVALID_PARAMS, f"A session subscribes to {most} resources at most.")
-    publish({Change(topic=control(SESSION, session))})
+
+    def add() -> None:
+        if not get_store().subscribe(session, uri, most=most):
+            sentence = f"A session subscribes to {most} resources at most."
+            raise ProtocolError(INVALID_PARAMS, sentence)
+        publish({Change(topic=control(SESSION, session))})
+
+    context.outside_transaction(add)
+    return EmptyResult()
 
 
 def unsubscribe(context: CallContext, params: dict[str, Any]) -> EmptyResult:
     """Succeeds without a subscription, too, so that the answer says nothing about the URI."""
     session = session_of(context)
     uri = parse_params("resources/unsubscribe", params).uri
-    context.outside_transaction(partial(remove_subscription, session, uri))
+
+    def remove() -> None:
+        get_store().unsubscribe(session, uri)
+        publish({Change(topic=control(SESSION, session))})
+
+    context.outside_transaction(remove)
     return EmptyResult()
-
-
-def remove_subscription(session: str, uri: str) -> None:
-    get_store().unsubscribe(session, uri)
-    publish({Change(topic=control(SESSION, session))})
 
 
 def set_level(context: CallContext, params: dict[str, Any]) -> EmptyResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
@@ -77,29 +76,19 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
     asks = any(asks_site(tool, rights) for tool in tools)
     is_constant = not asks and (actions is None or actions.is_constant())
     if cursor is None and is_constant and is_plain(context.principal.user):
-        kept = KeptList(tools=tools, result=result)
-        kept_lists.of(context.principal)[get_language()] = kept
+        kept_lists.of(context.principal)[get_language()] = tools, result
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeptList:
-    """The first page of a principal who was known a moment ago, and what it was made from."""
-
-    tools: tuple[Tool, ...]
-    result: ListResult
-
-
-#: By language.
-kept_lists: CachePerPrincipal[str | None, KeptList] = CachePerPrincipal()
+#: By language: the first page of a principal who is known, behind the tools that it is made from.
+kept_lists: CachePerPrincipal[str | None, tuple[tuple[Tool, ...], ListResult]]
+kept_lists = CachePerPrincipal()
 
 
 def kept_list(principal: Principal, params: dict[str, Any]) -> ListResult | None:
     """What `list_tools` would answer, if that is known. Asks nobody, so it is for event loops."""
-    kept = kept_lists.of(principal).get(get_language())
-    if kept is None or kept.tools != every_tool():
-        return None
-    return kept.result if params.keys() <= {"_meta"} else None
+    tools, result = kept_lists.of(principal).get(get_language(), ((), None))
+    return result if tools == every_tool() and params.keys() <= {"_meta"} else None
 
 
 def asks_site(tool: Tool, rights: Rights) -> bool:
