@@ -19,7 +19,6 @@ from django.views.decorators.debug import sensitive_variables
 from mcp_django.auth.authenticators import (
     active_user,
     authenticators,
-    is_guessable,
     is_header_only,
     known_scopes,
 )
@@ -171,7 +170,7 @@ def recognize(request: HttpRequest) -> tuple[Principal, bool]:
         if header is not None and len(header) > LONGEST_HEADER:
             raise AuthenticationFailed
         for authenticator in configured:
-            if wait is not None and is_guessable(authenticator):
+            if wait is not None and getattr(authenticator, "guessable", True):
                 raise TooManyRequests(wait)
             is_by_header_only = is_by_header_only and is_header_only(authenticator)
             principal = authenticator.authenticate(request)
@@ -201,17 +200,14 @@ def challenge(error: AuthenticationFailed) -> list[str]:
     if isinstance(error, NotAuthenticated):
         # RFC 6750, 3.1: without authentication information, no error code.
         return values
-    return [with_error(value, error) for value in values]
-
-
-def with_error(value: str, error: AuthenticationFailed) -> str:
-    scheme, _, parameters = value.partition(" ")
-    if scheme != "Bearer":
-        return value
     # RFC 6750, 3: it holds %x20-21 / %x23-5B / %x5D-7E, so no quotation mark can end it.
     description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "", error.description)
     invalid = f'error="invalid_token", error_description="{description}"'
-    return f"Bearer {parameters}, {invalid}" if parameters else f"Bearer {invalid}"
+    said = {"Bearer": f" {invalid}"}
+    return [
+        value + said.get(value, f", {invalid}" if value.startswith("Bearer ") else "")
+        for value in values
+    ]
 
 
 @receiver(setting_changed)

@@ -121,10 +121,6 @@ def is_header_only(authenticator: Authenticator) -> bool:
     return bool(getattr(authenticator, "header_only", False))
 
 
-def is_guessable(authenticator: Authenticator) -> bool:
-    return bool(getattr(authenticator, "guessable", True))
-
-
 def known_scopes(scopes: Iterable[str], *, of: str) -> frozenset[str]:
     """Scopes that a site wrote into its settings. Raises ImproperlyConfigured for others."""
     found = frozenset([scopes] if isinstance(scopes, str) else scopes)
@@ -147,11 +143,8 @@ def is_active(user: Any) -> bool:
     """
     if not getattr(user, "is_active", False):
         return False
-    rules = [
-        backend.user_can_authenticate
-        for backend in get_backends()
-        if hasattr(backend, "user_can_authenticate")
-    ]
+    asked = (getattr(backend, "user_can_authenticate", None) for backend in get_backends())
+    rules = [rule for rule in asked if rule is not None]
     return not rules or any(rule(user) for rule in rules)
 
 

@@ -67,15 +67,11 @@ def cleaned(value: Any, *, depth: int = DEEPEST) -> Any:
             for key, inner in value.items()
         }
     if depth and type(value) in {list, tuple, set, frozenset}:
-        return type(value)(cleaned_items(value, depth=depth - 1))
+        items = list(value)
+        if len(items) == 2 and names_credential(items[0]):
+            return type(value)([items[0], REDACTED])
+        return type(value)([cleaned(item, depth=depth - 1) for item in items])
     return value
-
-
-def cleaned_items(values: Any, *, depth: int) -> list[Any]:
-    items = list(values)
-    if len(items) == 2 and names_credential(items[0]):
-        return [items[0], REDACTED]
-    return [cleaned(item, depth=depth) for item in items]
 
 
 def names_credential(key: Any) -> bool:

@@ -107,7 +107,6 @@ failures = Windows(limit=lambda: MOST_FAILURES)
 #: Clients that register themselves with mcp_django.oauth, per address.
 registrations = Windows(limit=lambda: MOST_REGISTRATIONS)
 
-
 ALL = (calls, tool_calls, dry_runs, completions, failed_calls, refusals, failures, registrations)
 
 
