@@ -11,9 +11,16 @@ from django.urls import reverse
 
 from mcp_django.admin import make_all_rows
 from mcp_django.exposure.decisions import read_decisions
-from mcp_django.models import ExposedModel, ExposedTool, ServerSettings, UserRestriction
-from mcp_django.testing import Client
+from mcp_django.models import (
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    ServerSettings,
+    UserRestriction,
+)
+from mcp_django.testing import Client, ProtocolFailure
 from tests.clients import browser_of
+from tests.exposure.stored import make_prompt
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +49,7 @@ def _rows(db):
 
 @pytest.fixture
 def editor(make_user):
-    names = ("exposedtool", "serversettings", "userrestriction")
+    names = ("exposedtool", "serversettings", "userrestriction", "exposedprompt")
     codenames = [f"{verb}_{name}" for name in names for verb in ("change", "add", "delete")]
     return make_user("editor", *codenames, "view_order", is_staff=True)
 
@@ -66,8 +73,8 @@ def save(browser, url, **changed):
     return browser.post(url, sent)
 
 
-def lines(browser, **query):
-    return {row.name: row.line for row in browser.get(LIST, query).context["cl"].result_list}
+def lines(browser, address=LIST, **query):
+    return {row.name: row.line for row in browser.get(address, query).context["cl"].result_list}
 
 
 def names_of(user):
@@ -257,3 +264,78 @@ def test_tools_are_switched_together_once_that_is_confirmed(browser):
     again = choose(browser, "switch_on", *names)
     choose(browser, "switch_on", *names, based_on=again.context["based_on"])
     assert {row.enabled for row in decided().values()} == {True}
+
+
+# Prompts of code and of files
+
+
+PROMPTS = reverse("admin:mcp_django_exposedprompt_changelist")
+PAGE_OF_HELLO = reverse("admin:mcp_django_exposedprompt_change", args=["hello"])
+of_hello = pytest.mark.usefixtures("_hello")
+
+
+@pytest.fixture
+def _hello(db, add_prompt):
+    def hello() -> str:
+        """Say hello."""
+        return "Hello"
+
+    add_prompt(hello)
+    make_all_rows(using="default")
+
+
+def names(client):
+    return {one["name"] for one in client.list_prompts()}
+
+
+@of_hello
+def test_a_prompt_that_is_switched_off_does_not_exist(browser, client):
+    assert "hello" in names(client)
+
+    assert save(browser, PAGE_OF_HELLO, enabled="false").status_code == 302
+
+    assert "hello" not in names(client)
+    with pytest.raises(ProtocolFailure, match="Unknown prompt: hello"):
+        client.get_prompt("hello")
+    assert lines(browser, PROMPTS)["hello"]["state"] == "off"
+
+
+@of_hello
+def test_the_words_of_staff_take_the_place_of_those_of_code(browser, client):
+    save(browser, PAGE_OF_HELLO, title="Greeting", description="A kind word.")
+
+    (found,) = (one for one in client.list_prompts() if one["name"] == "hello")
+    assert (found["title"], found["description"]) == ("Greeting", "A kind word.")
+    assert lines(browser, PROMPTS)["hello"]["title"] == "Greeting"
+
+
+@of_hello
+def test_a_prompt_for_a_group_exists_for_its_members_and_for_nobody_without_it(
+    browser, client, staff
+):
+    group = Group.objects.create(name="clerks")
+    save(browser, PAGE_OF_HELLO, groups=[group.pk])
+    before = names(client)
+    staff.groups.add(group)
+    meanwhile = names(client)
+
+    group.delete()
+
+    assert "hello" in meanwhile - before
+    assert "hello" not in names(client)
+    assert ExposedPrompt.objects.get(name="hello").enabled is False
+
+
+@of_hello
+def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
+    make_prompt("late", "Hi.")
+    ExposedPrompt.objects.create(name="late", enabled=False)
+
+    assert "late" in names(client)
+
+
+@of_hello
+def test_rows_of_another_server_decide_nothing(client):
+    ExposedPrompt.objects.create(server="second", name="hello", enabled=False)
+
+    assert "hello" in names(client)

@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
+from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
@@ -23,6 +24,7 @@ from mcp_django.principal import SCOPES
 from mcp_django.testing import Client
 from tests.admin.looking import decide
 from tests.clients import browser_of
+from tests.exposure.races import together
 from tests.shop.models import Customer, Order
 
 pytestmark = pytest.mark.django_db
@@ -594,3 +596,35 @@ def test_those_who_only_look_decide_nothing_in_bulk(make_staff):
     choose_nothing = choose(browser, "open_for_reading", "auth.group", based_on="")
     assert choose_nothing.context is None or "based_on" not in choose_nothing.context
     assert not decided()
+
+
+# Two people who decide about one thing in the same moment
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("notes", ["", "Seven"])
+def test_one_of_them_decides_and_the_other_is_told(make_user, notes):
+    row = decide("shop.order", notes=notes)
+    browsers, forms = [], []
+    for number in range(2):
+        browser = Browser()
+        browser.force_login(make_user(f"boss{number}", is_staff=True, is_superuser=True))
+        form = browser.get(page_of("shop.order")).context["adminform"].form
+        codes = {f"uses-{name}-code": "1" for name in form.fields["uses"].initial}
+        browsers.append(browser)
+        forms.append({"level": number + 1, "based_on": form["based_on"].value(), **codes})
+
+    pages = together(
+        lambda number: (
+            browsers[number]
+            .post(page_of("shop.order"), forms[number], follow=True)
+            .content.decode()
+        )
+    )
+
+    told = [page for page in pages if "was changed successfully" in page]
+    refused = [page for page in pages if "Somebody else" in page]
+    assert (len(told), len(refused)) == (1, 1)
+    row.refresh_from_db()
+    assert row.level == pages.index(told[0]) + 1
+    assert LogEntry.objects.count() == 1

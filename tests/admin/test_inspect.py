@@ -123,36 +123,34 @@ def test_a_token_shows_what_its_limits_leave(look, token_of):
     assert "The token is held to other models." in row_of(response, "shop.customer")
 
 
-def test_tokens_that_the_token_admin_does_not_show_do_not_exist(look, token_of, make_user):
-    narrow = make_user("narrow", "inspect_as", "view_personaltoken", "view_user", is_staff=True)
+#: Permissions besides that of the page, who is named besides the token, and what is said.
+REFUSED = [
+    (("view_personaltoken", "view_user"), "", "Select a valid choice"),
+    (("view_user",), "", "Select a valid choice"),
+    (
+        ("view_personaltoken", "manage_all_tokens"),
+        "",
+        "There is no such user whom you may see.",
+    ),
+    (
+        ("view_personaltoken", "manage_all_tokens", "view_user"),
+        "bob",
+        "Choose a user or a token, not both.",
+    ),
+]
 
-    response = look("", by=narrow, token=token_of().pk)
 
-    assert "Select a valid choice" in text_of(response)
+@pytest.mark.parametrize(("names", "who", "words"), REFUSED)
+def test_tokens_that_the_admin_does_not_show_do_not_exist(
+    look, token_of, make_user, names, who, words
+):
+    narrow = make_user("narrow", "inspect_as", *names, is_staff=True)
+
+    response = look(who, by=narrow, token=token_of().pk)
+
+    assert words in text_of(response)
+    assert "As token" not in text_of(response)
     assert not LogEntry.objects.exists()
-
-
-def test_tokens_of_users_who_may_not_be_seen_find_nobody(look, token_of, make_user):
-    narrow = make_user(
-        "narrow", "inspect_as", "view_personaltoken", "manage_all_tokens", is_staff=True
-    )
-
-    response = look("", by=narrow, token=token_of().pk)
-
-    assert "There is no such user whom you may see." in text_of(response)
-
-
-def test_without_a_token_admin_no_token_is_offered(look, token_of, make_user):
-    narrow = make_user("narrow", "inspect_as", "view_user", is_staff=True)
-
-    assert "phone" not in text_of(look(by=narrow))
-    assert token_of
-
-
-def test_a_user_and_a_token_at_once_are_refused(look, token_of):
-    response = look("bob", token=token_of().pk)
-
-    assert "Choose a user or a token, not both." in text_of(response)
 
 
 # Middleware of the site

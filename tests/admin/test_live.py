@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import DELETION, LogEntry
-from django.urls import resolve, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from mcp_django.exposure.generation import generations
@@ -116,11 +116,21 @@ def keys_on(page):
 # What is shown
 
 
-def test_sessions_and_streams_are_shown_with_all_that_is_known(browser, make_session, make_stream):
+def test_sessions_and_streams_are_shown_with_all_that_is_known(
+    browser, make_session, make_stream, make_user
+):
     make_session(uris=[URI])
     make_stream()
 
     text = text_of(browser.get(LIVE))
+    gone = make_user("gone")
+    make_session("s2", user=None, is_initialized=False, client={})
+    make_session("s3", user=gone, principal="default/user:77/x")
+    gone.delete()
+    others = text_of(browser.get(LIVE))
+
+    assert "anonymous End unnamed (handshake not complete)" in others
+    assert "default/user:77/x End Editor" in others
 
     assert "Sessions: 1" in text
     assert "ada End Editor 1.2 Streamable HTTP 2025-11-25" in text
@@ -130,28 +140,6 @@ def test_sessions_and_streams_are_shown_with_all_that_is_known(browser, make_ses
     assert "0 minutes ago" in text
     assert f"lists of tools {URI}" in text
     assert text.count(URI) == 2
-
-
-def test_nothing_that_is_open_is_said(browser):
-    assert text_of(browser.get(LIVE)).count("There are none.") == 2
-
-
-def test_a_session_before_its_handshake_is_marked(browser, make_session):
-    make_session(is_initialized=False, client={})
-
-    assert "unnamed (handshake not complete)" in text_of(browser.get(LIVE))
-
-
-def test_the_anonymous_and_the_deleted_have_lines_as_well(browser, make_session, make_user):
-    make_session("s1", user=None)
-    gone = make_user("gone")
-    make_session("s2", user=gone, principal="default/user:77/x")
-    gone.delete()
-
-    text = text_of(browser.get(LIVE))
-
-    assert "anonymous End Editor" in text
-    assert "default/user:77/x End Editor" in text
 
 
 def test_the_newest_come_first_and_the_rest_on_other_pages(
@@ -228,26 +216,18 @@ def test_a_store_that_is_gone_is_said_and_no_page_of_errors(
     assert "ConnectionError: gone" in caplog.text
 
 
-def test_a_store_in_memory_knows_one_process_and_says_so(browser, settings):
-    assert "what the process knows" not in text_of(browser.get(LIVE))
-
+def test_the_page_says_what_there_is_to_know_of_the_server(browser, warden, monkeypatch, settings):
+    before = text_of(browser.get(LIVE))
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": "memory"}
-
-    assert "what the process knows" in text_of(browser.get(LIVE))
-
-
-@pytest.mark.parametrize("name", ["live", "overview"])
-def test_a_closed_server_is_said_to_be(browser, name):
-    assert "Staff closed this server" not in text_of(browser.get(url(name)))
-
     ServerSettings.objects.create(closed=True)
+    after = text_of(browser.get(LIVE))
 
-    assert "Staff closed this server" in text_of(browser.get(url(name)))
-
-
-def test_switches_are_named_to_those_who_may_see_them(browser, warden, monkeypatch):
-    assert "or have it switched off" in text_of(browser.get(LIVE))
-
+    assert before.count("There are none.") == 2
+    assert "or have it switched off" in before
+    for words in ("Staff closed this server", "what the process knows"):
+        assert words not in before
+        assert words in after
+    assert "Staff closed this server" in text_of(browser.get(url("overview")))
     allow(warden, "mcp_django.view_serversettings", "mcp_django.change_userrestriction")
     text = text_of(browser.get(LIVE))
     assert "use a switch: server settings , user restrictions" in text
@@ -258,42 +238,32 @@ def test_switches_are_named_to_those_who_may_see_them(browser, warden, monkeypat
 
 # Who may see it
 
+#: Permissions, and which lists they show. They end nothing.
+PERMISSIONS = [
+    (("view_session",), ["Sessions"]),
+    (("view_livestream",), ["Streams"]),
+    (("view_session", "view_livestream"), ["Sessions", "Streams"]),
+    (("view_session", "delete_livestream"), ["Sessions"]),
+    (("view_livestream", "delete_session"), ["Streams"]),
+]
 
-@pytest.mark.parametrize(
-    ("codename", "seen", "hidden"),
-    [("view_session", "Sessions", "Streams"), ("view_livestream", "Streams", "Sessions")],
-)
-def test_each_list_is_for_those_with_the_permission_for_it(
-    make_user, make_session, make_stream, codename, seen, hidden
+
+@pytest.mark.parametrize(("names", "seen"), PERMISSIONS)
+def test_each_list_is_for_those_with_the_permission_for_it_and_ends_nothing_without_another(
+    make_user, make_session, make_stream, heard, names, seen
 ):
     make_session(uris=["x://of-session"])
     make_stream(topics=("x://of-stream",))
-
-    page = browser_of(make_user("bob", codename, is_staff=True)).get(LIVE)
-
-    text = text_of(page)
-    assert f"{seen}: 1" in text
-    assert f"{hidden}: 1" not in text
-    assert text.count("x://of-") == 1
-    assert keys_on(page) == []
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("view_session", "view_livestream"),
-        ("view_session", "delete_livestream"),
-        ("view_livestream", "delete_session"),
-    ],
-)
-def test_whoever_may_not_delete_ends_nothing(make_user, make_session, make_stream, names, heard):
-    make_session()
-    make_stream()
     browser = browser_of(make_user("bob", *names, is_staff=True))
 
-    assert browser.post(LIVE, {"sessions": "s1"}).status_code == 403
-    assert browser.post(LIVE, {"streams": "t1"}).status_code == 403
+    page = browser.get(LIVE)
 
+    text = text_of(page)
+    assert [title for title in ("Sessions", "Streams") if f"{title}: 1" in text] == seen
+    assert text.count("x://of-") == len(seen)
+    assert keys_on(page) == []
+    for sent in ({"sessions": "s1"}, {"streams": "t1"}):
+        assert browser.post(LIVE, sent).status_code == 403
     assert get_store().session("s1") is not None
     assert heard() == set()
     assert not LogEntry.objects.exists()
@@ -403,8 +373,3 @@ def test_a_user_leads_to_the_calls_of_that_user(browser, warden, ada, make_sessi
 
     assert link not in before
     assert link in browser.get(LIVE).content.decode()
-
-
-def test_the_page_stands_outside_of_the_transactions_of_requests():
-    assert resolve(LIVE).func._non_atomic_requests >= {"default"}
-    assert not hasattr(resolve(url("overview")).func, "_non_atomic_requests")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from mcp_django.admin import make_all_rows
+from mcp_django.admin import make_all_rows, register
 from mcp_django.models import (
     CallRecord,
     ExposedModel,
@@ -187,13 +189,48 @@ def test_the_pages_of_a_second_admin_lead_to_pages_of_its_own(
             assert f'href="{url(name).replace("/admin/", "/office/")}"' in content
 
 
-def test_a_second_admin_looks_at_the_users_that_it_shows_itself(settings, admin_user, staff):
+def test_a_second_admin_has_the_same_pages_and_what_is_decided_there_counts(
+    settings, admin_user, staff
+):
     settings.ROOT_URLCONF = "tests.admin.office_urls"
-    page = reverse("admin:mcp_django_inspect", current_app="office")
+    office, browser = import_module(settings.ROOT_URLCONF).office, browser_of(admin_user)
+    ExposedModel.objects.create(label="shop.order")
+    page = page_of("exposedmodel", "shop.order").replace("/admin/", "/office/")
+    form = browser.get(page).context["adminform"].form
+    codes = {f"uses-{name}-code": "1" for name in form.fields["uses"].initial}
+    inspect = reverse("admin:mcp_django_inspect", current_app="office")
 
-    response = browser_of(admin_user).post(page, {"username": "staff"})
+    looked = browser.post(inspect, {"username": "staff"})
+    decided = browser.post(page, {"level": 2, "based_on": form["based_on"].value(), **codes})
 
-    assert "As staff" in text_of(response)
+    assert "As staff" in text_of(looked)
+    assert decided.url.startswith("/office/")
+    assert ExposedModel.objects.get(label="shop.order").level == 2
+    pages = [
+        {model for model in site._registry if model._meta.app_label == "mcp_django"}
+        for site in (admin.site, office)
+    ]
+    assert pages[0] == pages[1]
+    with pytest.raises(admin.exceptions.AlreadyRegistered):
+        register(office)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        page_of("exposedtool", "echo"),
+        page_of("exposedmodel", "shop.order"),
+        reverse("admin:mcp_django_prompttemplate_add"),
+    ],
+)
+def test_where_there_are_no_groups_the_page_says_so(admin_user, address):
+    browser = browser_of(admin_user)
+    make_all_rows(using="default")
+    words = "There are no groups yet, so this is for everybody."
+
+    assert words in browser.get(address).content.decode()
+    Group.objects.create(name="Support")
+    assert words not in browser.get(address).content.decode()
 
 
 # What they show

@@ -123,19 +123,6 @@ def test_what_a_client_would_be_told_is_told_here(looker, about, arguments, sent
     assert texts(response) == []
 
 
-def test_files_are_told_by_their_size(looker, monkeypatch):
-    monkeypatch.setattr(registry, "resources", {})
-
-    @mcp.resource("shop://picture")
-    def picture() -> bytes:
-        """Some bytes."""
-        return b"12345"
-
-    template = make_prompt("file", {"resource": "shop://picture"})
-
-    assert "5 bytes" in look(looker, template).content.decode()
-
-
 def test_what_says_nothing_or_is_broken_or_off_says_so(looker):
     empty = PromptTemplate.objects.create(name="empty", enabled=False)
     broken = PromptTemplate.objects.create(name="broken")
@@ -166,18 +153,6 @@ def test_looking_as_somebody_else_shows_what_they_get_and_is_in_the_log(looker, 
     assert LogEntry.objects.get().user == looker
     bob.groups.add(group)
     assert "would not get" not in look(looker, about, "bob", order="A1").content.decode()
-
-
-def test_without_the_permission_there_is_nobody_to_choose(make_user, bob, about):
-    Order.objects.create(number="A1")
-    names = [name for name in RIGHTS if name != "preview_as_user"]
-    modest = make_user("modest", *names, is_staff=True)
-
-    response = look(modest, about, "bob", order="A1")
-
-    assert "What modest gets" in response.content.decode()
-    assert "preview_person" not in response.content.decode()
-    assert log() == []
 
 
 def test_nobody_looks_as_somebody_with_more_permissions(looker, make_user, about):
@@ -246,11 +221,18 @@ def test_a_right_that_was_lost_counts_at_once(looker, bob, about):
 
     assert texts(look(looker, about, "bob", order="A1")) == []
     looker.user_permissions.remove(Permission.objects.get(codename="preview_as_user"))
-    assert "What looker gets" in look(looker, about, "bob", order="A1").content.decode()
+    page = look(looker, about, "bob", order="A1").content.decode()
+    assert "What looker gets" in page
+    assert "preview_person" not in page
 
 
-def test_a_bug_of_the_site_is_told_as_one(looker, monkeypatch):
+def test_a_file_is_told_by_its_size_and_a_bug_of_the_site_as_one(looker, monkeypatch):
     monkeypatch.setattr(registry, "resources", {})
+
+    @mcp.resource("shop://picture")
+    def picture() -> bytes:
+        """Some bytes."""
+        return b"12345"
 
     @mcp.resource("shop://broken")
     def broken() -> str:
@@ -258,7 +240,9 @@ def test_a_bug_of_the_site_is_told_as_one(looker, monkeypatch):
         raise RuntimeError("of the site")
 
     template = make_prompt("broken", {"resource": "shop://broken"})
+    file = make_prompt("file", {"resource": "shop://picture"})
 
+    assert "5 bytes" in look(looker, file).content.decode()
     with pytest.raises(RuntimeError, match="of the site"):
         look(looker, template)
 
@@ -409,9 +393,6 @@ def test_middleware_of_the_site_runs_for_the_person_and_not_for_the_looker(
     assert texts(look(root, about, "bob", order="bob"))
     assert "there is no" in look(looker, about, order="bob").context["error"]
     assert "there is no" in look(looker, about, "bob", order="bob").context["error"]
-
-
-def test_middleware_may_answer_in_place_of_the_call(looker, about, settings):
-    Order.objects.create(number="A1")
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.Closed"]
-    assert "Middleware of this site answers" in look(looker, about, order="A1").context["error"]
+    answered = look(root, about, "bob", order="bob").context["error"]
+    assert "Middleware of this site answers" in answered

@@ -48,10 +48,15 @@ def put(browser, name="photo.png", content=b"bytes", **more):
     return browser.post(f"{LIST}add/", {"file": SimpleUploadedFile(name, content), **more})
 
 
-def test_staff_put_a_file_and_read_what_to_tell_their_assistant(browser, ada):
-    response = put(browser)
+def test_staff_put_a_file_and_read_what_to_tell_their_assistant(browser, ada, theirs):
+    index = browser.get(reverse("admin:index")).content.decode()
+    # What a browser sends besides decides nothing.
+    response = put(browser, user=theirs.user.pk, reference="chosen", filename="x", size=1)
 
-    upload = Upload.objects.get()
+    upload = Upload.objects.get(user=ada)
+    assert LIST in index
+    assert "Files for assistants" in index
+    assert upload.reference != "chosen"
     assert (upload.user, upload.filename, bytes(upload.data), upload.size) == (
         ada, "photo.png", b"bytes", 5,
     )  # fmt: skip
@@ -60,29 +65,22 @@ def test_staff_put_a_file_and_read_what_to_tell_their_assistant(browser, ada):
     assert "photo.png" in shown
     assert upload.address in shown
     assert upload.address in text_of(browser.get(f"{LIST}{upload.pk}/change/"))
+    entry = LogEntry.objects.get()
+    assert entry.user == ada
+    assert entry.object_repr.startswith("photo.png, upload://")
 
 
-def test_what_a_browser_sends_besides_decides_nothing(browser, ada, theirs):
-    put(browser, user=theirs.user.pk, reference="chosen", filename="x", size=1)
+@pytest.mark.parametrize(
+    ("name", "most", "words"),
+    [
+        ("photo.png", 4, "This file has 5\xa0bytes. At most 4\xa0bytes fit."),
+        ("x" * 250, 5, "The name of the file is too long: at most 200 bytes."),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_with_the_limit(browser, settings, name, most, words):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_UPLOAD": most}
 
-    upload = Upload.objects.get(user=ada)
-    assert upload.reference != "chosen"
-    assert (upload.filename, upload.size) == ("photo.png", 5)
-
-
-def test_a_file_that_is_too_long_is_refused_with_its_size(browser, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_UPLOAD": 4}
-
-    shown = text_of(put(browser))
-
-    assert "This file has 5\xa0bytes. At most 4\xa0bytes fit." in shown
-    assert not Upload.objects.exists()
-
-
-def test_a_name_that_no_storage_takes_is_refused(browser):
-    shown = text_of(put(browser, name="x" * 250))
-
-    assert "The name of the file is too long: at most 200 bytes." in shown
+    assert words in text_of(put(browser, name=name))
     assert not Upload.objects.exists()
 
 
@@ -133,18 +131,3 @@ def test_the_list_reads_no_file(browser, upload, django_assert_num_queries):
         browser.get(LIST)
 
     assert not [query for query in captured if re.search(r"\bdata\b", query["sql"])]
-
-
-def test_the_log_of_the_admin_names_the_file(browser, ada):
-    put(browser)
-
-    entry = LogEntry.objects.get()
-    assert entry.user == ada
-    assert entry.object_repr.startswith("photo.png, upload://")
-
-
-def test_the_index_of_the_admin_leads_there(browser):
-    index = browser.get(reverse("admin:index")).content.decode()
-
-    assert LIST in index
-    assert "Files for assistants" in index

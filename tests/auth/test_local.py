@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
+from django.test import RequestFactory
 
 from mcp_django.auth import Anonymous, DevUser
-from mcp_django.auth.authenticate import authenticate, challenge
+from mcp_django.auth.authenticate import NamedUser, authenticate, challenge
 from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated
 from mcp_django.principal import SCOPES
 
@@ -104,3 +106,40 @@ def test_the_developers_scopes_may_be_narrowed_and_no_credential_is_asked_for(
 
     assert authenticate(present(**LOCAL)).scopes == {"mcp:read"}
     assert challenge(NotAuthenticated()) == ["Bearer"]
+
+
+# The user of a process that a person started
+
+
+REQUEST = RequestFactory().post("/mcp")
+
+
+@pytest.mark.django_db
+def test_the_user_acts_with_every_scope_or_with_those_that_are_named(staff):
+    everything = NamedUser("staff").authenticate(REQUEST)
+    reading = NamedUser("staff", scopes=["mcp:read"]).authenticate(REQUEST)
+
+    assert everything.scopes == set(SCOPES)
+    assert reading.scopes == {"mcp:read"}
+    assert (everything.user, everything.method, everything.client) == (staff, "stdio", "stdio")
+    with pytest.raises(ImproperlyConfigured, match="unknown scope 'mcp:reed'"):
+        NamedUser("staff", scopes=["mcp:reed"])
+
+
+@pytest.mark.django_db
+def test_the_user_is_read_once_a_second_and_not_for_each_call(
+    staff, django_assert_num_queries, clock
+):
+    with pytest.raises(AuthenticationFailed):
+        NamedUser("nobody").authenticate(REQUEST)
+    named = NamedUser("staff")
+    named._cache.clock = clock
+    named.authenticate(REQUEST)
+
+    with django_assert_num_queries(0):
+        named.authenticate(REQUEST)
+    get_user_model().objects.filter(pk=staff.pk).update(is_active=False)
+    clock.now += 1
+
+    with pytest.raises(AuthenticationFailed):
+        named.authenticate(REQUEST)
