@@ -5,18 +5,22 @@ from __future__ import annotations
 import html
 import re
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.db.models import Model
 from django.test.utils import CaptureQueriesContext, isolate_apps
 from django.urls import reverse
+from django.utils import timezone
 
 from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedModel
+from mcp_django.stores.interface import OpenStream, Session, get_store
 from mcp_django.testing.client import kept_connections
 from mcp_django.transports.calls.lanes import InlineLane, lanes
 
@@ -88,6 +92,45 @@ def in_this_thread():
     gathered = Gathered()
     with records.using(gathered), lanes.using(InlineLane()), kept_connections():
         yield gathered
+
+
+def add_session(key="s1", *, user, uris=(), minutes=5, **facts):
+    """Store a session that began so many minutes ago, and return its key."""
+    now = timezone.now()
+    session = Session(
+        key=key,
+        server="default",
+        principal=f"default/user:{user and user.pk}/laptop",
+        user="" if user is None else str(user.pk),
+        transport="streamable_http",
+        revision="2025-11-25",
+        client={"name": "Editor", "version": "1.2"},
+        is_initialized=True,
+        created=now - timedelta(minutes=minutes),
+        seen=now,
+    )
+    get_store().add_session(replace(session, **facts))
+    for uri in uris:
+        get_store().subscribe(key, uri, most=300)
+    return key
+
+
+def add_stream(key="t1", *, user, minutes=5, **facts):
+    """Store a stream that was opened so many minutes ago, and return its key."""
+    stream = OpenStream(
+        key=key,
+        owner="hub",
+        server="default",
+        principal="default/user:1/laptop",
+        user="" if user is None else str(user.pk),
+        client="Assistant",
+        kind="listen",
+        revision="2026-07-28",
+        topics=("tools", "django://objects/shop.order/5"),
+        opened=timezone.now() - timedelta(minutes=minutes),
+    )
+    get_store().show_stream(replace(stream, **facts))
+    return key
 
 
 def decide(label, **decision):

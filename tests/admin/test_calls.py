@@ -4,6 +4,7 @@ import csv
 import html
 import re
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -19,13 +20,8 @@ LIST = "/admin/mcp_django/callrecord/"
 
 
 @pytest.fixture
-def make_user(django_user_model):
-    def make(name, *codenames):
-        user = django_user_model.objects.create_user(name, is_staff=True)
-        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-        return user
-
-    return make
+def make_user(make_user):
+    return partial(make_user, is_staff=True)
 
 
 @pytest.fixture

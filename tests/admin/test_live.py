@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib import admin
@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from mcp_django.exposure.generation import generations
 from mcp_django.models import ServerSettings, UserRestriction
-from mcp_django.stores.interface import OpenStream, Session, get_store
+from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import control_topic
-from tests.admin.looking import allow, text_of, url
+from tests.admin.looking import add_session, add_stream, allow, text_of, url
 from tests.clients import browser_of
 from tests.waiting import PATIENCE
 
@@ -50,47 +50,12 @@ def browser(warden):
 
 @pytest.fixture
 def make_session(ada):
-    def make(key="s1", *, user=ada, uris=(), minutes=5, **facts):
-        now = timezone.now()
-        session = Session(
-            key=key,
-            server="default",
-            principal=f"default/user:{user and user.pk}/laptop",
-            user="" if user is None else str(user.pk),
-            transport="streamable_http",
-            revision="2025-11-25",
-            client={"name": "Editor", "version": "1.2"},
-            is_initialized=True,
-            created=now - timedelta(minutes=minutes),
-            seen=now,
-        )
-        get_store().add_session(replace(session, **facts))
-        for uri in uris:
-            get_store().subscribe(key, uri, most=300)
-        return key
-
-    return make
+    return partial(add_session, user=ada)
 
 
 @pytest.fixture
 def make_stream(ada):
-    def make(key="t1", *, user=ada, minutes=5, **facts):
-        stream = OpenStream(
-            key=key,
-            owner="hub",
-            server="default",
-            principal="default/user:1/laptop",
-            user="" if user is None else str(user.pk),
-            client="Assistant",
-            kind="listen",
-            revision="2026-07-28",
-            topics=("tools", URI),
-            opened=timezone.now() - timedelta(minutes=minutes),
-        )
-        get_store().show_stream(replace(stream, **facts))
-        return key
-
-    return make
+    return partial(add_stream, user=ada)
 
 
 @pytest.fixture

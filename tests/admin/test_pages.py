@@ -10,7 +10,6 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from mcp_django.admin import make_all_rows, register
 from mcp_django.models import (
@@ -21,8 +20,15 @@ from mcp_django.models import (
     PersonalToken,
     UserRestriction,
 )
-from mcp_django.stores.interface import OpenStream, Session, get_store
-from tests.admin.looking import in_this_thread, many_models, queries_of, text_of, url
+from tests.admin.looking import (
+    add_session,
+    add_stream,
+    in_this_thread,
+    many_models,
+    queries_of,
+    text_of,
+    url,
+)
 from tests.clients import browser_of
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Order
@@ -98,33 +104,11 @@ def fill(make_user, word, *, pk=None):
         outcome="failed",
         arguments={word: word},
     )
-    now = timezone.now()
-    said = {"name": f"{word}\u202e", "version": {"x": word}}
-    facts = {"server": "default", "principal": word, "user": str(person.pk)}
+    name, uri, principal = f"{word}\u202e", f"x://{word}", {"principal": word}
     if pk is not None:
-        session = Session(
-            **facts,
-            key="session",
-            transport="streamable_http",
-            revision="2025-11-25",
-            client=said,
-            is_initialized=True,
-            created=now,
-            seen=now,
-        )
-        get_store().add_session(session)
-        get_store().subscribe(session.key, f"x://{word}", most=300)
-    stream = OpenStream(
-        **facts,
-        key=f"stream of {person.pk}",
-        owner="hub",
-        client=said["name"],
-        kind="listen",
-        revision="2026-07-28",
-        topics=(f"x://{word}",),
-        opened=now,
-    )
-    get_store().show_stream(stream)
+        said = {"name": name, "version": {"x": word}}
+        add_session(user=person, uris=[uri], client=said, **principal)
+    add_stream(f"stream of {person.pk}", user=person, client=name, topics=(uri,), **principal)
 
 
 # Who gets them

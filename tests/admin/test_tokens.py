@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db
 
 LIST = reverse("admin:mcp_django_personaltoken_changelist")
 ADD = reverse("admin:mcp_django_personaltoken_add")
+VERBS = [f"{verb}_personaltoken" for verb in ("view", "add", "change", "delete")]
 
 
 def change_page(token):
@@ -32,16 +33,9 @@ def change_page(token):
 
 
 @pytest.fixture
-def make_staff(django_user_model):
+def make_staff(make_user):
     """Staff who may do everything with tokens that the model's own permissions give."""
-
-    def make(name, *codenames, **attributes):
-        user = django_user_model.objects.create_user(name, is_staff=True, **attributes)
-        names = [f"{verb}_personaltoken" for verb in ("view", "add", "change", "delete")]
-        user.user_permissions.set(Permission.objects.filter(codename__in=[*names, *codenames]))
-        return user
-
-    return make
+    return lambda name, *codenames: make_user(name, *VERBS, *codenames, is_staff=True)
 
 
 @pytest.fixture
@@ -146,7 +140,6 @@ def test_a_form_with_a_mistake_makes_nothing(alice, wrong, sentence):
 
 # Whose
 
-VERBS = [f"{verb}_personaltoken" for verb in ("view", "add", "change", "delete")]
 NO_CHOICE = "not one of the available choices"
 #: The permissions of somebody, what the form asks for, and whose token is made or what is wrong.
 MAKERS = [
@@ -183,9 +176,9 @@ def test_people_make_tokens_for_whom_and_for_what_they_may(
 
 
 @pytest.fixture
-def eve(django_user_model):
+def eve(make_user):
     """Staff with no permission at all."""
-    return django_user_model.objects.create_user("eve", is_staff=True)
+    return make_user("eve", is_staff=True)
 
 
 def test_staff_without_permissions_make_tokens_for_reading(eve, alice):
