@@ -57,6 +57,8 @@ def test_prompts_are_announced_and_listed_in_every_revision(any_client, add_prom
         {"name": "tone", "required": False},
     ]
     assert found["remind"].get("title") == ("Yes" if client.revision.features.titles else None)
+    (message,) = client.get_prompt("remind", number="A1", tone="firm")
+    assert message == {"role": "user", "content": {"type": "text", "text": "staff: A1, firm."}}
     greeting = found["shop_greeting"]["arguments"][0]
     assert ("title" in greeting) is client.revision.features.titles
 
@@ -89,14 +91,6 @@ def test_every_kind_of_content_is_said_as_the_revision_can(any_client, add_promp
         "resource",
         "resource_link" if features.resource_links else "text",
     ]
-
-
-def test_a_prompt_gets_its_arguments_and_the_caller(any_client, add_prompt):
-    add_prompt(remind)
-
-    (message,) = any_client.get_prompt("remind", number="A1", tone="firm")
-
-    assert message == {"role": "user", "content": {"type": "text", "text": "staff: A1, firm."}}
 
 
 def test_an_async_prompt_is_awaited(any_client, add_prompt):

@@ -100,43 +100,28 @@ def test_a_sink_that_flushes_does_not_wait_for_itself(outbox):
     assert found.get(timeout=PATIENCE) is False
 
 
-def test_the_default_sink_is_made_once_in_the_thread_of_the_outbox(outbox, batches):
-    made, found = [], queue.Queue()
-
-    def factory():
-        made.append(threading.current_thread().name)
-        return found.put
-
-    outbox.register_default_sink(factory)
-    assert not made
-
-    outbox.publish([ONE])
-    assert outbox.flush(PATIENCE)
-    outbox.publish([TWO])
-    assert outbox.flush(PATIENCE)
-
-    assert made == ["mcp-outbox"]
-    assert found.get_nowait() == {ONE}
-    assert found.get_nowait() == {TWO}
-
-
-def test_a_factory_that_fails_is_asked_again(outbox, caplog):
-    found = queue.Queue()
+def test_the_default_sink_is_made_once_in_the_thread_of_the_outbox_when_that_works(
+    outbox, batches, caplog
+):
+    found, made = queue.Queue(), []
     answers = iter([RuntimeError("no layer"), found.put])
 
     def factory():
+        made.append(threading.current_thread().name)
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     outbox.register_default_sink(factory)
-    outbox.publish([ONE])
-    assert outbox.flush(PATIENCE)
-    outbox.publish([TWO])
-    assert outbox.flush(PATIENCE)
+    assert not made
+    for change in (ONE, TWO, Change(topic="three")):
+        outbox.publish([change])
+        assert outbox.flush(PATIENCE)
 
+    assert made == ["mcp-outbox"] * 2
     assert found.get_nowait() == {TWO}
+    assert found.get_nowait() == {Change(topic="three")}
     assert "cannot be told" in caplog.text
 
 
