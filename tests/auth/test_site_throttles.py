@@ -67,6 +67,16 @@ def test_a_throttle_sees_the_method_and_the_user(client, use):
     assert statuses(client, 2, "prompts/list") == [200, 429]
 
 
+@pytest.mark.needs("drf")
+def test_each_element_of_a_batch_is_asked_about(staff, use):
+    use(f"{DRF}.TwoPerUser")
+    client = CheckedClient(user=staff, revision="2025-03-26")
+
+    answer = client.post([client.message("resources/list") for _ in range(3)])
+
+    assert answer.status == 429
+
+
 def test_any_class_with_the_two_methods_will_do(client, use):
     use(f"{PLAIN}.OnlyReading")
 

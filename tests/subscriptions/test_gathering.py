@@ -54,6 +54,15 @@ def test_repeats_within_the_time_become_one(gathering, clock):
     assert gathering.take() == {order(1)}
 
 
+def test_nothing_is_remembered_of_what_went_out_long_ago(gathering, clock):
+    for number in range(100):
+        gathering.add([order(number)])
+        gathering.take()
+        clock.now += 0.1
+
+    assert len(gathering._gone) <= 4
+
+
 def test_too_many_records_become_their_collection_and_all_below_it(gathering):
     gathering.add([order(number) for number in range(11)])
 

@@ -145,6 +145,24 @@ def test_a_thread_that_died_is_replaced(outbox, monkeypatch):
     assert found.get(timeout=PATIENCE) == {TWO}
 
 
+def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
+    def work(name):
+        for number in range(50):
+            outbox.publish([Change(topic=f"{name}/{number}")])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outbox.flush(PATIENCE)
+
+    found = set()
+    while not batches.empty():
+        found |= batches.get_nowait()
+    assert len(found) == 200
+
+
 def test_where_no_thread_can_start_the_publisher_hands_over_itself(outbox, batches, monkeypatch):
     def refuse(thread):
         raise RuntimeError("can't create new thread at interpreter shutdown")
