@@ -21,7 +21,20 @@ def shown():
     return out.getvalue()
 
 
-def test_nothing_is_missing():
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        # People may sign in elsewhere.
+        {"ROOT_URLCONF": "tests.oauth.urls_only", "LOGIN_URL": "https://sso.example.com/"},
+        # The other settings of the toolkit are those of the site.
+        {"OAUTH2_PROVIDER": {"ACCESS_TOKEN_EXPIRE_SECONDS": 60, "SCOPES": {"read": "Read"}}},
+    ],
+)
+def test_nothing_is_missing(settings, changes):
+    for name, value in changes.items():
+        setattr(settings, name, value)
+
     assert steps() == []
     assert shown() == "Nothing is missing. Assistants connect to http://testserver/mcp\n"
 
@@ -57,13 +70,6 @@ def test_a_step_that_is_missing_is_shown_as_text_to_paste(settings, changes, ste
     assert step in shown()
 
 
-def test_people_may_sign_in_elsewhere(settings):
-    settings.ROOT_URLCONF = "tests.oauth.urls_only"
-    settings.LOGIN_URL = "https://sso.example.com/"
-
-    assert steps() == []
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -84,9 +90,3 @@ def test_a_setting_of_the_toolkit_that_opens_a_door_is_named(settings, key, valu
 
     (problem,) = steps()
     assert problem.startswith(f"OAUTH2_PROVIDER['{key}'] must be ")
-
-
-def test_the_other_settings_of_the_toolkit_are_those_of_the_site(settings):
-    settings.OAUTH2_PROVIDER = {"ACCESS_TOKEN_EXPIRE_SECONDS": 60, "SCOPES": {"read": "Read"}}
-
-    assert steps() == []
