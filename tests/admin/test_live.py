@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import DELETION, LogEntry
-from django.urls import reverse
+from django.urls import resolve, reverse
 from django.utils import timezone
 
 from mcp_django.exposure.generation import generations
@@ -265,6 +265,8 @@ def test_a_session_is_ended_where_middleware_holds_a_transaction(browser, make_s
     browser.post(LIVE, {"sessions": "s1"})
 
     assert get_store().session("s1") is None
+    # Nor does a transaction of requests.
+    assert resolve(LIVE).func._non_atomic_requests >= {"default"}
 
 
 def test_a_stream_is_told_to_close_and_the_log_says_so(browser, make_stream, heard):

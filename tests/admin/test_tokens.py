@@ -77,7 +77,7 @@ def test_the_form_starts_with_the_default_expiry_and_reading(alice):
     assert "user" not in shown.fields
 
 
-def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice):
+def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice, settings):
     browser = browser_of(alice)
     response = browser.post(ADD, form(scopes=["mcp:read", "mcp:write"], read_only="on"))
     secret, token = secret_in(response), PersonalToken.objects.get()
@@ -107,6 +107,8 @@ def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice
     assert (principal.user, principal.scopes) == (alice, {"mcp:read", "mcp:write"})
     assert principal.restriction.read_only
     assert principal.restriction.models is None
+    settings.MCP_DJANGO = {"NAME": "Shop"}
+    assert "Configuration with this token" not in browser.post(ADD, form()).content.decode()
 
 
 def test_the_token_may_be_held_to_exposed_models(alice, monkeypatch):
@@ -170,6 +172,22 @@ def test_people_make_tokens_for_whom_and_for_what_they_may(
     made = [token.user.username for token in PersonalToken.objects.filter(name="laptop")]
     assert made == ([] if owner == NO_CHOICE else [owner])
     assert (NO_CHOICE in page) is (owner == NO_CHOICE)
+
+
+def test_users_who_cannot_be_superusers_are_all_offered(alice, monkeypatch, rf):
+    class Plain:
+        class _meta:
+            @staticmethod
+            def get_fields():
+                return []
+
+        _default_manager = type(alice)._default_manager
+
+    monkeypatch.setattr(token_forms, "get_user_model", lambda: Plain)
+    request = rf.get("/")
+    request.user = alice
+
+    assert list(token_forms.possible_owners(request)) == [alice]
 
 
 # Staff without any permission on tokens help themselves.

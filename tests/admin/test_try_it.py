@@ -278,6 +278,8 @@ def test_the_example_of_a_generic_tool_works_and_changes_nothing(admin_user, ord
 def test_an_example_is_about_records_that_the_person_sees(trier, request):
     assert json.loads(example_for(trier, "find_records"))["model"] == "shop.memo"
     assert json.loads(example_for(trier, "echo")) == {"text": "text"}
+    # An empty box is a call without arguments.
+    assert "shop.order" in result_of(post_text(trier, "list_models", ""))["json"]
     orders = request.getfixturevalue("orders")
 
     assert json.loads(example_for(trier, "find_records"))["model"] == "shop.order"
@@ -395,6 +397,21 @@ def test_queries_are_for_superusers(call, admin_user):
     assert "SELECT" in with_sql.content.decode()
     assert result_of(without)["tried"].queries is None
     assert "SELECT" not in without.content.decode()
+
+
+@pytest.mark.thorough
+def test_many_and_long_queries_are_cut(call, admin_user, add_tool):
+    def ask() -> str:
+        """Ask a lot."""
+        for _ in range(300):
+            Order.objects.filter(number="x" * 5000).exists()
+        return "asked"
+
+    add_tool(ask)
+    queries = result_of(call("ask", by=admin_user))["tried"].queries
+
+    assert len(queries) == 200
+    assert max(len(query.sql) for query in queries) == 4001
 
 
 # Results
