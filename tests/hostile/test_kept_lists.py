@@ -13,10 +13,8 @@ import mcp_django as mcp
 from mcp_django.exposure.permissions import is_plain
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
-from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from mcp_django.transports.http import streamable_http
-from tests.clients import CheckedClient
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -78,27 +76,26 @@ def test_two_credentials_of_one_user_share_no_list(ada):
         }
 
 
-def take_rights(user, settings):
-    user.user_permissions.clear()
-
-
-def make_site_read_only(user, settings):
+def make_site_read_only(settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
 
 
-def switch_tool_off(user, settings):
-    ExposedTool.objects.create(name="pay", enabled=False)
-
-
-@pytest.mark.parametrize("act", [take_rights, make_site_read_only, switch_tool_off])
-def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, settings, act):
-    Order.objects.create(number="A1")
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda user, settings: user.user_permissions.clear(),
+        lambda user, settings: make_site_read_only(settings),
+        lambda user, settings: ExposedTool.objects.create(name="pay", enabled=False),
+    ],
+    ids=["rights", "a site that writes", "the tool"],
+)
+def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, settings, lose):
     client = Client(user=ada)
     before = [names(client), names(client)]
     unknown_order = {"name": "pay", "arguments": {"number": "none"}}
     answered = client.post_request("tools/call", unknown_order).messages[0]
 
-    act(ada, settings)
+    lose(ada, settings)
 
     assert all("pay" in tools for tools in before)
     assert "result" in answered
@@ -112,28 +109,22 @@ def make_inactive(user):
     user.save()
 
 
-def delete_token(user):
-    PersonalToken.objects.get(user=user).delete()
-
-
-def block(user):
-    UserRestriction.objects.create(user=user, blocked=True)
-
-
-def close_server(user):
-    ServerSettings.objects.update_or_create(defaults={"closed": True})
-
-
 @pytest.mark.parametrize("method", LISTS)
 @pytest.mark.parametrize(
-    ("act", "status"),
-    [(make_inactive, 401), (delete_token, 401), (block, 401), (close_server, 503)],
+    ("lose", "status"),
+    [
+        (make_inactive, 401),
+        (lambda user: PersonalToken.objects.get(user=user).delete(), 401),
+        (lambda user: UserRestriction.objects.create(user=user, blocked=True), 401),
+        (lambda user: ServerSettings.objects.update_or_create(defaults={"closed": True}), 503),
+    ],
+    ids=["inactive", "no token", "blocked", "closed"],
 )
-def test_who_may_not_come_in_any_more_gets_nothing_that_is_kept(ada, method, act, status):
+def test_who_may_not_come_in_any_more_gets_nothing_that_is_kept(ada, method, lose, status):
     client = Client(user=ada)
     before = [client.post_request(method).status for _ in range(3)]
 
-    act(ada)
+    lose(ada)
 
     assert before == [200] * 3
     assert client.post_request(method).status == status
@@ -146,17 +137,6 @@ def test_kept_lists_are_counted_and_throttled_as_all_calls(client, settings, met
     statuses = [client.post_request(method).status for _ in range(5)]
 
     assert statuses == [200, 200, 200, 429, 429]
-
-
-def test_each_revision_has_its_own_words_in_any_order(client):
-    clients = [CheckedClient(token=client.token, revision=revision) for revision in Revision]
-
-    first = [one.request("tools/list") for one in clients]
-    again = [one.request("tools/list") for one in reversed(clients)]
-
-    assert first == again[::-1]
-    assert "annotations" not in first[0]["tools"][0]
-    assert "annotations" in first[-1]["tools"][0]
 
 
 def test_each_language_has_its_own_list(client, add_tool):
@@ -172,22 +152,6 @@ def test_each_language_has_its_own_list(client, add_tool):
             titles += [tool["title"] for tool in client.list_tools() if tool["name"] == "greet"]
 
     assert titles == ["Yes", "Ja", "Yes", "Ja"]
-
-
-def test_a_tool_that_comes_or_goes_while_the_site_runs_is_seen_at_once(client, add_tool):
-    def late() -> str:
-        """Come late."""
-        return "late"
-
-    before = [names(client), names(client)]
-    add_tool(late)
-    during = names(client)
-    removed = registry.tools["late"]
-    registry.remove_tool("late")
-    after = names(client)
-    registry.add_tool(removed)
-
-    assert ["late" in tools for tools in (*before, during, after)] == [False, False, True, False]
 
 
 def test_a_tool_that_takes_the_name_of_another_is_described_in_its_own_words(client):
@@ -248,10 +212,6 @@ def test_a_backend_of_the_site_is_asked_for_every_list_and_every_model(ada, sett
     assert seen() == (False, [])
 
 
-class OnlyAuthenticates:
-    """A backend without any say in permissions."""
-
-
 class Moody(PermissionsMixin):
     """A user whose class decides."""
 
@@ -265,9 +225,6 @@ class Moody(PermissionsMixin):
     ("user", "backend", "expected"),
     [
         (User(), "django.contrib.auth.backends.ModelBackend", True),
-        (User(), "django.contrib.auth.backends.RemoteUserBackend", True),
-        (User(), f"{__name__}.OnlyAuthenticates", True),
-        (User(), f"{__name__}.ClosedAfterHours", False),
         (AnonymousUser(), "django.contrib.auth.backends.ModelBackend", True),
         (object.__new__(Moody), "django.contrib.auth.backends.ModelBackend", False),
         (object(), "django.contrib.auth.backends.ModelBackend", False),
@@ -286,12 +243,8 @@ def test_a_page_after_the_first_is_never_taken_for_the_first(client, settings):
 
     again = client.request("tools/list")
 
-    assert names_in(again) == names_in(first)
-    assert not set(names_in(second)) & set(names_in(again))
-
-
-def names_in(page):
-    return [tool["name"] for tool in page["tools"]]
+    assert again["tools"] == first["tools"]
+    assert not [tool for tool in second["tools"] if tool in again["tools"]]
 
 
 # How many queries they take
@@ -309,20 +262,17 @@ def test_a_list_takes_no_query_for_a_known_caller(
     client, add_tool, method, django_assert_num_queries
 ):
     for number in range(50):
-        add_tool(numbered(number), permission="shop.view_order")
+
+        def function() -> str:
+            """Do something."""
+            return ""
+
+        function.__name__ = f"numbered_{number}"
+        add_tool(function, permission="shop.view_order")
     client.request(method)
 
     with django_assert_num_queries(0):
         client.request(method)
-
-
-def numbered(number):
-    def function() -> str:
-        """Do something."""
-        return ""
-
-    function.__name__ = f"numbered_{number}"
-    return function
 
 
 def test_a_resource_takes_no_query_but_its_own(client, django_assert_num_queries):
@@ -368,13 +318,3 @@ def test_other_members_of_a_discovery_are_looked_at(client):
 
     assert answer["error"]["code"] == -32602
     assert "supportedVersions" in client.discover()
-
-
-def test_a_batch_of_pings_is_answered_whole(client):
-    old = CheckedClient(token=client.token, revision=Revision("2025-03-26"))
-    pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
-
-    for _ in range(3):
-        answer = old.post(pings).messages
-
-    assert [one["id"] for one in answer] == [1, 2]

@@ -56,13 +56,19 @@ def client(client):
 
 async def lost(client):
     """A session, and the id of the last event of a call whose stream was lost."""
+    session, call, event = await begun(client)
+    await call.left()
+    return session, event.id
+
+
+async def begun(client):
+    """A session, its call, and the first event of that call which says something."""
     session = await SessionClient.begin(client)
     call = await session.called("work", token="t")
     event = await call.event()
     while not event.data:
         event = await call.event()
-    await call.left()
-    return session, event.id
+    return session, call, event
 
 
 def turn_the_wheel():
@@ -105,31 +111,10 @@ def take_permission(staff):
     )
 
 
-def join_group(staff):
-    staff.groups.add(Group.objects.create(name="others"))
-
-
-def narrow_token(staff):
-    # Behind everybody's back: no signal is sent, as in another process.
-    PersonalToken.objects.update(models=["shop.memo"])
+def change_token(**fields):
+    """Change it behind everybody's back: no signal is sent, as in another process."""
+    PersonalToken.objects.update(**fields)
     generations.forget()
-
-
-def make_read_only(staff):
-    PersonalToken.objects.update(scopes=["mcp:read"])
-    generations.forget()
-
-
-def close_model(staff):
-    ExposedModel.objects.create(label="shop.order", level=Level.HIDDEN)
-
-
-def close_tool(staff):
-    ExposedTool.objects.create(name="work", enabled=False)
-
-
-def close_prompt(staff):
-    ExposedPrompt.objects.create(name="shop_greeting", enabled=False)
 
 
 def close_stored_prompt(staff):
@@ -143,25 +128,23 @@ def give_stored_prompt_away(staff):
     template.groups.add(Group.objects.create(name="others"))
 
 
-def take_out_group_fields(staff):
-    ExposedModel.objects.create(label="shop.order", group_fields=[])
+LOSSES = {
+    "a permission": take_permission,
+    "the same groups": lambda staff: staff.groups.add(Group.objects.create(name="others")),
+    "models of the token": lambda staff: change_token(models=["shop.memo"]),
+    "scopes of the token": lambda staff: change_token(scopes=["mcp:read"]),
+    "a model": lambda staff: ExposedModel.objects.create(label="shop.order", level=Level.HIDDEN),
+    "groups of a model": lambda staff: ExposedModel.objects.create(
+        label="shop.order", group_fields=[]
+    ),
+    "a tool": lambda staff: ExposedTool.objects.create(name="work", enabled=False),
+    "a prompt": lambda staff: ExposedPrompt.objects.create(name="shop_greeting", enabled=False),
+    "a stored prompt": close_stored_prompt,
+    "a stored prompt of all": give_stored_prompt_away,
+}
 
 
-LOSSES = [
-    take_permission,
-    join_group,
-    narrow_token,
-    make_read_only,
-    close_model,
-    close_tool,
-    close_prompt,
-    close_stored_prompt,
-    give_stored_prompt_away,
-    take_out_group_fields,
-]
-
-
-@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 async def test_who_has_other_rights_than_the_call_had_finds_nothing_to_resume(
     client, staff, gate, lose
 ):
@@ -195,8 +178,7 @@ async def test_what_code_does_not_declare_any_more_is_not_resumed(client, gate):
 
 
 def revoke(staff):
-    for token in PersonalToken.objects.all():
-        token.delete()
+    PersonalToken.objects.get().delete()
 
 
 @pytest.mark.parametrize(
@@ -263,27 +245,12 @@ async def test_rights_have_one_spelling_however_their_sets_are_ordered(staff):
 
 
 async def test_what_is_said_after_the_end_of_a_session_has_no_ids(client, gate):
-    session = await SessionClient.begin(client)
-    call = await session.called("work", token="t")
-    event = await call.event()
-    while not event.data:
-        event = await call.event()
-    assert event.id is not None
+    session, call, event = await begun(client)
 
     await session.end()
     gate.open()
 
     answer = await call.event()
     assert answer.message["result"]["content"]
-    assert answer.id is None
+    assert (event.id is None, answer.id) == (False, None)
     await call.end()
-
-
-async def test_the_end_of_a_process_ends_resumed_streams_in_good_order(client):
-    session, last = await lost(client)
-    stream = await session.get(last)
-
-    get_hub().close()
-
-    assert await stream.rest() == []
-    assert not get_hub().streams

@@ -98,12 +98,11 @@ def expected_route(version, has_envelope, method):
     ("version", "has_envelope", "method"), list(product(VERSIONS, (False, True), METHODS))
 )
 def test_the_body_decides_before_the_header(version, has_envelope, method):
-    found = route(
-        headers(mcp_protocol_version=version),
-        request(method, meta=META if has_envelope else {}),
-    )
+    sent = request(method, meta=META if has_envelope else {})
 
-    assert found is expected_route(version, has_envelope, method)
+    taken = route(headers(mcp_protocol_version=version), sent)
+
+    assert taken is expected_route(version, has_envelope, method)
 
 
 @pytest.mark.parametrize("meta", [None, [], "x", 1, {"protocolVersion": MODERN}])
@@ -135,21 +134,51 @@ def test_an_envelope_tells_revision_client_and_capabilities():
     assert (found.client, found.capabilities) == (client, capabilities)
 
 
-@requirement("envelope:client-optional")
-@pytest.mark.parametrize("client", [None, "c", 1, []])
-def test_a_client_need_not_say_who_it_is(client):
-    silent = open_envelope(modern_headers(), request(meta=META))
-    odd = open_envelope(modern_headers(), request(meta=envelope(clientInfo=client)))
+LIST = ("tools/list", {})
+READABLE = [
+    # Headers, the method with its params, and members of the envelope.
+    *(({}, LIST, {PREFIX + "clientInfo": client}) for client in (None, "c", 1, [])),
+    ({"mcp_session_id": "a", "last_event_id": "b", "mcp_param_x": "c"}, LIST, {}),
+    ({}, LIST, {"traceparent": "00-0-0-00", "x/y": 1, "progressToken": 1}),
+    # A name may be encoded, and is nobody's matter where the method names nothing.
+    *(
+        ({"mcp_name": header}, ("tools/call", {"name": name}), {})
+        for header, name in (
+            ("  a\t", "a"),
+            ("=?base64?w6k=?=", "é"),
+            ("=?base64?YQ==?=", "a"),
+            ("=?base64??=", ""),
+            ("", ""),
+            ("=?base64?a", "=?base64?a"),
+        )
+    ),
+    ({"mcp_name": "=?base64?#?="}, LIST, {}),
+    # One that is no text is a matter of the params.
+    *(
+        ({"mcp_name": header}, (method, {member: value}), {})
+        for value in (None, 1, ["a"], {}, True)
+        for header in (None, "a", "=?base64?broken")
+        for method, member in (("tools/call", "name"), ("resources/read", "uri"))
+    ),
+]
 
-    assert silent.client == odd.client == {}
 
+@requirement(
+    "envelope:client-optional",
+    "envelope:encoded-values",
+    "envelope:header-whitespace",
+    "envelope:no-session",
+    "results:trace-accepted",
+)
+@pytest.mark.parametrize(("changed", "sent", "meta"), READABLE)
+def test_what_a_client_need_not_say_and_what_it_says_besides_changes_nothing(changed, sent, meta):
+    method, params = sent
 
-@requirement("results:trace-accepted", "envelope:no-session")
-def test_trace_and_session_marks_change_nothing():
-    meta = META | {"traceparent": "00-0-0-00", "x/y": 1, "progressToken": 1}
-    marked = modern_headers(mcp_session_id="a", last_event_id="b", mcp_param_x="c")
+    opened = open_envelope(
+        modern_headers(method, **changed), request(method, meta={**META, **meta}, **params)
+    )
 
-    assert open_envelope(marked, request(meta=meta)).revision is Revision.V2026_07_28
+    assert (opened.revision, opened.client) == (Revision.V2026_07_28, {})
 
 
 @requirement("http:revision-assumed")
@@ -171,96 +200,79 @@ def test_a_legacy_request_has_the_revision_of_its_header(version, revision):
 
 @requirement("envelope:body-decides")
 @pytest.mark.parametrize("version", [None, LEGACY, "2024-11-05", MODERN])
-def test_initialize_without_an_envelope_is_a_handshake_whatever_revision_the_header_has(version):
-    client = {"name": "c", "version": "1"}
+@pytest.mark.parametrize("client", [{"name": "c", "version": "1"}, 1])
+def test_initialize_without_an_envelope_is_a_handshake_whatever_revision_the_header_has(
+    version, client
+):
+    sent = request("initialize", clientInfo=client)
 
-    found = open_envelope(
-        headers(mcp_protocol_version=version), request("initialize", clientInfo=client)
-    )
+    opened = open_envelope(headers(mcp_protocol_version=version), sent)
 
-    assert found.revision is Revision.V2025_11_25
-    assert found.client == client
-
-
-def test_a_handshake_of_a_broken_client_is_left_to_the_handshake():
-    assert open_envelope(headers(), request("initialize", clientInfo=1)).client == {}
+    # A broken client is left to the handshake.
+    assert opened.revision is Revision.V2025_11_25
+    assert opened.client == ({} if client == 1 else client)
 
 
 # The ladder: each rung, with everything that stands above it in order.
 
 TWICE = (("mcp-name", "x"), ("Mcp-Name", "x"))
+VERSION, CAPABILITIES = PREFIX + "protocolVersion", PREFIX + "clientCapabilities"
+
+
+def call(method="tools/call", *, meta=META, **params):
+    return request(method, meta=meta, **params)
+
+
 RUNGS = [
-    (headers(*TWICE, mcp_protocol_version=MODERN), request(meta=META), -32020, "more than once"),
-    (modern_headers(), request(), -32602, "protocolVersion and .*clientCapabilities"),
-    (
-        modern_headers(),
-        request(meta={PREFIX + "clientCapabilities": {}}),
-        -32602,
-        "needs .*protocolVersion",
-    ),
-    (
-        modern_headers(),
-        request(meta={PREFIX + "protocolVersion": MODERN}),
-        -32602,
-        "needs .*clientCapabilities",
-    ),
-    (
-        modern_headers(),
-        request(meta=envelope(clientCapabilities=[])),
-        -32602,
-        "needs .*clientCapabilities",
-    ),
-    (modern_headers(), request(meta=envelope(protocolVersion=1)), -32602, "protocolVersion"),
-    (modern_headers(mcp_protocol_version=None), request(meta=META), -32020, "MCP-Protocol"),
-    (modern_headers(mcp_protocol_version=LEGACY), request(meta=META), -32020, "MCP-Protocol"),
-    (modern_headers(mcp_method=None), request(meta=META), -32020, "Mcp-Method"),
-    (modern_headers("Tools/List"), request(meta=META), -32020, "Mcp-Method"),
-    (
-        modern_headers("tools/call"),
-        request("tools/call", meta=META, name="a"),
-        -32020,
-        r"Mcp-Name must repeat params\.name",
-    ),
-    (
-        modern_headers("resources/read", mcp_name="b"),
-        request("resources/read", meta=META, uri="a"),
-        -32020,
-        r"Mcp-Name must repeat params\.uri",
-    ),
-    (
-        modern_headers("tasks/get"),
-        request("tasks/get", meta=META, taskId="a"),
-        -32020,
-        r"Mcp-Name must repeat params\.taskId",
-    ),
-    (
-        modern_headers("tools/call", mcp_name="=?base64?YR==?="),
-        request("tools/call", meta=META, name="a"),
-        -32020,
-        "base64",
-    ),
-    (
-        modern_headers(mcp_protocol_version=LEGACY),
-        request(meta=envelope(protocolVersion=LEGACY)),
-        -32022,
-        "not supported",
-    ),
-    (
-        modern_headers(mcp_protocol_version=UNKNOWN),
-        request(meta=envelope(protocolVersion=UNKNOWN)),
-        -32022,
-        "not supported",
-    ),
-    (modern_headers("nothing"), request("nothing", meta=META), -32601, "not found"),
+    (headers(*TWICE, mcp_protocol_version=MODERN), call("x"), -32020, "more than once"),
     *(
-        (modern_headers(method), request(method, meta=META), -32601, "not found")
-        for method in ("initialize", "ping", "logging/setLevel", "resources/subscribe", "")
+        (modern_headers(), request(meta=meta), -32602, sentence)
+        for meta, sentence in (
+            (None, "protocolVersion and .*clientCapabilities"),
+            ({CAPABILITIES: {}}, "needs .*protocolVersion"),
+            ({VERSION: MODERN}, "needs .*clientCapabilities"),
+            (envelope(clientCapabilities=[]), "needs .*clientCapabilities"),
+            (envelope(protocolVersion=1), "protocolVersion"),
+            *(
+                (envelope(logLevel=level), "logLevel")
+                for level in ("", "INFO", "warn", "trace", 1, None, [], {}, ["info"])
+            ),
+        )
     ),
     *(
-        (modern_headers(), request(meta=envelope(logLevel=level)), -32602, "logLevel")
-        for level in ("", "INFO", "warn", "trace", 1, None, [], {}, ["info"])
+        (modern_headers(**changed), request(meta=META), -32020, sentence)
+        for changed, sentence in (
+            ({"mcp_protocol_version": None}, "MCP-Protocol"),
+            ({"mcp_protocol_version": LEGACY}, "MCP-Protocol"),
+            ({"mcp_method": None}, "Mcp-Method"),
+            ({"mcp_method": "Tools/List"}, "Mcp-Method"),
+        )
     ),
-]
+    *(
+        (modern_headers(method, mcp_name=name), call(method, **params), -32020, sentence)
+        for method, name, params, sentence in (
+            ("tools/call", None, {"name": "a"}, r"Mcp-Name must repeat params\.name"),
+            ("resources/read", "b", {"uri": "a"}, r"Mcp-Name must repeat params\.uri"),
+            ("tasks/get", None, {"taskId": "a"}, r"Mcp-Name must repeat params\.taskId"),
+            ("tools/call", "=?base64?YR==?=", {"name": "a"}, "base64"),
+        )
+    ),
+    *(
+        (
+            modern_headers(mcp_protocol_version=version),
+            request(meta=envelope(protocolVersion=version)),
+            -32022,
+            "not supported",
+        )
+        for version in (LEGACY, UNKNOWN)
+    ),
+    *(
+        (modern_headers(method), call(method), -32601, "not found")
+        for method in (
+            "nothing", "initialize", "ping", "logging/setLevel", "resources/subscribe", "",
+        )
+    ),
+]  # fmt: skip
 
 
 @requirement(
@@ -290,24 +302,20 @@ OLD_HEADER = {"mcp_protocol_version": LEGACY}
 
 
 @pytest.mark.parametrize(
-    ("first", "given_headers", "given_request"),
+    ("first", "sent", "message"),
     [
         # Each fails the rung named first and the one behind it.
         (-32020, headers(*TWICE, mcp_protocol_version=MODERN), request()),
         (-32602, headers(**OLD_HEADER), request(meta=envelope(clientCapabilities=1))),
         ("MCP-Protocol-Version", headers(mcp_method="x"), request(meta=META)),
-        ("Mcp-Method", modern_headers("x"), request("tools/call", meta=META, name="a")),
-        (
-            "Mcp-Name",
-            modern_headers("tools/call", **OLD_HEADER),
-            request("tools/call", meta=OLD, name="a"),
-        ),
-        (-32022, modern_headers("nothing", **OLD_HEADER), request("nothing", meta=OLD)),
-        (-32601, modern_headers("ping"), request("ping", meta=envelope(logLevel=1))),
+        ("Mcp-Method", modern_headers("x"), call(name="a")),
+        ("Mcp-Name", modern_headers("tools/call", **OLD_HEADER), call(meta=OLD, name="a")),
+        (-32022, modern_headers("nothing", **OLD_HEADER), call("nothing", meta=OLD)),
+        (-32601, modern_headers("ping"), call("ping", meta=envelope(logLevel=1))),
     ],
 )
-def test_of_two_neighbouring_failures_the_first_is_told(first, given_headers, given_request):
-    error = refusal(given_headers, given_request)
+def test_of_two_neighbouring_failures_the_first_is_told(first, sent, message):
+    error = refusal(sent, message)
 
     assert first == error.code or str(first) in error.message
 
@@ -323,57 +331,13 @@ def test_an_unsupported_version_is_answered_with_those_that_are(version):
 
 
 @requirement("logging:unknown-level")
-@pytest.mark.parametrize("level", LOG_LEVELS)
-def test_each_of_the_eight_log_levels_is_known_and_kept_for_the_call(level):
-    meta = envelope(logLevel=level)
+def test_a_log_level_is_that_of_the_call_and_who_names_none_wants_no_log_messages():
+    for level in LOG_LEVELS:
+        meta = envelope(logLevel=level)
+        assert open_envelope(modern_headers(), request(meta=meta)).log_level == level
 
-    assert open_envelope(modern_headers(), request(meta=meta)).log_level == level
-    assert len(set(LOG_LEVELS)) == 8
-
-
-def test_who_names_no_log_level_wants_no_log_messages():
     assert open_envelope(modern_headers(), request(meta=META)).log_level is None
     assert open_envelope(headers(), request()).log_level is None
-
-
-@pytest.mark.parametrize("value", [None, 1, ["a"], {}, True])
-@pytest.mark.parametrize("given_name", [None, "a", "=?base64?broken"])
-@pytest.mark.parametrize(("method", "member"), [("tools/call", "name"), ("resources/read", "uri")])
-def test_a_name_that_is_no_string_is_a_matter_of_the_params(method, member, value, given_name):
-    found = open_envelope(
-        modern_headers(method, mcp_name=given_name),
-        request(method, meta=META, **{member: value}),
-    )
-
-    assert found.revision is Revision.V2026_07_28
-
-
-@requirement("envelope:encoded-values", "envelope:header-whitespace")
-@pytest.mark.parametrize(
-    ("header", "name"),
-    [
-        ("a", "a"),
-        ("  a\t", "a"),
-        ("=?base64?w6k=?=", "é"),
-        ("=?base64?YQ==?=", "a"),
-        ("=?base64??=", ""),
-        ("", ""),
-        ("=?base64?a", "=?base64?a"),
-    ],
-)
-def test_the_name_may_be_encoded(header, name):
-    found = open_envelope(
-        modern_headers("tools/call", mcp_name=header),
-        request("tools/call", meta=META, name=name),
-    )
-
-    assert found.revision is Revision.V2026_07_28
-
-
-def test_a_name_header_is_ignored_where_no_member_is_named():
-    found = open_envelope(modern_headers(mcp_name="=?base64?#?="), request(meta=META))
-
-    assert found.revision is Revision.V2026_07_28
 
 
 names = st.sampled_from(["mcp-protocol-version", "MCP-Method", "mcp-name", "accept"])
