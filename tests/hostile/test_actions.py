@@ -14,8 +14,8 @@ from django.http import HttpResponse, HttpResponseRedirect
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
-from mcp_django.testing import Client, ProtocolFailure
-from tests.clients import CheckedClient, call_with_token
+from mcp_django.testing import Client
+from tests.clients import CheckedClient
 from tests.depot.admin import ParcelAdmin
 from tests.depot.admin import site as depot_site
 from tests.depot.models import Parcel, Van
@@ -50,24 +50,6 @@ def statuses():
     return set(Parcel.objects.values_list("status", flat=True))
 
 
-def refused(client, name, **arguments):
-    """How a call itself is refused: the tool is not there."""
-    with pytest.raises(ProtocolFailure) as caught:
-        client.call_tool(name, **arguments)
-    return caught.value.message.replace(name, "NAME")
-
-
-def test_an_action_of_others_is_as_unknown_as_one_of_nobody(clerk, parcels):
-    pk = parcels["ours"].pk
-
-    hidden = refused(clerk, "depot_parcel_lose", pks=[pk])
-    off = refused(clerk, "depot_driver_praise", pks=[pk])
-    missing = refused(clerk, "depot_parcel_missing", pks=[pk])
-
-    assert hidden == off == missing == "Unknown tool: NAME"
-    assert statuses() == {"waiting"}
-
-
 def test_a_site_that_closes_while_the_call_begins_is_told_without_a_word_about_it(
     boss, parcels, monkeypatch
 ):
@@ -94,15 +76,6 @@ def test_a_record_that_the_admin_would_leave_out_is_named_and_nothing_is_done(
         "records there are."
     )
     assert statuses() == {"waiting"}
-
-
-def test_filters_reach_no_record_of_another_tenant(acme, parcels):
-    parcels["archived"].delete()
-
-    done = call_with_token(acme, "depot_parcel_mark_shipped", filters={"status": "waiting"})
-
-    assert not done.is_error, done.text
-    assert set(Parcel.objects.filter(status="shipped")) == {parcels["ours"]}
 
 
 @pytest.mark.parametrize(

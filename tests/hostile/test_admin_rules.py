@@ -1,29 +1,25 @@
-"""Rules of the admin that are easily asked in the wrong way."""
+"""Rules of the site that are easily asked in the wrong way, or for somebody else."""
 
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from django.contrib.admin import AdminSite, ModelAdmin
-from django.contrib.auth.models import User
 from django.core import checks
 
+from mcp_django.exceptions import QueryError
 from mcp_django.exposure.admin_sites import AdminSource
 from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.find import find_records
 from mcp_django.testing import Client
 from tests.nasty import models
-from tests.nasty.site import REGISTRY, caller
+from tests.nasty.site import REGISTRY, caller, registry
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def superuser_request(rf):
-    request = rf.get("/")
-    request.user = User(is_superuser=True, is_staff=True, is_active=True)
-    return request
 
 
 class PersonAdmin(ModelAdmin):
@@ -32,20 +28,18 @@ class PersonAdmin(ModelAdmin):
         return ["username", "salary"] if obj is None else ["username"]
 
 
-def test_fields_that_the_admin_hides_of_existing_objects_do_not_exist(superuser_request):
-    source = AdminSource(PersonAdmin(models.Person, AdminSite(name="x")))
-    models.Person.objects.create(username="ada")
-
-    shown = source.shown(superuser_request, models.Person.objects.all())
-
-    assert shown == {"id", "username", "__str__"}
-
-
-@pytest.mark.parametrize(("may_add", "fields"), [(True, {"username", "salary"}), (False, set())])
-def test_without_a_record_there_are_the_fields_of_the_add_form(rf, make_user, may_add, fields):
+@pytest.mark.parametrize(
+    ("has_rows", "may_add", "fields"),
+    [(True, True, {"username"}), (False, True, {"username", "salary"}), (False, False, set())],
+)
+def test_without_a_record_there_are_the_fields_of_the_add_form_for_who_may_add(
+    rf, make_user, has_rows, may_add, fields
+):
     request = rf.get("/")
     request.user = make_user(is_superuser=may_add)
     source = AdminSource(PersonAdmin(models.Person, AdminSite(name="x")))
+    if has_rows:
+        models.Person.objects.create(username="ada")
 
     shown = source.shown(request, models.Person.objects.all())
 
@@ -84,3 +78,60 @@ def test_a_router_that_takes_turns_changes_no_paths(settings):
 
     assert len(found) == 1
     assert "customer__country" in next(iter(found))
+
+
+SIGHTS = {
+    "all": {},
+    "no total": {"shown": {models.Order: ["id", "number"]}},
+    "one row": {"narrow": {models.Order: lambda rows: rows.filter(number="A1")}},
+    "no customers": {"may": lambda perm: "customer" not in perm},
+    "one customer": {"narrow": {models.Customer: lambda rows: rows.filter(name="x")}},
+}
+CALLS = [
+    {},
+    {"fields": ["number"]},
+    {"fields": ["number", "customer"], "order_by": ["-number"]},
+    {"filters": {"number": "A1"}},
+    {"filters": {"customer__name__isnull": True}, "limit": 2},
+    {"order_by": ["total"]},
+    {"search": "A"},
+]
+
+
+def answer(rights, arguments):
+    call = FindRecords(model="nasty.order", **arguments)
+    try:
+        return find_records(rights, rights.registry.exposures[models.Order], call).encoded
+    except QueryError as refusal:
+        return str(refusal)
+
+
+def test_callers_of_different_rights_share_no_answers():
+    owner = models.Person.objects.create(username="boss")
+    for number in (1, 2, 3):
+        models.Order.objects.create(owner=owner, number=f"A{number}")
+    questions = list(itertools.product(SIGHTS, range(len(CALLS))))
+    alone = {
+        (name, at): answer(caller(**SIGHTS[name], tables=registry()), CALLS[at])
+        for name, at in questions
+    }
+    shared = registry()
+
+    together = [
+        answer(caller(**SIGHTS[name], tables=shared), CALLS[at])
+        for name, at in [*questions, *reversed(questions)]
+    ]
+
+    assert len(set(alone.values())) > 10
+    assert together == [*alone.values(), *reversed(alone.values())]
+
+
+def test_a_model_that_nobody_exposes_answers_like_one_that_does_not_exist(client):
+    secret = ("shop.ledger", "auth.user", "mcp_django.personaltoken", "sessions.session")
+    for tool in ("describe_model", "find_records"):
+        answers = {
+            json.dumps(client.call_tool(tool, model=label).text.replace(label, ""))
+            for label in (*secret, "no.model")
+        }
+
+        assert len(answers) == 1

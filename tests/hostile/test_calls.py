@@ -7,6 +7,11 @@ from django.db import connection
 from django.http import HttpRequest
 
 import mcp_django as mcp
+from mcp_django.audit.reasons import LONGEST_SENTENCE, reason_of
+from mcp_django.exceptions import InvalidArguments, ToolError
+from mcp_django.exposure.functions.arguments import Arguments
+from mcp_django.exposure.functions.signatures import Signature
+from mcp_django.protocol.jsonrpc import MAX_VALUES
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, WSGIClient
 from tests.spec import requirement
@@ -70,20 +75,6 @@ def test_bytes_in_the_query_string_are_a_bad_request(client, monkeypatch):
     assert client.post_request("tools/list").status == 400
 
 
-def test_a_long_progress_token_is_refused(client):
-    answer = client.post_request(
-        "tools/call",
-        {
-            "name": "count_to",
-            "arguments": {"number": 3},
-            "_meta": {"progressToken": "t" * 1_000_000},
-        },
-    )
-
-    assert (answer.status, answer.messages[0]["error"]["code"]) == (400, -32600)
-    assert len(answer.body) < 10_000
-
-
 @pytest.mark.database
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only there it is a setting")
 @pytest.mark.django_db(transaction=True)
@@ -98,3 +89,43 @@ def test_the_deadline_of_calls_does_not_stay_on_the_sites_own_connection(staff):
 
     assert not found.is_error
     assert deadline() == before
+
+
+# To say no reads no more of what was sent than it needs
+
+
+def test_the_reason_of_a_refusal_is_found_in_its_beginning():
+    # To cut a sentence again for each name took time that grows with its square.
+    sentence = f"a: wrong\n{'x' * LONGEST_SENTENCE}\nb: wrong"
+
+    reason = reason_of(ToolError(sentence), {"name": "settle", "arguments": {"a": 1, "b": 2}})
+
+    assert reason == "The tool refused the call: a"
+
+
+@pytest.mark.parametrize(("values", "is_read"), [(MAX_VALUES, True), (MAX_VALUES + 1, False)])
+def test_a_text_of_json_has_no_more_values_than_a_body(values, is_read):
+    signature = Signature(annotations={"lines": list[int]}, defaults={})
+    reader = Arguments("order", signature, descriptions={})
+    # The list itself is one of them.
+    text = "[" + "1," * (values - 1) + "1]"
+
+    try:
+        lines = reader.decode({"lines": text}).lines
+    except InvalidArguments:
+        lines = None
+
+    assert (lines is not None) == is_read
+
+
+def test_a_refusal_with_half_a_character_is_still_a_refusal(client, add_tool):
+    def name() -> str:
+        """Raise the name of a file that no encoding has."""
+        raise mcp.ToolError("There is no file \udcff.txt.")
+
+    add_tool(name)
+
+    answer = client.call_tool("name")
+
+    assert answer.is_error
+    assert answer.text == "There is no file ?.txt."

@@ -53,14 +53,10 @@ def test_one_header_too_many_is_refused(staff, name, value, status):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        (b"authorization_", b"Bearer x"),
         (b"http_authorization", b"Bearer x"),
         (b"x-forwarded-host", b"evil.example"),
-        (b"x-forwarded-for", b"127.0.0.1"),
         (b"x-http-method-override", b"DELETE"),
         (b"cookie", b"sessionid=\xff; =; ;;"),
-        (b"range", b"bytes=0-1"),
-        (b"expect", b"100-continue"),
         (b"", b""),
         (b"\xff", b"\xff"),
     ],
@@ -77,16 +73,15 @@ def test_a_header_that_means_nothing_here_changes_nothing(staff, name, value):
 @requirement("authorization:no-query-token")
 def test_a_token_anywhere_but_in_its_header_is_none(staff):
     secret = Client(user=staff).token.encode()
-    places = [
-        {"pairs": [(b"cookie", b"access_token=" + secret)]},
-        {"pairs": [(b"x-authorization", b"Bearer " + secret)]},
-        {"pairs": [(b"authorization_", b"Bearer " + secret)]},
-        {"pairs": [(b"proxy-authorization", b"Bearer " + secret)]},
-        {"pairs": [(b"authorization", b"Basic " + secret)]},
-        {"pairs": [(b"authorization", b"Bearer " + secret), (b"authorization", b"")]},
-    ]
-    for place in places:
-        answer = sent_with(Client(), *place.pop("pairs", []), **place)
+    for pairs in (
+        [(b"cookie", b"access_token=" + secret)],
+        [(b"x-authorization", b"Bearer " + secret)],
+        [(b"authorization_", b"Bearer " + secret)],
+        [(b"proxy-authorization", b"Bearer " + secret)],
+        [(b"authorization", b"Basic " + secret)],
+        [(b"authorization", b"Bearer " + secret), (b"authorization", b"")],
+    ):
+        answer = sent_with(Client(), *pairs)
 
         assert answer.status == 401
         assert secret not in answer.body
