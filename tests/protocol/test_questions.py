@@ -73,19 +73,15 @@ def test_what_a_person_did_with_a_form(action):
     assert read_form({"action": action}).content is None
 
 
-def test_folders_have_addresses_and_maybe_names():
-    found = read_roots({"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]})
-
-    assert [(one.uri, one.name) for one in found] == [("file:///a", "A"), ("file:///b", None)]
-
-
-def test_what_a_model_wrote_is_one_block_or_several():
+def test_what_the_client_has_read_for_a_tool_is_folders_or_blocks_of_a_model():
     text = {"type": "text", "text": "a"}
     message = {"role": "assistant", "model": "m"}
 
+    roots = read_roots({"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]})
     one = read_sampled({**message, "content": text})
     two = read_sampled({**message, "content": [text, text], "stopReason": "endTurn"})
 
+    assert [(root.uri, root.name) for root in roots] == [("file:///a", "A"), ("file:///b", None)]
     assert one.content == [TextContent("a")]
     assert (one.text, one.model, one.stop_reason) == ("a", "m", "")
     assert (two.text, two.stop_reason) == ("a\na", "endTurn")
@@ -107,46 +103,31 @@ def test_what_a_client_declares_is_what_it_can_be_asked(capabilities, taken):
     assert {needed for needed in NEEDED if takes(capabilities, needed)} == taken
 
 
-def test_a_page_needs_another_declaration_than_a_form():
+@requirement("envelope:capability-required")
+def test_what_is_missing_is_told_as_capabilities():
     form = Question(method=ELICITATION, params={"mode": "form"})
     page = Question(method=ELICITATION, params={"mode": "url"})
 
-    error = missing_capability([form.needs, page.needs])
+    error = missing_capability([form.needs, page.needs, SAMPLING])
 
     assert (form.needs, page.needs) == (ELICITATION, URL)
-    assert error.data == {"requiredCapabilities": {"elicitation": {"form": {}, "url": {}}}}
-
-
-@requirement("envelope:capability-required")
-def test_what_is_missing_is_told_as_capabilities():
-    error = missing_capability([SAMPLING, ROOTS])
-
     assert (error.code, error.status) == (-32021, 400)
-    assert error.data == {"requiredCapabilities": {"sampling": {}, "roots": {}}}
-    assert error.message == "This request needs a client that declares: sampling, roots."
-
-
-def test_a_request_that_is_sent_again_brings_answers_and_a_state():
-    found = parse_input({"name": "x", "inputResponses": {"a": 1}, "requestState": "s"})
-
-    assert (found.answers, found.state) == ({"a": 1}, "s")
-    assert (parse_input({}).answers, parse_input({}).state) == ({}, None)
+    assert error.data == {
+        "requiredCapabilities": {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
+    }
+    assert error.message.startswith("This request needs a client that declares: ")
 
 
 @given(params=st.dictionaries(st.sampled_from(["inputResponses", "requestState"]), JSON))
-def test_any_members_are_parsed_or_refused(params):
+def test_any_members_are_parsed_as_they_are_or_refused(params):
     is_valid = isinstance(params.get("inputResponses", {}), dict) and isinstance(
         params.get("requestState", ""), str
     )
 
     if is_valid:
-        assert parse_input(params).answers == params.get("inputResponses", {})
+        parsed = parse_input({"name": "x", **params})
+        assert msgspec.to_builtins(parsed.answers) == params.get("inputResponses", {})
+        assert parsed.state == params.get("requestState")
     else:
         with pytest.raises(ProtocolError, match="Invalid params"):
             parse_input(params)
-
-
-def test_answers_keep_what_they_do_not_understand():
-    assert msgspec.to_builtins(parse_input({"inputResponses": {"a": {"b": [1]}}}).answers) == {
-        "a": {"b": [1]}
-    }

