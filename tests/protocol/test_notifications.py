@@ -7,7 +7,6 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mcp_django.protocol.jsonrpc import encode_request
 from mcp_django.protocol.methods import LOG_LEVELS
@@ -163,41 +162,3 @@ def test_a_request_of_ours_is_one_in_the_legacy_revisions_that_have_its_method(
     for revision in set(Revision) - set(revisions):
         with pytest.raises(AssertionError, match="knows no"):
             assert_valid_message(revision, method, body)
-
-
-# The oracle itself
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("notifications/resources/updated", {}),
-        ("notifications/resources/updated", {"uri": 7}),
-        ("notifications/message", {"level": "trace", "data": 1}),
-        ("notifications/message", {"level": "info"}),
-        ("notifications/progress", {"progress": 1}),
-        ("notifications/resources/updated", {"uri": URI, "content": "x"}),
-        ("notifications/tools/list_changed", {"tools": []}),
-        ("notifications/message", {"level": "info", "data": 1, "message": "x"}),
-        ("notifications/nothing", {}),
-    ],
-    ids=repr,
-)
-def test_the_oracle_refuses_a_notification_of_another_shape(method, params, revision):
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-
-    with pytest.raises((AssertionError, ValidationError)):
-        assert_valid_message(revision, method, message)
-
-
-@requirement("subscriptions:id")
-@pytest.mark.parametrize("method", sorted(SUBSCRIBED - {ACKNOWLEDGED}))
-def test_the_oracle_wants_the_subscription_named_in_the_modern_era_only(method, revision):
-    params = {"uri": URI} if "updated" in method else {}
-    bare = {"jsonrpc": "2.0", "method": method, "params": params}
-    named = {**bare, "params": {**params, "_meta": {SUBSCRIPTION: 1}}}
-    is_modern = revision.era is Era.MODERN
-
-    assert_valid_message(revision, method, named if is_modern else bare)
-    with pytest.raises(AssertionError):
-        assert_valid_message(revision, method, bare if is_modern else named)

@@ -64,10 +64,6 @@ MESSAGES = {
     *SERVER_NOTIFICATIONS,
     *TASKS,
 }
-#: Methods that come with a feature.
-BROUGHT_BY = {
-    Missing.TASKS: {name for name, _ in TASKS},
-}
 
 
 @pytest.fixture(scope="module")
@@ -95,34 +91,21 @@ def names(requirements):
 
 
 @pytest.mark.thorough
-def test_every_requirement_that_is_implemented_has_a_test(shown):
-    found = {name for ids in shown.values() for name in ids}
+def test_the_tests_show_every_requirement_that_is_implemented_and_nothing_else(shown):
+    marks = {name for ids in shown.values() for name in ids}
 
-    assert [name for name in names(REQUIREMENTS) if BY_ID[name].is_implemented] == sorted(
-        found & {one.id for one in REQUIREMENTS if one.is_implemented}
-    )
-
-
-@pytest.mark.thorough
-def test_every_mark_names_requirements_of_the_manifest(shown):
-    strangers = {test: set(ids) - BY_ID.keys() for test, ids in shown.items()}
-
-    assert {test: ids for test, ids in strangers.items() if ids} == {}
-
-
-@pytest.mark.thorough
-def test_no_test_claims_what_is_not_implemented_yet(shown):
-    missing = {one.id for one in REQUIREMENTS if not one.is_implemented}
-    claims = {test: missing.intersection(ids) for test, ids in shown.items()}
-
-    assert {test: ids for test, ids in claims.items() if ids} == {}
+    assert sorted(marks) == [one for one in names(REQUIREMENTS) if BY_ID[one].is_implemented]
 
 
 # The manifest by itself
 
 
-def test_no_two_requirements_have_the_same_name():
+def test_no_two_requirements_have_the_same_name_and_each_word_they_use_is_known():
+    features = {field.name for field in fields(Features)}
+
     assert len(BY_ID) == len(REQUIREMENTS)
+    assert {one.feature or one.lacking for one in REQUIREMENTS} <= features | {""}
+    assert {one.missing for one in REQUIREMENTS} == {None, *Missing}
 
 
 def test_every_number_of_the_list_is_there_and_parts_of_one_are_about_different_things():
@@ -171,12 +154,11 @@ def test_an_implemented_requirement_about_a_method_holds_where_the_method_is_ser
     assert not one.is_implemented or {revision.era for revision in one.revisions} <= served
 
 
-@pytest.mark.parametrize("feature", BROUGHT_BY)
-def test_what_is_called_missing_has_no_method(feature):
-    """Whoever serves the first method of a feature has its requirements to look at."""
-    is_missing = any(one.missing is feature for one in REQUIREMENTS)
+def test_what_is_called_missing_has_no_method():
+    """Whoever serves the first method of tasks has their requirements to look at."""
+    is_missing = any(one.missing is Missing.TASKS for one in REQUIREMENTS)
 
-    assert not is_missing or not BROUGHT_BY[feature] & METHODS.keys()
+    assert not is_missing or not {name for name, _ in TASKS} & METHODS.keys()
 
 
 def test_the_methods_of_one_era_are_those_that_requirements_give_to_one_era():
@@ -190,13 +172,3 @@ def test_the_methods_of_one_era_are_those_that_requirements_give_to_one_era():
     assert eras == {name: {Era.LEGACY} for name in legacy} | {
         name: {Era.MODERN} for name in modern
     }
-
-
-def test_no_requirement_names_a_feature_that_does_not_exist():
-    known = {field.name for field in fields(Features)}
-
-    assert {one.feature or one.lacking for one in REQUIREMENTS} <= known | {""}
-
-
-def test_every_word_for_what_is_missing_is_used():
-    assert {one.missing for one in REQUIREMENTS} == {None, *Missing}

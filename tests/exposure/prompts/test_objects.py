@@ -73,47 +73,46 @@ def test_the_names_that_are_told_are_those_that_records_have(shop):
     assert "api_token" not in names_of(exposure)
 
 
-def test_a_foreign_key_that_leads_nowhere_is_nothing(shop):
-    record = get(caller(), ORDER, shop.a3.pk)
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ("number customer customer__name", ["Anne", "Anne", True]),
+        ("number customer__name customer", ["Anne", "Anne", True]),
+        ("customer__name customer", ["Anne", "Anne", True]),
+        # Without its own path it still has what is behind it.
+        ("number customer__name", ["", "Anne", False]),
+    ],
+)
+def test_a_foreign_key_is_there_with_what_is_behind_it_or_leads_nowhere(shop, fields, shown):
+    who = caller(tables=registry({models.Order: {"fields": fields}}))
+    name, behind, has_key = shown
 
-    assert record.values["customer"] is None
-    assert printed(record, "customer", "customer.name", "number") == ["", "", "A3"]
-
-
-def test_a_foreign_key_without_its_own_path_still_has_what_is_behind_it(shop):
-    tables = registry({models.Order: {"fields": "number customer__name customer"}})
-    behind = get(caller(tables=tables), ORDER, shop.a1.pk)
-    only = registry({models.Order: {"fields": "number customer__name"}})
-    alone = get(caller(tables=only), ORDER, shop.a1.pk)
-
-    assert printed(behind, "customer", "customer.name") == ["Anne", "Anne"]
-    assert printed(alone, "customer", "customer.name", "customer.pk") == ["", "Anne", ""]
-    assert get(caller(tables=only), ORDER, shop.a3.pk).values["customer"] is None
-    last = registry({models.Order: {"fields": "customer__name customer"}})
-    assert get(caller(tables=last), ORDER, shop.a3.pk).values["customer"] is None
-    assert printed(get(caller(tables=last), ORDER, shop.a1.pk), "customer") == ["Anne"]
-
-
-def test_what_the_caller_may_not_read_is_not_there(shop):
-    shown = {models.Order: ["number", "customer"]}
-    record = get(caller(shown=shown), ORDER, shop.a1.pk)
-    no_customers = caller(may=lambda perm: "customer" not in perm)
-    other = get(no_customers, ORDER, shop.a1.pk)
-
-    assert printed(record, "number", "total", "status") == ["A1", "", ""]
-    assert printed(other, "number", "customer.name") == ["A1", ""]
-    assert "Anne" not in printed(other, "number", "customer")
-
-
-def test_the_name_of_a_related_row_that_may_not_be_seen_is_not_told(shop):
-    narrow = {models.Customer: lambda rows: rows.exclude(pk=shop.anne.pk)}
-    record = get(caller(narrow=narrow), ORDER, shop.a1.pk)
-
-    assert printed(record, "number", "customer", "customer.name") == [
-        "A1",
-        str(shop.anne.pk),
-        "",
+    assert printed(get(who, ORDER, shop.a1.pk), "customer", "customer.name", "customer.pk") == [
+        name,
+        behind,
+        str(shop.anne.pk) if has_key else "",
     ]
+    assert get(who, ORDER, shop.a3.pk).values["customer"] is None
+    assert printed(get(who, ORDER, shop.a3.pk), "customer", "customer.name") == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"shown": {models.Order: ["number", "customer"]}}, ["A1", "", "Anne"]),
+        ({"may": lambda perm: "customer" not in perm}, ["A1", "10.00", ""]),
+        # A related row that may not be seen has no name.
+        (
+            {"narrow": {models.Customer: lambda rows: rows.exclude(name="Anne")}},
+            ["A1", "10.00", ""],
+        ),
+    ],
+)
+def test_what_the_caller_may_not_read_is_not_there(shop, options, shown):
+    record = get(caller(**options), ORDER, shop.a1.pk)
+
+    assert printed(record, "number", "total", "customer.name") == shown
+    assert ("Anne" in printed(record, "number", "customer")) is (shown[2] == "Anne")
 
 
 def test_another_tenants_row_is_refused_in_the_words_for_a_missing_one(shop):

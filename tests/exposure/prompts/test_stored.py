@@ -77,43 +77,24 @@ def test_a_row_is_a_prompt_in_every_revision(staff, revision):
     ]
 
 
-def test_rows_are_listed_after_code_and_files(client, add_prompt):
-    def zebra():
+def test_code_wins_over_a_file_and_both_win_over_a_row_and_are_listed_before_it(
+    client, add_prompt
+):
+    def pear():
         """Of code."""
         return "code"
 
-    add_prompt(zebra)
-    make_prompt("apple", "row")
+    for name in ("pear", "shop_greeting", "apple"):
+        make_prompt(name, "row")
+    assert texts(client, "pear") == ["row"]
+    add_prompt(pear)
 
-    assert names(client) == ["shop_greeting", "zebra", "apple"]
-
-
-def test_code_wins_over_a_file_and_both_win_over_a_row(client, add_prompt):
-    def apple():
-        """Of code."""
-        return "code"
-
-    make_prompt("apple", "row")
-    make_prompt("shop_greeting", "row")
-    assert texts(client, "apple") == ["row"]
-    add_prompt(apple)
-
-    assert texts(client, "apple") == ["code"]
+    assert texts(client, "pear") == ["code"]
     assert texts(client, "shop_greeting", name="Ada") != ["row"]
-    assert names(client) == ["apple", "shop_greeting"]
+    assert names(client) == ["pear", "shop_greeting", "apple"]
     rights = rights_of()
     rights.registry = registry
-    assert sorted(one.name for one in all_prompts(rights)) == ["apple", "shop_greeting"]
-
-
-def test_what_a_row_says_is_its_newest_version(client):
-    template = make_prompt("apple", "one")
-    assert texts(client, "apple") == ["one"]
-
-    say(template, "two")
-
-    assert texts(client, "apple") == ["two"]
-    assert [one.number for one in template.versions.all()] == [2, 1]
+    assert sorted(one.name for one in all_prompts(rights)) == ["apple", "pear", "shop_greeting"]
 
 
 def test_a_version_that_was_rolled_back_says_nothing_for_the_next_one_with_its_key(client):
@@ -145,8 +126,10 @@ def test_every_change_counts_at_once(client):
     assert "apple" in names(client)
     template.versions.all().delete()
     assert "apple" not in names(client)
-    say(template, "two")
-    assert "apple" in names(client)
+    for number, text in enumerate(("two", "three"), 1):
+        say(template, text)
+        assert texts(client, "apple") == [text]
+        assert template.versions.first().number == number
     PromptTemplate.objects.update(server="other")
     template.refresh_from_db()
     template.save()
@@ -429,11 +412,18 @@ def test_a_resource_is_embedded_with_its_arguments_filled_in(client):
     assert "status" in message
 
 
-def test_a_resource_that_is_not_there_refuses_the_prompt_and_names_it(client):
+def test_a_value_chooses_no_other_resource_and_one_that_is_not_there_is_named(client):
+    order = Order.objects.create(number="A1")
     address = "django://objects/shop.order/{pk}"
     make_prompt("about", {"resource": address}, arguments=[{"name": "pk"}])
 
-    for pk, shown in (("99", "99"), ("../shop.memo/1", "..%2Fshop.memo%2F1"), ("1#x", "1%23x")):
+    for pk, shown in (
+        ("99", "99"),
+        ("../shop.memo/1", "..%2Fshop.memo%2F1"),
+        (f"{order.pk}?fields=number", f"{order.pk}%3Ffields%3Dnumber"),
+        (f"{order.pk}/", f"{order.pk}%2F"),
+        ("1#x", "1%23x"),
+    ):
         assert refusal(client, "about", pk=pk) == (
             -32602,
             f"The prompt needs {address.replace('{pk}', shown)}, and there is no such resource.",

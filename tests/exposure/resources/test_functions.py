@@ -193,26 +193,29 @@ def test_what_a_caller_may_not_read_is_as_missing_as_what_nobody_has(client, add
 
 
 @pytest.mark.parametrize(
-    ("is_staff", "options"), [(False, {}), (True, {"scopes": ["mcp:action"]})], ids=str
+    ("is_staff", "options", "readable"),
+    [
+        (True, {}, ["shop://greeting", "shop://memos", "shop://orders"]),
+        (True, {"models": ["shop.order"]}, ["shop://orders"]),
+        (True, {"scopes": ["mcp:action"]}, []),
+        (False, {}, ["shop://memos", "shop://orders"]),
+    ],
 )
-def test_staff_with_the_scope_read_what_has_no_permission(make_user, add, is_staff, options):
-    add("shop://greeting", greeting)
-    visitor = Client(user=make_user("visitor", "view_order", is_staff=is_staff), **options)
-
-    assert "shop://greeting" not in listed(visitor)
-    assert is_missing(visitor, "shop://greeting")
-
-
-def test_a_credential_that_is_held_to_models_reads_what_is_about_them(staff, add):
+def test_who_reads_what_has_a_permission_and_what_has_none(
+    make_user, add, is_staff, options, readable
+):
     add("shop://orders", greeting, permission="shop.view_order")
     add("shop://memos", greeting, permission="shop.view_memo")
     add("shop://greeting", greeting)
-    client = Client(user=staff, models=["shop.order"])
+    visitor = make_user("visitor", "view_order", "view_memo", is_staff=is_staff)
+    client = Client(user=visitor, **options)
 
-    assert [uri for uri in listed(client) if uri.startswith("shop:")] == ["shop://orders"]
-    assert text(client, "shop://orders") == "Hello staff"
-    assert is_missing(client, "shop://memos")
-    assert is_missing(client, "shop://greeting")
+    assert sorted(uri for uri in listed(client) if uri.startswith("shop:")) == readable
+    for uri in ("shop://greeting", "shop://memos", "shop://orders"):
+        if uri in readable:
+            assert text(client, uri) == "Hello visitor"
+        else:
+            assert is_missing(client, uri)
 
 
 # Which function answers
@@ -242,22 +245,16 @@ def test_a_literal_uri_comes_before_templates_and_the_longer_template_first(clie
     assert text(client, "shop://reports/2026/01") == "any reports/2026/01"
 
 
-def test_what_does_not_exist_for_a_caller_stands_in_nobodys_way(client, add):
+def test_what_cannot_be_read_leaves_its_uri_to_another(client, add):
     add("shop://reports/latest", lambda: "latest", permission="shop.change_order")
-    add("shop://reports/{year}", report, permission="shop.change_order")
-    add("shop://{+path}", anything)
-
-    assert text(client, "shop://reports/latest") == "any reports/latest"
-    assert text(client, "shop://reports/2026") == "any reports/2026"
-
-
-def test_a_variable_that_cannot_be_read_leaves_the_uri_to_another(client, add):
+    add("shop://secret/{year}", report, permission="shop.change_order")
     add("shop://reports/{year}", report)
 
     assert is_missing(client, "shop://reports/latest")
 
     add("shop://{+path}", anything)
-    assert text(client, "shop://reports/latest") == "any reports/latest"
+    for path in ("reports/latest", "secret/2026"):
+        assert text(client, f"shop://{path}") == f"any {path}"
 
 
 def path(path: str) -> str:
@@ -307,7 +304,6 @@ class Size(Enum):
     ("annotation", "written", "value"),
     [
         (int, "7", 7),
-        (float, "7.5", 7.5),
         (bool, "true", True),
         (date, "2026-01-31", date(2026, 1, 31)),
         (Decimal, "1.50", Decimal("1.50")),
@@ -318,10 +314,8 @@ class Size(Enum):
         (int, "7x", None),
         (int, "9" * 400, None),
         (float, "nan", None),
-        (float, "1e999", None),
         (bool, "perhaps", None),
         (date, "yesterday", None),
-        (Decimal, "NaN", None),
         (Decimal, "1e999999", None),
         (Size, "m", None),
         (Annotated[int, msgspec.Meta(ge=1)], "0", None),
@@ -467,17 +461,6 @@ def test_an_answer_that_is_too_long_is_refused_in_words(client, add, settings, v
     add("shop://answer", lambda: value)
 
     assert "longer than 400 bytes" in failure(client, "shop://answer").message
-
-
-def test_async_functions_answer_in_both_ways(client, add):
-    async def count(status: str) -> dict[str, int]:
-        return {status: await Order.objects.acount()}
-
-    add("shop://counts/{status}", count)
-
-    assert text(client, "shop://counts/new") == '{"new":0}'
-    read = client.call_tool("read_resource", uri="shop://counts/new").data
-    assert read["contents"][0]["text"] == '{"new":0}'
 
 
 # Completion

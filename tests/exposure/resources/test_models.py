@@ -100,15 +100,6 @@ def test_missing_and_forbidden_are_not_found_in_the_revisions_own_code(staff, re
     assert failure.value.message == "Resource not found."
 
 
-def test_a_query_that_cannot_run_says_why(client):
-    with pytest.raises(ProtocolFailure) as failure:
-        client.read_resource("django://objects/shop.order?statsu=new")
-
-    assert failure.value.code == -32602
-    assert "Did you mean" in failure.value.message
-    assert "status" in failure.value.message
-
-
 def test_a_hidden_column_and_an_unknown_one_answer_alike(client):
     def refusal(name):
         with pytest.raises(ProtocolFailure) as failure:
