@@ -236,17 +236,6 @@ def test_who_is_judged_by_django_alone(settings, user, backend, expected):
     assert is_plain(user) is expected
 
 
-def test_a_page_after_the_first_is_never_taken_for_the_first(client, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 2}
-    first = client.request("tools/list")
-    second = client.request("tools/list", {"cursor": first["nextCursor"]})
-
-    again = client.request("tools/list")
-
-    assert again["tools"] == first["tools"]
-    assert not [tool for tool in second["tools"] if tool in again["tools"]]
-
-
 # How many queries they take
 
 

@@ -8,15 +8,13 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib import admin
 
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.outbox import flush, publish
-from mcp_django.subscriptions.topics import LISTS, Change
+from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.calls.lanes import lanes
-from mcp_django.transports.streams import hub as hubs
 from mcp_django.transports.streams import notifier
 from mcp_django.transports.streams.hub import get_hub
 from tests.changed import list_changed
@@ -225,40 +223,3 @@ async def test_calls_get_their_turn_between_slow_rules(clients, monkeypatch):
         assert (await stream.message())["method"] == "notifications/tools/list_changed"
         await stream.left()
     assert [len(groups) for groups, _ in jobs] == [2, 1]
-
-
-async def test_what_could_not_be_looked_into_is_told_of_with_the_next_look(client, settings):
-    stream = await (await SessionClient.begin(client)).get()
-    assert await sync_to_async(flush)()
-    await settled()
-    kept = settings.MCP_DJANGO
-    settings.MCP_DJANGO = {**kept, "AUTHENTICATORS": []}
-    generations.forget()
-    publish({list_changed("tools")})
-    assert await sync_to_async(flush)()
-    await settled()
-    settings.MCP_DJANGO = kept
-
-    turn_the_wheel()
-
-    assert {(await stream.message())["method"].split("/")[1] for _ in LISTS} == LISTS
-    await stream.left()
-
-
-def turn_the_wheel():
-    """As if fifteen seconds went by."""
-    hub = get_hub()
-    for _ in range(hubs.KEEP_ALIVE):
-        hub._tick.cancel()
-        hub._turn()
-
-
-async def test_changes_that_were_lost_are_told_to_each_stream_as_all_that_it_wants(client):
-    streams = [await (await SessionClient.begin(client)).get() for _ in range(2)]
-    assert await sync_to_async(flush)()
-
-    get_hub().mark_all_stale()
-
-    for stream in streams:
-        assert {(await stream.message())["method"].split("/")[1] for _ in LISTS} == LISTS
-        await stream.left()

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from threading import Event
-
-import msgspec
 import pytest
 
-import mcp_django as mcp
-from mcp_django.protocol.headers import LONGEST_VALUE, Headers
+from mcp_django.protocol.headers import LONGEST_VALUE
 from mcp_django.testing import Client
-from mcp_django.transports.http.endpoint import understand
-from mcp_django.transports.requests import build_request
-from mcp_django.transports.serving import Service
 from tests.clients import WSGIClient
 from tests.spec import requirement
 
@@ -34,15 +27,10 @@ def sent_with(client, *pairs, **scope):
 @pytest.mark.parametrize(
     ("name", "value", "status"),
     [
-        (b"host", b"evil.example", 400),
         (b"host", b"testserver", 400),
-        (b"origin", b"http://testserver.evil.example", 403),
         (b"origin", b"http://localhost:80@evil.example", 403),
-        (b"origin", b"null", 403),
         (b"authorization", b"Bearer x", 401),
         (b"mcp-method", b"tools/list", 400),
-        (b"mcp-method", b"tools/call", 400),
-        (b"mcp-protocol-version", b"2025-06-18", 400),
         (b"content-length", b"99999999", 413),
     ],
 )
@@ -124,37 +112,7 @@ def test_an_address_without_a_credential_is_nobodys_business(staff, query):
     assert sent_with(Client(user=staff), query_string=query.encode()).status == 200
 
 
-def test_a_batch_begins_nothing_more_when_nobody_waits(staff, add_tool):
-    over, ran = Event(), []
-
-    def work() -> str:
-        """Work until the time is over."""
-        ran.append(1)
-        over.set()
-        return "worked"
-
-    add_tool(work)
-    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "work"}}
-    body = msgspec.json.encode([{**call, "id": n} for n in range(5)])
-    scope = Client(user=staff, revision="2025-03-26").scope("POST")
-    service = Service(
-        exchange=understand("POST", Headers(scope["headers"]), body),
-        request=build_request(scope, body),
-        cancelled=over,
-    )
-
-    with pytest.raises(mcp.Cancelled):
-        service.respond()
-
-    assert ran == [1]
-
-
 LONG = "session_id=".ljust(LONGEST_VALUE + 1, "x")
-
-
-@pytest.mark.parametrize("verb", ["GET", "POST", "DELETE", "OPTIONS"])
-def test_a_query_string_without_an_end_is_refused_by_the_view(staff, verb):
-    assert WSGIClient(path=f"/mcp?{LONG}", user=staff).http(verb, b"{}").status == 414
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/sse", "/mcp/messages"])
