@@ -293,15 +293,11 @@ REFUSED = [
         (request(**members), 1)
         for members in (
             {"jsonrpc": "1.0"},
-            {"jsonrpc": 2.0},
             {"jsonrpc": None},
             {"method": None},
-            {"method": 1},
             {"method": ["ping"]},
             {"params": []},
-            {"params": [1]},
             {"params": "x"},
-            {"params": 0},
             {"params": False},
             {"params": {"_meta": {"progressToken": "x" * 257}}},
         )

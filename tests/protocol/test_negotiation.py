@@ -20,6 +20,7 @@ from mcp_django.protocol.negotiation import (
     check_without_answer,
     evidence_of,
     meta_of,
+    negotiate,
     open_envelope,
     route,
 )
@@ -186,10 +187,7 @@ def test_what_a_client_need_not_say_and_what_it_says_besides_changes_nothing(cha
     ("version", "revision"),
     [
         (None, Revision.V2025_03_26),
-        ("2024-11-05", Revision.V2024_11_05),
-        ("2025-03-26", Revision.V2025_03_26),
-        ("2025-06-18", Revision.V2025_06_18),
-        ("2025-11-25", Revision.V2025_11_25),
+        *((revision.value, revision) for revision in list(Revision)[:4]),
     ],
 )
 def test_a_legacy_request_has_the_revision_of_its_header(version, revision):
@@ -349,3 +347,56 @@ def test_what_is_no_single_request_is_taken_by_its_era(version, message, code):
         answer = None, 400
 
     assert answer == (code, 400)
+
+
+# The handshake of the legacy era
+
+CLIENT = {"name": "test", "version": "1"}
+
+
+def params(**members):
+    return {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT} | members
+
+
+@requirement("lifecycle:version-agreed", "lifecycle:version-offered")
+@pytest.mark.parametrize(
+    ("requested", "answered"),
+    [
+        *((revision.value, revision) for revision in list(Revision)[:4]),
+        # The modern era has no handshake.
+        ("2026-07-28", Revision.V2025_11_25),
+        ("1.0.0", Revision.V2025_11_25),
+        ("2099-01-01", Revision.V2025_11_25),
+        ("", Revision.V2025_11_25),
+        ("2025-06-18 ", Revision.V2025_11_25),
+        ("\x00", Revision.V2025_11_25),
+    ],
+)
+def test_the_requested_revision_is_agreed_on_or_else_the_newest_with_a_handshake(
+    requested, answered
+):
+    assert negotiate(params(protocolVersion=requested)) is answered
+
+
+@requirement("lifecycle:params-required")
+@pytest.mark.parametrize("member", ["protocolVersion", "capabilities", "clientInfo"])
+@pytest.mark.parametrize("value", ["absent", None, 1, [], True])
+def test_a_required_member_that_is_missing_or_of_another_type_is_named(member, value):
+    broken = params(**{member: value})
+    if value == "absent":
+        del broken[member]
+
+    with pytest.raises(ProtocolError, match=rf"needs {member}\.") as caught:
+        negotiate(broken)
+    assert (caught.value.code, caught.value.status) == (-32602, 200)
+
+
+@pytest.mark.parametrize("member", ["name", "version"])
+def test_a_client_has_a_name_and_a_version_and_what_it_says_besides_is_ignored(member):
+    client = {**CLIENT, "title": "Test", "icons": []}
+
+    with pytest.raises(ProtocolError, match=rf"needs clientInfo\.{member}\."):
+        negotiate(params(clientInfo={**client, member: 1}))
+
+    agreed = negotiate(params(clientInfo=client, capabilities={"x": 1}, more=1))
+    assert agreed is Revision.V2025_06_18

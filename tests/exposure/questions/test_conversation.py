@@ -122,34 +122,18 @@ def test_what_was_done_before_is_undone_until_the_form_takes_the_answer(offer, c
     assert [order.number for order in Order.objects.all()] == ["A-7"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (None, "pick needs an answer."),
-        (format_lazy("Which {}?", mark_safe("<b>")), "Which <b>?"),
-    ],
-    ids=["none", "lazy and safe"],
-)
-def test_a_question_is_what_the_tool_says_or_names_the_tool(offer, client, words, message):
-    def pick(ctx: mcp.Context) -> str:
-        """Ask for a color."""
-        return ctx.ask("color", ColorForm, *([words] if words else []))["color"]
-
-    offer(pick)
-
-    assert Talk.call(client, "pick").messages == {"color": message}
-
-
 def test_a_form_may_be_an_instance_which_is_filled_in(offer, answering):
     def pick(ctx: mcp.Context) -> str:
         """Ask for a color."""
         form = ColorForm(initial={"color": "b"}, prefix="x")
-        ctx.ask("color", form)
+        ctx.ask("color", form, format_lazy("Which {}?", mark_safe("<b>")))
         return f"{form.is_bound} {form.cleaned_data['color']}"
 
     offer(pick)
+    client = answering(color={"color": "r"})
 
-    assert answering(color={"color": "r"}).call_tool("pick").text == "True r"
+    assert client.call_tool("pick").text == "True r"
+    assert client.questions["color"]["params"]["message"] == "Which <b>?"
 
 
 def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
