@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from urllib.request import Request, urlopen
 
 import pytest
 
 from mcp_django.protocol.revisions import LEGACY, Revision
-from tests.conformance_site.fronts import Witness
 from tests.conformance_site.plan import BRIDGED, HTTP, HTTP_SSE, LATER, PIPED, RUNS, STDIO
 from tests.conformance_site.run import other_scenarios
 from tests.conformance_site.suite import Verdict
@@ -42,31 +38,6 @@ def test_scenarios_of_extensions_are_named_and_any_other_that_no_run_asks_is_an_
 
     assert list(extensions) == ["tasks-cancel", "sep-2640-skills"]
     assert unplanned == ["new-thing"]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("version", "session", "agreed"),
-    [("2026-07-28", {}, {"2026-07-28"}), ("2025-06-18", {"Mcp-Session-Id": "a"}, set())],
-)
-def test_what_was_agreed_is_seen_where_the_suite_asks_the_site_itself(version, session, agreed):
-    class Site(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *args):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as site:
-        Thread(target=site.serve_forever, daemon=True).start()
-        witness = Witness(f"http://127.0.0.1:{site.server_port}/mcp", revision=version)
-        with witness.serving() as url:
-            urlopen(Request(url, headers={"MCP-Protocol-Version": version, **session})).close()
-        site.shutdown()
-
-    assert witness.agreed == agreed
 
 
 def test_nothing_is_left_out_over_streamable_http_but_what_came_with_a_later_revision():

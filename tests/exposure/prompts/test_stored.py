@@ -39,9 +39,7 @@ def names(client):
 
 
 def refusal(client, name, **arguments):
-    with pytest.raises(ProtocolFailure) as refused:
-        client.get_prompt(name, **arguments)
-    return refused.value.code, refused.value.message
+    return client.failure("prompts/get", name=name, arguments=arguments)
 
 
 def texts(client, prompt, /, **arguments):
@@ -210,10 +208,10 @@ def test_without_tables_there_are_no_rows_and_everything_else_is_there(client, c
 def test_a_connection_lost_while_prompts_are_read_is_an_error_and_no_shorter_list(client):
     lost = OperationalError("server closed the connection unexpectedly")
 
-    with failing(lost), pytest.raises(ProtocolFailure) as failure:
-        client.list_prompts()
+    with failing(lost):
+        code, _ = client.failure("prompts/list")
 
-    assert failure.value.code == -32603
+    assert code == -32603
 
 
 def test_a_clash_is_a_warning_where_the_database_may_be_asked():

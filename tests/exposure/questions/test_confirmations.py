@@ -117,22 +117,6 @@ APPROVED = {
         change=lambda: Parcel.objects.create(number="n9"),
         members={"outcome", "records"},
     ),
-    "action that staff guard": Approved(
-        tool="ship_now",
-        arguments={**N0, "answer": {"carrier": "ups"}},
-        question="Ship freely? 2 records: ",
-        others=[{**N0, "answer": {"carrier": "dhl"}}],
-        change=lambda: Parcel.objects.create(number="n9"),
-        is_guarded=True,
-        members={"outcome", "records"},
-    ),
-    "action that always asks": Approved(
-        tool="depot_parcel_ask_always",
-        arguments={"pks": ["n0"]},
-        question="Ask always? 1 record: ",
-        others=[{"pks": ["n0", "n1"]}, {"pks": ["n1"]}],
-        members={"outcome", "records"},
-    ),
     "menu": Approved(
         tool="depot_driver_rename",
         arguments={**ANN, "answer": {"reason": "Eve"}},
@@ -140,14 +124,6 @@ APPROVED = {
         others=[{**ANN, "answer": {"reason": "Mallory"}}],
         change=lambda: Driver.objects.create(name="Ann"),
         members={"outcome", "records"},
-    ),
-    "page": Approved(
-        tool="depot_parcel_confirm_only",
-        arguments={"pks": ["n0"]},
-        question="Confirm only? 1 record: ",
-        others=[{"pks": ["n0", "n1"]}, {"pks": ["n1"]}],
-        change=another_page,
-        members={"outcome", "records", "page"},
     ),
     "page with values": Approved(
         tool="depot_parcel_ship",

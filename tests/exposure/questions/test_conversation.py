@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 import pytest
 from django import forms
@@ -179,8 +179,6 @@ def test_a_tool_can_tell_no_from_a_closed_question_and_go_on(offer, answering, a
     [
         5, None, "accept", [], {}, {"action": "yes"}, {"action": "accept", "content": "A-1"},
         {"action": "accept"}, {"content": {"number": "A-1"}}, accepted(number=["A-1"]),
-        accepted(number={"a": 1}), accepted(number=True), accepted(number="A", urgent="no"),
-        accepted(number="A", urgent=1), accepted(number=10**400),
     ],
 )  # fmt: skip
 def test_what_is_no_answer_to_the_form_is_never_taken_and_asked_for_again(offer, client, broken):
@@ -474,18 +472,17 @@ def test_a_confirmation_may_be_asked_for_with_other_questions(offer, client):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("caught", [True, False])
-def test_a_tool_that_catches_everything_asks_all_the_same(offer, client, caught, is_async):
+def test_a_tool_that_catches_everything_asks_all_the_same(offer, client, is_async):
     def careless(ctx: mcp.Context) -> str:
         """Catch everything."""
         Order.objects.create(number="A")
-        with suppress(Exception) if caught else nullcontext():
+        with suppress(Exception):
             ctx.ask("color", ColorForm)
         return "Done."
 
     async def careless_later(ctx: mcp.Context) -> str:
         """Catch everything."""
-        with suppress(Exception) if caught else nullcontext():
+        with suppress(Exception):
             await ctx.aask("color", ColorForm)
         return "Done."
 
@@ -590,11 +587,11 @@ def test_a_prompt_asks(add_prompt, answering, function, word):
 
     client = answering(number={"number": "A-1"})
     messages = client.get_prompt(function.__name__)
-    with pytest.raises(ProtocolFailure, match="The person declined"):
-        answering(number=DECLINE).get_prompt(function.__name__)
+    refused = answering(number=DECLINE).failure("prompts/get", name=function.__name__)
 
     assert messages[0]["content"]["text"] == f"{word} letter about A-1."
     assert client.questions["number"]["params"]["message"] == "Which?"
+    assert "The person declined" in refused[1]
 
 
 def report(ctx: mcp.Context, year: int) -> str:
@@ -640,11 +637,10 @@ def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
     add_report(confirmed)
     asked = {"uri": "shop://asked/2026"}
 
-    with pytest.raises(ProtocolFailure) as refused:
-        CheckedClient(user=clerk).request("resources/read", asked)
+    code, _ = CheckedClient(user=clerk).failure("resources/read", **asked)
     shown = answering(confirm={"confirm": True}).request("resources/read", asked)
 
-    assert refused.value.code == -32021
+    assert code == -32021
     assert shown["contents"][0]["text"] == "2026"
 
 

@@ -127,14 +127,6 @@ def test_a_retry_that_comes_too_early_waits_and_gets_the_answer_of_the_first():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_calls_with_one_key_and_other_arguments_one_is_refused():
-    answers = together(lambda number: create(f"A{number}"))
-
-    assert sorted(type(one) for one in answers if not isinstance(one, dict)) == [ToolError]
-    assert Author.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
 def test_where_the_first_fails_while_the_second_waits_the_second_does_the_work():
     def work(number):
         def first_fails():

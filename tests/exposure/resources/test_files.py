@@ -7,7 +7,7 @@ import base64
 import pytest
 from django.core.files.base import ContentFile
 
-from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing import Client
 from tests.shop.models import Memo
 from tests.spec import requirement
 
@@ -28,9 +28,7 @@ def memo():
 
 
 def refusal(client, uri):
-    with pytest.raises(ProtocolFailure) as failure:
-        client.read_resource(uri)
-    return failure.value.message
+    return client.failure("resources/read", uri=uri)[1]
 
 
 @pytest.mark.parametrize(
