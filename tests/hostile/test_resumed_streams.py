@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import AnonymousUser, Group, Permission
+from django.contrib.auth.models import Group, Permission
 
 import mcp_django as mcp
 from mcp_django.exposure.generation import generations
@@ -17,9 +17,7 @@ from mcp_django.models import (
     PersonalToken,
     PromptTemplate,
 )
-from mcp_django.principal import Principal, Restriction
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.transports.calls.log import may_read, new_key
 from mcp_django.transports.streams import hub as hubs
 from mcp_django.transports.streams.hub import get_hub
 from tests.clients import CheckedClient
@@ -222,26 +220,6 @@ async def test_a_seal_of_another_log_opens_nothing(client, gate):
     mixed = last[:24] + other[24:]
 
     assert (await session.get(mixed)).status == 404
-
-
-async def test_rights_have_one_spelling_however_their_sets_are_ordered(staff):
-    scopes = ["mcp:read", "mcp:write"]
-    principals = [
-        Principal(
-            user=staff,
-            scopes=frozenset(order),
-            method="x",
-            restriction=Restriction(models=frozenset(order)),
-        )
-        for order in (scopes, scopes[::-1])
-    ]
-    nobody = Principal(user=AnonymousUser(), scopes=frozenset(), method="x")
-
-    key = await sync_to_async(new_key)(principals[0])
-
-    assert await sync_to_async(may_read)(key, principals[1])
-    assert not await sync_to_async(may_read)(key, nobody)
-    assert not may_read("short", principals[0])
 
 
 async def test_what_is_said_after_the_end_of_a_session_has_no_ids(client, gate):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_django.protocol.jsonrpc import encode_request
 from mcp_django.protocol.methods import LOG_LEVELS
 from mcp_django.protocol.render import (
     acknowledged,
@@ -27,10 +26,6 @@ from tests.spec import requirement
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 URI = "django://objects/shop.order/1"
-FORM = {
-    "message": "Who?",
-    "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
-}
 
 
 def wire(one, revision):
@@ -133,32 +128,3 @@ def test_any_uri_travels_unchanged_and_on_one_line(uri, revision):
 
     assert json.loads(body)["params"] == {"uri": uri}
     assert not set(b"\r\n") & set(body)
-
-
-# Requests of ours
-
-SAMPLING = {
-    "messages": [{"role": "user", "content": {"type": "text", "text": "x"}}],
-    "maxTokens": 10,
-}
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "revisions"),
-    [
-        ("elicitation/create", FORM, [Revision.V2025_06_18, Revision.V2025_11_25]),
-        ("roots/list", {}, LEGACY),
-        ("sampling/createMessage", SAMPLING, LEGACY),
-    ],
-    ids=["elicitation", "roots", "sampling"],
-)
-def test_a_request_of_ours_is_one_in_the_legacy_revisions_that_have_its_method(
-    method, params, revisions
-):
-    body = encode_request("a", method, params)
-
-    for revision in revisions:
-        assert_valid_message(revision, method, body)
-    for revision in set(Revision) - set(revisions):
-        with pytest.raises(AssertionError, match="knows no"):
-            assert_valid_message(revision, method, body)

@@ -21,10 +21,6 @@ from mcp_django.protocol.questions import (
     read_sampled,
     takes,
 )
-from mcp_django.protocol.render import ServerInfo, render
-from mcp_django.protocol.results import InputRequired
-from mcp_django.protocol.revisions import Revision
-from tests.oracle import assert_valid_result
 from tests.spec import requirement
 
 JSON = st.recursive(
@@ -35,28 +31,6 @@ JSON = st.recursive(
 MEMBERS = st.sampled_from(
     ["action", "content", "role", "model", "stopReason", "roots", "uri", "name", "type", "text"]
 )
-
-
-@requirement("input:members")
-def test_questions_are_a_result_of_the_newest_revision():
-    form = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-    said = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}]}
-    result = InputRequired(
-        questions={
-            "who": Question(method=ELICITATION, params=form),
-            "word": Question(method=SAMPLING, params={**said, "maxTokens": 5}),
-            "roots": Question(method=ROOTS),
-        },
-        state="abc",
-    )
-
-    wire = render(result, Revision.V2026_07_28, ServerInfo(name="x", version="1"))
-
-    assert_valid_result(Revision.V2026_07_28, "tools/call", wire)
-    assert wire["resultType"] == "input_required"
-    assert wire["requestState"] == "abc"
-    assert wire["inputRequests"]["roots"] == {"method": "roots/list", "params": {}}
-    assert "ttlMs" not in wire
 
 
 @pytest.mark.parametrize("read", [read_form, read_roots, read_sampled])

@@ -603,21 +603,15 @@ def test_an_argument_that_no_text_can_be_read_as_is_refused_at_start(annotation)
         ({"annotations": mcp.Annotations(last_modified="yesterday")}, "last_modified"),
         ({"permission": "view_order"}, "not a permission for the resource 'shop://x'"),
         ({"completions": {"year": []}}, "'year'"),
+        ({"size": 1, "uri": "shop://{year}"}, "has no size"),
     ],
     ids=str,
 )
 def test_hints_that_the_protocol_does_not_have_are_refused_at_start(options, sentence):
+    function = plain if "uri" in options else none
+
     with pytest.raises(ImproperlyConfigured, match=sentence):
-        register("shop://x", none, **options)
-
-
-def test_one_resource_may_have_a_size_and_a_template_has_none():
-    changed = mcp.Annotations(last_modified="2026-01-31T12:00:00Z")
-
-    register("shop://x", none, annotations=changed, size=0)
-
-    with pytest.raises(ImproperlyConfigured, match="has no size"):
-        register("shop://{year}", plain, size=1)
+        register(**{"uri": "shop://x", "function": function, **options})
 
 
 def test_a_uri_is_taken_once():
