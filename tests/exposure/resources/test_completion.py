@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from uuid import UUID
 
 import msgspec
@@ -482,7 +481,6 @@ SLOW = {
 def test_a_search_that_takes_too_long_offers_nothing(shop, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STATEMENT_TIMEOUT": 0.2}
     slow = {models.Order: lambda rows: rows.extra(where=[SLOW[connection.vendor]])}
-    start = time.monotonic()
 
+    # Without an end to it the limit of the test would be reached.
     assert keys(who=caller(**changed(), narrow=slow)) == []
-    assert time.monotonic() - start < 3
