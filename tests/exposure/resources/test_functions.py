@@ -80,23 +80,11 @@ def greeting(request) -> str:
     return f"Hello {request.user}"
 
 
-def test_a_resource_without_variables_is_listed_and_read(staff, revision, add):
-    add("shop://greeting", greeting, description=None)
-    client = CheckedClient(user=staff, revision=revision)
-
-    one = listed(client)["shop://greeting"]
-
-    assert (one["name"], one["description"]) == ("greeting", "What the shop says.")
-    assert one["mimeType"] == "text/plain"
-    assert contents(client, "shop://greeting") == [
-        {"uri": "shop://greeting", "mimeType": "text/plain", "text": "Hello staff"}
-    ]
-
-
 @requirement("resources:attributes")
-def test_the_hints_for_clients_are_those_that_the_revision_has(staff, revision, add):
+def test_a_resource_is_listed_with_the_hints_that_the_revision_has_and_read(staff, revision, add):
+    add("shop://greeting", greeting, description=None)
     add(
-        "shop://greeting",
+        "shop://hello",
         greeting,
         name="hello",
         title=gettext_lazy("Yes"),
@@ -105,15 +93,21 @@ def test_the_hints_for_clients_are_those_that_the_revision_has(staff, revision, 
         annotations=mcp.Annotations(audience=["user"], priority=0.5),
         last_modified=lambda request: datetime(2026, 1, 31, 12, tzinfo=UTC),
     )
+    client = CheckedClient(user=staff, revision=revision)
 
-    one = listed(CheckedClient(user=staff, revision=revision))["shop://greeting"]
+    plain, hinted = (listed(client)[f"shop://{name}"] for name in ("greeting", "hello"))
 
+    assert (plain["name"], plain["description"]) == ("greeting", "What the shop says.")
+    assert plain["mimeType"] == "text/plain"
     hints = {"audience": ["user"], "priority": 0.5}
     if revision.features.last_modified:
         hints["lastModified"] = "2026-01-31T12:00:00+00:00"
-    assert one["annotations"] == hints
-    assert (one["name"], one["size"], one["mimeType"]) == ("hello", 11, "text/markdown")
-    assert one.get("title") == ("Yes" if revision.features.titles else None)
+    assert hinted["annotations"] == hints
+    assert (hinted["name"], hinted["size"], hinted["mimeType"]) == ("hello", 11, "text/markdown")
+    assert hinted.get("title") == ("Yes" if revision.features.titles else None)
+    assert contents(client, "shop://greeting") == [
+        {"uri": "shop://greeting", "mimeType": "text/plain", "text": "Hello staff"}
+    ]
 
 
 @requirement("resources:attributes")
@@ -171,15 +165,11 @@ def test_what_a_caller_may_not_read_is_as_missing_as_what_nobody_has(client, add
     assert "shop://secret" not in listed(client)
     assert "shop://secrets/{year}" not in templates(client)
     for uri, other in (("shop://secret", "shop://nothing"), ("shop://secrets/1", "shop://x/1")):
-        ours, theirs = failure(client, uri), failure(client, other)
-        assert (ours.code, ours.message, ours.status) == (
-            theirs.code,
-            theirs.message,
-            theirs.status,
-        )
+        ours, theirs = (client.failure("resources/read", uri=address) for address in (uri, other))
+        assert ours == theirs
         answers = {
-            client.call_tool("read_resource", uri=one).text.replace(one, "URI")
-            for one in (uri, other)
+            client.call_tool("read_resource", uri=address).text.replace(address, "URI")
+            for address in (uri, other)
         }
         assert len(answers) == 1
     with pytest.raises(ProtocolFailure) as forbidden:
@@ -225,15 +215,13 @@ def anything(path: str) -> str:
     return f"any {path}"
 
 
-def one(name: str) -> str:
-    return f"one {name}"
-
-
-def csv(name: str) -> str:
-    return f"csv {name}"
-
-
 def test_a_literal_uri_comes_before_templates_and_the_longer_template_first(client, add):
+    def one(name: str) -> str:
+        return f"one {name}"
+
+    def csv(name: str) -> str:
+        return f"csv {name}"
+
     add("shop://{+path}", anything)
     add("shop://reports/{name}", one)
     add("shop://reports/latest", lambda: "latest")
