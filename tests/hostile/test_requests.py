@@ -31,6 +31,7 @@ def sent_with(client, *pairs, **scope):
         (b"origin", b"http://localhost:80@evil.example", 403),
         (b"authorization", b"Bearer x", 401),
         (b"mcp-method", b"tools/list", 400),
+        (b"mcp-protocol-version", b"2025-06-18", 400),
         (b"content-length", b"99999999", 413),
     ],
 )
@@ -117,6 +118,7 @@ LONG = "session_id=".ljust(LONGEST_VALUE + 1, "x")
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/sse", "/mcp/messages"])
 def test_a_query_string_without_an_end_is_refused_by_each_transport(staff, path):
-    found = sent_with(Client(user=staff), path=path, query_string=LONG.encode())
+    answer = sent_with(Client(user=staff), path=path, query_string=LONG.encode())
 
-    assert found.status == 414
+    assert answer.status == 414
+    assert WSGIClient(path=f"/mcp?{LONG}", user=staff).http("POST", b"{}").status == 414
