@@ -120,6 +120,20 @@ async def test_what_changes_before_the_stream_knows_of_a_subscription_is_told(cl
     await stream.left()
 
 
+@pytest.mark.thorough
+async def test_what_changed_before_a_subscription_is_no_news(client, store, uri):
+    session = await SessionClient.begin(client)
+    stream = await session.get()
+    publish({Change(topic=uri)})
+    assert await sync_to_async(flush)()
+
+    await subscribe(session, uri)
+    publish({list_changed("tools")})
+
+    assert (await stream.message())["method"] == "notifications/tools/list_changed"
+    await stream.left()
+
+
 # Many readers and slow rules
 
 
