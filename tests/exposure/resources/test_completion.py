@@ -47,7 +47,7 @@ def numbers(typed="", *, who=None):
 
 
 @pytest.mark.parametrize(
-    ("value", "pairs", "found"),
+    ("value", "pairs", "ranked"),
     [
         (
             "PAID",
@@ -61,8 +61,8 @@ def numbers(typed="", *, who=None):
         ("(", [("a", ("a b",))], []),
     ],
 )
-def test_what_is_equal_comes_before_what_begins_before_words_before_the_rest(value, pairs, found):
-    assert ranked_by(value, pairs) == found
+def test_what_is_equal_comes_before_what_begins_before_words_before_the_rest(value, pairs, ranked):
+    assert ranked_by(value, pairs) == ranked
 
 
 # Callers
@@ -94,9 +94,14 @@ AGGREGATES = changed(fields="id number status", aggregates_only=True)
     [
         # Order is shown as three models with one table; the others need rights of their own.
         *(
-            (permitted("nasty.view_order", "nasty.view_tag"), template, "model", "nasty", models_)
-            for template in (DEFINITION, COLLECTION, OBJECT)
-            for models_ in (["nasty.order", "nasty.tag"],)
+            (
+                permitted("nasty.view_order", "nasty.view_tag"),
+                template,
+                "model",
+                "nasty",
+                ["nasty.order", "nasty.tag"],
+            )
+            for template in (DEFINITION, COLLECTION, OBJECT, FILE)
         ),
         (ALL, DEFINITION, "model", "persons", ["nasty.person"]),
         (TAGS, DEFINITION, "model", "", ["nasty.tag"]),
@@ -155,7 +160,7 @@ def test_hidden_and_missing_models_offer_the_same_nothing(shop, model):
 
 
 @pytest.mark.parametrize(
-    ("typed", "found", "changes"),
+    ("typed", "expected", "changes"),
     [
         ("a", ["A1", "A2", "A3"], {}),
         ("A2", ["A2"], {}),
@@ -182,12 +187,12 @@ def test_hidden_and_missing_models_offer_the_same_nothing(shop, model):
         ),
     ],
 )
-def test_keys_are_found_by_what_stands_for_the_record(shop, typed, found, changes):
+def test_keys_are_found_by_what_stands_for_the_record(shop, typed, expected, changes):
     person = models.Person.objects.create(username="other")
     for number in ("Rx", "x%_off"):
         models.Order.objects.create(owner=person, number=number)
 
-    assert numbers(typed, who=caller(**changed(**changes))) == found
+    assert numbers(typed, who=caller(**changed(**changes))) == expected
 
 
 class Judging(Narrowable):
@@ -210,8 +215,8 @@ def test_keys_and_values_are_those_of_visible_records(shop, who, visible):
     assert numbers(who=caller(**who)) == visible
     assert offered("number", "A", who=caller(**who)) == [n for n in visible if n != "R1"]
     for order in (shop.a1, shop.a2):
-        found = keys(str(order.pk), who=caller(**who))
-        assert (str(order.pk) in found) is (order.number not in hidden)
+        answer = keys(str(order.pk), who=caller(**who))
+        assert (str(order.pk) in answer) is (order.number not in hidden)
 
 
 def test_keys_too_long_for_a_uri_are_left_out(shop, monkeypatch):
@@ -232,7 +237,7 @@ def test_huge_and_impossible_values_find_nothing(shop, value):
 
 
 @pytest.mark.parametrize(
-    ("typed", "found", "quantities"),
+    ("typed", "expected", "quantities"),
     [
         ("12", ["12", "129", "1250"], ["12", "1250", "129"]),
         ("1", ["1", "12", "13", "129", "1250"], ["1", "12", "1250", "129", "13"]),
@@ -241,18 +246,18 @@ def test_huge_and_impossible_values_find_nothing(shop, value):
         ("-1", [], ["-1", "-15"]),
     ],
 )
-def test_numbers_are_found_by_their_first_digits(typed, found, quantities):
+def test_numbers_are_found_by_their_first_digits(typed, expected, quantities):
     person = models.Person.objects.create(username="boss")
     rows = {pk: pk for pk in (1, 12, 13, 129, 1250, 21, 212)} | {7: -1, 8: -15, 9: -2}
     for pk, quantity in rows.items():
         models.Order.objects.create(pk=pk, owner=person, number=f"N{pk}", quantity=quantity)
 
-    assert keys(typed) == found
+    assert keys(typed) == expected
     assert offered("quantity", typed) == quantities
 
 
 @pytest.mark.parametrize(
-    ("typed", "found"),
+    ("typed", "expected"),
     [
         ("", ["1/1", "1/12", "2/1", "12/3"]),
         ("1", ["1/1", "1/12", "12/3"]),
@@ -264,11 +269,11 @@ def test_numbers_are_found_by_their_first_digits(typed, found, quantities):
         ("%zz/1", []),
     ],
 )
-def test_a_composite_key_is_offered_with_its_parts_between_slashes(typed, found):
+def test_a_composite_key_is_offered_with_its_parts_between_slashes(typed, expected):
     for hall, number in ((1, 1), (1, 12), (2, 1), (12, 3)):
         models.Seat.objects.create(hall=hall, number=number, label=f"Seat {number}")
 
-    assert keys(typed, model="nasty.seat") == found
+    assert keys(typed, model="nasty.seat") == expected
 
 
 def test_a_completed_key_put_into_the_template_is_the_uri_of_its_record(shop):
@@ -367,7 +372,7 @@ def test_operators_follow_a_path_that_was_typed_in_full():
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("gift=true", ["A1"]),
         ("gift=false", []),
@@ -377,14 +382,14 @@ def test_operators_follow_a_path_that_was_typed_in_full():
         ("number=A1", ["A1"]),
     ],
 )
-def test_booleans_in_the_query_of_a_uri_are_understood(shop, query, found):
+def test_booleans_in_the_query_of_a_uri_are_understood(shop, query, expected):
     models.Order.objects.filter(pk=shop.a1.pk).update(gift=True)
 
     (page,) = read_resource(
         caller(), f"django://objects/nasty.order?{query}&fields=number"
     ).contents
 
-    assert msgspec.json.decode(page.text)["rows"] == [[number] for number in found]
+    assert msgspec.json.decode(page.text)["rows"] == [[number] for number in expected]
 
 
 def test_a_boolean_of_a_hidden_column_is_refused_like_one_of_a_missing_column():
