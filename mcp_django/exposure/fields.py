@@ -44,19 +44,12 @@ TEXT = (
 )  # fmt: skip
 ORDERED = ("exact", "in", "isnull", "gt", "gte", "lt", "lte", "range")
 DISCRETE = ("exact", "in", "isnull")
+NUMBERS, TIMES = ("integer", "float", "decimal", "duration"), ("date", "datetime", "time")
 OPERATORS: dict[str, tuple[str, ...]] = {
     "text": TEXT,
-    "integer": ORDERED,
-    "float": ORDERED,
-    "decimal": ORDERED,
-    "date": ORDERED,
-    "datetime": ORDERED,
-    "time": ORDERED,
-    "duration": ORDERED,
+    **dict.fromkeys((*NUMBERS, *TIMES), ORDERED),
     "boolean": ("exact", "isnull"),
-    "uuid": DISCRETE,
-    "ip": DISCRETE,
-    "key": DISCRETE,
+    **dict.fromkeys(("uuid", "ip", "key"), DISCRETE),
     "other": ("isnull",),
 }
 #: Transform -> lowest and highest value. MariaDB's years start at 1000, Python's end at 9999.
@@ -82,20 +75,12 @@ DAY_OPERATORS = ("exact", "gt", "gte", "lt", "lte", "range")
 SUMMED = ("sum", "avg", "min", "max")
 RANKED = ("min", "max")
 MEASURES: dict[str, tuple[str, ...]] = {
-    "integer": SUMMED,
-    "float": SUMMED,
-    "decimal": SUMMED,
-    "duration": SUMMED,
-    "date": RANKED,
-    "datetime": RANKED,
-    "time": RANKED,
-    "text": RANKED,
+    **dict.fromkeys(NUMBERS, SUMMED),
+    **dict.fromkeys((*TIMES, "text"), RANKED),
 }
-#: The first class that fits decides, so the special stand before the general.
-KINDS: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
-    (models.JSONField, "other"),
-    (models.BinaryField, "other"),
-    (models.FileField, "other"),
+#: The first that fits decides, so the special stand before the general.
+KINDS: tuple[tuple[Any, str], ...] = (
+    ((models.JSONField, models.BinaryField, models.FileField), "other"),
     (models.DateTimeField, "datetime"),
     (models.DateField, "date"),
     (models.TimeField, "time"),
@@ -106,8 +91,7 @@ KINDS: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
     (models.UUIDField, "uuid"),
     (models.GenericIPAddressField, "ip"),
     (models.IntegerField, "integer"),
-    (models.CharField, "text"),
-    (models.TextField, "text"),
+    ((models.CharField, models.TextField), "text"),
 )
 
 
@@ -217,8 +201,7 @@ def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
         except QueryError as error:
             raise QueryError(f"{error}{sentence_of_choices(field)}") from None
     if kind == "text":
-        found = attempt(text, value, "text")
-        return choice(field, short(found, longest=longest))
+        return choice(field, short_text(value, longest=longest))
     converter, wanted = CONVERTERS.get(kind, (refuse, "usable: this field only has isnull"))
     return attempt(converter, value, wanted)
 
@@ -260,10 +243,11 @@ def text(value: Any) -> str:
     return value
 
 
-def short(value: str, *, longest: int = TERM) -> str:
-    if len(value) > longest:
-        raise QueryError(f"A text value has at most {longest} characters; this has {len(value)}.")
-    return value
+def short_text(value: Any, *, longest: int = TERM) -> str:
+    words: str = attempt(text, value, "text")
+    if len(words) > longest:
+        raise QueryError(f"A text value has at most {longest} characters; this has {len(words)}.")
+    return words
 
 
 def choice(field: Any, value: str) -> str:

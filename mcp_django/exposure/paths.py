@@ -38,6 +38,8 @@ Trail: TypeAlias = tuple[Edge, ...]
 #: A column by the joins that lead to it: `owner.name` and `editor.name` are two.
 Column: TypeAlias = tuple[Trail, str]
 ModelClass: TypeAlias = type[models.Model]
+#: Names of fields, from the model on.
+Names: TypeAlias = tuple[str, ...]
 
 #: Relations in one declared path.
 MAX_HOPS = 3
@@ -144,7 +146,7 @@ class Path:
         return tuple(zip(owners, self.names, strict=False))
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """The path with one spelling for each field, whatever the site wrote."""
         last = () if self.field is None else (self.field.name,)
         return (*(hop.name for hop in self.hops), *last)
@@ -172,6 +174,10 @@ def resolve(model: ModelClass, text: str) -> Path:
         current = field.path_infos[-1].to_opts.model
         hops.append(Hop(field=field, model=current))
     return Path(text=text, model=model, hops=tuple(hops), field=None)
+
+
+def begins_with(names: Names, gone: Iterable[Names]) -> bool:
+    return any(names[: len(one)] == one for one in gone)
 
 
 def find(model: ModelClass, name: str, *, text: str) -> Any:
@@ -326,11 +332,7 @@ class Declaration:
     def _open(self, what: str, names: Iterable[str]) -> tuple[Path, ...]:
         """Those that `exclude` leaves: what it names is gone, and all that is behind it."""
         found = self._resolve(what, names)
-        return tuple(
-            path
-            for path in found
-            if not any(path.names[: len(hidden)] == hidden for hidden in self.hidden)
-        )
+        return tuple(path for path in found if not begins_with(path.names, self.hidden))
 
     def _fitting(
         self, what: str, problem: Callable[[Path], str], *, default: Callable[[Path], bool]
@@ -499,7 +501,7 @@ def key_value(part: Any, value: Any, *, using: str) -> Any:
     if kind_of(target_of(part)) != "other":
         return fields.scalar(part, value, using=using, longest=LONGEST_KEY)
     # A class of the site's own knows its values; the text is one that every database takes.
-    written = fields.short(fields.attempt(fields.text, value, "text"), longest=LONGEST_KEY)
+    written = fields.short_text(value, longest=LONGEST_KEY)
     try:
         return target_of(part).to_python(written)
     except Exception:

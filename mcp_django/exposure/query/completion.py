@@ -158,7 +158,7 @@ class Finder:
 def is_usable(text: str) -> bool:
     """Whether every database takes the text, and it is not too long to search for."""
     try:
-        fields.short(fields.attempt(fields.text, text, "text"))
+        fields.short_text(text)
     except QueryError:
         return False
     return True
