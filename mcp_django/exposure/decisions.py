@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from django.contrib.auth.models import Group
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, Error, connections, router, transaction
 from django.db.models import Model, Q
-from django.db.models.signals import post_delete, post_save, pre_delete
+from django.db.models.signals import post_delete, pre_delete
 
 from mcp_django import models
 from mcp_django.cached import Cached
 from mcp_django.connections import apart
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.generation import (
+    WITH_GROUPS,
     cache_version,
-    invalidate,
     known_cache_version,
     places,
     watch,
 )
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
-    FILTER,
-    GROUP,
-    ORDER,
+    OPTIONS,
     RETURN,
     Declaration,
+    Names,
+    begins_with,
     holds_text,
     resolve,
 )
@@ -46,22 +46,9 @@ if TYPE_CHECKING:
     from mcp_django.exposure.registry import Registry
 
 
-# What must follow when prompts get another version, and when a group is deleted.
+# What must follow when a group is deleted.
 
 logger = logging.getLogger("mcp_django")
-
-#: How a row is closed that was for some groups only. Without groups it would be for everybody.
-CLOSED: dict[Any, dict[str, Any]] = {
-    models.ExposedModel: {"level": Level.HIDDEN},
-    models.ExposedPrompt: {"enabled": False},
-    models.ExposedTool: {"enabled": False},
-    models.PromptTemplate: {"enabled": False},
-}
-
-
-def version_changed(*, using: str, **kwargs: Any) -> None:
-    # Not by its template, which may be gone with it.
-    invalidate(None, using=using)
 
 
 def group_goes(*, instance: Any, using: str, **kwargs: Any) -> None:
@@ -69,7 +56,7 @@ def group_goes(*, instance: Any, using: str, **kwargs: Any) -> None:
     table = models.PromptTemplate._meta.db_table
     is_ours = table in connections[using].introspection.table_names()
     instance._mcp_rows = {}
-    for model in CLOSED if is_ours else ():
+    for model in WITH_GROUPS if is_ours else ():
         rows = model.objects.using(using).filter(groups=instance)
         instance._mcp_rows[model] = list(rows.values_list("pk", flat=True))
 
@@ -77,16 +64,16 @@ def group_goes(*, instance: Any, using: str, **kwargs: Any) -> None:
 def group_gone(*, instance: Any, using: str, **kwargs: Any) -> None:
     """What was for one group only must not become everybody's."""
     for model, keys in instance._mcp_rows.items():
+        is_model = model is models.ExposedModel
+        name, value = ("level", Level.HIDDEN) if is_model else ("enabled", False)
         for row in model.objects.using(using).filter(pk__in=keys, groups=None):
-            for name, value in CLOSED[model].items():
-                setattr(row, name, value)
-            row.save(update_fields=list(CLOSED[model]))
+            setattr(row, name, value)
+            row.save(update_fields=[name])
             logger.warning("%s was for a group that is gone, and is closed now.", row)
 
 
 def connect() -> None:
-    """Watch versions and groups. No query; may be called again."""
-    watch(version_changed, post_save, post_delete, sender=models.PromptVersion)
+    """Watch groups. No query; may be called again."""
     watch(group_goes, pre_delete, sender=Group)
     watch(group_gone, post_delete, sender=Group)
 
@@ -225,11 +212,6 @@ def frozen(value: Any) -> Any:
 
 # Code is the ceiling, and a row narrows it: the exposures as they are in force.
 
-#: Names of fields, from the model on.
-Names: TypeAlias = tuple[str, ...]
-#: Uses of paths that a row can narrow by a list of its own.
-LISTS = {"filter_fields": FILTER, "order_fields": ORDER, "group_fields": GROUP}
-
 
 class Exposed:
     """What one server exposes, for whoever asks: code, and what staff took away."""
@@ -260,22 +242,18 @@ class Exposed:
         #: Definitions of tools in the words of staff, by name, after those they were made from.
         self.redefined: dict[str, tuple[ToolDefinition, ToolDefinition]] = {}
         self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
-        for model, exposure in candidates.items():
-            if has_table(model):
-                self._add(model, exposure, before)
         for model, code in candidates.items():
-            row = self.decisions.models.get(code.label)
-            exposure = code if row is None else self._made.get((code, row), code)
+            exposure = self._add(code, before) if has_table(model) else code
             if exposure.untrusted_fields:
                 self.untrusted[model] = frozenset(exposure.untrusted_fields)
         self.by_label = {one.label: one for one in self.exposures.values()}
 
-    def _add(self, model: type[Model], code: ModelExposure, before: Exposed | None) -> None:
-        row = self.decisions.models.get(code.label)
+    def _add(self, code: ModelExposure, before: Exposed | None) -> ModelExposure:
+        model, row = code.model, self.decisions.models.get(code.label)
         if row is None:
             if code.standard_level > Level.HIDDEN:
                 self.exposures[model] = code
-            return
+            return code
         # The same object as before while the row is the same: what is known of it goes on.
         known = None if before is None else before._made.get((code, row))
         exposure = self._made[code, row] = known or restricted(code, row)
@@ -288,6 +266,7 @@ class Exposed:
             self.groups[model] = row.groups
         if row.follow_relations is False:
             self.not_followed.add(model)
+        return exposure
 
 
 def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
@@ -299,25 +278,26 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
     )
     found.aggregates_only = found.level < Level.READ
     if row.fields is not None:
-        found.fields = listed_of(code.fields, row.fields)
+        found.fields = [path for path in code.fields if path in row.fields]
     if row.follow_relations is False:
         found.follow_relations = False
-    gone = withheld(code, found)
-    for name in LISTS:
-        setattr(found, name, restricted_list(code, row, name, gone=gone))
-    left = partial(is_left, code.model, gone=gone)
-    found.search_fields = [path for path in code.search_fields if left(path.lstrip("^=@"))]
+    # A name taken out of records leaves the other uses as well, unless the row lists it there:
+    # filters would be an oracle.
+    left = partial(is_left, code.model, gone=withheld(code, found))
+    for name in (*OPTIONS.values(), "more_filter_fields", "search_fields", "ordering"):
+        paths = getattr(code, name)
+        # None: those of `fields`, which are narrowed.
+        setattr(found, name, paths and [path for path in paths if left(path.lstrip("-^=@"))])
+    for use, name in OPTIONS.items():
+        if (listed := getattr(row, name, None)) is not None:
+            allowed = [path.text for path in Declaration(code).paths[use]]
+            setattr(found, name, [path for path in allowed if path in listed])
+    if row.filter_fields is not None:
+        found.more_filter_fields = ()
     labels = code.label_fields if row.label_fields is None else row.label_fields
     found.label_fields = [path for path in label_choices(code) if path in labels and left(path)]
-    found.ordering = [path for path in code.ordering if left(path.removeprefix("-"))]
-    if code.metric_fields is not None:
-        found.metric_fields = [path for path in code.metric_fields if left(path)]
     if code.modified_field and not left(code.modified_field):
         found.modified_field = ""
-    if row.filter_fields is None:
-        found.more_filter_fields = [path for path in code.more_filter_fields if left(path)]
-    else:
-        found.more_filter_fields = ()
     found.untrusted_fields = (*code.untrusted_fields, *(row.untrusted_fields or ()))
     if row.notes:
         found.description = f"{code.description} {row.notes}".strip()
@@ -337,34 +317,12 @@ def untrusted_choices(code: ModelExposure) -> list[str]:
     return [one.text for one in own if holds_text(one.field)]
 
 
-def restricted_list(
-    code: ModelExposure, row: ModelDecision, name: str, *, gone: frozenset[Names]
-) -> list[str] | None:
-    """What code allows of one use, as far as the row does.
-
-    A name taken out of records leaves the other uses as well, unless the row lists it there:
-    filters would be an oracle.
-    """
-    allowed: Iterable[str] | None = getattr(code, name)
-    listed: tuple[str, ...] | None = getattr(row, name)
-    if listed is not None:
-        return listed_of([path.text for path in Declaration(code).paths[LISTS[name]]], listed)
-    if allowed is None:
-        return None  # those of `fields`, which are narrowed
-    return [path for path in allowed if is_left(code.model, path, gone=gone)]
-
-
 def label_choices(code: ModelExposure) -> list[str]:
     """The columns that may stand for a record: those of code, and others that records show."""
     model = code.model
     own = [path for path in Declaration(code).paths[RETURN] if not path.hops]
     names = [one.text for one in own if not looks_secret(model, one.field.name)]
     return list(dict.fromkeys([*code.label_fields, *names]))
-
-
-def listed_of(allowed: Iterable[str], listed: Iterable[str]) -> list[str]:
-    wanted = set(listed)
-    return [path for path in allowed if path in wanted]
 
 
 def withheld(code: ModelExposure, found: ModelExposure) -> frozenset[Names]:
@@ -376,10 +334,6 @@ def withheld(code: ModelExposure, found: ModelExposure) -> frozenset[Names]:
 def is_left(model: type[Model], path: str, *, gone: frozenset[Names]) -> bool:
     """Whether neither the path nor anything on the way to it was taken away."""
     return not begins_with(names_of(model, path), gone)
-
-
-def begins_with(names: Names, gone: Iterable[Names]) -> bool:
-    return any(names[: len(one)] == one for one in gone)
 
 
 def names_of(model: type[Model], path: str) -> Names:

@@ -220,7 +220,8 @@ def connect() -> None:
     """Watch our rows, users, groups and the tables between. No query; may be called again."""
     for own in OWN:
         watch(own_changed, post_save, post_delete, sender=own)
-    for model in dict.fromkeys(models_of_rights(get_user_model())):
+    # Not versions by the server of their prompt, which may be gone with them.
+    for model in {models.PromptVersion, *models_of_rights(get_user_model())}:
         watch(row_changed, post_save, post_delete, sender=model)
     theirs = (row.groups.field for row in WITH_GROUPS)
     for field in (*theirs, *fields_of_rights(get_user_model())):

@@ -7,7 +7,6 @@ of the site is in no answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,13 +14,14 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import Group
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError
 from django.db.models import Model, QuerySet
 
 from mcp_django.conf import get_config
+from mcp_django.connections import apart
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.admin_bridge.rights import ADD, CHANGE, REMOVE, is_writer, may
-from mcp_django.exposure.decisions import Exposed, PromptDecision, begins_with
+from mcp_django.exposure.decisions import Exposed, PromptDecision
 from mcp_django.exposure.options import ModelExposure, looks_secret, may_view, view_permissions
 from mcp_django.exposure.paths import (
     FILTER,
@@ -32,6 +32,7 @@ from mcp_django.exposure.paths import (
     SEARCH,
     ModelClass,
     Path,
+    begins_with,
     declaration_of,
 )
 from mcp_django.exposure.permissions import Rights, holds_for_all
@@ -219,13 +220,8 @@ def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> li
     listed = (viewers.columns, *viewers.paths.values())
     every = {path.names: path for paths in listed for path in paths}
     found = [inspect_path(rights, theirs, path, exposure=exposure) for path in every.values()]
-    declared = {path.names[0] for path in every_declared(code)}
+    declared = {path.names[0] for path in declaration_of(code).everything}
     return found + list(undeclared(viewer, code, declared))
-
-
-def every_declared(exposure: ModelExposure) -> Iterator[Path]:
-    for paths in declaration_of(exposure).paths.values():
-        yield from paths
 
 
 def inspect_path(
@@ -241,7 +237,7 @@ def inspect_path(
 
 
 def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
-    if not any(one.names == path.names for one in every_declared(exposure)):
+    if not any(one.names == path.names for one in declaration_of(exposure).everything):
         return "Staff took it out."
     for hop in path.hops:
         for model in hop.models:
@@ -300,11 +296,9 @@ def sample_rows(
     """
     shared = SharedRights(rights, viewer)
     using = shared.rows(exposure.model).db
-    # What fails must not break a transaction around the page.
-    is_within = connections[using].in_atomic_block
-    apart = transaction.atomic(using=using) if is_within else nullcontext()
     try:
-        with apart:
+        # What fails must not break a transaction around the page.
+        with apart(using):
             fields = allowed_paths(shared, exposure).names(RETURN)[:SHOWN_FIELDS]
             asked = FindRecords(model=exposure.label, fields=fields, limit=SHOWN)
             found = find_records(shared, exposure, asked)

@@ -17,7 +17,6 @@ from django.db.models.constants import LOOKUP_SEP
 from django.utils import timezone
 
 from mcp_django.cached import Recent
-from mcp_django.exposure.decisions import Names, begins_with
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
     COUNT_RELATED,
@@ -33,8 +32,10 @@ from mcp_django.exposure.paths import (
     Declaration,
     Hop,
     ModelClass,
+    Names,
     Path,
     Trail,
+    begins_with,
     declaration_of,
     holds_text,
     key_parts,
