@@ -6,10 +6,11 @@ permissions of the user on these models, and no others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.apps import apps
 from django.contrib.sessions.backends.base import SessionBase
 
@@ -28,15 +29,17 @@ def limit_to_models(user: Any, *, real: Any, models: frozenset[str]) -> None:
     site's own in place of that flag cannot be hidden.
     """
     limits = Limits(user, real, models)
-    answers = {
-        **{name: getattr(limits, name) for name in QUESTIONS},
-        **{f"a{name}": getattr(limits, f"a{name}") for name in QUESTIONS},
-        **{name: partial(limits.permissions, name) for name in SETS},
-        **{f"a{name}": partial(limits.apermissions, f"a{name}") for name in SETS},
-    }
+    answers: dict[str, Any] = {name: getattr(limits, name) for name in QUESTIONS}
+    answers |= {name: partial(limits.permissions, name) for name in SETS}
+    answers |= {f"a{name}": partial(awaited, answer) for name, answer in answers.items()}
     user.__dict__ |= {name: answer for name, answer in answers.items() if hasattr(real, name)}
     if user.__dict__.get(FLAG):
         user.__dict__ |= {FLAG: False, "save": limits.save, "refresh_from_db": limits.refresh}
+
+
+async def awaited(answer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The same answer for a coroutine, from a thread: it may take queries."""
+    return await sync_to_async(answer)(*args, **kwargs)
 
 
 def real_user(user: Any) -> Any:
@@ -81,29 +84,11 @@ class Limits:
         return all(self.has_perm(perm, obj) for perm in perm_list)
 
     def has_module_perms(self, app_label: str) -> bool:
-        return self._has_models_of(app_label) and bool(self.real.has_module_perms(app_label))
+        has_models = any(label.startswith(f"{app_label}.") for label in self.models)
+        return has_models and bool(self.real.has_module_perms(app_label))
 
     def permissions(self, ask: str, obj: Any = None) -> set[str]:
         return {name for name in getattr(self.real, ask)(obj) if self.allows(name)}
-
-    async def ahas_perm(self, perm: str, obj: Any = None) -> bool:
-        return self.allows(perm) and bool(await self.real.ahas_perm(perm, obj))
-
-    async def ahas_perms(self, perm_list: Iterable[str], obj: Any = None) -> bool:
-        for perm in perm_list:
-            if not await self.ahas_perm(perm, obj):
-                return False
-        return True
-
-    async def ahas_module_perms(self, app_label: str) -> bool:
-        is_allowed = self._has_models_of(app_label)
-        return is_allowed and bool(await self.real.ahas_module_perms(app_label))
-
-    async def apermissions(self, ask: str, obj: Any = None) -> set[str]:
-        return {name for name in await getattr(self.real, ask)(obj) if self.allows(name)}
-
-    def _has_models_of(self, app_label: str) -> bool:
-        return any(label.startswith(f"{app_label}.") for label in self.models)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """As the class saves, with the flag that the row has."""
