@@ -8,9 +8,7 @@ from typing import Any
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import get_fields_from_path, label_for_field, lookup_field
-from django.core.exceptions import FieldDoesNotExist
 from django.db.models import F, Model, QuerySet
-from django.db.models.constants import LOOKUP_SEP
 from django.db.models.expressions import OrderBy
 from django.forms.utils import pretty_name
 from django.http import HttpRequest
@@ -118,13 +116,7 @@ def column_problem(model: type[Model], item: Any) -> str:
 def is_field(model: type[Model], name: str) -> bool:
     """Whether it is a field or relation, here or behind others: paths have rules of their own."""
     try:
-        model._meta.get_field(name)
-    except FieldDoesNotExist:
-        pass
-    else:
-        return True
-    try:
-        return LOOKUP_SEP in name and bool(get_fields_from_path(model, name))
+        return bool(get_fields_from_path(model, name))
     except Exception:  # Django has several for what leads nowhere
         return False
 
