@@ -76,10 +76,9 @@ def may_view(user: Any, model: type[Model]) -> bool:
     return any(user.has_perm(name) for name in view_permissions(model))
 
 
-def view_permissions(model: type[Model]) -> tuple[str, str]:
+def view_permissions(model: type[Model]) -> tuple[str, ...]:
     opts = model._meta
-    names = (f"{opts.app_label}.{verb}_{opts.model_name}" for verb in ("view", "change"))
-    return tuple(names)  # type: ignore[return-value]  # two
+    return tuple(f"{opts.app_label}.{verb}_{opts.model_name}" for verb in ("view", "change"))
 
 
 class ModelExposure:

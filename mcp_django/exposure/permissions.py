@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property, lru_cache, partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from django.apps import apps
 from django.conf import settings
@@ -43,6 +43,8 @@ from mcp_django.principal import READ, CachePerPrincipal, Principal
 from mcp_django.templating.fences import new_mark
 
 logger = logging.getLogger("mcp_django")
+
+Declared = TypeVar("Declared")
 
 #: Models that an error names.
 MOST_LABELS = 30
@@ -179,6 +181,13 @@ class ExposureSource(PermissionSource):
         return False
 
 
+def inherited(model: type[Model], declared: Mapping[type[Model], Declared]) -> list[Declared]:
+    """What is declared of a model and of those that it inherits from, open or not: their columns
+    are columns of the model.
+    """
+    return [declared[base] for base in model.__mro__ if base in declared]
+
+
 #: The groups of the user.
 principal_groups: CachePerPrincipal[None, frozenset[Any]] = CachePerPrincipal()
 #: The rows that a principal may view, where no code of the site decides that for each request.
@@ -311,7 +320,7 @@ class Rights:
         """The columns whose values this caller gets masked, with the kind of each mask."""
         if model not in self._masks:
             found: dict[str, str] = {}
-            for exposure in self._masking(model):
+            for exposure in inherited(model, self.exposed.masking):
                 if self._is_masked(exposure):
                     found = {**exposure.mask, **found}
             self._masks[model] = found
@@ -327,24 +336,13 @@ class Rights:
             return True
 
     def untrusted(self, model: type[Model]) -> frozenset[str]:
-        """The columns of a model whose texts strangers wrote, by its exposure and by those of
-        models that it inherits from.
-        """
-        marked = self.exposed.untrusted
-        owners = (base for base in model.__mro__ if base in marked)
-        return frozenset(name for owner in owners for name in marked[owner])
+        """The columns of a model whose texts strangers wrote."""
+        return frozenset().union(*inherited(model, self.exposed.untrusted))
 
     @cached_property
     def mark(self) -> str:
         """Of the fences of this call."""
         return new_mark()
-
-    def _masking(self, model: type[Model]) -> list[ModelExposure]:
-        """The exposures with masks of a model and of those that it inherits from, open or not:
-        their columns are columns of the model.
-        """
-        masking = self.exposed.masking
-        return [masking[base] for base in model.__mro__ if base in masking]
 
     @property
     def reader(self) -> str:
@@ -390,7 +388,9 @@ class Rights:
                 exposure is not None
                 and (exposure.overrides("get_fields") or exposure.overrides("get_ordering"))
             )
-            and not any(one.overrides("is_masked") for one in self._masking(model))
+            and not any(
+                one.overrides("is_masked") for one in inherited(model, self.exposed.masking)
+            )
         )
 
     def _source(self, model: type[Model]) -> PermissionSource | None:
