@@ -149,7 +149,20 @@ logger = logging.getLogger("mcp_django")
 
 def may_reach(rights: Rights, permission: Permission | None, *, name: str) -> bool:
     """Whether the permission lets this caller in. None: every active member of the staff."""
-    return is_within(rights, permission) and is_permitted(rights, permission, name=name)
+    if not is_within(rights, permission):
+        return False
+    if callable(permission):
+        try:
+            return bool(permission(rights.request))
+        except Exception as error:
+            raise_lost_database(error)
+            # Code of the site: this function is not there, and all the others are.
+            logger.exception("The permission of %s failed.", name)
+            return False
+    if permission is not None:
+        return rights.has_permission(permission)
+    user = rights.request.user
+    return user.is_active and user.is_staff
 
 
 def is_within(rights: Rights, permission: Permission | None) -> bool:
@@ -165,18 +178,3 @@ def is_within(rights: Rights, permission: Permission | None) -> bool:
     app, _, codename = permission.partition(".")
     _, _, model = codename.partition("_")
     return restriction.allows_model(f"{app}.{model}".lower())
-
-
-def is_permitted(rights: Rights, permission: Permission | None, *, name: str) -> bool:
-    user = rights.request.user
-    if callable(permission):
-        try:
-            return bool(permission(rights.request))
-        except Exception as error:
-            raise_lost_database(error)
-            # Code of the site: this function is not there, and all the others are.
-            logger.exception("The permission of %s failed.", name)
-            return False
-    if permission is not None:
-        return rights.has_permission(permission)
-    return user.is_active and user.is_staff

@@ -218,15 +218,14 @@ def register(
         raise ImproperlyConfigured("Name the model: @mcp.register(Order).")
     if options:
         exposure_class = with_options(exposure_class or ModelExposure, options)
-    if exposure_class is not None:
-        for model in models:
-            registry.register(model, exposure_class)
 
     def decorate(decorated: ExposureClass) -> ExposureClass:
         for model in models:
             registry.register(model, decorated)
         return decorated
 
+    if exposure_class is not None:
+        decorate(exposure_class)
     return decorate
 
 
