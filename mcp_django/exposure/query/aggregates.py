@@ -121,26 +121,6 @@ class GroupColumn:
         return fenced_labels(labels, rights) if is_untrusted else labels
 
 
-def parse_groups(
-    rights: Rights, access: AccessiblePaths, given: Any, *, using: str
-) -> list[GroupColumn]:
-    """Raises QueryError for what is not a list of paths to group by, or parts of such dates."""
-    if not isinstance(given, list | tuple) or len(given) > MAX_GROUPS:
-        raise QueryError(f"group_by takes a list of at most {MAX_GROUPS} names.")
-    found = {}
-    for name in given:
-        group = find_group(access, name)
-        if group is None:
-            raise refusal(rights, access, name)
-        found[group.name] = group
-    features: Any = connections[using].features
-    is_zoned = any(one.part and kind_of(one.path.field) == "datetime" for one in found.values())
-    # MariaDB and MySQL without time zone tables make NULL of every instant.
-    if is_zoned and settings.USE_TZ and not features.has_zoneinfo_database:
-        raise QueryError(f"group_by: {NO_ZONES}")
-    return list(found.values())
-
-
 def find_group(access: AccessiblePaths, name: Any) -> GroupColumn | None:
     table = access.tables[GROUP]
     if not isinstance(name, str):
@@ -154,35 +134,9 @@ def find_group(access: AccessiblePaths, name: Any) -> GroupColumn | None:
     return GroupColumn(path=path, part=part)
 
 
-def refusal(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError:
-    """What could be grouped by instead."""
-    head = name.rpartition(LOOKUP_SEP)[0] if isinstance(name, str) else ""
-    path = access.tables[GROUP].get(head)
-    if path is not None and (parts := PARTS.get(kind_of(path.field))):
-        return QueryError(f"group_by: {path.text} can be grouped by {', '.join(parts)}.")
-    if (error := many_valued(rights, access, name)) is not None:
-        return QueryError(f"group_by: {error}")
-    return no_name(name, access.names(GROUP), "group_by")
-
-
 def no_name(given: Any, allowed: Iterable[str], what: str) -> QueryError:
     """As for any unknown name, also for what is no text at all."""
     return unknown(given if isinstance(given, str) else quoted(given), allowed, what)
-
-
-def many_valued(rights: Rights, access: AccessiblePaths, name: Any) -> QueryError | None:
-    """For a path with many values: adding up over it would count a record many times."""
-    known = {**access.counted, **access.tables[FILTER]}
-    path = known.get(name) if isinstance(name, str) else None
-    if path is None or not path.is_many:
-        return None
-    sentence = f"{path.text} has many values for one record, so it cannot be aggregated here."
-    if path.text in access.counted:
-        sentence += f' Count it, as in {{"{path.hops[-1].name}": {{"count": "{path.text}"}}}}.'
-    model = next(hop.model for hop in path.hops if hop.is_many)
-    if model in rights.exposed.exposures and rights.may_view(model):
-        sentence += f" Ask {model._meta.label_lower} for it."
-    return QueryError(sentence)
 
 
 # What is measured of the records in a group, and who may measure it.
@@ -314,79 +268,6 @@ def measured(access: AccessiblePaths) -> Iterator[tuple[Path, tuple[str, ...]]]:
             yield path, functions
 
 
-def parse_metrics(
-    rights: Rights,
-    access: AccessiblePaths,
-    given: Any,
-    groups: Sequence[GroupColumn],
-    *,
-    using: str,
-) -> list[Metric]:
-    """Raises QueryError for what is not an object of metrics, or may not be measured."""
-    if not isinstance(given, Mapping) or not 0 < len(given) <= MAX_METRICS:
-        raise QueryError(f"metrics takes an object of 1 to {MAX_METRICS} names and metrics.")
-    taken = {group.name for group in groups}
-    try:
-        return [
-            parse_metric(rights, access, name, one, taken=taken, using=using)
-            for name, one in given.items()
-        ]
-    except QueryError as error:
-        raise QueryError(f"metrics: {error}") from None
-
-
-def parse_metric(
-    rights: Rights,
-    access: AccessiblePaths,
-    name: Any,
-    given: Any,
-    *,
-    taken: set[str],
-    using: str,
-) -> Metric:
-    if not is_name(name):
-        raise QueryError(
-            f"{quoted(name)} is no name for a metric: take at most {LONGEST_NAME} letters, "
-            "digits and single underscores."
-        )
-    if name in taken:
-        raise QueryError(f"{name} is what a group is called already. Name the metric otherwise.")
-    if not isinstance(given, Mapping) or len(given) != 1:
-        raise QueryError(f"{name} must be an object with one function and its path.")
-    ((function, column),) = given.items()
-    if not isinstance(function, str) or function not in FUNCTIONS:
-        hint = form_hint(access, name, name, function)
-        raise QueryError(f"{no_name(function, FUNCTIONS, 'a metric')}{hint}")
-    if function == "count" and column == "*":
-        return Metric(name=name, function=function, path=None)
-    if column == "*":
-        hint = form_hint(access, name, function, name)
-        raise QueryError(f"{function} takes a path.{hint}")
-    if function == "count" and isinstance(column, str) and column in access.counted:
-        check_countable(rights, access.counted[column])
-        related = count_of_related(rights, access.counted[column], using=using)
-        return Metric(name=name, function=function, path=None, related=related)
-    text = column if isinstance(column, str) else ""
-    path = access.tables[METRIC].get(text) or access.tables[GROUP].get(text)
-    if path is None or not functions_of(access, path):
-        names = [one.text for one, functions in measured(access) if function in functions]
-        raise many_valued(rights, access, column) or no_name(column, names, function)
-    functions = functions_of(access, path)
-    if function not in functions:
-        raise QueryError(f"{path.text} has no {function}. It has: {', '.join(functions)}.")
-    is_hidden = path.names not in access.shown and function not in COUNTS
-    return Metric(name=name, function=function, path=path, is_hidden=is_hidden)
-
-
-def form_hint(access: AccessiblePaths, name: str, function: Any, column: Any) -> str:
-    """The metric that was probably meant, in full. Empty where it can be of no column."""
-    columns = [path.text for path, functions in measured(access) if function in functions]
-    if not columns:
-        return ""
-    path = column if column in columns else columns[0]
-    return f' Write {{"{name}": {{"{function}": "{path}"}}}}.'
-
-
 def is_name(name: Any) -> bool:
     """Whether it can stand in `having`, where two underscores end a name."""
     is_short = isinstance(name, str) and len(name) <= LONGEST_NAME
@@ -442,7 +323,7 @@ def aggregate_records(rights: Rights, exposure: ModelExposure, asked: AggregateR
         )
     rows = pinned_to_database(guarded(rights.rows(exposure.model), access.group_policy))
     parsed_filters = parse(rights, access, asked, using=rows.db)
-    question = parse_question(rights, access, asked, using=rows.db)
+    question = AggregateParser(rights=rights, access=access, using=rows.db).parse(asked)
     condition = parsed_filters.build(rights, access)
     if condition:
         rows = rows.filter(condition)
@@ -457,72 +338,172 @@ def aggregate_records(rights: Rights, exposure: ModelExposure, asked: AggregateR
     return Page(encoded=with_members(encoded, more), table=fitting)
 
 
-def parse_question(
-    rights: Rights, access: AccessiblePaths, asked: AggregateRecords, *, using: str
-) -> AggregateQuery:
-    groups = parse_groups(rights, access, or_default(asked.group_by, []), using=using)
-    wanted = or_default(asked.metrics, DEFAULT)
-    metrics = parse_metrics(rights, access, wanted, groups, using=using)
-    if not groups and (asked.having or asked.order_by):
-        raise QueryError("having and order_by need a group_by.")
-    limit, note = page_limit(or_default(asked.limit), default=DEFAULT_GROUPS, most=MOST_GROUPS)
-    return AggregateQuery(
-        groups=groups,
-        metrics=metrics,
-        having=parse_having(metrics, or_default(asked.having, {}), using=using),
-        order=parse_order(access, groups, metrics, or_default(asked.order_by, [])),
-        limit=limit,
-        note=note,
-        floor=floor_of(access.exposure, metrics),
-    )
+@dataclass(frozen=True, kw_only=True)
+class AggregateParser:
+    """Parses what one call asks about groups of records. Raises QueryError in words that help."""
 
+    rights: Rights
+    access: AccessiblePaths
+    using: str
 
-def parse_having(metrics: Sequence[Metric], given: Any, *, using: str) -> Q:
-    names = [f"{metric.name}{LOOKUP_SEP}gte" for metric in metrics]
-    comparisons = list(lookups_of(given)) if isinstance(given, Mapping) else None
-    if comparisons is None or len(comparisons) > MAX_HAVING:
-        raise QueryError(f"having takes an object of at most {MAX_HAVING} comparisons.")
-    places = {metric.name: at for at, metric in enumerate(metrics)}
-    found = []
-    for key, value in comparisons:
-        name, _, operator = key.partition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
-        operator = operator or "exact"
-        if name not in places or operator not in COMPARISONS:
-            raise no_name(key, names, "having")
-        at = places[name]
+    def parse(self, asked: AggregateRecords) -> AggregateQuery:
+        groups = self._groups(or_default(asked.group_by, []))
+        metrics = self._metrics(or_default(asked.metrics, DEFAULT), groups)
+        if not groups and (asked.having or asked.order_by):
+            raise QueryError("having and order_by need a group_by.")
+        limit, note = page_limit(or_default(asked.limit), default=DEFAULT_GROUPS, most=MOST_GROUPS)
+        return AggregateQuery(
+            groups=groups,
+            metrics=metrics,
+            having=self._having(metrics, or_default(asked.having, {})),
+            order=self._order(groups, metrics, or_default(asked.order_by, [])),
+            limit=limit,
+            note=note,
+            floor=floor_of(self.access.exposure, metrics),
+        )
+
+    def _groups(self, given: Any) -> list[GroupColumn]:
+        """Paths to group by, or parts of such dates."""
+        if not isinstance(given, list | tuple) or len(given) > MAX_GROUPS:
+            raise QueryError(f"group_by takes a list of at most {MAX_GROUPS} names.")
+        found = {}
+        for name in given:
+            group = find_group(self.access, name)
+            if group is None:
+                raise self._refusal(name)
+            found[group.name] = group
+        features: Any = connections[self.using].features
+        is_zoned = any(
+            one.part and kind_of(one.path.field) == "datetime" for one in found.values()
+        )
+        # MariaDB and MySQL without time zone tables make NULL of every instant.
+        if is_zoned and settings.USE_TZ and not features.has_zoneinfo_database:
+            raise QueryError(f"group_by: {NO_ZONES}")
+        return list(found.values())
+
+    def _refusal(self, name: Any) -> QueryError:
+        """What could be grouped by instead."""
+        head = name.rpartition(LOOKUP_SEP)[0] if isinstance(name, str) else ""
+        path = self.access.tables[GROUP].get(head)
+        if path is not None and (parts := PARTS.get(kind_of(path.field))):
+            return QueryError(f"group_by: {path.text} can be grouped by {', '.join(parts)}.")
+        if (error := self._many_valued(name)) is not None:
+            return QueryError(f"group_by: {error}")
+        return no_name(name, self.access.names(GROUP), "group_by")
+
+    def _many_valued(self, name: Any) -> QueryError | None:
+        """For a path with many values: adding up over it would count a record many times."""
+        known = {**self.access.counted, **self.access.tables[FILTER]}
+        path = known.get(name) if isinstance(name, str) else None
+        if path is None or not path.is_many:
+            return None
+        sentence = f"{path.text} has many values for one record, so it cannot be aggregated here."
+        if path.text in self.access.counted:
+            sentence += f' Count it, as in {{"{path.hops[-1].name}": {{"count": "{path.text}"}}}}.'
+        model = next(hop.model for hop in path.hops if hop.is_many)
+        if model in self.rights.exposed.exposures and self.rights.may_view(model):
+            sentence += f" Ask {model._meta.label_lower} for it."
+        return QueryError(sentence)
+
+    def _metrics(self, given: Any, groups: Sequence[GroupColumn]) -> list[Metric]:
+        if not isinstance(given, Mapping) or not 0 < len(given) <= MAX_METRICS:
+            raise QueryError(f"metrics takes an object of 1 to {MAX_METRICS} names and metrics.")
+        taken = {group.name for group in groups}
         try:
-            converted = values.convert(metrics[at].field, operator, value, using=using)
+            return [self._metric(name, one, taken=taken) for name, one in given.items()]
         except QueryError as error:
-            raise QueryError(f"having: {name}: {error}") from None
-        found.append(Q((f"_m{at}{LOOKUP_SEP}{operator}", converted)))
-    return Q(*found)
+            raise QueryError(f"metrics: {error}") from None
 
+    def _metric(self, name: Any, given: Any, *, taken: set[str]) -> Metric:
+        access = self.access
+        if not is_name(name):
+            raise QueryError(
+                f"{quoted(name)} is no name for a metric: take at most {LONGEST_NAME} letters, "
+                "digits and single underscores."
+            )
+        if name in taken:
+            raise QueryError(
+                f"{name} is what a group is called already. Name the metric otherwise."
+            )
+        if not isinstance(given, Mapping) or len(given) != 1:
+            raise QueryError(f"{name} must be an object with one function and its path.")
+        ((function, column),) = given.items()
+        if not isinstance(function, str) or function not in FUNCTIONS:
+            hint = self._form_hint(name, name, function)
+            raise QueryError(f"{no_name(function, FUNCTIONS, 'a metric')}{hint}")
+        if function == "count" and column == "*":
+            return Metric(name=name, function=function, path=None)
+        if column == "*":
+            hint = self._form_hint(name, function, name)
+            raise QueryError(f"{function} takes a path.{hint}")
+        if function == "count" and isinstance(column, str) and column in access.counted:
+            check_countable(self.rights, access.counted[column])
+            related = count_of_related(self.rights, access.counted[column], using=self.using)
+            return Metric(name=name, function=function, path=None, related=related)
+        text = column if isinstance(column, str) else ""
+        path = access.tables[METRIC].get(text) or access.tables[GROUP].get(text)
+        if path is None or not functions_of(access, path):
+            names = [one.text for one, functions in measured(access) if function in functions]
+            raise self._many_valued(column) or no_name(column, names, function)
+        functions = functions_of(access, path)
+        if function not in functions:
+            raise QueryError(f"{path.text} has no {function}. It has: {', '.join(functions)}.")
+        is_hidden = path.names not in access.shown and function not in COUNTS
+        return Metric(name=name, function=function, path=path, is_hidden=is_hidden)
 
-def parse_order(
-    access: AccessiblePaths, groups: Sequence[GroupColumn], metrics: Sequence[Metric], given: Any
-) -> list[OrderBy]:
-    """The order asked for, then that of the groups: without it a cut would be any.
+    def _form_hint(self, name: str, function: Any, column: Any) -> str:
+        """The metric that was probably meant, in full. Empty where it can be of no column."""
+        columns = [path.text for path, functions in measured(self.access) if function in functions]
+        if not columns:
+            return ""
+        path = column if column in columns else columns[0]
+        return f' Write {{"{name}": {{"{function}": "{path}"}}}}.'
 
-    NULL comes last on every database: there is no cursor that would need an index.
-    """
-    if not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
-        raise QueryError(f"order_by takes a list of at most {MAX_ORDER} names.")
-    names = {group.name: f"_g{at}" for at, group in enumerate(groups)}
-    columns = {**names, **{metric.name: f"_m{at}" for at, metric in enumerate(metrics)}}
-    found: dict[str, bool] = {}
-    for name in given:
-        bare = name.removeprefix("-") if isinstance(name, str) else ""
-        group = find_group(access, bare)
-        column = columns.get(bare) or columns.get("" if group is None else group.name)
-        if column is None:
-            raise no_name(bare or name, columns, "order_by")
-        found.setdefault(column, bare != name)
-    for column in names.values():
-        found.setdefault(column, False)
-    return [
-        OrderBy(F(column), descending=is_descending, nulls_last=True)
-        for column, is_descending in found.items()
-    ]
+    def _having(self, metrics: Sequence[Metric], given: Any) -> Q:
+        names = [f"{metric.name}{LOOKUP_SEP}gte" for metric in metrics]
+        comparisons = list(lookups_of(given)) if isinstance(given, Mapping) else None
+        if comparisons is None or len(comparisons) > MAX_HAVING:
+            raise QueryError(f"having takes an object of at most {MAX_HAVING} comparisons.")
+        places = {metric.name: at for at, metric in enumerate(metrics)}
+        found = []
+        for key, value in comparisons:
+            name, _, operator = key.partition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
+            operator = operator or "exact"
+            if name not in places or operator not in COMPARISONS:
+                raise no_name(key, names, "having")
+            at = places[name]
+            try:
+                converted = values.convert(metrics[at].field, operator, value, using=self.using)
+            except QueryError as error:
+                raise QueryError(f"having: {name}: {error}") from None
+            found.append(Q((f"_m{at}{LOOKUP_SEP}{operator}", converted)))
+        return Q(*found)
+
+    def _order(
+        self, groups: Sequence[GroupColumn], metrics: Sequence[Metric], given: Any
+    ) -> list[OrderBy]:
+        """The order asked for, then that of the groups: without it a cut would be any.
+
+        NULL comes last on every database: there is no cursor that would need an index.
+        """
+        if not isinstance(given, list | tuple) or len(given) > MAX_ORDER:
+            raise QueryError(f"order_by takes a list of at most {MAX_ORDER} names.")
+        names = {group.name: f"_g{at}" for at, group in enumerate(groups)}
+        columns = {**names, **{metric.name: f"_m{at}" for at, metric in enumerate(metrics)}}
+        found: dict[str, bool] = {}
+        for name in given:
+            bare = name.removeprefix("-") if isinstance(name, str) else ""
+            group = find_group(self.access, bare)
+            column = columns.get(bare) or columns.get("" if group is None else group.name)
+            if column is None:
+                raise no_name(bare or name, columns, "order_by")
+            found.setdefault(column, bare != name)
+        for column in names.values():
+            found.setdefault(column, False)
+        return [
+            OrderBy(F(column), descending=is_descending, nulls_last=True)
+            for column, is_descending in found.items()
+        ]
 
 
 def grouped(rows: GuardedQuerySet, question: AggregateQuery) -> list[dict[str, Any]]:
