@@ -88,43 +88,6 @@ def describe(
     return {name: value for name, value in definition.items() if value}
 
 
-def relations(rights: Rights, access: AccessiblePaths) -> dict[str, Any]:
-    """The relations that may be followed, with the models that they lead to, and how."""
-    steps = Rule(rights, access).relations
-    labels = {name: step.hop.model._meta.label_lower for name, step in steps.items()}
-    many = {name: label for name, label in labels.items() if steps[name].hop.is_many}
-    only_in_include = [name for name in many if FILTER not in steps[name].uses]
-    paths = PATHS + counts_of_related(rights, access, steps) + NO_PATHS * bool(only_in_include)
-    return {
-        "relations": {name: label for name, label in labels.items() if name not in many},
-        "many_relations": many,
-        "only_in_include": only_in_include,
-        "only_in_filters": [name for name in many if INCLUDE not in steps[name].uses],
-        "paths": paths if steps else "",
-    }
-
-
-def counts_of_related(
-    rights: Rights, access: AccessiblePaths, steps: Mapping[str, RelationStep]
-) -> str:
-    """Which relations of the model a metric counts."""
-    if rights.checks_rows_one_by_one(access.model):
-        return ""
-    exposures = rights.exposed.exposures
-    many = {name: step for name, step in steps.items() if step.hop.is_many}
-    filters = [name for name, step in many.items() if FILTER in step.uses]
-    counted = [
-        name
-        for name in filters
-        if COUNT_RELATED in many[name].uses
-        and not any(exposures[model].smallest_group for model in many[name].hop.models)
-    ]
-    if not counted:
-        return ""
-    names = "them" if counted == filters else ", ".join(counted)
-    return COUNTS_OF_RELATED.format(names=names, example=counted[0])
-
-
 class Entries:
     """Describe the paths of a model by what neither their names nor `common` say of each."""
 
@@ -137,7 +100,7 @@ class Entries:
         self.columns, self.filters, self.numbers = [*access.columns], list[Path](), list[Path]()
         if not access.exposure.is_definition_only:
             self._add_uses()
-            self.relations = relations(rights, access)
+            self.relations = self._relations()
             # Each path once: among those that records show, else those that filter, else the rest.
             seen: set[tuple[str, ...]] = set()
             self.columns = self._new(access.columns, seen)
@@ -164,6 +127,36 @@ class Entries:
             uses = self.uses[path.names]
             if left := [one for one in functions if one not in COUNTS or "group" not in uses]:
                 uses["metric"] = left
+
+    def _relations(self) -> dict[str, Any]:
+        """The relations that may be followed, with the models that they lead to, and how."""
+        steps = Rule(self.rights, self.access).relations
+        labels = {name: step.hop.model._meta.label_lower for name, step in steps.items()}
+        many = {name: label for name, label in labels.items() if steps[name].hop.is_many}
+        filters = [name for name in many if FILTER in steps[name].uses]
+        only_in_include = [name for name in many if name not in filters]
+        counts = self._counts_of_related({name: steps[name] for name in filters})
+        return {
+            "relations": {name: label for name, label in labels.items() if name not in many},
+            "many_relations": many,
+            "only_in_include": only_in_include,
+            "only_in_filters": [name for name in many if INCLUDE not in steps[name].uses],
+            "paths": f"{PATHS}{counts}{NO_PATHS * bool(only_in_include)}" if steps else "",
+        }
+
+    def _counts_of_related(self, filters: Mapping[str, RelationStep]) -> str:
+        """Which relations to many, among those that filters take, a metric counts."""
+        exposures = self.rights.exposed.exposures
+        counted = [
+            name
+            for name, step in filters.items()
+            if COUNT_RELATED in step.uses
+            and not any(exposures[model].smallest_group for model in step.hop.models)
+        ]
+        if not counted or self.rights.checks_rows_one_by_one(self.access.model):
+            return ""
+        names = "them" if len(counted) == len(filters) else ", ".join(counted)
+        return COUNTS_OF_RELATED.format(names=names, example=counted[0])
 
     def _new(self, paths: Iterable[Path], seen: set[tuple[str, ...]]) -> list[Path]:
         """Return the paths that can be used and are not in `seen`, to which they are added."""
