@@ -56,19 +56,22 @@ def keys_of(rights: Rights, exposure: ModelExposure, text: str) -> Keys:
     own = [path.text for path in declaration_of(exposure).labels]
     usable = access.tables[RETURN].keys() & access.tables[FILTER].keys()
     labels = [name for name in own if name in usable and name not in names]
-    finder = Finder(rights, access, [*names, *labels])
+    using, is_judged = (
+        rights.rows(exposure.model).db,
+        rights.checks_rows_one_by_one(exposure.model),
+    )
     found: dict[str, Sequence[str]] = {}
     has_more = False
     # First what begins with the text, then what contains it. Rows that are judged are read once.
-    passes = (True,) if finder.is_checked_by_row else (False, True)
+    passes = (True,) if is_judged else (False, True)
     for anywhere in passes if text else (False,):
-        alternatives = list(key_alternatives(access, text, using=finder.using))
+        alternatives = list(key_alternatives(access, text, using=using))
         paths = [access.tables[FILTER][name] for name in labels]
         if anywhere and len(names) == 1:
             paths += access.key_paths
         for path in paths:
-            alternatives += matching(path, text, using=finder.using, anywhere=anywhere)
-        rows, has_more = finder.find(text, alternatives)
+            alternatives += matching(path, text, using=using, anywhere=anywhere)
+        rows, has_more = find_rows(rights, access, [*names, *labels], text, alternatives)
         for row in rows:
             texts = [text_of(value) for value in row]
             parts = texts[: len(names)]
@@ -87,19 +90,22 @@ def distinct_values(
     shown = access.tables[RETURN].get(path.text)
     if shown is None or kind_of(path.field) == "other" or not is_usable(text):
         return [], False
-    finder = Finder(rights, access, [shown.text])
-    alternatives = list(matching(path, text, using=finder.using, anywhere=False))
+    using = rights.rows(access.model).db
+    alternatives = list(matching(path, text, using=using, anywhere=False))
     known: dict[str, Any] = {}
     has_more = False
-    for _ in range(1 if finder.is_checked_by_row else ROUNDS):
+    present = [Condition(path=path, operator="isnull", value=False)]
+    for _ in range(1 if rights.checks_rows_one_by_one(access.model) else ROUNDS):
         seen = [Condition(path=path, operator="in", value=list(known.values()))] if known else []
-        rows, has_more = finder.find(text, alternatives, present=path, exclude=seen)
+        rows, has_more = find_rows(
+            rights, access, [shown.text], text, alternatives, filters=present, exclude=seen
+        )
         before = len(known)
         for [value] in rows:
             written = text_of(value)
             try:
                 # What a filter would not take is no help.
-                known[written] = fields.scalar(path.field, written, using=finder.using)
+                known[written] = fields.scalar(path.field, written, using=using)
             except QueryError:
                 continue
         if not has_more or len(known) == before or len(known) >= MOST:
@@ -107,52 +113,39 @@ def distinct_values(
     return [one for one in known if one], has_more
 
 
-class Finder:
-    """Reads a few columns of the rows that this caller may see, in the order of their keys."""
-
-    def __init__(self, rights: Rights, access: AccessiblePaths, names: Sequence[str]) -> None:
-        self.rights = rights
-        self.access = access
-        self.selection = select_paths(access, names)
-        self.using = rights.rows(access.model).db
-        self.is_checked_by_row = rights.checks_rows_one_by_one(access.model)
-
-    def find(
-        self,
-        text: str,
-        alternatives: Sequence[Sequence[Condition]],
-        *,
-        present: Path | None = None,
-        exclude: Sequence[Condition] = (),
-    ) -> tuple[list[list[Any]], bool]:
-        """Rows that match one of the alternatives; all for an empty text."""
-        if text and not alternatives:
-            return [], False
-        filters = (
-            [] if present is None else [Condition(path=present, operator="isnull", value=False)]
-        )
-        search = Search(
-            rights=self.rights,
-            access=self.access,
-            selection=self.selection,
-            order=parse_order(self.access, ()),
-            parsed_filters=ParsedFilters(
-                filters=filters, exclude=exclude, any_of=alternatives if text else ()
-            ),
-            using=self.using,
-            is_answer=False,
-        )
-        try:
-            if self.is_checked_by_row:
-                found = page_of_permitted(search, None, MOST)
-                table, has_more = found.table, found.end is not None
-            else:
-                rows = search.rows(None, most=MOST)
-                table, has_more = rows.table(), rows.has_more
-        except QueryError:  # too slow, or no database can compare this
-            return [], False
-        # As JSON has them: there, every value has one form.
-        return msgspec.json.decode(encoder.encode(table.rows)), has_more
+def find_rows(
+    rights: Rights,
+    access: AccessiblePaths,
+    names: Sequence[str],
+    text: str,
+    alternatives: Sequence[Sequence[Condition]],
+    **conditions: Any,
+) -> tuple[list[list[Any]], bool]:
+    """A few columns of the rows that this caller may see and that match one of the alternatives,
+    all for an empty text, in the order of their keys.
+    """
+    if text and not alternatives:
+        return [], False
+    search = Search(
+        rights=rights,
+        access=access,
+        selection=select_paths(access, names),
+        order=parse_order(access, ()),
+        parsed_filters=ParsedFilters(any_of=alternatives if text else (), **conditions),
+        using=rights.rows(access.model).db,
+        is_answer=False,
+    )
+    try:
+        if rights.checks_rows_one_by_one(access.model):
+            found = page_of_permitted(search, None, MOST)
+            table, has_more = found.table, found.end is not None
+        else:
+            rows = search.rows(None, most=MOST)
+            table, has_more = rows.table(), rows.has_more
+    except QueryError:  # too slow, or no database can compare this
+        return [], False
+    # As JSON has them: there, every value has one form.
+    return msgspec.json.decode(encoder.encode(table.rows)), has_more
 
 
 def is_usable(text: str) -> bool:
