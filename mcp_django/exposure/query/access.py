@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
@@ -201,20 +201,20 @@ class AccessiblePaths:
         # Of what nobody lists the guard knows columns, and not which rows are there.
         if path.is_by_rule and target in self.restricted:
             return ()
-        columns = self.grants.labels.get(target, ())
-        masked = self.grants.masked.get(target, {})
-        if any(
-            column.field.name in masked or not self._is_shown(target, column.field.name)
-            for column in columns
-        ):
-            return ()
         hops = (*path.hops, Hop(field=path.field, model=target))
         return tuple(
             Path(
                 text=f"{path.text}__{column.text}", model=self.model, hops=hops, field=column.field
             )
-            for column in columns
+            for column in self.label_of(target)
         )
+
+    def label_of(self, model: ModelClass) -> tuple[Path, ...]:
+        """The columns that stand for a record of a model, if this caller may see all of them."""
+        columns, masked = self.grants.labels.get(model, ()), self.grants.masked.get(model, ())
+        names = [column.field.name for column in columns]
+        is_seen = all(name not in masked and self._is_shown(model, name) for name in names)
+        return columns if is_seen else ()
 
     def names(self, use: str) -> list[str]:
         """What a caller is told: each listed path once, as the site spells it."""
@@ -244,6 +244,42 @@ class AccessiblePaths:
             if path.field is None and len(path.hops) == 1
         }
 
+    @cached_property
+    def backward(self) -> Mapping[str, Any]:
+        """The relations of other models that `exclude` leaves, by the name that lookups have."""
+        # Django keeps those of many to many that have no name, under one that nobody can know.
+        return {
+            field.name: field
+            for field in self.model._meta.related_objects
+            if field.path_infos and not field.hidden and not self.is_excluded((field.name,))
+        }
+
+    def relation(
+        self, name: str, access_to: Callable[[ModelClass], AccessiblePaths | None]
+    ) -> Hop | None:
+        """The relation of that name, if the model shows it, or the other side, which has its key.
+        `access_to` gives the paths of another model, if it is open.
+        """
+        path, field = self.own.get(name), self.many.get(name)
+        if path is not None:
+            # Not by the name of its column: customer_id leads nowhere in Django, either.
+            is_relation = path.field.is_relation and getattr(path.field, "path_infos", None)
+            field = path.field if is_relation and name == path.field.name else None
+        elif field is None and name in self.backward:
+            field = self.backward[name]
+            other, far = access_to(field.related_model), field.field.name
+            shown = () if other is None else other.many if field.many_to_many else other.own
+            field = field if far in shown else None
+        if field is None:
+            return None
+        return Hop(field=field, model=field.path_infos[-1].to_opts.model)
+
+    @property
+    def relations(self) -> list[str]:
+        """The names of what may be a relation."""
+        own = (path.names[0] for path in self.own.values())
+        return list(dict.fromkeys([*own, *self.many, *self.backward]))
+
     def _is_own(self, path: Path) -> bool:
         if path.hops or path.names not in self.shown:
             return False
@@ -268,20 +304,13 @@ class AccessiblePaths:
             use: self._columns(path for names, path in own.items() if self.is_left(names, use=use))
             for use in (RETURN, FILTER, ORDER, GROUP, METRIC)
         }
-        return {
-            use: frozenset(found)
-            for use, found in {
-                **columns,
-                RETURN: columns[RETURN]
-                | self._columns_of_labels(
-                    path for path in own.values() if label_target(path) not in self.restricted
-                ),
-                # A cursor compares what records are ordered by.
-                FILTER: columns[FILTER] | columns[ORDER],
-                EXTREME: columns[METRIC],
-                COUNTED: columns[GROUP] | columns[METRIC],
-            }.items()
-        }
+        columns[RETURN] |= self._columns_of_labels(
+            path for path in own.values() if label_target(path) not in self.restricted
+        )
+        # A cursor compares what records are ordered by.
+        columns[FILTER] |= columns[ORDER]
+        columns |= {EXTREME: columns[METRIC], COUNTED: columns[GROUP] | columns[METRIC]}
+        return {use: frozenset(found) for use, found in columns.items()}
 
     @cached_property
     def policy(self) -> Policy:

@@ -216,10 +216,9 @@ class Rule:
 
     def step(self, current: AccessiblePaths, name: str) -> RelationStep | None:
         """The relation of that name, if it is shown and what it leads to is open."""
-        field = self._forward(current, name) or self._backward(current, name)
-        if field is None:
+        hop = current.relation(name, self.access_to)
+        if hop is None:
             return None
-        hop = Hop(field=field, model=field.path_infos[-1].to_opts.model)
         accesses = [self.access_to(model) for model in hop.models]
         target = accesses[-1]
         if target is None or None in accesses:
@@ -232,24 +231,6 @@ class Rule:
             possible.add(COUNT_RELATED)
         uses = frozenset(use for use in possible if current.is_left((hop.name,), use=use))
         return RelationStep(hop=hop, access=target, uses=uses) if uses else None
-
-    def _forward(self, current: AccessiblePaths, name: str) -> Any:
-        path = current.own.get(name)
-        if path is not None:
-            # Not by the name of its column: customer_id leads nowhere in Django, either.
-            is_relation = is_foreign_key(path.field) and name == path.field.name
-            return path.field if is_relation else None
-        return current.many.get(name)
-
-    def _backward(self, current: AccessiblePaths, name: str) -> Any:
-        """A relation that the other side has the foreign key of, and shows."""
-        field = backward_relations(current).get(name)
-        other = None if field is None else self.access_to(field.related_model)
-        if field is None or other is None:
-            return None
-        far = field.field.name
-        is_shown = far in other.many if field.many_to_many else far in other.own
-        return field if is_shown else None
 
     def access_to(self, model: ModelClass) -> AccessiblePaths | None:
         """The paths of a model whose records are open to this caller, for paths to pass."""
@@ -285,9 +266,7 @@ class Rule:
         """Every relation of the model itself that may be followed."""
         if not self.is_open:
             return {}
-        own = {path.names[0]: None for path in self.access.own.values()}
-        names = [*own, *self.access.many, *backward_relations(self.access)]
-        found = {name: self.step(self.access, name) for name in dict.fromkeys(names)}
+        found = {name: self.step(self.access, name) for name in self.access.relations}
         return {name: step for name, step in found.items() if step is not None}
 
 
@@ -307,21 +286,6 @@ def is_key_of(hop: Hop, name: str) -> bool:
         return False
     key = hop.link[1]
     return name in (key.name, key.attname) or (name == "pk" and bool(key.primary_key))
-
-
-def is_foreign_key(field: Any) -> bool:
-    return bool(field.is_relation and getattr(field, "path_infos", None))
-
-
-def backward_relations(access: AccessiblePaths) -> dict[str, Any]:
-    """Those of other models that `exclude` leaves, by the name that lookups give them."""
-    fields = access.model._meta.related_objects
-    # Django keeps those of many to many that have no name, under one that nobody can know.
-    return {
-        field.name: field
-        for field in fields
-        if field.path_infos and not field.hidden and not access.is_excluded((field.name,))
-    }
 
 
 def extended(rule: Rule, found: list[PathByRule]) -> AccessiblePaths:
@@ -344,15 +308,15 @@ def extended(rule: Rule, found: list[PathByRule]) -> AccessiblePaths:
 def together(accesses: Iterable[AccessiblePaths], narrowed: frozenset[ModelClass]) -> Grants:
     """What is known of one caller's rights, from several models."""
     every = [access.grants for access in accesses]
+    by_model: dict[str, Any] = {
+        name: {model: found for one in every for model, found in getattr(one, name).items()}
+        for name in ("shown", "labels", "withheld", "untrusted", "masked")
+    }
     return Grants(
         forbidden=frozenset().union(*(one.forbidden for one in every)),
         restricted=narrowed.union(*(one.restricted for one in every)),
-        shown={model: names for one in every for model, names in one.shown.items()},
-        labels={model: paths for one in every for model, paths in one.labels.items()},
-        withheld={model: names for one in every for model, names in one.withheld.items()},
-        untrusted={model: names for one in every for model, names in one.untrusted.items()},
-        masked={model: kinds for one in every for model, kinds in one.masked.items()},
         not_followed=frozenset().union(*(one.not_followed for one in every)),
+        **by_model,
     )
 
 
@@ -364,7 +328,8 @@ def open_models(
     """What the guard knows of them: columns and joins, and no path that anybody asked for."""
     models = {}
     for model, access in {**passed, base.model: base}.items():
-        hops = list(shown_relations(access, passed))
+        relations = [access.relation(name, passed.get) for name in access.relations]
+        hops = [hop for hop in relations if hop is not None]
         models[model] = OpenModel(
             columns=access.columns_by_use,
             relations={
@@ -385,21 +350,6 @@ def open_models(
             is_narrowed=model in narrowed,
         )
     return models
-
-
-def shown_relations(
-    access: AccessiblePaths, passed: Mapping[ModelClass, AccessiblePaths]
-) -> Iterator[Hop]:
-    """The relations of a model that it shows, or the other side does, which has the key."""
-    forward = [path.field for path in access.own.values() if is_foreign_key(path.field)]
-    backward = [
-        field
-        for field in backward_relations(access).values()
-        if (far := passed.get(field.related_model)) is not None
-        and field.field.name in (far.many if field.many_to_many else far.own)
-    ]
-    for field in (*forward, *access.many.values(), *backward):
-        yield Hop(field=field, model=field.path_infos[-1].to_opts.model)
 
 
 def trail_of(model: ModelClass, relation: str) -> Trail:

@@ -21,7 +21,6 @@ from mcp_django.exposure.paths import (
     FILTER,
     INCLUDE,
     RETURN,
-    declaration_of,
     key_parts,
     parse_key,
     spell_key,
@@ -72,12 +71,10 @@ def visible_objects(
     rights: Rights, exposure: ModelExposure, objects: Iterable[Any], *, using: str
 ) -> list[Any]:
     """Those of these objects of the model that `get_record` would find for this caller."""
-    objects = list(objects)
-    if is_plain(rights.rows(exposure.model).query) and not rights.checks_rows_one_by_one(
-        exposure.model
-    ):
+    model, objects = exposure.model, list(objects)
+    if is_plain(rights.rows(model).query) and not rights.checks_rows_one_by_one(model):
         return objects
-    names = [part.attname for part in key_parts(exposure.model)]
+    names = [part.attname for part in key_parts(model)]
     keys = [tuple(getattr(one, name) for name in names) for one in objects]
     visible = visible_keys(rights, exposure, keys, using=using)
     return [one for one, key in zip(objects, keys, strict=True) if spell_key(key) in visible]
@@ -297,9 +294,5 @@ def has_untrusted_labels(rights: Rights, model: type[Model]) -> bool:
 
 def label_fields(rights: Rights, model: type[Model]) -> list[Any]:
     """The columns of the label, if this caller may see all of them."""
-    found = [path.field for path in declaration_of(rights.exposed.exposures[model]).labels]
-    shown, masked = rights.shown(model), rights.masks(model)
-    is_hidden = any(
-        field.name in masked or (shown is not None and field.name not in shown) for field in found
-    )
-    return [] if is_hidden else found
+    access = allowed_paths(rights, rights.exposed.exposures[model])
+    return [path.field for path in access.label_of(model)]
