@@ -91,45 +91,6 @@ def example_lookup(access: AccessiblePaths) -> str:
     return f', such as {{"{names[0]}__isnull": false}}' if names else ""
 
 
-def negation_hint(
-    rights: Rights, access: AccessiblePaths, key: Any, value: Any, *, what: str
-) -> str:
-    """For who wrote "not equal", which Django spells as an exclusion."""
-    name, _, negation = key.rpartition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
-    if negation not in NEGATIONS:
-        return ""
-    lookup = name + NEGATIONS[negation]
-    try:
-        split(rights, access, lookup, what)
-    except QueryError:
-        return ""
-    if what != "filters":
-        return " No operator negates: exclude leaves records out."
-    try:
-        call = json.dumps({"exclude": {lookup: value}})
-    except (TypeError, ValueError, RecursionError):
-        call = ""
-    shown = call if 0 < len(call) <= LONGEST_LOOKUP else f'{{"exclude": {{"{lookup}": ...}}}}'
-    return f" To leave records out, call with {shown}."
-
-
-def check_parts(path: Path, transform: str, operator: str, *, using: str) -> None:
-    """A year is a range of instants. Other parts are worked out in the database."""
-    is_range = transform == "year" and operator != "in"
-    if kind_of(path.field) == "datetime" and not is_range and not knows_zones(using):
-        raise QueryError(
-            f"the database of this site has no time zone tables, so it knows no {transform} of a "
-            f'point in time. Name days: {{"{path.text}__date__range": '
-            '["2026-01-01", "2026-01-31"]}.'
-        )
-
-
-def key_hint(rights: Rights, access: AccessiblePaths, path: Path) -> str:
-    """For who wrote what a related record is called in place of its key."""
-    through = paths_behind(rights, access, path)
-    return f" It takes keys; by value: {', '.join(through[:8])}." if through else ""
-
-
 def paths_behind(rights: Rights, access: AccessiblePaths, path: Path) -> list[str]:
     """The listed ones first, then those by rule."""
     listed = [name for name in access.names(FILTER) if name.startswith(path.text + LOOKUP_SEP)]
@@ -182,13 +143,6 @@ def suffix(kind: str, names: list[str]) -> tuple[str, str] | None:
     return (names[0], operator) if operator in allowed else None
 
 
-def part(bounds: tuple[int, int], operator: str, value: Any) -> Any:
-    low, high = bounds
-    if operator in ("in", "range"):
-        return [fields.integer(item, low=low, high=high) for item in fields.items(operator, value)]
-    return fields.integer(value, low=low, high=high)
-
-
 class FilterParser:
     """Parses what one call says of the records that it means."""
 
@@ -215,7 +169,7 @@ class FilterParser:
             try:
                 lookup = split(self.rights, self.access, key, what)
             except QueryError as error:
-                hint = negation_hint(self.rights, self.access, key, value, what=what)
+                hint = self._negation_hint(key, value, what=what)
                 raise QueryError(f"{error}{hint}") from None
             self.access.lookups[key] = lookup
         path, transform, operator = lookup
@@ -225,14 +179,48 @@ class FilterParser:
             if transform == "date":
                 value = fields.convert(DateField(), operator, value, using=self.using)
             elif transform:
-                check_parts(path, transform, operator, using=self.using)
-                value = part(TRANSFORMS[kind_of(path.field)][transform], operator, value)
+                value = self._part(path, transform, operator, value)
             else:
                 value = self.key_or_value(path, operator, value)
         except QueryError as error:
-            hint = key_hint(self.rights, self.access, path)
+            through = paths_behind(self.rights, self.access, path)
+            # For who wrote what a related record is called in place of its key.
+            hint = f" It takes keys; by value: {', '.join(through[:8])}." if through else ""
             raise QueryError(f"{what}: {key}: {error}{hint}") from None
         return Condition(path=path, transform=transform, operator=operator, value=value)
+
+    def _negation_hint(self, key: Any, value: Any, *, what: str) -> str:
+        """For who wrote "not equal", which Django spells as an exclusion."""
+        name, _, negation = key.rpartition(LOOKUP_SEP) if isinstance(key, str) else ("", "", "")
+        if negation not in NEGATIONS:
+            return ""
+        lookup = name + NEGATIONS[negation]
+        try:
+            split(self.rights, self.access, lookup, what)
+        except QueryError:
+            return ""
+        if what != "filters":
+            return " No operator negates: exclude leaves records out."
+        try:
+            call = json.dumps({"exclude": {lookup: value}})
+        except (TypeError, ValueError, RecursionError):
+            call = ""
+        shown = call if 0 < len(call) <= LONGEST_LOOKUP else f'{{"exclude": {{"{lookup}": ...}}}}'
+        return f" To leave records out, call with {shown}."
+
+    def _part(self, path: Path, transform: str, operator: str, value: Any) -> Any:
+        """A year is a range of instants. Other parts are worked out in the database."""
+        kind, is_range = kind_of(path.field), transform == "year" and operator != "in"
+        if kind == "datetime" and not is_range and not knows_zones(self.using):
+            raise QueryError(
+                f"the database of this site has no time zone tables, so it knows no {transform} "
+                f'of a point in time. Name days: {{"{path.text}__date__range": '
+                '["2026-01-01", "2026-01-31"]}.'
+            )
+        low, high = TRANSFORMS[kind][transform]
+        if operator not in ("in", "range"):
+            return fields.integer(value, low=low, high=high)
+        return [fields.integer(item, low=low, high=high) for item in fields.items(operator, value)]
 
     def key_or_value(self, path: Path, operator: str, value: Any) -> Any:
         """The value of a column. What is no key of a related record may be what it is called."""
