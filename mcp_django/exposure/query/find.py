@@ -321,16 +321,8 @@ def get_record(
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
-    selection = parse_selection(
-        rights,
-        access,
-        fields,
-        include,
-        whole=True,
-        all_computed=all_computed,
-        using=using,
-        obj=obj,
-    )
+    options: dict[str, Any] = {"all_computed": all_computed, "using": using, "obj": obj}
+    selection = parse_selection(rights, access, fields, include, whole=True, **options)
     row = row_of(rights, access, pk, selection=selection, using=using, is_judged=obj is not None)
     encoded = encoder.encode(row.table().objects()[0])
     if len(encoded) > longest_answer():

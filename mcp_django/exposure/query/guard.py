@@ -423,13 +423,10 @@ class GuardedQuerySet(QuerySet[Any]):
             raise Leak("A guarded queryset has columns, no instances.")
         super()._fetch_all()
 
-    def iterator(self, chunk_size: int | None = None) -> NoReturn:
-        raise Leak("A guarded queryset is read at once.")
-
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Leak("A guarded queryset is for reading.")
+        raise Leak("A guarded queryset is for reading, all at once.")
 
-    update = delete = create = bulk_create = bulk_update = _refuse
+    iterator = update = delete = create = bulk_create = bulk_update = _refuse
     get_or_create = update_or_create = raw = _refuse
     _update = _raw_delete = _refuse
 

@@ -85,10 +85,8 @@ def own_converter(field: Any, *, whole: bool) -> Callable[[Values], Values] | No
     if choices_of(field):
         return trimmed_choices
     one = value_converter(field, whole=whole)
-    if one is None:
-        return None
-    if one in COLUMN_CONVERTERS:
-        return COLUMN_CONVERTERS[one]
+    if one is None or one in COLUMN_CONVERTERS:
+        return COLUMN_CONVERTERS.get(one)
     return lambda column: [None if value is None else one(value) for value in column]
 
 
