@@ -201,7 +201,7 @@ def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
         except QueryError as error:
             raise QueryError(f"{error}{sentence_of_choices(field)}") from None
     if kind == "text":
-        return choice(field, short_text(value, longest=longest))
+        return choice(field, bounded_text(value, longest=longest))
     converter, wanted = CONVERTERS.get(kind, (refuse, "usable: this field only has isnull"))
     return attempt(converter, value, wanted)
 
@@ -243,7 +243,7 @@ def text(value: Any) -> str:
     return value
 
 
-def short_text(value: Any, *, longest: int = TERM) -> str:
+def bounded_text(value: Any, *, longest: int = TERM) -> str:
     words: str = attempt(text, value, "text")
     if len(words) > longest:
         raise QueryError(f"A text value has at most {longest} characters; this has {len(words)}.")

@@ -501,7 +501,7 @@ def key_value(part: Any, value: Any, *, using: str) -> Any:
     if kind_of(target_of(part)) != "other":
         return fields.scalar(part, value, using=using, longest=LONGEST_KEY)
     # A class of the site's own knows its values; the text is one that every database takes.
-    written = fields.short_text(value, longest=LONGEST_KEY)
+    written = fields.bounded_text(value, longest=LONGEST_KEY)
     try:
         return target_of(part).to_python(written)
     except Exception:

@@ -31,13 +31,13 @@ def limit_to_models(user: Any, *, real: Any, models: frozenset[str]) -> None:
     limits = Limits(user, real, models)
     answers: dict[str, Any] = {name: getattr(limits, name) for name in QUESTIONS}
     answers |= {name: partial(limits.permissions, name) for name in SETS}
-    answers |= {f"a{name}": partial(awaited, answer) for name, answer in answers.items()}
+    answers |= {f"a{name}": partial(answer_in_thread, answer) for name, answer in answers.items()}
     user.__dict__ |= {name: answer for name, answer in answers.items() if hasattr(real, name)}
     if user.__dict__.get(FLAG):
         user.__dict__ |= {FLAG: False, "save": limits.save, "refresh_from_db": limits.refresh}
 
 
-async def awaited(answer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def answer_in_thread(answer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The same answer for a coroutine, from a thread: it may take queries."""
     return await sync_to_async(answer)(*args, **kwargs)
 

@@ -151,7 +151,7 @@ def find_rows(
 def is_usable(text: str) -> bool:
     """Whether every database takes the text, and it is not too long to search for."""
     try:
-        fields.short_text(text)
+        fields.bounded_text(text)
     except QueryError:
         return False
     return True

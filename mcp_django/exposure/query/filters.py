@@ -245,7 +245,7 @@ class FilterParser:
     def search(self, term: Any, *, what: str) -> list[list[Condition]]:
         """Every word in any declared column, as in the admin."""
         try:
-            words = fields.short_text(term).split()
+            words = fields.bounded_text(term).split()
         except QueryError as error:
             raise QueryError(f"{what}: {error}") from None
         if len(words) > MAX_WORDS:

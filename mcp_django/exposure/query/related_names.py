@@ -96,7 +96,7 @@ class RelatedNames:
 
     def _look_up(self, model: type[Model], columns: tuple[str, ...], given: str) -> Any:
         opts = model._meta
-        text = fields.short_text(given).strip()
+        text = fields.bounded_text(given).strip()
         rows = self._rows(model, columns, text)
         # Who writes a text as it is stored means that record.
         exact = [row for row in rows if text in row[1:]]
