@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.db import models as m
 from django.db.models import (
-    Avg,
     Count,
     Exists,
     F,
@@ -15,10 +14,8 @@ from django.db.models import (
     OuterRef,
     Q,
     StdDev,
-    Subquery,
     Sum,
     Value,
-    Variance,
     Window,
 )
 from django.db.models.expressions import RawSQL
@@ -61,15 +58,10 @@ def plain(rows):
 
 EVIL = {
     "hidden filter": lambda r: r.filter(api_token__startswith="a"),
-    "hidden filter or": lambda r: r.filter(Q(number="A") | Q(api_token="x")),
     "hidden filter negated": lambda r: r.exclude(api_token="x"),
     "hidden isnull": lambda r: r.filter(margin__isnull=True),
     "forward join": lambda r: r.filter(owner__password__startswith="p"),
-    "forward join two": lambda r: r.filter(customer__account_manager__password="p"),
-    "attname of undeclared key": lambda r: r.filter(owner_id=1),
-    "undeclared relation": lambda r: r.filter(owner=1),
     "hidden column on a declared join": lambda r: r.filter(customer__credit_rating__gt=1),
-    "related undeclared isnull": lambda r: r.filter(customer__account_manager__isnull=True),
     "many to many join": lambda r: r.filter(tags__internal_note="x"),
     "declared many to many as join": lambda r: r.filter(tags__slug="x"),
     "split_exclude": lambda r: r.exclude(tags__internal_note="x"),
@@ -77,44 +69,29 @@ EVIL = {
     "through": lambda r: r.filter(watch__secret_reason="x"),
     "generic": lambda r: r.filter(notes__author__password="x"),
     "child table": lambda r: r.filter(rushorder__order_ptr__api_token="x"),
-    "round trip": lambda r: r.filter(customer__orders__api_token="x"),
     "round trip back to itself": lambda r: r.filter(customer__orders__number="x"),
     "regex": lambda r: r.filter(number__regex="^(a+)+$"),
-    "iregex": lambda r: r.filter(number__iregex="a"),
     "site transform": lambda r: r.filter(number__backwards="x"),
     "second transform": lambda r: r.filter(placed_at__date__year=2000),
     "json key": lambda r: r.filter(payload__password="x"),
-    "json deep": lambda r: r.filter(payload__a__b__0="x"),
-    "json has_key": lambda r: r.filter(payload__has_key="x"),
-    "json contains": lambda r: r.filter(payload__password__icontains="x"),
     "json key select": lambda r: r.annotate(x=KT("payload__password")).values("x"),
-    "json order": lambda r: r.order_by("payload__password").values("number"),
     "F on the right": lambda r: r.filter(number=F("api_token")),
     "F in a list": lambda r: r.filter(number__in=[F("api_token")]),
-    "F combined": lambda r: r.filter(quantity__gt=F("margin") + 1),
     "function": lambda r: r.filter(number=Lower("api_token")),
-    "length": lambda r: r.annotate(x=Length("api_token")).filter(x__gt=1).values("number"),
     "coalesce": lambda r: r.order_by(Coalesce("number", "api_token")).values("number"),
     "order hidden": lambda r: r.order_by("api_token").values("number"),
-    "order desc": lambda r: r.order_by("-margin").values("number"),
     "order nulls": lambda r: r.order_by(F("margin").desc(nulls_last=True)).values("number"),
     "order by Meta.ordering": lambda r: r.order_by("owner").values("number"),
-    "order by joined hidden": lambda r: r.order_by("customer__credit_rating").values("number"),
     "order by filter-only": lambda r: r.order_by("customer__country").values("number"),
     "order random": lambda r: r.order_by("?").values("number"),
     "whole instances": lambda r: r.order_by("number"),
-    "only": lambda r: r.order_by("number").only("api_token"),
-    "defer": lambda r: r.order_by("number").defer("number"),
     "values hidden": lambda r: r.order_by("number").values("api_token"),
-    "values related": lambda r: r.order_by("number").values_list("owner__password"),
     "values filter-only": lambda r: r.order_by("number").values("customer__country"),
-    "values json key": lambda r: r.order_by("number").values("payload__password"),
     "select_related": lambda r: r.order_by("number").select_related("owner"),
     "annotate": lambda r: r.order_by().annotate(x=F("owner__password")).values("x"),
     "annotate count": lambda r: r.order_by().annotate(x=Count("lines__cost")).values("x"),
     "alias": lambda r: plain(r.alias(x=F("api_token")).filter(x="a")),
     "aggregate": lambda r: r.values("status").annotate(x=Max("api_token")).values("x").order_by(),
-    "group hidden": lambda r: r.values("api_token").annotate(x=Count("*")).order_by(),
     "group shown": lambda r: r.values("number").annotate(x=Count("*")).order_by(),
     "bucket": lambda r: r.order_by().annotate(b=TruncMonth("placed_at")).values("b"),
     "having": lambda r: r.values("status").annotate(x=Max("number")).filter(x="a").order_by(),
@@ -122,19 +99,12 @@ EVIL = {
     "exists": lambda r: r.filter(
         Exists(Person.objects.filter(pk=OuterRef("owner_id"), password="x"))
     ),
-    "subquery select": lambda r: (
-        r.order_by()
-        .annotate(x=Subquery(Person.objects.filter(pk=OuterRef("pk")).values("password")[:1]))
-        .values("x")
-    ),
     "queryset value": lambda r: r.filter(id__in=Order.objects.filter(api_token="x")),
     "filtered relation": lambda r: plain(
         r.annotate(s=FilteredRelation("lines", condition=Q(lines__cost=1))).filter(s__sku="x")
     ),
     "raw": lambda r: r.filter(RawSQL("api_token = 'x'", [], output_field=m.BooleanField())),
     "extra where": lambda r: r.extra(where=["api_token = 'x'"]),
-    "extra select": lambda r: r.extra(select={"n": "api_token"}).values("n").order_by(),
-    "extra tables": lambda r: r.extra(tables=["nasty_person"]).values("number").order_by(),
     "extra order": lambda r: r.extra(order_by=["api_token"]).values("number"),
     "distinct": lambda r: plain(r).distinct(),
     "union": lambda r: plain(r).union(Order.objects.order_by().values("api_token")),
@@ -168,7 +138,7 @@ def compiled(rows):
 
 
 #: Bad by themselves. All others select what may be shown, so that only their evil part is bad.
-INSTANCES = ("whole instances", "only", "defer", "select_related", "distinct", "union")
+INSTANCES = ("whole instances", "select_related", "distinct", "union")
 
 
 @pytest.mark.parametrize("name", EVIL)
@@ -291,7 +261,6 @@ def by_status(rows):
 
 EVIL_GROUPS = {
     "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=Count("*")),
-    "group related": lambda r: r.values(_g0=F("owner__username")).annotate(n=Count("*")),
     "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=Count("*")),
     "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=Count("*")),
     "group by day": lambda r: r.values(_g0=TruncDate("placed_at")).annotate(n=Count("*")),
@@ -302,21 +271,16 @@ EVIL_GROUPS = {
     "every column": lambda r: r.annotate(n=Count("*")).values("n"),
     "sum hidden": lambda r: by_status(r).annotate(x=Sum("margin")),
     "sum multiplied": lambda r: by_status(r).annotate(x=Sum("lines__amount")),
-    "average hidden": lambda r: by_status(r).annotate(x=Avg("customer__credit_rating")),
-    "min hidden": lambda r: by_status(r).annotate(x=Min("api_token")),
     "max of a group": lambda r: by_status(r).annotate(x=Max("number")),
     "sum of a group": lambda r: by_status(r).annotate(x=Sum("customer_id")),
-    "count hidden": lambda r: by_status(r).annotate(x=Count("api_token")),
     "count related": lambda r: by_status(r).annotate(x=Count("tags")),
     "conditional": lambda r: by_status(r).annotate(x=Count("pk", filter=Q(api_token="x"))),
-    "conditional total": lambda r: by_status(r).annotate(x=Sum("total", filter=Q(margin=1))),
     "distinct sum": lambda r: by_status(r).annotate(x=Sum("total", distinct=True)),
     "default": lambda r: by_status(r).annotate(x=Sum("total", default=F("margin"))),
     "sum of more": lambda r: by_status(r).annotate(x=Sum(F("total") + F("margin"))),
     "sum of a value": lambda r: by_status(r).annotate(x=Sum(Value(1))),
     "coalesce": lambda r: by_status(r).annotate(x=Coalesce(Sum("total"), Sum("margin"))),
     "deviation": lambda r: by_status(r).annotate(x=StdDev("total")),
-    "variance": lambda r: by_status(r).annotate(x=Variance("total")),
     "having hidden": lambda r: by_status(r).annotate(n=Count("*")).filter(api_token="x"),
     "having a hidden sum": lambda r: by_status(r).alias(x=Sum("margin")).filter(x__gt=1),
     "order hidden": lambda r: by_status(r).annotate(n=Count("*")).order_by("api_token"),

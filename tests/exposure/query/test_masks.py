@@ -8,11 +8,9 @@ from types import SimpleNamespace
 import pytest
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth.models import AnonymousUser, Group, User
-from django.db import connection
 from django.test import RequestFactory
-from django.test.utils import CaptureQueriesContext
 
-from mcp_django.exceptions import Leak, ToolError
+from mcp_django.exceptions import ToolError
 from mcp_django.exposure.inspection import SharedRights, inspect_fields, own_rights, sample_rows
 from mcp_django.exposure.masks import mask_column
 from mcp_django.exposure.options import ModelExposure
@@ -21,11 +19,9 @@ from mcp_django.exposure.prompts.stored import record_of
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.computed import computed_columns
 from mcp_django.exposure.query.describe import describe
-from mcp_django.exposure.query.guard import guarded
-from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.registry import Registry
 from mcp_django.principal import SCOPES, Principal
-from tests.nasty.models import Customer, Line, Order, PaidOrder, Person, RushOrder
+from tests.nasty.models import Customer, Order, PaidOrder, Person, RushOrder
 from tests.nasty.site import EXPOSED, caller, page, record, records, registry
 
 pytestmark = pytest.mark.django_db
@@ -41,14 +37,11 @@ CUSTOMER = {
 }
 PERSON = {"fields": "id username manager", "label_fields": "username"}
 ORDER = EXPOSED[Order] | {"fields": "id number status customer customer__name owner total"}
-LINE = {"fields": "id sku order", "filter_fields": "order sku"}
-CLEAR = {Customer: CUSTOMER, Person: PERSON, Order: ORDER, Line: LINE}
-UNMASKED = registry(CLEAR)
 TABLES = registry(
-    CLEAR
-    | {
+    {
         Customer: {**CUSTOMER, "mask": {"name": "text"}},
         Person: {**PERSON, "mask": {"username": "email"}},
+        Order: ORDER,
     }
 )
 PSEUDONYM = re.compile(r"p-[0-9a-f]{12}(@masked\.invalid)?")
@@ -83,27 +76,16 @@ def test_callers_with_equal_rights_do_not_get_each_others_pseudonyms(shop):
     assert records(one, Customer) == records(one, Customer)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("+49 30 1234567", "...4567"),
-        ("12345678", "...5678"),
-        ("123456", "...56"),
-        ("1234", "..."),
-        ("1", "..."),
-        (1234567890, "...7890"),
-        (None, None),
-        ("", ""),
-    ],
-)
-def test_last4_leaves_four_characters_hidden_at_least(value, shown):
-    assert mask_column([value], "last4", reader="1") == [shown]
+def test_last4_leaves_four_characters_hidden_at_least():
+    values = ["12345678", "123456", "1234", "1", 1234567890, None, ""]
+
+    shown = mask_column(values, "last4", reader="1")
+
+    assert shown == ["...5678", "...56", "...", "...", "...7890", None, ""]
 
 
-def test_a_value_is_part_of_no_pseudonym_of_another_user():
-    """Neither may the key of a user and a value be taken for other ones."""
+def test_the_key_of_a_user_and_a_value_are_not_taken_for_other_ones():
     assert mask_column(["1x"], "text", reader="1") != mask_column(["x"], "text", reader="11")
-    assert mask_column([5], "text", reader="1") == mask_column(["5"], "text", reader="1")
 
 
 def test_long_texts_and_choices_have_one_pseudonym_in_pages_and_alone(shop):
@@ -146,43 +128,7 @@ def test_a_description_names_the_mask_and_no_use(shop):
     assert "name" not in str(described["example"]["arguments"].get("filters"))
 
 
-def test_a_query_that_is_wrong_names_masked_columns_among_those_that_can_be_shown(shop):
-    with pytest.raises(ToolError, match=r"Did you mean name\?"):
-        page(masked(), Customer, fields=["nam"])
-
-    assert [set(one) for one in records(masked(), Customer, fields=["name"])] == [{"name"}] * 2
-
-
 # What does not exist.
-
-
-def test_the_order_of_the_site_is_not_that_of_a_masked_column(shop):
-    Customer.objects.filter(pk=shop.anne.pk).update(name="Zoe")
-
-    keys = [one["id"] for one in records(masked(), Customer)]
-
-    assert keys == sorted(keys)
-    assert [one["id"] for one in records(caller(tables=UNMASKED), Customer)] == keys[::-1]
-
-
-def test_the_guard_alone_refuses_every_other_use_of_a_masked_column(shop):
-    def run(model, change, policy=None):
-        policy = policy or allowed_paths(masked(), TABLES.exposures[model]).policy
-        return list(change(guarded(model.objects.all(), policy)))
-
-    by_rule = paths_of_call(
-        masked(), TABLES.exposures[Line], {"fields": ["order__customer__country"]}
-    ).policy
-    assert len(run(Customer, lambda rows: rows.values_list("name"))) == 2
-    for model, change, policy in (
-        (Customer, lambda rows: rows.filter(name="a").values_list("pk"), None),
-        (Customer, lambda rows: rows.order_by("name").values_list("pk"), None),
-        (Order, lambda rows: rows.values_list("customer__name"), None),
-        (Line, lambda rows: rows.values_list("order__customer__name"), by_rule),
-        (Line, lambda rows: rows.values_list("order__owner__username"), by_rule),
-    ):
-        with pytest.raises(Leak):
-            run(model, change, policy)
 
 
 def test_prompts_have_neither_masked_columns_nor_labels_of_them(shop):
@@ -290,22 +236,12 @@ def test_a_rule_that_fails_has_opened_nothing(shop, staff, caplog):
     assert "Whether nasty.customer is masked cannot be told." in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("change", "queries"),
-    [({}, [1, 0, 0]), ({"mask": {}}, [0] * 3), ({"mask_groups": None}, [0] * 3)],
-)
-def test_groups_are_read_once_for_a_principal_where_a_mask_depends_on_them(
-    shop, staff, change, queries
-):
-    rights = rights_of(staff("ann", "support"), tables_of(type("Plain", (ForSupport,), change)))
-    counts = []
-    for _ in range(3):
-        again = Rights(rights.request, rights.principal, registry=rights.registry)
-        with CaptureQueriesContext(connection) as captured:
-            records(again, Customer)
-        counts.append(sum("auth_group" in one["sql"] for one in captured))
+def test_groups_are_read_once_for_a_user(shop, staff, django_assert_num_queries):
+    rights = rights_of(staff("ann", "support"))
+    records(rights, Customer)
 
-    assert counts == queries
+    with django_assert_num_queries(1):
+        records(Rights(rights.request, rights.principal, registry=SUPPORT), Customer)
 
 
 # Computed columns, and what people see of other people's rights.
@@ -337,7 +273,7 @@ def test_the_inspection_says_what_is_masked(shop):
         found = inspect_fields(masked(), own_rights(viewer), TABLES.exposures[model])
         return {one.name: one for one in found}
 
-    fields, orders = inspected(masked(pk=2), Customer), inspected(caller(tables=UNMASKED), Order)
+    fields, orders = inspected(masked(pk=2), Customer), inspected(caller(), Order)
 
     assert fields["name"].uses == ("show masked",)
     assert "filter" in fields["country"].uses

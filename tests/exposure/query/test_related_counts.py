@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from django.contrib.contenttypes.fields import GenericRelation
 from django.db import models as m
-from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Q, Subquery, Sum
+from django.db.models import Avg, Count, Exists, F, OuterRef, Q, Subquery, Sum
 from django.test.utils import isolate_apps
 
 from mcp_django.exceptions import Leak, QueryError
@@ -40,15 +40,6 @@ def refused(path, rights=None, model=Order, *, function="count"):
     with pytest.raises(QueryError) as refusal:
         aggregate(rights or who(), model, metrics={"n": {function: path}})
     return str(refusal.value)
-
-
-def is_unknown(path, rights=None, model=Order):
-    """Whether a count is refused in the words for a path that was never there: of the same
-    length, and as near to names that are."""
-    *_, last = path.split("__")
-    made_up = path.removesuffix(last) + "q" * len(last)
-    said, same = refused(path, rights, model), refused(made_up, rights, model)
-    return said.replace(path, made_up) == same and f"'{path}' cannot be used in count." in said
 
 
 # What is counted
@@ -124,44 +115,7 @@ def test_metrics_beside_each_other_do_not_multiply():
     ]
 
 
-@pytest.mark.usefixtures("shop")
-def test_groups_are_ordered_and_compared_by_the_count():
-    order = ["-n"]
-
-    assert list(counts("lines", by="number", order_by=order)) == ["A1", "A2", "A3", "R1"]
-    assert next(iter(counts("lines", by="number", order_by=["n", "-number"]))) == "R1"
-    assert counts("lines", by="number", having={"n__gte": 1}) == {"A1": 2, "A2": 1}
-    assert counts("lines", by="number", having={"n": 0}, order_by=order) == {"A3": 0, "R1": 0}
-
-
-@pytest.mark.usefixtures("shop")
-def test_it_costs_one_query_whatever_is_counted(django_assert_num_queries):
-    rights = who()
-    metrics = {"a": {"count": "lines"}, "b": {"count": "tags"}, "c": {"count": "customer__orders"}}
-
-    with django_assert_num_queries(1):
-        aggregate(rights, group_by=["status"], metrics=metrics, order_by=["-a"])
-
-
 # What the caller may see
-
-
-NARROW = {
-    "where": lambda rows: rows.filter(sku="y"),
-    "join": lambda rows: rows.filter(order__tags__slug="red", sku="y"),
-    "distinct": lambda rows: rows.filter(sku="y").distinct(),
-    "part": lambda rows: rows.filter(sku="y").order_by("pk")[:1],
-    "union": lambda rows: rows.filter(sku="y").union(rows.filter(sku="none")),
-}
-
-
-@pytest.mark.usefixtures("shop")
-@pytest.mark.parametrize("name", NARROW)
-def test_only_rows_that_the_caller_sees_are_counted(name):
-    rights = who(narrow={Line: NARROW[name]})
-
-    assert counts("lines", rights) == {"new": 0, "paid": 1}
-    assert total("orders__lines", rights, Customer) == 1
 
 
 @pytest.mark.usefixtures("shop")
@@ -185,31 +139,22 @@ def test_generic_relations_count_no_rows_of_other_models(shop):
 )
 def test_what_closes_a_model_on_the_way_makes_the_count_unknown(path, closed):
     assert total(path) >= 0
-    assert is_unknown(path, who(closed))
+    assert f"'{path}' cannot be used in count." in refused(path, who(closed))
 
 
-@pytest.mark.parametrize("path", ["lines", "lines__order__tags", "customer__orders__lines"])
-def test_a_model_with_a_smallest_group_is_not_counted(path, shop):
-    rights = who({Line: {"smallest_group": 3}})
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [(Line, "lines"), (Line, "customer__orders__lines"), (Watch, "customer__orders__watchers")],
+)
+def test_a_path_over_a_model_with_a_smallest_group_is_not_counted(model, path, shop):
+    rights, label = who({model: {"smallest_group": 3}}), model._meta.label_lower
 
     assert refused(path, rights) == (
-        f"metrics: {path} cannot be counted here: nasty.line gives numbers about 3 or more "
-        "records at a time. Call aggregate_records with the model nasty.line."
+        f"metrics: {path} cannot be counted here: {label} gives numbers about 3 or more "
+        f"records at a time. Call aggregate_records with the model {label}."
     )
     with pytest.raises(Leak, match="An undeclared count of related rows"):
         compiled(rights, Order, path)
-
-
-@pytest.mark.parametrize("path", ["watchers", "customer__orders__watchers"])
-def test_a_relation_through_a_model_with_a_smallest_group_is_not_counted(path, shop):
-    """As many as there are rows in between."""
-    rights = who({Watch: {"smallest_group": 3}})
-
-    assert "nasty.watch gives numbers about 3 or more records" in refused(path, rights)
-    with pytest.raises(Leak, match="An undeclared count of related rows"):
-        compiled(rights, Order, path)
-    told = describe(rights, rights.exposed.exposures[Order])["paths"]
-    assert "A metric can count tags, notes, lines, tricky, also" in told
 
 
 @pytest.mark.parametrize(
@@ -217,15 +162,14 @@ def test_a_relation_through_a_model_with_a_smallest_group_is_not_counted(path, s
     ["lines__cost", "lines__sku", "lines__nothing", "lines__order", "tags__order", "watch__tags"],
 )
 def test_no_other_path_is_counted(path):
-    assert is_unknown(path)
+    assert f"'{path}' cannot be used in count." in refused(path)
 
 
 # What a caller is told
 
 
-@pytest.mark.parametrize("function", ["sum", "avg", "min", "max", "count_distinct"])
-def test_another_function_is_refused_with_what_works(function):
-    said = refused("customer__orders", function=function)
+def test_another_function_is_refused_with_what_works():
+    said = refused("customer__orders", function="sum")
 
     assert 'Count it, as in {"orders": {"count": "customer__orders"}}.' in said
     assert "Ask nasty.order for it." in said
@@ -303,10 +247,6 @@ def negated(query):
     query.where.negate()
 
 
-def twice(query):
-    query.add_q(Q(("order_id__exact", OuterRef("pk"))))
-
-
 def compared(query):
     query.add_q(Q(("order_id__gt", OuterRef("margin"))))
 
@@ -324,15 +264,8 @@ def alone(query):
 ODD = {
     "nothing ties them": lambda: lines_counted(tie=Q(("order_id__exact", 1))),
     "another operator": lambda: lines_counted(tie=Q(("order_id__gt", OuterRef("pk")))),
-    "another column of the record": lambda: lines_counted(
-        tie=Q(("order_id__exact", OuterRef("customer_id")))
-    ),
     "a hidden column of the record": lambda: lines_counted(
         tie=Q(("order_id__exact", OuterRef("margin")))
-    ),
-    "another column of theirs": lambda: lines_counted(tie=Q(("pk__exact", OuterRef("pk")))),
-    "a joined column of theirs": lambda: lines_counted(
-        tie=Q(("order__customer_id__exact", OuterRef("customer_id")))
     ),
     "a joined column that may be used": lambda: lines_counted(
         joined, tie=Q(("order__customer_id__exact", OuterRef("customer_id")))
@@ -340,7 +273,6 @@ ODD = {
     "a column of their own": lambda: lines_counted(
         compared, tie=Q(("order_id__exact", F("order_id")))
     ),
-    "two ties": lambda: lines_counted(twice),
     "a comparison besides": lambda: lines_counted(compared),
     "all that are not theirs": lambda: lines_counted(negated),
     "a limit": lambda: lines_counted(limited),
@@ -361,13 +293,11 @@ def test_the_guard_refuses_a_count_that_is_tied_otherwise(name):
 
 AROUND = {
     "average": lambda rows, count: rows.annotate(n=Avg(count)),
-    "largest": lambda rows, count: rows.annotate(n=Max(count)),
     "distinct": lambda rows, count: rows.annotate(n=Sum(count, distinct=True)),
     "filtered": lambda rows, count: rows.annotate(n=Sum(count, filter=Q(status="new"))),
     "by group": lambda rows, count: rows.annotate(g2=count).values("g2").annotate(n=Count("*")),
     "alone": lambda rows, count: rows.annotate(n=count),
     "filter": lambda rows, count: rows.alias(n=count).filter(n=1),
-    "in": lambda rows, count: rows.filter(Q(("pk__in", count.query))),
     "exists": lambda rows, count: rows.filter(Exists(count.query)),
 }
 
