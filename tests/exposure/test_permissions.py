@@ -64,15 +64,6 @@ def all_codenames():
     return Permission.objects.values_list("codename", flat=True)
 
 
-def test_a_user_who_is_not_staff_runs_no_tool_without_a_permission_of_its_own(make_user):
-    client = Client(user=make_user("clerk", *all_codenames()))
-
-    assert "echo" not in [tool["name"] for tool in client.list_tools()]
-    with pytest.raises(ProtocolFailure) as unknown:
-        client.call_tool("echo", text="x")
-    assert (unknown.value.code, unknown.value.message) == (-32602, "Unknown tool: echo")
-
-
 def test_a_model_without_an_admin_asks_has_perm_and_not_staff(make_user):
     Memo.objects.create(text="hello", code="h")
 
@@ -81,22 +72,6 @@ def test_a_model_without_an_admin_asks_has_perm_and_not_staff(make_user):
 
     assert allowed.call_tool("find_records", model="shop.memo").records
     assert refused.call_tool("find_records", model="shop.memo").is_error
-
-
-def test_rows_that_the_admin_hides_do_not_exist(client, replaced):
-    paid = Order.objects.create(number="A1", status="paid")
-    new = Order.objects.create(number="A2")
-    replaced(get_queryset=lambda self, request: Order.objects.filter(status="paid"))
-
-    found = client.call_tool("find_records", model="shop.order").records
-    hidden = client.call_tool("get_record", model="shop.order", pk=new.pk)
-    missing = client.call_tool("get_record", model="shop.order", pk=10_000)
-
-    assert [one["id"] for one in found] == [paid.pk]
-    assert hidden.is_error
-    assert hidden.text == missing.text.replace("10000", str(new.pk))
-    overview = client.read_resource("django://site")["models"]
-    assert {one["model"]: one["records"] for one in overview}["shop.order"] == 1
 
 
 def test_fields_that_the_admin_hides_from_this_user_do_not_exist(client, replaced):
@@ -174,21 +149,6 @@ def test_an_exposure_that_defines_rows_only_still_asks_for_the_permission(make_u
     assert not rights_with(OwnRows, make_user("bob")).may_view(Order)
 
 
-@pytest.mark.parametrize("switch", ["site", "token"])
-def test_read_only_leaves_no_tool_that_writes(make_user, settings, switch):
-    user = make_user("ada", "change_order", is_staff=True)
-    if switch == "site":
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
-    Order.objects.create(number="A1")
-    client = Client(user=user, read_only=switch == "token")
-
-    with pytest.raises(ProtocolFailure):
-        client.call_tool("pay", number="A1")
-
-    assert all(tool["annotations"]["readOnlyHint"] for tool in client.list_tools())
-    assert Order.objects.get().status == "new"
-
-
 @requirement("tools:access")
 def test_a_right_that_is_taken_away_is_gone_at_the_next_call(make_user):
     user = make_user("ada", "view_order", is_staff=True)
@@ -231,27 +191,6 @@ def test_code_of_the_site_is_asked_at_every_call_of_a_known_caller(client, repla
     assert len(asked) == 3
 
 
-def test_what_django_itself_decides_is_kept_with_the_principal_and_no_longer(make_user, settings):
-    user = make_user("ada", "view_order", is_staff=True)
-    principal = rights_of(user).principal
-    request = rights_of(user).request
-
-    first = Rights(request, principal)
-    seen = first.may_view(Order)
-    user.user_permissions.clear()
-    fresh = rights_of(type(user).objects.get(pk=user.pk))
-
-    assert seen
-    assert first.is_constant(Order)
-    assert Rights(request, principal).may_view(Order)
-    assert not fresh.may_view(Order)
-
-
-def test_a_model_that_somebody_may_not_view_has_no_admin_for_them(staff, make_user):
-    assert isinstance(rights_of(staff).model_admin(Order), OrderAdmin)
-    assert rights_of(make_user("outsider", is_staff=True)).model_admin(Order) is None
-
-
 # Rules about single objects
 
 
@@ -266,11 +205,6 @@ class HistoryAdmin(admin.ModelAdmin):
 
     def has_view_or_change_permission(self, request, obj=None):
         return self.has_view_permission(request, obj) or self.has_change_permission(request, obj)
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):
-    def has_change_permission(self, request, obj=None):
-        return False
 
 
 class StaffAdmin(admin.ModelAdmin):
@@ -288,7 +222,7 @@ class ClosedFormAdmin(admin.ModelAdmin):
         return request.user.is_staff
 
 
-@pytest.mark.parametrize("kind", [HistoryAdmin, ReadOnlyAdmin, StaffAdmin, ClosedFormAdmin])
+@pytest.mark.parametrize("kind", [HistoryAdmin, StaffAdmin, ClosedFormAdmin])
 def test_a_rule_that_does_not_look_at_the_object_leaves_numbers_and_paths(
     client, monkeypatch, kind
 ):
@@ -316,22 +250,16 @@ def whatever_happens(obj):
 #: Ways to look at an object, by what is looked at.
 LOOKS = {
     "attribute": lambda request, obj: obj.number == "A1",
-    "attribute that may be missing": lambda request, obj: getattr(obj, "number", "A1") == "A1",
     "attribute, whatever happens": lambda request, obj: whatever_happens(obj),
     "membership": lambda request, obj: obj in list(Order.objects.filter(number="A1")),
     "hash": lambda request, obj: obj in set(Order.objects.filter(number="A1")),
     "text": lambda request, obj: str(obj) == "A1",
-    "format": lambda request, obj: f"{obj}" == "A1",
     "query": lambda request, obj: Customer.objects.filter(orders=obj, name="Ann").exists(),
     "class": lambda request, obj: isinstance(obj, Order) and obj.pk == 1,
     "rules for classes": lambda request, obj: {Order: lambda one: one.number == "A1"}.get(
         type(obj), bool
     )(obj),
     "exact class": lambda request, obj: type(obj) is not Order or obj.number == "A1",
-    "class among others": lambda request, obj: (
-        type(obj) not in (Customer, Order) or obj.number == "A1"
-    ),
-    "class above it": lambda request, obj: not issubclass(type(obj), Order) or obj.number == "A1",
     "permission on it": lambda request, obj: request.user.has_perm("shop.view_order", obj),
 }
 
@@ -368,33 +296,13 @@ def test_whether_an_object_is_true_is_only_a_look_at_it_where_the_class_says(mod
     assert looks_at_object(lambda obj: not obj or 7, model) is looks
 
 
-def test_a_model_is_there_only_if_its_list_in_the_admin_is(client, replaced):
-    replaced(has_view_or_change_permission=lambda self, request, obj=None: False)
+@pytest.mark.parametrize(("has_list", "right"), [(False, "view_order"), (True, "add_order")])
+def test_a_model_is_there_only_with_its_list_and_the_right_to_view(
+    make_user, replaced, has_list, right
+):
+    replaced(has_view_or_change_permission=lambda self, request, obj=None: has_list)
 
-    assert "shop.order" not in models_of(client)
-
-
-def test_the_list_in_the_admin_is_not_enough_without_the_right_to_view(make_user, replaced):
-    replaced(has_view_or_change_permission=lambda self, request, obj=None: True)
-    client = Client(user=make_user("adder", "add_order", is_staff=True))
-
-    assert "shop.order" not in models_of(client)
-
-
-def test_a_rule_is_asked_about_unknown_objects_once_in_a_call(client, replaced):
-    asked = []
-
-    def has_view_permission(self, request, obj=None):
-        asked.append(obj)
-        return True
-
-    replaced(has_view_permission=has_view_permission)
-    client.call_tool("list_models")
-    asked.clear()
-
-    client.call_tool("find_records", model="shop.order", search="A")
-
-    assert [type(one) is Order for one in asked if one is not None] == [False, True]
+    assert models_of(Client(user=make_user("ada", right, is_staff=True))) == []
 
 
 # What code of the site is given, and where it fails
@@ -473,11 +381,13 @@ def test_a_model_admin_that_fails_takes_its_own_model_away_and_no_other(
 # A database that cannot say
 
 
+LIST = {"name": "list_models", "arguments": {}}
+#: What is asked, and the table that does not answer: of rights, or of records that are counted.
 ASKED_AGAIN = [
-    ("tools/list", {}),
-    ("resources/list", {}),
-    ("tools/call", {"name": "list_models", "arguments": {}}),
-    ("tools/call", {"name": "find_records", "arguments": {"model": "depot.parcel"}}),
+    ("tools/list", {}, "auth_user_groups"),
+    ("resources/list", {}, "auth_user_groups"),
+    ("tools/call", LIST, "auth_user_groups"),
+    ("tools/call", LIST, "depot_parcel"),
 ]
 
 
@@ -492,13 +402,13 @@ def failing_for(table, error):
     return connection.execute_wrapper(fail)
 
 
-@pytest.mark.parametrize(("method", "params"), ASKED_AGAIN)
-def test_a_connection_lost_while_rights_are_asked_is_an_error_and_no_shorter_answer(
-    boss, method, params
+@pytest.mark.parametrize(("method", "params", "table"), ASKED_AGAIN)
+def test_a_connection_lost_on_the_way_is_an_error_and_no_shorter_answer(
+    boss, method, params, table
 ):
     lost = OperationalError("server closed the connection unexpectedly")
 
-    with failing_for("auth_user_groups", lost), pytest.raises(ProtocolFailure) as failure:
+    with failing_for(table, lost), pytest.raises(ProtocolFailure) as failure:
         boss.request(method, params)
 
     assert failure.value.code == -32603
@@ -537,12 +447,3 @@ def test_a_model_whose_rules_ask_a_table_that_is_not_there_leaves_the_others(bos
     assert "depot.parcel" not in labels
     assert {"depot.driver", "depot.van"} <= set(labels)
     assert "What may be seen of depot.Parcel cannot be told." in caplog.text
-
-
-def test_a_connection_lost_while_records_are_counted_is_an_error(client):
-    lost = OperationalError("server closed the connection unexpectedly")
-
-    with failing_for("shop_order", lost), pytest.raises(ProtocolFailure) as failure:
-        client.call_tool("list_models")
-
-    assert failure.value.code == -32603
