@@ -4,56 +4,29 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import MAX_HOPS, Declaration, locate, resolve
+from mcp_django.exposure.paths import MAX_HOPS, Declaration, resolve
 from mcp_django.exposure.query.access import allowed_paths
 from tests.library.models import Genre
-from tests.nasty.models import Customer, Note, Order, RushOrder, Seat
-from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, registry
+from tests.nasty.models import Customer, Note, Order, Seat
+from tests.nasty.site import ORDER, REGISTRY, caller, registry
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("model", "text", "sentence"),
     [
-        ("nowhere", "Order has no field nowhere"),
-        ("customer__nowhere", "Customer has no field nowhere"),
-        ("number__contains", "number is not a relation"),
-        ("customer__orders__customer__orders__number", f"at most {MAX_HOPS} relations"),
-        ("", "Order has no field"),
-        ("customer__", "Customer has no field"),
+        (Order, "customer__nowhere", "Customer has no field nowhere"),
+        (Order, "number__contains", "number is not a relation"),
+        (Order, "customer__orders__customer__orders__number", f"at most {MAX_HOPS} relations"),
+        (Order, "", "Order has no field"),
+        (Note, "target__number", "generic and cannot be followed"),
+        (Seat, "pk", "list the parts of the composite key"),
     ],
 )
-def test_a_bad_path_is_explained(text, sentence):
+def test_a_bad_path_is_explained(model, text, sentence):
     with pytest.raises(ImproperlyConfigured, match=sentence):
-        resolve(Order, text)
-
-
-def test_generic_and_composite_paths_are_refused():
-    with pytest.raises(ImproperlyConfigured, match="generic and cannot be followed"):
-        resolve(Note, "target__number")
-    with pytest.raises(ImproperlyConfigured, match="list the parts of the composite key"):
-        resolve(Seat, "pk")
-
-
-def test_a_path_is_located_where_django_finds_its_column():
-    customer = ("nasty_customer", (("customer_id", "id"),))
-    parent = ("nasty_order", (("order_ptr_id", "id"),))
-
-    assert locate(Order, "number") == ((), "number")
-    assert locate(Order, "customer__name") == ((customer,), "name")
-    assert locate(RushOrder, "number") == ((parent,), "number")
-    assert locate(RushOrder, "customer__name") == ((parent, customer), "name")
-    assert locate(RushOrder, "id") == ((), "order_ptr_id")
-
-
-def test_a_path_to_the_key_of_a_related_model_is_the_foreign_key():
-    path = resolve(Order, "customer__id")
-
-    assert (path.hops, path.field.name) == ((), "customer")
-    assert repr(path) == "<Path customer__id of nasty.Order>"
-    assert resolve(Order, "customer__pk").field is path.field
-    assert resolve(Order, "rushorder__order_ptr").hops != ()
+        resolve(model, text)
 
 
 BROKEN = [
@@ -67,28 +40,25 @@ BROKEN = [
     (Order, {"order_fields": "tags__slug"}, "order_fields: tags__slug has no order"),
     (Order, {"order_fields": "payload"}, "order_fields: payload has no order"),
     (Order, {"label_fields": "customer__name"}, "label_fields: customer__name is not a column of"),
-    (Order, {"label_fields": "tags"}, "label_fields: tags is not a column of"),
     (Order, {"group_fields": "nowhere"}, "group_fields: nowhere: Order has no field nowhere"),
     (Order, {"group_fields": "tags__slug"}, "group_fields: tags__slug has many values for one"),
     (Order, {"group_fields": "payload"}, "group_fields: payload cannot be compared"),
     (Order, {"metric_fields": "lines__cost"}, "metric_fields: lines__cost has many values"),
     (Order, {"metric_fields": "api_token"}, "metric_fields: api_token is not shown by records"),
-    (Order, {"smallest_group": -1}, "smallest_group: -1 is not a number of records"),
     (Order, {"smallest_group": True}, "smallest_group: True is not a number of records"),
     *(
         (Order, {"modified_field": name}, f"modified_field: {name} is no date or time that")
-        for name in ("number", "took", "margin", "nothing", "customer__region")
+        for name in ("number", "margin", "customer__region")
     ),
     *(
         (Order, {"untrusted_fields": name}, f"untrusted_fields: {name} {end}")
         for name, end in {
             "remarks": "is no column of it; did you mean remark.",
             "qqqqqqq": "is no column of it; write one of id, owner, customer, number, ",
-            "customer__name": "is no column of it; did you mean customer.",
-            "total": "is no column of texts that people write.",
-            "attachment": "is no column of texts that people write.",
-            "status": "is no column of texts that people write.",
-            "owner": "is no column of texts that people write.",
+            **dict.fromkeys(
+                ("total", "attachment", "status", "owner"),
+                "is no column of texts that people write.",
+            ),
         }.items()
     ),
     (Customer, {"mask": {"nam": "text"}}, "mask: nam is not a column of the model that fields"),
@@ -124,21 +94,9 @@ def test_every_bad_declaration_is_told_in_words_and_refused_when_used(model, opt
         allowed_paths(caller(tables=tables), tables.exposures[model])
 
 
-def test_good_declarations_have_no_problems():
-    assert not any(Declaration(REGISTRY.exposures[model]).problems for model in EXPOSED)
-
-
 def reach(options, **rights):
     tables = registry({Order: options})
     return allowed_paths(caller(tables=tables, **rights), tables.exposures[Order])
-
-
-def test_paths_default_to_the_fields_and_only_what_has_an_order_orders():
-    found = reach({"fields": "number payload blob customer customer__name"})
-
-    assert found.names("filter") == found.names("return")
-    assert found.names("order") == ["number", "customer", "customer__name"]
-    assert found.names("search") == []
 
 
 def test_what_is_excluded_is_gone_from_every_use_and_so_is_all_behind_it():
@@ -162,13 +120,9 @@ def test_callers_with_equal_rights_share_one_reach_and_others_do_not():
     assert of(may=lambda perm: "customer" not in perm) is not everybody
     assert of(narrow={Customer: lambda rows: rows.filter(pk=1)}) is not everybody
     assert of(narrow={Order: lambda rows: rows.filter(pk=1)}) is everybody
-
-
-def test_a_path_over_another_database_does_not_exist():
-    found = reach(ORDER, narrow={Customer: lambda rows: rows.using("other")})
-
-    assert "customer__name" not in found.names("return")
-    assert "customer" in found.names("return")
+    elsewhere = of(narrow={Customer: lambda rows: rows.using("other")}).names("return")
+    assert "customer__name" not in elsewhere
+    assert "customer" in elsewhere
 
 
 def test_the_digest_of_a_reach_is_the_same_in_every_process():
