@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.fields import convert, quoted, scalar
-from tests.nasty.models import Odd, Order
+from tests.nasty.models import Order
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -33,18 +33,13 @@ def test_any_json_value_converts_or_raises_query_error(field, operator, value):
 GOOD = [
     ("number", "x", "x"),
     ("number", 42, "42"),
-    ("number", 1.5, "1.5"),
-    ("status", "paid", "paid"),
     ("total", "1.50", Decimal("1.50")),
-    ("total", 2, Decimal(2)),
     ("total", 0.1, Decimal("0.1")),
     ("weight", "1e3", 1000.0),
     ("quantity", "-7", -7),
     ("quantity", 7.0, 7),
-    ("gift", True, True),
     ("placed_at", "2026-01-31T12:00:00+02:00", datetime(2026, 1, 31, 10, tzinfo=UTC)),
     ("placed_at", "2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
-    ("placed_at", "2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
     ("due", "2026-01-31", date(2026, 1, 31)),
     ("at", "12:30", time(12, 30)),
     ("took", "P1DT1H", timedelta(days=1, hours=1)),
@@ -69,21 +64,17 @@ BAD = [
     ("number", "a" * 101, "at most 100 characters; this has 101"),
     ("number", "a\x00", "is not text"),
     ("status", "lost", "not a choice. Choices: new, paid, void"),
-    ("quantity", True, "True is not a whole number"),
     ("quantity", "١٢", "is not a whole number"),
     ("quantity", 10**5000, "number must be between"),
     ("total", 10**5000, "This value is not a number"),
     ("total", "1_0", "is not a number"),
-    ("total", " 1", "is not a number"),
     ("total", "NaN", "is not a number"),
     ("total", "1e-40", "is not a number"),
     ("gift", "true", "is not true or false"),
-    ("due", "20260131", "is not a date such as 2026-01-31"),
     ("due", "0999-01-01", "is not a date"),
     ("placed_at", "9999-01-01T00:00", "is not a date and time such as"),
     ("at", "12:30+01:00", "is not a time such as 12:30"),
     ("took", "P999999D", "is not a duration such as"),
-    ("took", "soon", "is not a duration such as"),
     ("ref", 5, "is not a UUID"),
     ("ip", "fe80::1%eth0", "is not an IP address"),
     ("payload", "x", "this field only has isnull"),
@@ -100,10 +91,8 @@ def test_a_bad_value_is_refused_with_what_would_do(name, value, sentence):
     ("operator", "value", "sentence"),
     [
         ("in", "abc", "in takes a list with at least one value"),
-        ("in", [], "in takes a list with at least one value"),
         ("in", [1] * 101, "at most 100 values; this one has 101"),
         ("range", [1], "range takes a list of two values"),
-        ("range", "ab", "range takes a list of two values"),
         ("isnull", 1, "1 is not true or false"),
     ],
 )
@@ -133,16 +122,9 @@ def test_without_time_zones_instants_become_local_and_naive():
 
 
 @override_settings(TIME_ZONE="Europe/Paris")
-def test_hours_that_do_not_exist_or_exist_twice_are_no_error():
-    field = Order._meta.get_field("placed_at")
-
-    for text in ("2026-03-29T02:30", "2026-10-25T02:30"):
-        assert scalar(field, text, using="default").tzinfo is UTC
-
-
-def test_a_class_that_nobody_knows_can_only_be_asked_for_null():
-    with pytest.raises(QueryError, match="only has isnull"):
-        scalar(Odd._meta.get_field("word"), "x", using="default")
+@pytest.mark.parametrize("text", ["2026-03-29T02:30", "2026-10-25T02:30"])
+def test_hours_that_do_not_exist_or_exist_twice_are_no_error(text):
+    assert scalar(Order._meta.get_field("placed_at"), text, using="default").tzinfo is UTC
 
 
 def test_integers_of_the_sites_own_classes_have_the_widest_bounds():

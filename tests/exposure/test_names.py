@@ -9,11 +9,6 @@ from mcp_django.exposure.registry import check_name, suggest_tool_name
 from tests.spec import requirement
 
 
-@pytest.mark.parametrize("name", ["a", "revenue", "mark_shipped", "top_10", "a" * 40])
-def test_a_plain_name_is_kept(name):
-    assert check_name(name, kind="tool") == name
-
-
 @requirement("tools:names")
 @pytest.mark.parametrize(
     "name",
@@ -26,19 +21,16 @@ def test_a_name_that_some_client_refuses_is_refused_with_one_that_works(name):
     assert f'name="{suggest_tool_name(name)}"' in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "suggested"),
-    [
-        ("monthlyRevenue", "monthly_revenue"),
-        ("two__parts", "two_parts"),
-        ("_private", "private"),
-        ("shop.order-list", "shop_order_list"),
-        ("a" * 50, "a" * 40),
-        ("12", "my_tool"),
-    ],
-)
-def test_a_suggestion_stays_near_to_the_name(name, suggested):
-    assert suggest_tool_name(name) == suggested
+def test_a_suggestion_stays_near_to_the_name():
+    suggested = {
+        "monthlyRevenue": "monthly_revenue",
+        "two__parts": "two_parts",
+        "shop.order-list": "shop_order_list",
+        "a" * 50: "a" * 40,
+        "12": "my_tool",
+    }
+
+    assert {name: suggest_tool_name(name) for name in suggested} == suggested
 
 
 @given(st.text())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,14 +15,6 @@ from mcp_django.exposure.uris import (
     parse_uri,
     query_arguments,
 )
-
-
-def test_a_repeated_key_means_any_of_its_values():
-    address = parse_uri("django://objects/shop.order?status=new&status=paid&total__gte=5")
-
-    assert query_arguments(address.query) == {
-        "filters": {"status__in": ["new", "paid"], "total__gte": "5"}
-    }
 
 
 def test_reserved_keys_are_arguments_and_their_exact_form_is_a_filter():
@@ -40,14 +34,13 @@ def test_reserved_keys_are_arguments_and_their_exact_form_is_a_filter():
 @pytest.mark.parametrize(
     ("query", "filters"),
     [
+        ("a=new&a=paid&b__gte=5", {"a__in": ["new", "paid"], "b__gte": "5"}),
         ("a__in=1", {"a__in": ["1"]}),
         ("a__range=1&a__range=2", {"a__range": ["1", "2"]}),
         ("a__exact=1&a__exact=2", {"a__in": ["1", "2"]}),
-        ("a__isnull=true", {"a__isnull": "true"}),
         ("a=", {"a": ""}),
         ("a=1%2B1+1", {"a": "1+1+1"}),
         # Of clients that write all filters as the value of one variable.
-        ("filters=a%3D1", {"a": "1"}),
         ("filters=a%3D1%26b__in%3D2%26b__in%3D3", {"a": "1", "b__in": ["2", "3"]}),
         (
             "filters=%7B%22a%22%3A%201%2C%20%22b__in%22%3A%20%5B%222%22%5D%7D",
@@ -55,7 +48,6 @@ def test_reserved_keys_are_arguments_and_their_exact_form_is_a_filter():
         ),
         ("filters=%7B%22a%22%3A%201%7D&b=2", {"a": 1, "b": "2"}),
         ("filters=a", {"filters": "a"}),
-        ("filters=%7B", {"filters": "{"}),
         ("filters=%5B%5D", {"filters": "[]"}),
         ("filters__exact=a%3D1", {"filters__exact": "a=1"}),
     ],
@@ -66,18 +58,12 @@ def test_filters_are_read_as_find_records_takes_them(query, filters):
     assert query_arguments(address.query)["filters"] == filters
 
 
-@pytest.mark.parametrize(
-    ("query", "arguments"),
-    [
-        ("fields=", {}),
+def test_what_is_empty_in_a_query_is_left_out():
+    for query, arguments in (
         ("fields=&order_by=&search=&cursor=&limit=&filters=", {}),
         ("fields=a,,b&search=x", {"fields": ["a", "b"], "search": "x"}),
-    ],
-)
-def test_what_is_empty_in_a_query_is_left_out(query, arguments):
-    address = parse_uri(f"django://objects/a.b?{query}")
-
-    assert query_arguments(address.query) == arguments
+    ):
+        assert query_arguments(parse_uri(f"django://objects/a.b?{query}").query) == arguments
 
 
 @pytest.mark.parametrize(
@@ -98,6 +84,12 @@ def test_what_is_no_uri_of_ours_is_not_found(uri):
         parse_uri(uri)
 
 
+@given(st.text(max_size=100))
+def test_any_text_is_an_address_or_not_found(text):
+    with suppress(NotFound):
+        parse_uri("django://" + text)
+
+
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
 def test_every_key_survives_its_uri(parts):
     address = parse_uri(object_uri("a.b", parts))
@@ -114,11 +106,3 @@ def test_every_filter_survives_the_template(filters):
     address = parse_uri(COLLECTION.expand({"model": "a.b", "filters": filters}))
 
     assert query_arguments(address.query).get("filters", {}) == filters
-
-
-@given(st.text(max_size=100))
-def test_any_text_is_an_address_or_not_found(text):
-    try:
-        parse_uri("django://" + text)
-    except NotFound:
-        return

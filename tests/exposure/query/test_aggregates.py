@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,10 +11,8 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from mcp_django.exceptions import QueryError
-from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.aggregates import rounded
 from tests.exposure.query.test_find import BASES
-from tests.nasty.models import Customer, Order, PaidOrder, RushOrder, Seat, Tag
+from tests.nasty.models import Order, PaidOrder, RushOrder, Seat, Tag
 from tests.nasty.site import ORDER, aggregate, caller, groups, registry
 
 pytestmark = pytest.mark.database
@@ -34,10 +31,6 @@ def refusal(who=None, model=Order, /, **arguments):
     with pytest.raises(QueryError) as caught:
         aggregate(who or caller(), model, **arguments)
     return str(caught.value)
-
-
-def test_without_anything_it_is_a_count(shop):
-    assert groups(caller()) == [{"count": 4}]
 
 
 def test_sums_are_not_multiplied_by_relations_with_many_values(shop):
@@ -77,16 +70,30 @@ def test_groups_have_metrics_conditions_and_an_order(shop):
     assert groups(group_by=["status"], metrics=metrics, having={"q__gt": 3}) == found[:1]
     assert groups(group_by=["status"], metrics=metrics, having={"q": 2, "n__lte": 2}) == found[1:]
     assert groups(group_by=["status"], metrics=metrics, order_by=["q"]) == found[::-1]
+    assert groups() == [{"count": 4}]
+    # More than the column could hold.
+    assert groups(group_by=["status"], metrics=metrics, having={"q__gt": 3 * 10**9}) == []
 
 
-@pytest.mark.parametrize("having", [{"q__gt": 3 * 10**9}, {"n__gte": 2**40}, {"q__lt": -(2**40)}])
-def test_a_metric_is_compared_with_numbers_that_the_column_could_not_hold(shop, having):
-    Order.objects.update(quantity=2**30 - 1)
-    metrics = {"n": {"count": "*"}, "q": {"sum": "quantity"}}
+def test_what_is_null_comes_last_in_one_query_and_a_cut_is_said(shop, django_assert_num_queries):
+    who, group_by = caller(), ["customer__name"]
+    aggregate(who)
 
-    found = groups(group_by=["gift"], metrics=metrics, having=having)
+    with django_assert_num_queries(2):
+        rising, falling = (
+            groups(who, group_by=group_by, metrics=SUMS, order_by=[order])
+            for order in ("revenue", "-revenue")
+        )
+    some = aggregate(who, group_by=["number"], limit=3)
+    with override_settings(MCP_DJANGO={"MAX_RESPONSE": 100}):
+        short = aggregate(who, group_by=["number"])
 
-    assert [one["q"] for one in found] == ([4 * (2**30 - 1)] if "q__gt" in having else [])
+    assert rising[-1] == falling[-1] == {"customer__name": None, "revenue": None, "n": 2}
+    assert [one["number"] for one in some["groups"]] == ["A1", "A2", "A3"]
+    assert 0 < len(short["groups"]) < 4
+    assert some["truncated"]
+    assert short["truncated"]
+    assert not aggregate(who, group_by=["number"], limit=4)["truncated"]
 
 
 def test_a_group_has_one_name_however_it_is_spelled(shop):
@@ -99,26 +106,8 @@ def test_a_group_has_one_name_however_it_is_spelled(shop):
             None,
         ]
         assert [one["count"] for one in found] == [1, 1, 2]
-
-
-def test_the_label_of_a_related_record_that_the_caller_cannot_see_is_null(shop):
-    who = caller(narrow={Customer: lambda rows: rows.filter(country="FR")})
-
-    found = groups(who, group_by=["customer"], filters={"customer__isnull": False})
-
-    assert [one["customer"] for one in found] == [
-        {"pk": shop.anne.pk, "label": "Anne"},
-        {"pk": shop.bert.pk, "label": None},
-    ]
     bare = groups(caller(may=lambda perm: "customer" not in perm), group_by=["customer"])
     assert [one["customer"] for one in bare] == [shop.anne.pk, shop.bert.pk, None]
-
-
-def test_groups_take_one_query_and_one_for_labels(shop, django_assert_num_queries):
-    who = caller()
-    for group_by, queries in ((["status"], 1), (["customer", "status"], 2), ([], 1)):
-        with django_assert_num_queries(queries):
-            aggregate(who, group_by=group_by, metrics=SUMS)
 
 
 def test_every_function_shows_values_as_records_do(shop):
@@ -144,6 +133,10 @@ def test_every_function_shows_values_as_records_do(shop):
     assert (one("min", "at"), one("max", "placed_at")) == ("08:00:00", "2026-01-31T23:30Z")
     assert (one("min", "number"), one("max", "number")) == ("A1", "R1")
     assert one("max", "status") == "paid"
+    # No digits that say nothing.
+    for order, weight in ((shop.a1, 0.1), (shop.a2, 0.2)):
+        Order.objects.filter(pk=order.pk).update(weight=weight)
+    assert (one("avg", "weight"), one("sum", "weight")) == (0.15, 0.3)
     # Beyond what JSON readers hold exactly.
     assert one("sum", "big") == str(2**61)
     assert (one("count", "took"), one("count_distinct", "status")) == (2, 2)
@@ -217,60 +210,12 @@ def test_days_have_buckets_without_hours(shop):
     assert "due can be grouped by trunc_year" in refusal(group_by=["due__trunc_hour"])
 
 
-@pytest.mark.usefixtures("_zones")
-def test_a_site_without_time_zones_has_buckets_without_offsets(shop):
-    with override_settings(USE_TZ=False):
-        Order.objects.update(placed_at=datetime(2026, 5, 14, 9))
-
-        found = groups(group_by=["placed_at__trunc_month"])
-
-    assert found == [{"placed_at__trunc_month": "2026-05-01T00:00:00", "count": 4}]
-
-
 def test_a_database_without_time_zone_tables_says_so(shop, monkeypatch):
     # As MariaDB is where nobody has loaded them.
     monkeypatch.setattr(connection.features, "has_zoneinfo_database", False)
 
     assert "no time zone tables" in refusal(group_by=["placed_at__trunc_month"])
     assert groups(group_by=["due__trunc_month"], filters={"due__isnull": False}) == []
-
-
-def test_what_is_null_comes_last_on_every_database(shop):
-    for order_by in (["revenue"], ["-revenue"]):
-        found = groups(group_by=["customer__name"], metrics=SUMS, order_by=order_by)
-
-        assert found[-1] == {"customer__name": None, "revenue": None, "n": 2}
-
-
-def test_averages_and_sums_have_no_digits_that_say_nothing(shop):
-    for order, weight in ((shop.a1, 0.1), (shop.a2, 0.2), (shop.a3, 10.0)):
-        Order.objects.filter(pk=order.pk).update(weight=weight)
-    options = {"fields": "id quantity weight", "metric_fields": "quantity weight"}
-    who = caller(tables=registry({Order: options}))
-
-    def one(function, path, **arguments):
-        return groups(who, metrics={"x": {function: path}}, **arguments)[0]["x"]
-
-    assert one("avg", "weight") == 3.43333
-    assert one("avg", "quantity", exclude={"id": shop.r1.pk}) == 2
-    assert one("sum", "weight", exclude={"id": shop.a3.pk}) == 0.3
-
-
-def test_an_answer_says_that_there_are_more_groups(shop):
-    some = aggregate(caller(), group_by=["number"], limit=3)
-    all_of_them = aggregate(caller(), group_by=["number"], limit=4)
-
-    assert [one["number"] for one in some["groups"]] == ["A1", "A2", "A3"]
-    assert some["truncated"]
-    assert not all_of_them["truncated"]
-
-
-def test_an_answer_that_is_too_long_in_bytes_ends_early_and_says_so(shop):
-    with override_settings(MCP_DJANGO={"MAX_RESPONSE": 100}):
-        answer = aggregate(caller(), group_by=["number"])
-
-    assert 0 < len(answer["groups"]) < 4
-    assert answer["truncated"]
 
 
 def test_a_sum_that_the_database_cannot_hold_is_answered(shop):
@@ -281,13 +226,6 @@ def test_a_sum_that_the_database_cannot_hold_is_answered(shop):
         assert "as large as these" in refusal(who, metrics={"x": {"sum": "big"}})
     else:
         assert groups(who, metrics={"x": {"sum": "big"}}) == [{"x": str(2**64)}]
-
-
-def test_a_decimal_that_cannot_be_rounded_is_left_as_it_is():
-    odd = [Decimal("NaN"), Decimal("Infinity"), None]
-
-    assert list(map(str, rounded(odd, 2, more=0))) == ["NaN", "Infinity", "None"]
-    assert rounded([Decimal("1.50")], None, more=2) == [Decimal("1.50")]
 
 
 def test_inherited_proxied_and_composite_models_are_counted(shop):
@@ -306,51 +244,30 @@ def test_inherited_proxied_and_composite_models_are_counted(shop):
 
 WRONG: list[dict[str, Any]] = [
     {"group_by": "status"},
-    {"group_by": {"status": 1}},
     {"group_by": [None]},
-    {"group_by": [["status"]]},
     {"group_by": ["status", "gift", "due", "at"]},
     {"group_by": ["placed_at__trunc_second"]},
-    {"group_by": ["placed_at__date"]},
-    {"group_by": ["at__trunc_hour"]},
     {"group_by": ["_g0"]},
-    {"group_by": [10**5000]},
     {"metrics": {}},
-    {"metrics": []},
-    {"metrics": "count"},
     {"metrics": {f"m{n}": {"count": "*"} for n in range(9)}},
     {"metrics": {"x": "total"}},
-    {"metrics": {"x": {}}},
     {"metrics": {"x": {"sum": "total", "avg": "total"}}},
     {"metrics": {"x": {"sum": "*"}}},
-    {"metrics": {"x": {"sum": ["total"]}}},
-    {"metrics": {"x": {"sum": None}}},
     {"metrics": {"x": {"stddev": "total"}}},
-    {"metrics": {"x": {5: "total"}}},
     {"metrics": {"x": {"sum": "placed_at__year"}}},
-    {"metrics": {"x": {"sum": "placed_at"}}},
     {"metrics": {"x": {"max": "gift"}}},
     {"group_by": ["status"], "metrics": {"status": {"count": "*"}}},
-    {"group_by": ["status"], "having": []},
     {"group_by": ["status"], "having": {"count": None}},
     {"group_by": ["status"], "having": {"count__regex": 1}},
     {"group_by": ["status"], "having": {"count__in": [1]}},
-    {"group_by": ["status"], "having": {"status": "paid"}},
     {"group_by": ["status"], "having": {"_m0__gte": 1}},
-    {"group_by": ["status"], "having": {5: 1}},
     {"group_by": ["status"], "having": {f"count__{n}": 1 for n in range(9)}},
-    {"group_by": ["status"], "order_by": "count"},
     {"group_by": ["status"], "order_by": ["?"]},
-    {"group_by": ["status"], "order_by": [None]},
     {"group_by": ["status"], "order_by": ["--count"]},
     {"group_by": ["status"], "order_by": ["_m0"]},
-    {"group_by": ["status"], "order_by": ["number"]},
     {"group_by": ["status"], "order_by": ["count"] * 5},
     {"having": {"count__gte": 1}},
-    {"order_by": ["count"]},
     {"limit": 0},
-    {"limit": True},
-    {"limit": "many"},
 ]
 
 
@@ -360,20 +277,7 @@ def test_a_hostile_shape_is_refused_in_words(db, at):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        'a"; DROP TABLE nasty_order',
-        "a b",
-        "",
-        "1a",
-        "a__gte",
-        "é",
-        "a" * 41,
-        "a-b",
-        "a\x00",
-        "%s",
-        None,
-    ],
+    "name", ['a"; DROP TABLE nasty_order', "", "1a", "a__gte", "é", "a" * 41, "%s", None]
 )
 def test_a_name_of_a_metric_is_a_plain_word(db, name):
     assert "no name for a metric" in refusal(metrics={name: {"count": "*"}})
@@ -381,9 +285,7 @@ def test_a_name_of_a_metric_is_a_plain_word(db, name):
 
 def test_names_of_callers_are_no_part_of_any_sql(shop, decisions_are_known):
     metrics = {"canary_of_a_metric": {"sum": "total"}}
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         groups(
             group_by=["status"],
             metrics=metrics,
@@ -394,26 +296,6 @@ def test_names_of_callers_are_no_part_of_any_sql(shop, decisions_are_known):
 
     assert len(queries) == 2
     assert not any("canary" in one["sql"] for one in queries)
-
-
-@pytest.mark.django_db
-def test_the_default_is_what_records_show_but_for_keys_and_long_texts():
-    measures = ("total", "placed_at", "took", "at")
-    names = f"id number status customer customer__name gift payload remark {' '.join(measures)}"
-    who = caller(tables=registry({Order: {"fields": names}}))
-    for name in ("number", "status", "customer", "customer__name", "gift", *measures):
-        assert find_path(who, "group", name)
-    for name in measures:
-        assert find_path(who, "metric", name)
-    for name in ["id", "payload", "remark"]:
-        assert not find_path(who, "group", name)
-        assert not find_path(who, "metric", name)
-    for name in ["number", "status", "customer", "gift"]:
-        assert not find_path(who, "metric", name)
-
-
-def find_path(who, use, name):
-    return allowed_paths(who, who.registry.exposures[Order]).tables[use].get(name)
 
 
 def test_declared_groups_show_their_values_and_hide_the_others(shop):

@@ -16,8 +16,6 @@ from tests.exposure.query.test_paths_by_rule import who
 from tests.library.models import Book, Genre
 from tests.nasty.models import Line, Note, Order
 from tests.nasty.site import caller, page, record, records, registry
-from tests.shop.models import Customer as ShopCustomer
-from tests.shop.models import Order as ShopOrder
 
 pytestmark = pytest.mark.django_db
 
@@ -26,28 +24,24 @@ def found(rights, *names, model=Order, **arguments):
     return records(rights, model, include=list(names), **arguments)
 
 
-def test_many_to_many_and_reverse_rows_come_along(shop):
-    a1, a2, a3, _ = found(who(), "tags", "lines", fields=["number"])
+def test_rows_behind_every_kind_of_relation_come_along(shop, django_assert_num_queries):
+    names, rights = ["tags", "lines", "notes", "watch"], who()
+    found(rights, "tags", limit=1)
 
+    # One for the records, and two for each relation.
+    with django_assert_num_queries(9):
+        rows = found(rights, *names, fields=["number"])
+
+    a1, a2, a3, _ = rows
     assert [tag["slug"] for tag in a1["tags"]["records"]] == ["red", "blue"]
-    assert a1["tags"]["count"] == 2
     assert [line["sku"] for line in a1["lines"]["records"]] == ["x", "y"]
     assert a1["lines"]["records"][0].keys() == {"order", "sku", "amount"}
-    assert [tag["slug"] for tag in a2["tags"]["records"]] == ["blue"]
-    assert a3 == {
-        "number": "A3",
-        "tags": {"count": 0, "records": []},
-        "lines": {"count": 0, "records": []},
-    }
-
-
-def test_generic_and_intermediate_rows_come_along(shop):
-    a1, *others = found(who(), "notes", "watchers", "watch", fields=["number"])
-
     assert a1["notes"] == {"count": 1, "records": [{"text": "hello"}]}
-    assert [one["username"] for one in a1["watchers"]["records"]] == ["boss"]
     assert a1["watch"]["count"] == 1
-    assert all(one["notes"]["count"] == 0 for one in others)
+    assert [tag["slug"] for tag in a2["tags"]["records"]] == ["blue"]
+    assert a3 == {"number": "A3"} | {name: {"count": 0, "records": []} for name in names}
+    # Named among fields they are the same.
+    assert found(rights, fields=["number", *names]) == rows
 
 
 def test_more_than_a_few_are_counted_and_the_call_for_all_is_told(shop):
@@ -65,80 +59,45 @@ def test_more_than_a_few_are_counted_and_the_call_for_all_is_told(shop):
     rights = who()
     exposure = rights.exposure(rest["arguments"]["model"])
     assert find.find_records(rights, exposure, FindRecords(**rest["arguments"])).count == 25
+    # Not told where it would be refused.
+    listed = {Line: {"filter_fields": "sku"}, Order: {"filter_fields": "number"}}
+    lines = found(who(listed), "lines", fields=["number"])[0]["lines"]
+    assert (lines["count"], "rest" in lines) == (32, False)
 
 
-def test_the_call_for_all_is_not_told_where_it_would_be_refused(shop):
-    Line.objects.bulk_create(Line(order=shop.a1, sku=f"z{n}", amount=1) for n in range(30))
-    rights = who({Line: {"filter_fields": "sku"}})
-
-    lines = found(rights, "lines", fields=["number"])[0]["lines"]
-
-    assert lines["count"] == 32
-    assert "rest" not in lines
-
-
-def test_the_number_of_queries_does_not_grow_with_records(shop, django_assert_num_queries):
-    for n in range(40):
-        order = Order.objects.create(owner=shop.boss, number=f"N{n}")
-        order.tags.add(shop.red)
-    rights = who()
-    found(rights, "tags", limit=1)
-
-    with django_assert_num_queries(5):
-        assert len(found(rights, "tags", "lines", limit=40)) == 40
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"include": "tags"}, "include takes a list of 1 to 4 relations"),
+        ({"include": ["tags"] * 5}, "include takes a list of 1 to 4 relations"),
+        ({"include": ["customer"]}, "customer leads to one record. Name customer__<field> in"),
+        (
+            {"include": ["tags", "lines", "notes"], "fields": ["watch", "watchers"]},
+            "At most 4 fit",
+        ),
+    ],
+    ids=range(4),
+)
+def test_what_cannot_be_included_is_refused_in_words(shop, arguments, sentence):
+    with pytest.raises(QueryError, match=sentence):
+        page(who(), Order, **arguments)
 
 
-LISTED = {Order: {"fields": "id number", "filter_fields": "number", "more_filter_fields": ""}}
+def test_a_page_with_relations_has_fifty_records_at_most(shop):
+    many = [f"N{n}" for n in range(60)]
+    Order.objects.bulk_create(Order(owner=shop.boss, number=number) for number in many)
 
-
-def test_a_list_of_filters_narrows_filters_and_not_what_is_included(shop):
-    a1 = found(who(LISTED), "lines", "watch", filters={"number": "A1"})[0]
-
-    assert [line["sku"] for line in a1["lines"]["records"]] == ["x", "y"]
-    assert a1["watch"]["count"] == 1
-    for name in ("lines", "lines__sku", "watch__person"):
-        with pytest.raises(QueryError, match="cannot be used in filters"):
-            found(who(LISTED), "lines", filters={name: "x"})
+    assert len(found(who(), fields=["tags"], limit=200)) == 50
 
 
 def test_what_refers_to_another_column_than_the_key_is_in_filters_only(db):
     tables = registry({Book: {"fields": "title genre"}, Genre: {"fields": "code"}})
+
     described = describe(caller(tables=tables), tables.exposures[Genre])
 
     assert described["only_in_filters"] == ["book"]
-    assert "only_in_include" not in described
     with pytest.raises(QueryError, match="cannot be used in include"):
         found(caller(tables=tables), "book", model=Genre)
-
-
-def test_a_relation_to_one_record_is_a_path(shop):
-    with pytest.raises(QueryError, match="customer leads to one record"):
-        found(who(), "customer")
-
-
-@pytest.mark.parametrize("names", ["tags", ["tags"] * 5, {"tags": 1}, None])
-def test_a_wrong_list_is_refused(shop, names):
-    with pytest.raises(QueryError, match="include takes a list of 1 to 4 relations"):
-        page(who(), Order, include=names)
-
-
-# The same, named in `fields`
-
-
-def test_a_relation_among_fields_comes_along_as_if_it_were_included(shop):
-    assert found(who(), fields=["number", "tags"]) == found(who(), "tags", fields=["number"])
-    assert found(who(), fields=["tags", "lines"]) == [
-        {name: record[name] for name in ("tags", "lines")}
-        for record in found(who(), "tags", "lines", fields=["number"])
-    ]
-
-
-def test_relations_among_fields_count_as_included(shop):
-    with pytest.raises(QueryError, match="At most 4 fit"):
-        found(who(), "tags", "lines", "notes", fields=["number", "watch", "watchers"])
-    many = [f"N{n}" for n in range(60)]
-    Order.objects.bulk_create(Order(owner=shop.boss, number=number) for number in many)
-    assert len(found(who(), fields=["tags"], limit=200)) == 50
 
 
 def test_a_relation_among_the_fields_of_one_record(shop):
@@ -149,23 +108,6 @@ def test_a_relation_among_the_fields_of_one_record(shop):
     assert list(a1) == ["lines"]
     assert a1["lines"]["count"] == 102
     assert len(a1["lines"]["records"]) == 100
-
-
-@pytest.mark.parametrize("tool", ["find_records", "get_record"])
-def test_the_tools_take_a_relation_among_fields(client, tool):
-    customer = ShopCustomer.objects.create(name="Anne")
-    ShopOrder.objects.create(number="A1", customer=customer)
-    arguments = {"model": "shop.customer"} | ({"pk": customer.pk} if tool == "get_record" else {})
-
-    included = client.call_tool(tool, fields=["name"], include=["orders"], **arguments)
-    named = client.call_tool(tool, fields="name,orders", **arguments)
-
-    assert not named.is_error
-    assert '"A1"' in named.text
-    assert named.text == included.text
-
-
-# Many-to-many relations that an exposure lists in its fields
 
 
 # The second stage

@@ -7,6 +7,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from tests.clients import CheckedClient
+from tests.shop.mcp import OrderExposure
 from tests.shop.models import Memo, Order
 from tests.spec import requirement
 
@@ -77,8 +78,6 @@ def test_a_file_that_cannot_be_measured_has_no_size(client, memo, stored):
 
 
 def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypatch):
-    from tests.shop.mcp import OrderExposure
-
     monkeypatch.setattr(OrderExposure, "modified_field", "placed_at")
     order = Order.objects.create(number="A1", placed_at="2026-01-31T12:00:00Z")
     client = CheckedClient(user=staff, revision=revision)
@@ -91,10 +90,8 @@ def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypa
 
 
 def test_what_a_client_should_see_first_has_priority(client):
-    priorities = {
-        one["uri"]: one.get("annotations", {}).get("priority") for one in client.list_resources()
-    }
+    annotations = {one["uri"]: one.get("annotations", {}) for one in client.list_resources()}
 
-    assert priorities["django://site"] == 1.0
-    assert priorities["django://models/shop.order"] == 0.8
-    assert priorities["django://objects/shop.order"] is None
+    assert annotations["django://site"]["priority"] == 1.0
+    assert annotations["django://models/shop.order"]["priority"] == 0.8
+    assert "priority" not in annotations["django://objects/shop.order"]

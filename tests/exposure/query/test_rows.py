@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
-from django.contrib.admin import AdminSite, ModelAdmin
 from django.db import DataError, InternalError, OperationalError, connection, transaction
 from django.db.models import Q
 from django.db.models.sql import Query
 from django.test import override_settings
 
-from mcp_django.exceptions import NotFound, QueryError
+from mcp_django.exceptions import QueryError
 from mcp_django.exposure import limits
 from mcp_django.exposure.limits import limited
-from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.guard import is_mergeable, is_plain
-from tests.nasty.models import Order, Region, Seat
-from tests.nasty.site import EXPOSED, ORDER, REGISTRY, caller, numbers, record, records, registry
+from tests.nasty.models import Order
+from tests.nasty.site import REGISTRY, caller, numbers
 
 pytestmark = pytest.mark.database
 
@@ -92,21 +90,14 @@ def test_the_deadline_is_set_once_per_connection_and_again_after_a_rollback(tran
         assert deadlines([one_read]) == 0
 
 
-class FakeMySQL:
-    """The words for servers that these tests do not have."""
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_statement_time", 0.5), ("max_execution_time", 500)]
+)
+def test_mysql_and_mariadb_count_the_deadline_in_their_own_units(name, value):
+    is_mariadb = name == "max_statement_time"
+    setting = limits.setting_of(SimpleNamespace(vendor="mysql", mysql_is_mariadb=is_mariadb))
 
-    vendor = "mysql"
-
-    def __init__(self, *, is_mariadb):
-        self.mysql_is_mariadb = is_mariadb
-
-
-def test_mysql_and_mariadb_count_the_deadline_in_their_own_units():
-    mariadb = limits.setting_of(FakeMySQL(is_mariadb=True))
-    mysql = limits.setting_of(FakeMySQL(is_mariadb=False))
-
-    assert (mariadb.statement, mariadb.unit(0.5)) == ("SET SESSION max_statement_time = %s", 0.5)
-    assert (mysql.statement, mysql.unit(0.5)) == ("SET SESSION max_execution_time = %s", 500)
+    assert (setting.statement, setting.unit(0.5)) == (f"SET SESSION {name} = %s", value)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +126,6 @@ def test_a_plain_read_keeps_its_sql_and_new_values_run_it(shop, django_assert_nu
             assert found == ([number] if number != "zzz" else [])
 
     assert len(plans()) == 1
-
-
-def test_the_same_condition_written_twice_runs_again_with_other_values(shop):
     for exact, expected in (("A1", ["A1"]), ("A1", ["A1"]), ("A2", [])):
         assert numbers(filters={"number": "A1", "number__exact": exact}) == expected
 
@@ -188,60 +176,6 @@ def test_a_query_of_the_sites_own_class_keeps_its_class(shop):
         return rows
 
     assert numbers(caller(narrow={Order: narrow})) == ["A1"]
-
-
-def test_bases_are_plain_merged_or_sealed():
-    plain = Region.objects.all()
-
-    assert is_plain(plain.query)
-    assert is_plain(plain.order_by("budget").query)
-    assert not is_plain(plain.filter(budget=1).query)
-    assert is_mergeable(plain.filter(budget=1).query)
-    for sealed in (
-        plain.distinct(),
-        plain[:5],
-        plain[5:],
-        plain.union(plain),
-        plain.filter(customer__name="x"),
-        plain.extra(select={"x": "1"}),
-        plain.extra(tables=["nasty_order"]),
-    ):
-        assert not is_mergeable(sealed.query)
-
-
-class OrderAdmin(ModelAdmin):  # type: ignore[type-arg]
-    """Shows paid orders, and to most people only their numbers."""
-
-    def get_queryset(self, request):
-        return super().get_queryset(request).filter(status="paid")
-
-    def get_fields(self, request, obj=None):
-        return ["number"] if request.user.pk == 1 else ["number", "quantity"]
-
-    def get_list_display(self, request):
-        return ["number"]
-
-
-@pytest.fixture
-def nasty_admin():
-    site = AdminSite(name="nasty")
-    site.register(Order, OrderAdmin)
-    with override_settings(MCP_DJANGO={"ADMIN_SITES": ["nasty"]}):
-        yield site
-
-
-def test_the_admins_rows_and_fields_hold_for_an_exposure_that_does_not_decide(shop, nasty_admin):
-    tables = registry({Order: ORDER, Seat: EXPOSED[Seat]}, base=ModelExposure)
-    few, more = caller(tables=tables), caller(tables=tables, pk=2)
-
-    assert numbers(few) == ["A1", "A3"]
-    assert records(few, Order, order_by=["number"])[0] == {"id": shop.a1.pk, "number": "A1"}
-    assert "quantity" in records(more, Order)[0]
-    with pytest.raises(QueryError):
-        numbers(few, filters={"quantity": 1})
-    assert numbers(more, filters={"quantity": 1}) == ["A1"]
-    with pytest.raises(NotFound):
-        record(more, Order, shop.a2.pk)
 
 
 def test_a_deadline_of_a_connection_that_is_gone_is_forgotten(db):
