@@ -16,52 +16,29 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_shop")]
 
 WRONG_CALLS = [
     ("list_models", {"all": True}),
-    ("describe_model", {}),
     ("describe_model", {"name": "shop.order"}),
-    ("describe_model", {"model": "orders"}),
     ("describe_model", {"model": "shop.ledger"}),
-    ("describe_model", {"model": ["shop.order"]}),
     ("find_records", {}),
-    ("find_records", {"model": "Order"}),
     ("find_records", {"model": "shop.order", "filters": {"statsu": "paid"}}),
     ("find_records", {"model": "shop.order", "filters": {"status": "unpaid"}}),
-    ("find_records", {"model": "shop.order", "filters": {"total__above": 5}}),
     ("find_records", {"model": "shop.order", "filters": {"customer": "Ada"}}),
     ("find_records", {"model": "shop.order", "filters": {"placed_at": "2026-01-31"}}),
-    ("find_records", {"model": "shop.order", "filters": {"number__regex": "A.*"}}),
-    ("find_records", {"model": "shop.order", "filters": ["status"]}),
-    ("find_records", {"model": "shop.order", "filters": {f"name{at}": 1 for at in range(30)}}),
-    ("find_records", {"model": "shop.order", "exclude": {"margin": 1}}),
-    ("find_records", {"model": "shop.order", "any_of": {"status": "paid"}}),
     ("find_records", {"model": "shop.order", "any_of": [{}]}),
     ("find_records", {"model": "shop.order", "order_by": ["customer__country__name"]}),
-    ("find_records", {"model": "shop.order", "order_by": 7}),
     ("find_records", {"model": "shop.order", "fields": ["all"]}),
-    ("find_records", {"model": "shop.order", "fields": 5}),
     ("find_records", {"model": "shop.order", "limit": 0}),
-    ("find_records", {"model": "shop.order", "limit": "many"}),
     ("find_records", {"model": "shop.order", "cursor": "next"}),
     ("find_records", {"model": "shop.memo", "search": "a"}),
     ("find_records", {"model": "shop.order", "where": "status = 'paid'"}),
-    ("aggregate_records", {"model": "order"}),
-    ("aggregate_records", {"model": "shop.order", "group_by": 7}),
     ("aggregate_records", {"model": "shop.order", "group_by": ["placed_at__month_year"]}),
-    ("aggregate_records", {"model": "shop.order", "group_by": ["margin"]}),
     ("aggregate_records", {"model": "shop.order", "metrics": {"sum": "total"}}),
     ("aggregate_records", {"model": "shop.order", "metrics": {"x": {"sum": "number"}}}),
-    ("aggregate_records", {"model": "shop.order", "metrics": {"x": {"median": "total"}}}),
-    ("aggregate_records", {"model": "shop.order", "order_by": ["-total"]}),
     (
         "aggregate_records",
         {"model": "shop.order", "group_by": ["status"], "having": {"total__gt": 5}},
     ),
-    ("aggregate_records", {"model": "shop.order", "group_by": ["status"], "order_by": ["total"]}),
     ("aggregate_records", {"model": "shop.order", "limit": 999, "filters": {"statsu": "paid"}}),
     ("find_records", {"model": "shop.order", "search": "x" * 101}),
-    ("find_records", {"model": "shop.order", "search": "a b c d e f g h i"}),
-    ("aggregate_records", {"model": "shop.order", "group_by": ["status"] * 4}),
-    ("aggregate_records", {"model": "shop.order", "metrics": {"a__b": {"count": "*"}}}),
-    ("aggregate_records", {"model": "shop.order", "having": {"count": "many"}}),
     ("read_resource", {}),
     ("read_resource", {"uri": "file:///etc/passwd"}),
     ("read_resource", {"uri": "django://objects/shop.order?statsu=paid"}),
@@ -83,9 +60,7 @@ TYPOS = [
         {"metrics": {"x": {"smu": "total"}}},
         "sum?",
     ),
-    ("aggregate_records", {"search": "A"}, {"serach": "A"}, "search?"),
     ("aggregate_records", {}, {"model": "shop.ordr"}, "shop.memo, shop.order"),
-    ("describe_model", {}, {"model": "shop.ordr"}, "shop.memo, shop.order"),
 ]
 
 
@@ -136,16 +111,6 @@ def test_no_key_of_a_record_is_made_up_or_looked_up(client, arguments):
     assert example_of(client, "get_record", **ORDERS, **arguments) is None
 
 
-@pytest.mark.parametrize(("tool", "right", "typo", "names"), TYPOS, ids=str)
-def test_a_typo_names_what_is_near_and_carries_one_example(client, tool, right, typo, names):
-    works = client.call_tool(tool, **{**ORDERS, **right})
-    sentence, *examples = refusal(client, tool, **{**ORDERS, **typo}).split(" A valid call: ")
-
-    assert not works.is_error, works.text
-    assert names in sentence
-    assert len(examples) == 1
-
-
 @pytest.mark.parametrize(
     ("tool", "right", "wrong"),
     [
@@ -171,14 +136,18 @@ def test_a_refused_call_costs_little_more_than_one_that_works(client, tool, righ
 
 
 @pytest.mark.parametrize(("tool", "right", "typo", "names"), TYPOS, ids=str)
-def test_a_refusal_is_the_same_whatever_the_clock_and_the_records_say(
+def test_a_typo_names_what_is_near_whatever_the_clock_and_the_records_say(
     client, monkeypatch, tool, right, typo, names
 ):
+    works = client.call_tool(tool, **{**ORDERS, **right})
     earlier, monotonic = refusal(client, tool, **{**ORDERS, **typo}), time.monotonic
     Order.objects.all().delete()
     monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 5 * 3600)
 
+    assert not works.is_error, works.text
     assert refusal(client, tool, **{**ORDERS, **typo}) == earlier
+    assert names in earlier.partition(" A valid call: ")[0]
+    assert earlier.count(" A valid call: ") == 1
 
 
 def test_the_example_names_nothing_that_the_caller_may_not_see(make_user):
