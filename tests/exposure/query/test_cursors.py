@@ -13,7 +13,7 @@ import pytest
 from django.core import signing
 from django.db import connection, transaction
 from django.db.models import F
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_django.exceptions import QueryError
@@ -110,29 +110,15 @@ def test_pages_are_the_list_under_inserts(rows, later, terms, size):
         transaction.set_rollback(True)
 
 
-@settings(**SLOW)
-@given(
-    seats=st.dictionaries(
-        st.tuples(st.integers(0, 3), st.integers(0, 3)),
-        st.sampled_from([None, "a", "A", "b"]),
-        max_size=12,
-    ),
-    order=st.sampled_from([[], ["label"], ["-label"], ["-hall"], ["label", "-number"], ["-pk"]]),
-    size=st.integers(1, 4),
-)
-@example(seats={(1, 1): None, (1, 2): None, (2, 1): None}, order=["label"], size=2)
-def test_every_part_of_a_composite_key_breaks_ties(seats, order, size):
-    if order == ["-pk"]:
-        order = ["-hall", "-number"]
-    with transaction.atomic():
-        for (hall, number), label in seats.items():
-            Seat.objects.create(hall=hall, number=number, label=label)
-        call = {"order_by": order, "fields": ["hall", "number"]}
+@pytest.mark.parametrize("order", [["label"], ["-label"], ["-hall"], ["label", "-number"]])
+def test_every_part_of_a_composite_key_breaks_ties(order):
+    labels = [None, "a", "A", None, "b", "a"]
+    Seat.objects.bulk_create(
+        Seat(hall=at // 3, number=at % 3, label=label) for at, label in enumerate(labels)
+    )
+    call = {"order_by": order, "fields": ["hall", "number"]}
 
-        assert pages(caller(), Seat, **call, limit=size) == records(
-            caller(), Seat, **call, limit=200
-        )
-        transaction.set_rollback(True)
+    assert pages(caller(), Seat, **call, limit=2) == records(caller(), Seat, **call, limit=200)
 
 
 def test_decimals_that_sqlite_stored_as_floats_lose_no_row():
@@ -175,17 +161,7 @@ def test_a_cursor_belongs_to_one_caller_server_query_and_declaration(shop):
             page(who, Order, cursor=cursor, **arguments)
 
 
-def test_the_size_of_a_page_and_its_fields_may_change_on_the_way(shop):
-    cursor = first_cursor(caller(), order_by=["number"])
-
-    found = records(
-        caller(), Order, order_by=["number"], cursor=cursor, limit=3, fields=["number"]
-    )
-
-    assert [row["number"] for row in found] == ["A2", "A3", "R1"]
-
-
-def test_any_other_text_is_no_cursor(shop):
+def test_any_other_text_is_no_cursor_and_one_lives_for_an_hour(shop, monkeypatch):
     cursor = first_cursor(caller())
     forged = [
         cursor[:-1],
@@ -201,12 +177,7 @@ def test_any_other_text_is_no_cursor(shop):
         with pytest.raises(QueryError) as refusal:
             page(caller(), Order, cursor=text)
         assert str(refusal.value) == pagination.STALE
-
-
-def test_a_cursor_lives_for_an_hour(shop, monkeypatch):
-    cursor = first_cursor(caller())
     monkeypatch.setattr(pagination, "LIFETIME", timedelta(seconds=-1))
-
     with pytest.raises(QueryError, match="not valid"):
         page(caller(), Order, cursor=cursor)
 
@@ -220,11 +191,6 @@ def test_the_next_page_starts_in_the_index(shop, django_assert_num_queries):
 
     column = ".".join(map(connection.ops.quote_name, ("nasty_order", "number")))
     assert f"{column} <= " in seen.captured_queries[0]["sql"]
-
-
-def test_what_cannot_travel_in_a_cursor_is_our_bug():
-    with pytest.raises(TypeError, match="No cursor for object"):
-        pagination.encode("bound", [object()])
 
 
 def test_values_of_the_sites_own_classes_order_pages_as_the_database_does(shop):

@@ -43,18 +43,13 @@ from tests.nasty.site import (
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 MEANINGS = [
-    ({}, "A1 A2 A3 R1"),
     ({"status": "paid"}, "A1 A3"),
     ({"customer__country__in": ["FR"]}, "A1"),
-    ({"customer__isnull": True}, "A3 R1"),
     ({"tags__slug": "blue"}, "A1 A2"),
-    ({"tags__slug__in": ["blue", "red"]}, "A1 A2"),
-    ({"tags__isnull": True}, "A3 R1"),
     ({"tags__isnull": False}, "A1 A2"),
     ({"lines__sku": "x", "lines__amount__gte": 5}, "A1 A2"),
     ({"watchers__username": "boss"}, "A1"),
     ({"notes__text": "hello"}, "A1"),
-    ({"notes__isnull": True}, "A2 A3 R1"),
     ({"tricky__year": 2020}, "A1"),
     ({"tricky__year__gte": 2021}, ""),
     ({"tricky__contains__contains": "b"}, "A1"),
@@ -62,21 +57,14 @@ MEANINGS = [
     ({"double": 4}, "A2"),
     ({"placed_at__date": "2026-01-31"}, "A1"),
     ({"placed_at__date__gt": "2026-01-30"}, "A1"),
-    ({"placed_at__date__gte": "2026-02-01"}, ""),
-    ({"placed_at__date__lt": "2026-01-31"}, ""),
     ({"placed_at__date__lte": "2026-01-31"}, "A1"),
     ({"placed_at__year": 2026, "placed_at__month": 1}, "A1"),
     ({"placed_at__month__range": [1, 2], "placed_at__day__in": [30, 31]}, "A1"),
-    ({"placed_at__date__range": ["2026-01-31", "2026-01-31"]}, "A1"),
     # The last of January in 2026 is a Saturday, Django's seventh day, in the fifth week.
     ({"placed_at__week": 5, "placed_at__week_day": 7, "placed_at__quarter": 1}, "A1"),
     ({"placed_at__week__range": [1, 4]}, ""),
-    ({"placed_at__week_day__in": [1, 2, 3]}, ""),
-    ({"placed_at__quarter__gte": 2}, ""),
     ({"total__range": [5, "15.5"]}, "A1"),
-    ({"tags__parent__slug": "q"}, ""),
     ({"tags__parent__slug__isnull": True}, "A1 A2"),
-    ({"payload__isnull": False}, "A1 A2 A3 R1"),
     ({"gift__isnull": True, "quantity__lt": 2}, "A1 R1"),
 ]
 
@@ -86,15 +74,10 @@ def test_filters_mean_what_django_means(shop, filters, expected):
     assert numbers(filters=filters) == expected.split()
 
 
-@override_settings(TIME_ZONE="Europe/Paris")
-def test_a_day_is_a_day_of_the_current_time_zone(shop):
-    assert numbers(filters={"placed_at__date": "2026-02-01"}) == ["A1"]
+def test_the_sites_own_manager_does_not_rewrite_what_we_ask(shop):
+    assert Order.objects.filter(number="t1").count() == 1  # it does rewrite
 
-
-def test_exclude_leaves_what_does_not_match_and_what_has_no_relation(shop):
-    assert numbers(exclude={"tags__slug": "red"}) == ["A2", "A3", "R1"]
-    assert numbers(exclude={"customer__country": "FR"}) == ["A2", "A3", "R1"]
-    assert numbers(exclude={}) == ["A1", "A2", "A3", "R1"]
+    assert numbers(filters={"number": "t1"}) == []
 
 
 def test_two_conditions_behind_one_hop_speak_of_the_same_row_in_exclude_too(shop):
@@ -102,11 +85,9 @@ def test_two_conditions_behind_one_hop_speak_of_the_same_row_in_exclude_too(shop
 
     assert numbers(exclude={"lines__sku": "y", "lines__amount": 7}) == ["A2", "A3", "R1"]
     assert numbers(exclude={"lines__sku": "x", "lines__amount": 7}) == ["A1", "A2", "A3", "R1"]
-
-
-def test_a_null_key_behind_a_hop_does_not_swallow_exclude(shop):
+    assert numbers(exclude={"customer__country": "FR"}) == ["A2", "A3", "R1"]
+    # Nor is anything lost by a key that is NULL.
     rows = records(caller(), Customer, exclude={"orders__status": "paid"})
-
     assert [row["name"] for row in rows] == ["Bert"]
 
 
@@ -117,13 +98,8 @@ def test_search_looks_into_every_declared_column_for_every_word(shop):
     assert numbers(search=str(shop.a2.pk)) == ["A2"]
     assert numbers(search="9" * 30) == []
     assert numbers(search=" ") == ["A1", "A2", "A3", "R1"]
-
-
-def test_a_word_that_no_column_can_hold_finds_nothing(shop):
-    who = caller(tables=registry({Order: {**ORDER, "search_fields": "id"}}))
-
-    assert numbers(who, search="word") == []
-    assert numbers(who, search=str(shop.a1.pk)) == ["A1"]
+    by_key = caller(tables=registry({Order: {**ORDER, "search_fields": "id"}}))
+    assert numbers(by_key, search="word") == []
 
 
 def test_a_page_is_one_query_however_many_labels_and_rows(shop, django_assert_num_queries):
@@ -141,11 +117,6 @@ def test_a_page_is_one_query_however_many_labels_and_rows(shop, django_assert_nu
 
 BASES = {
     "tenant": lambda rows: rows.filter(customer__tenant__name="a"),
-    "hidden order": lambda rows: rows.filter(api_token="t1").order_by("margin"),
-    "same join": lambda rows: rows.filter(
-        customer__credit_rating__gte=0, customer__tenant__name="a"
-    ),
-    "many": lambda rows: rows.filter(tags__internal_note="", customer__tenant__name="a"),
     "many and distinct": lambda rows: rows.filter(
         tags__internal_note="", customer__tenant__name="a"
     ).distinct(),
@@ -155,13 +126,8 @@ BASES = {
     "union": lambda rows: (
         rows.filter(api_token="t1").order_by().union(rows.filter(api_token="t1").order_by())
     ),
-    "or combined": lambda rows: rows.filter(api_token="t1") | rows.filter(api_token="nope"),
-    "negated": lambda rows: rows.exclude(~Q(api_token="t1")),
     "subquery": lambda rows: rows.filter(
         owner__in=Person.objects.filter(salary=9), api_token="t1"
-    ),
-    "exclude many": lambda rows: (
-        rows.exclude(tags__slug="nope").exclude(lines__cost__lt=1).filter(api_token="t1")
     ),
     "instances": lambda rows: (
         rows.select_related("owner").defer("status").select_for_update().filter(api_token="t1")
@@ -195,17 +161,6 @@ def test_a_narrow_queryset_of_the_site_is_kept_and_not_judged(shop, name):
         record(who, Order, shop.a2.pk)
     lines = records(who, Line, filters={"order__status__in": ["paid", "new"]})
     assert [row["sku"] for row in lines] == ["x", "y"]
-
-
-def test_a_key_is_bare_where_the_target_has_no_label_that_the_caller_may_see(shop):
-    bare = {"customer": shop.anne.pk}
-    no_customer = caller(may=lambda perm: "customer" not in perm)
-    no_name = caller(shown={Customer: ["country"]})
-    no_label = caller(tables=registry({Customer: {"fields": "name"}}))
-    unexposed = caller(tables=registry({Customer: None}))
-
-    for who in (no_customer, no_name, no_label, unexposed):
-        assert record(who, Order, shop.a1.pk, fields=["customer"]) == bare
 
 
 def test_inherited_and_proxy_models_are_found_over_the_parents_columns(shop):
@@ -274,13 +229,6 @@ def test_missing_forbidden_and_ill_typed_keys_get_the_same_sentence(shop):
     assert len(sentences) == 1
 
 
-def test_the_sites_own_manager_does_not_rewrite_what_we_ask(shop):
-    assert Order.objects.filter(number="t1").count() == 1  # it does rewrite
-
-    assert numbers(filters={"number": "A1"}) == ["A1"]
-    assert numbers(filters={"number": "t1"}) == []
-
-
 class Judge(Narrowable):
     """Shows every second order, and says so object by object."""
 
@@ -298,25 +246,6 @@ def many_orders(size=40):
     Order.objects.bulk_create(Order(owner=owner, number=f"{n:03}") for n in range(size))
 
 
-def all_pages(who, model=Order, **arguments):
-    cursor, found = None, []
-    while True:
-        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
-        one = page(who, model, **arguments, **more)
-        found.append(objects(one.table))
-        if (cursor := one.next_cursor) is None:
-            return found
-
-
-def test_a_short_page_with_a_cursor_is_legal_where_hardly_any_row_may_be_seen(db):
-    many_orders()
-    Order.objects.exclude(number__in=["000", "038"]).update(number="1")
-
-    pages = all_pages(judged(), limit=2, fields=["number"])
-
-    assert [[row["number"] for row in rows] for rows in pages] == [["000"], ["038"]]
-
-
 @pytest.mark.parametrize("names", [("000", "xx1"), ("000", "xx1", "xx3"), ("000", "zz1")])
 def test_no_cursor_tells_of_a_row_that_is_judged_away(db, names):
     owner = Person.objects.create(username="o")
@@ -332,37 +261,17 @@ def test_no_cursor_tells_of_a_row_that_is_judged_away(db, names):
 def test_judged_rows_can_be_read_and_not_counted(db):
     many_orders(2)
     seen, hidden = Order.objects.order_by("number")
+    by_hall = type("ByHall", (ModelExposure,), {})
+    by_hall.has_view_permission = lambda self, request, obj=None: obj is None or obj.hall == 2
+    Seat.objects.bulk_create(Seat(hall=hall, number=1) for hall in (1, 2, 3))
+    seats = caller(tables=registry({Seat: {**EXPOSED[Seat], "bases": (by_hall,)}}))
 
     assert count(judged(), Order) is None
     assert record(judged(), Order, seen.pk, fields=["number"]) == {"number": "000"}
     with pytest.raises(NotFound):
         record(judged(), Order, hidden.pk)
-
-
-def test_objects_of_a_proxy_are_judged_by_the_exposure_that_was_asked(shop):
-    class OfProxy(Narrowable):
-        def get_queryset(self, request):
-            return PaidOrder._default_manager.all()
-
-        def has_view_permission(self, request, obj=None):
-            return obj is None or obj.number == "A1"
-
-    tables = registry({Order: {"fields": "number", "bases": (OfProxy,)}})
-
-    assert numbers(caller(tables=tables)) == ["A1"]
-
-
-def test_judged_rows_with_composite_keys_are_found(db):
-    class JudgeOfSeats(ModelExposure):
-        def has_view_permission(self, request, obj=None):
-            return obj is None or obj.hall == 2
-
-    for hall in (1, 2, 3):
-        Seat.objects.create(hall=hall, number=1)
-    who = caller(tables=registry({Seat: {**EXPOSED[Seat], "bases": (JudgeOfSeats,)}}))
-
-    assert [row["hall"] for row in records(who, Seat)] == [2]
-    assert record(who, Seat, [2, 1])["hall"] == 2
+    assert [row["hall"] for row in records(seats, Seat)] == [2]
+    assert record(seats, Seat, [2, 1])["hall"] == 2
 
 
 # Values that no database takes, and calls of odd shapes.
@@ -406,13 +315,6 @@ def test_a_hostile_key_of_a_record_is_simply_not_found(model):
 
 
 # What refusals say.
-
-
-def test_an_error_about_operators_names_those_that_the_field_has():
-    with pytest.raises(QueryError, match="number has the operators exact, iexact, in"):
-        numbers(filters={"number__gt": "A"})
-    with pytest.raises(QueryError, match=r"placed_at has the operators .* quarter, hour"):
-        numbers(filters={"placed_at__second": 1})
 
 
 def test_examples_in_errors_are_calls_that_work(shop):
