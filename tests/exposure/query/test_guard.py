@@ -19,17 +19,14 @@ from django.db.models import (
     Window,
 )
 from django.db.models.expressions import RawSQL
-from django.db.models.fields.json import KT
 from django.db.models.functions import (
     Coalesce,
     Length,
-    Lower,
     RowNumber,
     TruncDate,
     TruncMonth,
     TruncSecond,
 )
-from django.db.models.sql.datastructures import Join
 
 from mcp_django.exceptions import Leak
 from mcp_django.exposure.query.access import allowed_paths
@@ -72,15 +69,9 @@ EVIL = {
     "round trip back to itself": lambda r: r.filter(customer__orders__number="x"),
     "regex": lambda r: r.filter(number__regex="^(a+)+$"),
     "site transform": lambda r: r.filter(number__backwards="x"),
-    "second transform": lambda r: r.filter(placed_at__date__year=2000),
     "json key": lambda r: r.filter(payload__password="x"),
-    "json key select": lambda r: r.annotate(x=KT("payload__password")).values("x"),
     "F on the right": lambda r: r.filter(number=F("api_token")),
-    "F in a list": lambda r: r.filter(number__in=[F("api_token")]),
-    "function": lambda r: r.filter(number=Lower("api_token")),
-    "coalesce": lambda r: r.order_by(Coalesce("number", "api_token")).values("number"),
     "order hidden": lambda r: r.order_by("api_token").values("number"),
-    "order nulls": lambda r: r.order_by(F("margin").desc(nulls_last=True)).values("number"),
     "order by Meta.ordering": lambda r: r.order_by("owner").values("number"),
     "order by filter-only": lambda r: r.order_by("customer__country").values("number"),
     "order random": lambda r: r.order_by("?").values("number"),
@@ -89,7 +80,6 @@ EVIL = {
     "values filter-only": lambda r: r.order_by("number").values("customer__country"),
     "select_related": lambda r: r.order_by("number").select_related("owner"),
     "annotate": lambda r: r.order_by().annotate(x=F("owner__password")).values("x"),
-    "annotate count": lambda r: r.order_by().annotate(x=Count("lines__cost")).values("x"),
     "alias": lambda r: plain(r.alias(x=F("api_token")).filter(x="a")),
     "aggregate": lambda r: r.values("status").annotate(x=Max("api_token")).values("x").order_by(),
     "group shown": lambda r: r.values("number").annotate(x=Count("*")).order_by(),
@@ -241,17 +231,6 @@ def test_a_column_of_an_outer_query_is_refused(db):
         compiled(Person.objects.filter(Exists(inner)))
 
 
-def test_a_join_of_a_class_of_the_sites_own_is_refused(db):
-    class OddJoin(Join):
-        pass
-
-    rows = guarded_orders().filter(customer__country="FR").order_by().values("number")
-    rows.query.alias_map["nasty_customer"].__class__ = OddJoin
-
-    with pytest.raises(Leak, match="unexpected join"):
-        compiled(rows)
-
-
 # Groups and what is measured of them
 
 
@@ -301,17 +280,6 @@ def test_no_undeclared_aggregate_compiles(db, name):
             rows.query.get_compiler("default").as_sql()
 
 
-def test_a_query_for_records_has_no_groups_and_no_aggregates(db):
-    who = caller()
-    rows = guarded(who.rows(Order), allowed_paths(who, REGISTRY.exposures[Order]).policy)
-    grouped = rows.order_by().values("number")
-    grouped.query.group_by = ()
-
-    for run in (lambda: rows.aggregate(n=Count("*")), lambda: list(grouped)):
-        with pytest.raises(Leak):
-            run()
-
-
 def test_a_column_that_only_adds_up_has_no_smallest_value_in_stage_two_either(db):
     tables = registry({Order: {**ORDER, "metric_fields": "margin"}})
     who = caller(tables=tables)
@@ -333,11 +301,3 @@ def test_what_is_declared_compiles_whatever_the_site_added(db):
 
         assert "GROUP BY" in sql
         assert "HAVING" in sql
-
-
-def test_groups_by_every_column_are_refused(db):
-    rows = by_status(guarded_groups()).annotate(n=Count("*"))
-    rows.query.group_by = True
-
-    with pytest.raises(Leak):
-        list(rows)

@@ -273,24 +273,13 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("path", ["customer__country", "customer__region__name", "customer__name"])
-def test_the_guard_lets_through_what_open_models_show(path):
-    for make in QUERIES.values():
-        str(make(guarded_rows(who()), path).query)
-    str(NUMBERS["group"](guarded_rows(who(), use="group_policy"), path).query)
-    str(NUMBERS["sum"](guarded_rows(who(), use="group_policy"), "customer__region__budget").query)
-
-
 @pytest.mark.parametrize(
     "path",
     [
         "customer__credit_rating",
-        "customer__tenant__name",
         "customer__account_manager__username",
-        "owner__username",
         "lines__sku",
         "customer__orders__number",
-        "owner__manager__manager__username",
     ],
 )
 def test_the_guard_refuses_what_is_not_shown_or_was_not_looked_at(path):

@@ -108,19 +108,6 @@ def test_a_value_that_its_field_cannot_read_does_not_take_the_page_away(rich, mo
     assert caplog.text.count("nasty.Order.price has values that cannot be read.") == 1
 
 
-class Countries(CharField):
-    """Several in one column, as django-countries has it."""
-
-    flatchoices = None
-
-
-def test_a_field_of_several_choices_is_read_as_the_text_that_it_stores():
-    field = Countries(choices=[("FR", "France"), ("DE", "Germany")], max_length=200)
-
-    assert choices_of(field) == []
-    assert converter(field) is None
-
-
 class Broken(CharField):
     name = "broken"
 
@@ -135,17 +122,15 @@ def test_choices_that_cannot_be_listed_are_left_out_and_logged(monkeypatch, capl
 
     assert [choices_of(field), choices_of(field)] == [[], []]
     assert caplog.text.count("has choices that cannot be listed.") == 1
-
-
-class Unconvertible(IntegerField):
-    """Its column holds what no integer is."""
+    # Several in one column, as django-countries has it.
+    several = type("Countries", (CharField,), {"flatchoices": None})(choices=[("FR", "France")])
+    assert choices_of(several) == []
 
 
 def test_values_that_the_way_of_their_field_fails_on_are_texts(monkeypatch, caplog):
     monkeypatch.setattr(fields, "logged", set())
-    convert = converter(Unconvertible(name="size"))
 
-    assert convert([5, "many", None]) == ["5", "many", None]
+    assert converter(IntegerField(name="size"))([5, "many", None]) == ["5", "many", None]
     assert "has values that are read as texts only." in caplog.text
 
 
@@ -164,21 +149,13 @@ class BlocksField(JSONField):
         return [{"type": "heading", "value": "Bread"}]
 
 
-class PageField(BlocksField):
-    def get_prep_value(self, value):
-        return "a text"
+def test_what_a_field_stores_as_a_list_is_read_as_that_list(monkeypatch):
+    convert, blocks = converter(BlocksField()), [{"type": "heading", "value": "Bread"}]
 
-
-def test_what_a_field_stores_as_a_list_is_read_as_that_list():
-    assert converter(BlocksField())([Blocks(), None]) == [
-        [{"type": "heading", "value": "Bread"}],
-        None,
-    ]
-
-
-def test_a_class_of_text_that_no_encoder_takes_is_read_as_its_text():
-    assert converter(PageField())([Blocks()]) == ["<h1>Bread</h1>"]
+    assert convert([Blocks(), None]) == [blocks, None]
     assert encoder.encode([as_text(Blocks()), mark_safe("<b>")]) == b'["<h1>Bread</h1>","<b>"]'
+    monkeypatch.setattr(BlocksField, "get_prep_value", lambda self, value: "a text")
+    assert convert([Blocks()]) == ["<h1>Bread</h1>"]
 
 
 @override_settings(USE_TZ=False)
@@ -192,14 +169,11 @@ ODD = [
     (Money(5), "EUR 0.05"),
     (gettext_lazy("Yes"), "Yes"),
     (b"12", {"bytes": 2}),
-    (memoryview(b"123"), {"bytes": 3}),
     (float("-inf"), "-inf"),
     (Decimal("NaN"), "NaN"),
-    (date(2026, 1, 1), "2026-01-01"),
     (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00Z"),
     (timedelta(seconds=1), "P0DT00H00M01S"),
     ({1: (2, frozenset({3}))}, {"1": [2, [3]]}),
-    (True, True),
     (int, "<class 'int'>"),
 ]
 
