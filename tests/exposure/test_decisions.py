@@ -6,11 +6,8 @@ import pytest
 from django.db import OperationalError, connection, models
 
 from mcp_django.exposure.decisions import NOTHING_DECIDED, has_table, read_decisions
-from mcp_django.exposure.resources.models import overview
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool
-from tests.nasty.models import Seat
-from tests.nasty.site import Narrowable, caller, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -61,26 +58,3 @@ def test_a_table_of_a_database_that_does_not_answer_is_taken_for_granted(shop):
     assert not has_table(Ghost)
     with connection.execute_wrapper(refuse):
         assert has_table(Ghost)
-
-
-def fail(self, request, obj=None):
-    raise RuntimeError("broken")
-
-
-@pytest.mark.parametrize(
-    ("model", "methods"),
-    [(Seat, {"has_view_permission": fail}), (Seat, {"get_queryset": fail}), (Ghost, {})],
-    ids=["right", "rows", "no table"],
-)
-def test_one_exposure_that_fails_does_not_empty_the_overview(shop, model, methods):
-    bases = (type("Broken", (Narrowable,), methods),)
-
-    found = overview(
-        caller(
-            tables=registry(
-                {model: {"fields": "hall" if model is Seat else "name", "bases": bases}}
-            )
-        )
-    )
-
-    assert "nasty.order" in [one["model"] for one in found["models"]]

@@ -160,21 +160,6 @@ def test_no_row_ever_widens_what_code_allows(rows):
         assert {path.names for path in mine.labels} <= {path.names for path in code.labels}
 
 
-def test_an_exposure_that_no_row_changed_is_the_same_object_as_before():
-    decided = {"nasty.order": ModelDecision(notes="x"), "nasty.person": ModelDecision()}
-    first = Exposed(REGISTRY.candidates, Decisions(models=decided))
-
-    second = Exposed(
-        REGISTRY.candidates,
-        Decisions(models={**decided, "nasty.person": ModelDecision(notes="y")}),
-        before=first,
-    )
-
-    by_label = second.by_label
-    assert by_label["nasty.order"] is first.by_label["nasty.order"]
-    assert by_label["nasty.person"] is not first.by_label["nasty.person"]
-
-
 def test_what_was_taken_away_leaves_search_labels_order_and_time_of_change():
     code = exposure_with(
         fields=["id", "number", "status", "placed_at", "customer_id", "nothing"],

@@ -115,7 +115,7 @@ FIELDS = {"fields": ["id", "number", "status", "total", "quantity"]}
 
 def who(*computed, order=FIELDS, base=ModelExposure, request=None, **options):
     """A caller of an exposure with these computed columns."""
-    declared = {**order, "computed": computed or ("margin_text",)}
+    declared = {"computed": computed or ("margin_text",), **order}
     found = caller(tables=registry({Order: declared}, base=base), **options)
     for name, value in (request or {}).items():
         setattr(found.request, name, value)
@@ -348,6 +348,10 @@ WITHOUT = {
     "no right to a path of records": (
         lambda: who(order=THROUGH, may=lambda name: "customer" not in name),
         lambda: who(order=THROUGH),
+    ),
+    "masks, where code names no column": (
+        lambda: who(order={**FIELDS, "computed": None, "mask": {"number": "text"}}),
+        lambda: who(order={**FIELDS, "computed": None}),
     ),
     "what two people may both see": (lambda: SharedRights(who(), own_rights(who())), who),
 }

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, F, FilteredRelation, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Upper
 from django.test import override_settings
+from django.test.utils import modify_settings
+from django.utils import timezone
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.options import ModelExposure
@@ -177,19 +179,6 @@ def test_inherited_and_proxy_models_are_found_over_the_parents_columns(shop):
     assert record(caller(), RushOrder, str(shop.r1.pk))["customer__name"] == "Anne"
 
 
-def test_the_sites_order_is_the_default_only_where_the_caller_may_use_all_of_it(shop):
-    def first(ordering, **rights):
-        tables = registry({Order: {**ORDER, "ordering": ordering}})
-        rows = records(caller(tables=tables, **rights), Order, fields=["number"])
-        return [row["number"] for row in rows]
-
-    assert first(["-number"]) == ["R1", "A3", "A2", "A1"]
-    assert first(["-pk"]) == ["R1", "A3", "A2", "A1"]
-    assert first(["-number", "api_token"]) == ["A1", "A2", "A3", "R1"]
-    narrow = {Customer: lambda rows: rows.filter(tenant__name="a")}
-    assert first(["-customer__name"], narrow=narrow) == ["A1", "A2", "A3", "R1"]
-
-
 def test_a_page_that_is_too_long_in_bytes_ends_early_with_a_cursor(shop):
     Order.objects.update(remark="x" * 1500)
     arguments = {"fields": ["number", "remark"], "order_by": ["number"]}
@@ -317,10 +306,90 @@ def test_a_hostile_key_of_a_record_is_simply_not_found(model):
 # What refusals say.
 
 
-def test_examples_in_errors_are_calls_that_work(shop):
-    wrong: list[dict[str, Any]] = [{"filters": []}, {"exclude": 1}, {"any_of": []}]
-    for arguments in wrong:
-        with pytest.raises(QueryError) as refusal:
-            numbers(**arguments)
-        example = str(refusal.value).split("such as ")[1].rstrip(".")
-        assert numbers(filters=json.loads(example)) == ["A1", "A2", "A3", "R1"]
+# Search by words and their forms, where the exposure asks for it and the database has it.
+
+FULL_TEXT = registry({Order: {"fields": "number", "search_fields": "@remark number"}})
+
+
+@pytest.fixture
+def _remarks(shop):
+    for order, remark in ((shop.a1, "Two running horses"), (shop.a2, "A horse race")):
+        order.remark = remark
+        order.save()
+
+
+def found_by(words):
+    return numbers(caller(tables=FULL_TEXT), search=words)
+
+
+@pytest.mark.usefixtures("_remarks")
+def test_without_it_words_are_found_as_they_are_written():
+    assert found_by("horse") == ["A1", "A2"]
+    assert found_by("horse run") == ["A1"]
+    assert found_by("ran") == []
+
+
+@pytest.mark.usefixtures("_remarks")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has it")
+def test_forms_of_a_word_are_found_on_postgresql():
+    with modify_settings(INSTALLED_APPS={"append": "django.contrib.postgres"}):
+        assert found_by("races") == ["A2"]
+        assert found_by("run horse") == ["A1"]
+        assert found_by("A2") == ["A2"]
+        assert found_by("cars") == []
+
+
+@pytest.mark.usefixtures("_remarks")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has it")
+@pytest.mark.parametrize("words", ["' | 'x", "a & !b", ":*", "\\", "%", "(((", "-- x", "horse:*A"])
+def test_the_signs_of_text_queries_are_only_characters(words):
+    with modify_settings(INSTALLED_APPS={"append": "django.contrib.postgres"}):
+        assert set(found_by(words)) <= {"A1", "A2"}
+
+
+# Parts of points in time, on databases that may not know the time zone of the site.
+
+PARTS = {
+    "placed_at__month": 7,
+    "placed_at__hour": 7,
+    "placed_at__quarter__in": [4],
+    "placed_at__week_day__in": [4],
+    "placed_at__year__in": [2026],
+}
+
+
+@pytest.fixture
+def without_tables(monkeypatch):
+    monkeypatch.setattr(connection.features, "has_zoneinfo_database", False)
+
+
+@pytest.mark.parametrize("key", PARTS)
+def test_without_zone_tables_parts_are_refused_and_not_wrong(shop, without_tables, key):
+    with timezone.override("Europe/Paris"), pytest.raises(QueryError) as refused:
+        numbers(filters={key: PARTS[key]})
+
+    assert "no time zone tables" in str(refused.value)
+    offered = json.loads(re.search(r"\{.*\}", str(refused.value))[0])
+    with timezone.override("Europe/Paris"):
+        assert numbers(filters=offered) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"placed_at__year": 2026}, ["A1"]),
+        ({"placed_at__year__range": [2025, 2026]}, ["A1"]),
+        ({"placed_at__date": "2026-02-01"}, ["A1"]),
+        ({"placed_at__date": "2026-01-31"}, []),
+        ({"due__month": 2}, []),
+    ],
+    ids=str,
+)
+def test_years_and_days_need_no_zone_tables(shop, without_tables, filters, found):
+    # A1 was placed at half past midnight of the first of February, in Paris.
+    with timezone.override("Europe/Paris"):
+        assert numbers(filters=filters) == found
+
+
+def test_in_the_zone_of_the_database_parts_need_no_tables(shop, without_tables):
+    assert numbers(filters={"placed_at__month": 1, "placed_at__hour": 23}) == ["A1"]

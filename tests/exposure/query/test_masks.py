@@ -6,7 +6,6 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.test import RequestFactory
 
@@ -17,7 +16,6 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts.stored import record_of
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.computed import computed_columns
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.registry import Registry
 from mcp_django.principal import SCOPES, Principal
@@ -235,28 +233,7 @@ def test_groups_are_read_once_for_a_user(shop, staff, django_assert_num_queries)
         records(Rights(rights.request, rights.principal, registry=SUPPORT), Customer)
 
 
-# Computed columns, and what people see of other people's rights.
-
-
-class ShoutingAdmin(ModelAdmin):  # type: ignore[type-arg]
-    list_display = ("name", "shout")
-
-    def shout(self, customer):
-        return customer.name.upper()
-
-
-@pytest.mark.parametrize(("computed", "names"), [(None, []), (["shout"], ["shout"])])
-def test_computed_columns_are_left_out_unless_code_names_them(
-    shop, staff, settings, computed, names
-):
-    site = AdminSite(name="shouting")
-    site.register(Customer, ShoutingAdmin)
-    tables = tables_of(type("Computing", (ForSupport,), {"computed": computed}))
-    member, other = rights_of(staff("ann", "support"), tables), rights_of(staff("bob"), tables)
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": [site.name]}
-
-    assert list(computed_columns(member, member.exposure("nasty.customer"))) == names
-    assert list(computed_columns(other, other.exposure("nasty.customer"))) == ["shout"]
+# What people see of other people's rights.
 
 
 def test_the_inspection_says_what_is_masked(shop):

@@ -20,8 +20,6 @@ from tests.nasty.site import (
     caller,
     groups,
     numbers,
-    objects,
-    page,
     record,
     records,
     registry,
@@ -106,20 +104,6 @@ def test_a_path_that_nobody_lists_is_shown_with_labels(shop):
     assert record(who(), Order, shop.a2.pk, fields=["customer__country"]) == {
         "customer__country": "DE"
     }
-
-
-@pytest.mark.usefixtures("shop")
-def test_pages_follow_an_order_by_rule():
-    seen, cursor = [], None
-    arguments = {"order_by": ["-customer__country"], "fields": ["number"], "limit": 1}
-    for _ in range(4):
-        found = page(who(), Order, **arguments, **({"cursor": cursor} if cursor else {}))
-        seen.append(objects(found.table)[0]["number"])
-        cursor = found.next_cursor
-
-    assert cursor is None
-    assert sorted(seen) == ["A1", "A2", "A3", "R1"]
-    assert seen.index("A1") < seen.index("A2")
 
 
 def test_groups_and_sums_by_rule(region):
