@@ -8,11 +8,7 @@ from msgspec import UNSET
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.admin_sites import exposure_of
-from mcp_django.exposure.decisions import (
-    ModelDecision,
-    label_choices,
-    restricted,
-)
+from mcp_django.exposure.decisions import ModelDecision, label_choices, restricted
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, RETURN, SEARCH, Declaration
 from mcp_django.exposure.query.describe import describe

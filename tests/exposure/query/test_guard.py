@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.db import models as m
-from django.db.models import (
-    Count,
-    Exists,
-    F,
-    FilteredRelation,
-    Max,
-    Min,
-    OuterRef,
-    Q,
-    StdDev,
-    Sum,
-    Value,
-    Window,
-)
+from django.db.models import F, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import (
     Coalesce,
@@ -81,17 +68,19 @@ EVIL = {
     "select_related": lambda r: r.order_by("number").select_related("owner"),
     "annotate": lambda r: r.order_by().annotate(x=F("owner__password")).values("x"),
     "alias": lambda r: plain(r.alias(x=F("api_token")).filter(x="a")),
-    "aggregate": lambda r: r.values("status").annotate(x=Max("api_token")).values("x").order_by(),
-    "group shown": lambda r: r.values("number").annotate(x=Count("*")).order_by(),
+    "aggregate": lambda r: (
+        r.values("status").annotate(x=m.Max("api_token")).values("x").order_by()
+    ),
+    "group shown": lambda r: r.values("number").annotate(x=m.Count("*")).order_by(),
     "bucket": lambda r: r.order_by().annotate(b=TruncMonth("placed_at")).values("b"),
-    "having": lambda r: r.values("status").annotate(x=Max("number")).filter(x="a").order_by(),
+    "having": lambda r: r.values("status").annotate(x=m.Max("number")).filter(x="a").order_by(),
     "subquery": lambda r: r.filter(pk__in=Person.objects.filter(password="x").values("pk")),
     "exists": lambda r: r.filter(
-        Exists(Person.objects.filter(pk=OuterRef("owner_id"), password="x"))
+        m.Exists(Person.objects.filter(pk=m.OuterRef("owner_id"), password="x"))
     ),
     "queryset value": lambda r: r.filter(id__in=Order.objects.filter(api_token="x")),
     "filtered relation": lambda r: plain(
-        r.annotate(s=FilteredRelation("lines", condition=Q(lines__cost=1))).filter(s__sku="x")
+        r.annotate(s=m.FilteredRelation("lines", condition=Q(lines__cost=1))).filter(s__sku="x")
     ),
     "raw": lambda r: r.filter(RawSQL("api_token = 'x'", [], output_field=m.BooleanField())),
     "extra where": lambda r: r.extra(where=["api_token = 'x'"]),
@@ -99,14 +88,14 @@ EVIL = {
     "distinct": lambda r: plain(r).distinct(),
     "union": lambda r: plain(r).union(Order.objects.order_by().values("api_token")),
     "window": lambda r: (
-        r.order_by().annotate(x=Window(RowNumber(), order_by="api_token")).values("x")
+        r.order_by().annotate(x=m.Window(RowNumber(), order_by="api_token")).values("x")
     ),
     "dates": lambda r: r.dates("owner__orders__due", "year"),
     "case": lambda r: (
         r.order_by().annotate(x=m.Case(m.When(api_token="x", then=1), default=0)).values("x")
     ),
     "conditional count": lambda r: (
-        r.order_by().values("status").annotate(x=Count("pk", filter=Q(api_token="x")))
+        r.order_by().values("status").annotate(x=m.Count("pk", filter=Q(api_token="x")))
     ),
     "label column of another path": lambda r: r.order_by().values("owner__username"),
 }
@@ -163,7 +152,7 @@ def test_counts_and_other_evaluations_are_checked_too(db):
     hidden = rows.filter(api_token="x")
 
     for run in (
-        lambda: rows.aggregate(Max("api_token")),
+        lambda: rows.aggregate(m.Max("api_token")),
         lambda: hidden.count(),
         lambda: hidden.exists(),
         lambda: hidden[:1].count(),
@@ -212,10 +201,10 @@ def test_rows_of_another_model_are_no_answer_of_get_queryset(db):
 
 
 def test_a_column_of_an_outer_query_is_refused(db):
-    inner = guarded_orders().filter(number=OuterRef("username")).values("pk")
+    inner = guarded_orders().filter(number=m.OuterRef("username")).values("pk")
 
     with pytest.raises(Leak):
-        compiled(Person.objects.filter(Exists(inner)))
+        compiled(Person.objects.filter(m.Exists(inner)))
 
 
 # Groups and what is measured of them
@@ -226,30 +215,30 @@ def by_status(rows):
 
 
 EVIL_GROUPS = {
-    "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=Count("*")),
-    "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=Count("*")),
-    "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=Count("*")),
-    "group by day": lambda r: r.values(_g0=TruncDate("placed_at")).annotate(n=Count("*")),
-    "group by second": lambda r: r.values(_g0=TruncSecond("placed_at")).annotate(n=Count("*")),
+    "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=m.Count("*")),
+    "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=m.Count("*")),
+    "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=m.Count("*")),
+    "group by day": lambda r: r.values(_g0=TruncDate("placed_at")).annotate(n=m.Count("*")),
+    "group by second": lambda r: r.values(_g0=TruncSecond("placed_at")).annotate(n=m.Count("*")),
     "bucket of hidden": lambda r: r.values(_g0=TruncMonth("owner__orders__placed_at")).annotate(
-        n=Count("*")
+        n=m.Count("*")
     ),
-    "every column": lambda r: r.annotate(n=Count("*")).values("n"),
-    "sum hidden": lambda r: by_status(r).annotate(x=Sum("margin")),
-    "sum multiplied": lambda r: by_status(r).annotate(x=Sum("lines__amount")),
-    "max of a group": lambda r: by_status(r).annotate(x=Max("number")),
-    "sum of a group": lambda r: by_status(r).annotate(x=Sum("customer_id")),
-    "count related": lambda r: by_status(r).annotate(x=Count("tags")),
-    "conditional": lambda r: by_status(r).annotate(x=Count("pk", filter=Q(api_token="x"))),
-    "distinct sum": lambda r: by_status(r).annotate(x=Sum("total", distinct=True)),
-    "default": lambda r: by_status(r).annotate(x=Sum("total", default=F("margin"))),
-    "sum of more": lambda r: by_status(r).annotate(x=Sum(F("total") + F("margin"))),
-    "sum of a value": lambda r: by_status(r).annotate(x=Sum(Value(1))),
-    "coalesce": lambda r: by_status(r).annotate(x=Coalesce(Sum("total"), Sum("margin"))),
-    "deviation": lambda r: by_status(r).annotate(x=StdDev("total")),
-    "having hidden": lambda r: by_status(r).annotate(n=Count("*")).filter(api_token="x"),
-    "having a hidden sum": lambda r: by_status(r).alias(x=Sum("margin")).filter(x__gt=1),
-    "order hidden": lambda r: by_status(r).annotate(n=Count("*")).order_by("api_token"),
+    "every column": lambda r: r.annotate(n=m.Count("*")).values("n"),
+    "sum hidden": lambda r: by_status(r).annotate(x=m.Sum("margin")),
+    "sum multiplied": lambda r: by_status(r).annotate(x=m.Sum("lines__amount")),
+    "max of a group": lambda r: by_status(r).annotate(x=m.Max("number")),
+    "sum of a group": lambda r: by_status(r).annotate(x=m.Sum("customer_id")),
+    "count related": lambda r: by_status(r).annotate(x=m.Count("tags")),
+    "conditional": lambda r: by_status(r).annotate(x=m.Count("pk", filter=Q(api_token="x"))),
+    "distinct sum": lambda r: by_status(r).annotate(x=m.Sum("total", distinct=True)),
+    "default": lambda r: by_status(r).annotate(x=m.Sum("total", default=F("margin"))),
+    "sum of more": lambda r: by_status(r).annotate(x=m.Sum(F("total") + F("margin"))),
+    "sum of a value": lambda r: by_status(r).annotate(x=m.Sum(m.Value(1))),
+    "coalesce": lambda r: by_status(r).annotate(x=Coalesce(m.Sum("total"), m.Sum("margin"))),
+    "deviation": lambda r: by_status(r).annotate(x=m.StdDev("total")),
+    "having hidden": lambda r: by_status(r).annotate(n=m.Count("*")).filter(api_token="x"),
+    "having a hidden sum": lambda r: by_status(r).alias(x=m.Sum("margin")).filter(x__gt=1),
+    "order hidden": lambda r: by_status(r).annotate(n=m.Count("*")).order_by("api_token"),
     "records": lambda r: r.order_by().values("remark"),
 }
 
@@ -272,8 +261,8 @@ def test_a_column_that_only_adds_up_has_no_smallest_value_in_stage_two_either(db
     who = caller(tables=tables)
     rows = guarded(who.rows(Order), allowed_paths(who, tables.exposures[Order]).group_policy)
 
-    assert rows.aggregate(x=Sum("margin")) == {"x": None}
-    for extreme in (Min("margin"), Max("margin")):
+    assert rows.aggregate(x=m.Sum("margin")) == {"x": None}
+    for extreme in (m.Min("margin"), m.Max("margin")):
         with pytest.raises(Leak):
             rows.aggregate(x=extreme)
 
@@ -282,7 +271,9 @@ def test_what_is_declared_compiles_whatever_the_site_added(db):
     for narrow in NARROW.values():
         rows = guarded_groups(narrow).filter(customer__country="FR")
         grouped = rows.values(_g0=F("customer__name"), _g1=TruncMonth("placed_at"))
-        found = grouped.annotate(s=Sum("total"), n=Count("*"), d=Count("status", distinct=True))
+        found = grouped.annotate(
+            s=m.Sum("total"), n=m.Count("*"), d=m.Count("status", distinct=True)
+        )
 
         sql, _ = found.filter(s__gt=1).order_by("-s").query.get_compiler("default").as_sql()
 

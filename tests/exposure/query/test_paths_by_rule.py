@@ -15,17 +15,9 @@ from mcp_django.levels import Level
 from mcp_django.principal import Restriction
 from tests.nasty import models
 from tests.nasty.models import Customer, Line, Order, Person, Region, RushOrder, Tag, Watch
-from tests.nasty.site import (
-    aggregate,
-    caller,
-    groups,
-    numbers,
-    record,
-    records,
-    registry,
-)
+from tests.nasty.site import aggregate, caller, groups, numbers, record, records, registry
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("shop")
 
 #: What each model shows, and not one path through a relation.
 PLAIN = {
@@ -125,7 +117,6 @@ def test_groups_and_sums_by_rule(region):
     ]
 
 
-@pytest.mark.usefixtures("shop")
 def test_many_values_filter_forwards_and_backwards():
     assert numbers(who(), filters={"tags__slug": "red"}) == ["A1"]
     assert numbers(who(), filters={"lines__sku": "x", "lines__amount__gte": 5}) == ["A1", "A2"]
@@ -138,7 +129,6 @@ def test_many_values_filter_forwards_and_backwards():
     assert [row["name"] for row in found] == ["Anne", "Bert"]
 
 
-@pytest.mark.usefixtures("shop")
 def test_a_one_to_one_relation_leads_both_ways():
     inherited = ruled({RushOrder: {"fields": "order_ptr number courier customer"}})
     rights = caller(tables=inherited)
@@ -212,7 +202,6 @@ def test_a_list_of_an_exposure_closes_a_relation_to_its_use(shop):
         aggregate(rights, Order, metrics={"n": {"count": "lines"}})
 
 
-@pytest.mark.usefixtures("shop")
 def test_an_excluded_path_is_excluded_behind_other_models_and_from_what_is_suggested():
     rights = who({Order: {"exclude": ["customer__name"]}})
 

@@ -14,7 +14,7 @@ from tests.exposure.query.test_paths_by_rule import ruled, who
 from tests.nasty.models import Customer, Line, Note, Order, Person, RushOrder, Watch
 from tests.nasty.site import aggregate, caller, groups
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("shop")
 
 
 def total(path, rights=None, model=Order, **arguments):
@@ -74,7 +74,6 @@ def test_a_record_that_is_reached_twice_counts_once_for_each_record(shop):
     assert total("orders__watchers", model=Customer) == 2
 
 
-@pytest.mark.usefixtures("shop")
 def test_metrics_beside_each_other_do_not_multiply():
     metrics = {
         "orders": {"count": "*"},
@@ -93,7 +92,6 @@ def test_metrics_beside_each_other_do_not_multiply():
 # What the caller may see
 
 
-@pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(
     ("path", "closed"),
     [
