@@ -99,15 +99,6 @@ def reach(options, **rights):
     return allowed_paths(caller(tables=tables, **rights), tables.exposures[Order])
 
 
-def test_what_is_excluded_is_gone_from_every_use_and_so_is_all_behind_it():
-    found = reach({**ORDER, "exclude": "customer_id number lines"})
-
-    for use in ("return", "filter", "order", "search"):
-        names = " ".join(found.names(use)).split()
-        assert not [name for name in names if name.startswith(("customer", "number", "lines"))]
-    assert "tags__slug" in found.names("filter")
-
-
 def test_callers_with_equal_rights_share_one_reach_and_others_do_not():
     def of(**rights):
         who = caller(**rights)

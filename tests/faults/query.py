@@ -127,7 +127,7 @@ QUERY = Room(
         "tests/exposure/test_uris.py",
         "tests/exposure/test_request_attributes.py",
         "tests/exposure/test_admin_sites.py",
-        "tests/exposure/test_overrides.py",
+        "tests/exposure/test_decisions.py",
         "tests/exposure/query",
         "tests/exposure/test_permissions.py",
     ),

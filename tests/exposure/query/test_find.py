@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 
+import msgspec
 import pytest
 from django.db import connection, transaction
 from django.db.models import Count, F, FilteredRelation, Q
@@ -26,6 +27,7 @@ from tests.nasty.models import (
     Person,
     RushOrder,
     Seat,
+    Tenant,
     Tricky,
 )
 from tests.nasty.site import (
@@ -393,3 +395,51 @@ def test_years_and_days_need_no_zone_tables(shop, without_tables, filters, found
 
 def test_in_the_zone_of_the_database_parts_need_no_tables(shop, without_tables):
     assert numbers(filters={"placed_at__month": 1, "placed_at__hour": 23}) == ["A1"]
+
+
+# Pages as tables: each label once, and only of rows that the page has.
+
+
+def table(rights=None, **arguments):
+    given = {"fields": ["number", "customer"], "order_by": ["number"], **arguments}
+    return msgspec.json.decode(page(rights or caller(), Order, **given).answer)
+
+
+def test_a_label_is_said_once_for_all_rows(shop):
+    Order.objects.filter(pk=shop.a2.pk).update(customer=shop.anne)
+
+    found = table(filters={"number__in": ["A1", "A2"]})
+
+    assert found == {
+        "columns": ["number", "customer"],
+        "rows": [["A1", shop.anne.pk], ["A2", shop.anne.pk]],
+        "labels": {"nasty.customer": {str(shop.anne.pk): "Anne"}},
+    }
+
+
+def test_a_page_that_ends_early_in_bytes_counts_its_labels(shop):
+    tenant = Tenant.objects.first()
+    for order in (shop.a1, shop.a2, shop.a3):
+        customer = Customer.objects.create(tenant=tenant, name=order.number * 20, country="FR")
+        Order.objects.filter(pk=order.pk).update(customer=customer)
+
+    with override_settings(MCP_DJANGO={"MAX_RESPONSE": 400}):
+        found, numbers = table(), table(fields=["number"])
+
+    assert len(numbers["rows"]) == 4
+    assert [number for number, _ in found["rows"]] == ["A1"]
+    assert found["next"]
+    assert "A2A2" not in str(found)
+
+
+def test_the_columns_of_related_records_are_said_with_their_name(shop):
+    asked = {"include": ["orders"], "fields": ["name"], "filters": {"name": "Anne"}}
+    who = caller(tables=registry({Order: {"fields": "id number customer"}}))
+    found = msgspec.json.decode(page(who, Customer, **asked).answer)
+
+    name, orders = found["columns"]
+    assert name == "name"
+    assert "number" in orders["orders"]
+    [[_, cell]] = found["rows"]
+    assert cell.keys() == {"count", "rows"}
+    assert len(cell["rows"][0]) == len(orders["orders"])
