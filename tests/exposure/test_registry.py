@@ -20,6 +20,11 @@ class Numbers(ModelExposure):
     fields = ("id",)
 
 
+def named() -> str:
+    """Look."""
+    return ""
+
+
 @pytest.fixture
 def registry(monkeypatch):
     own = Registry()
@@ -58,6 +63,8 @@ def test_what_is_registered_twice_or_never_is_told(registry):
 
     with pytest.raises(AlreadyRegistered):
         mcp.register(Memo, exposure_class=Numbers)
+    with pytest.raises(AlreadyRegistered):
+        mcp.tool(registry=registry, name="find_records")(named)
     mcp.unregister(Memo)
     assert not mcp.is_registered(Memo)
     with pytest.raises(NotRegistered):
@@ -88,14 +95,6 @@ def test_code_decides_where_an_admin_exposes_the_same_model(registry):
     assert registry.exposures[Customer].fields == ("id",)
     registry.unregister(Customer)
     assert registry.exposures[Customer].fields == ("id", "name", "country")
-
-
-def test_the_names_of_built_in_tools_are_taken(registry):
-    def find_records() -> str:
-        """Look."""
-
-    with pytest.raises(AlreadyRegistered):
-        mcp.tool(registry=registry)(find_records)
 
 
 def test_other_admin_sites_in_the_settings_are_other_exposures(settings):
