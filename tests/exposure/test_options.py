@@ -20,21 +20,9 @@ def looks(name, field=None):
 
 
 SECRET = [
-    "password",
-    "user_password",
-    "api_key",
-    "key",
-    "secret",
-    "client_secret2",
-    "token",
-    "refresh_token",
-    "otp",
-    "salt",
-    "private_notes",
-    "password_hash",
-    "Token",
-    "pin",
-]
+    "password", "user_password", "api_key", "key", "secret", "client_secret2", "token",
+    "refresh_token", "otp", "salt", "private_notes", "password_hash", "Token", "pin",
+]  # fmt: skip
 OPEN = ["keyboard", "monkey", "author", "authority", "pinned", "saltiness", "name", "hashtag"]
 
 

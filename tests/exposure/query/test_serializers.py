@@ -130,6 +130,9 @@ def test_choices_that_cannot_be_listed_are_left_out_and_logged(monkeypatch, capl
 def test_values_that_the_way_of_their_field_fails_on_are_texts(monkeypatch, caplog):
     monkeypatch.setattr(fields, "logged", set())
 
+    least = converter(IntegerField(name="least"))([-(2**60), None])
+
+    assert least == [str(-(2**60)), None]
     assert converter(IntegerField(name="size"))([5, "many", None]) == ["5", "many", None]
     assert "has values that are read as texts only." in caplog.text
 
