@@ -23,7 +23,7 @@ WRONG_CALLS = [
     ("find_records", {"model": "shop.order", "filters": {"status": "unpaid"}}),
     ("find_records", {"model": "shop.order", "filters": {"customer": "Ada"}}),
     ("find_records", {"model": "shop.order", "filters": {"placed_at": "2026-01-31"}}),
-    ("find_records", {"model": "shop.order", "any_of": [{}]}),
+    ("find_records", {"model": "shop.order", "any_of": [{"status": "paid"}, {}]}),
     ("find_records", {"model": "shop.order", "order_by": ["customer__country__name"]}),
     ("find_records", {"model": "shop.order", "fields": ["all"]}),
     ("find_records", {"model": "shop.order", "limit": 0}),
