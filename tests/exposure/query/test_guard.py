@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import pytest
 from django.db import models as m
-from django.db.models import F, Q
+from django.db.models import (
+    Avg,
+    Count,
+    Exists,
+    F,
+    FilteredRelation,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    StdDev,
+    Subquery,
+    Sum,
+    Value,
+    Variance,
+    Window,
+)
 from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KT
 from django.db.models.functions import (
     Coalesce,
     Length,
+    Lower,
     RowNumber,
     TruncDate,
     TruncMonth,
     TruncSecond,
 )
+from django.db.models.sql.datastructures import Join
 
 from mcp_django.exceptions import Leak
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.guard import guarded
-from tests.nasty.models import Customer, Order, PaidOrder, Person
+from tests.nasty.models import Customer, Order, PaidOrder, Person, RushOrder
 from tests.nasty.site import ORDER, REGISTRY, caller, registry
 
 
@@ -42,10 +61,15 @@ def plain(rows):
 
 EVIL = {
     "hidden filter": lambda r: r.filter(api_token__startswith="a"),
+    "hidden filter or": lambda r: r.filter(Q(number="A") | Q(api_token="x")),
     "hidden filter negated": lambda r: r.exclude(api_token="x"),
     "hidden isnull": lambda r: r.filter(margin__isnull=True),
     "forward join": lambda r: r.filter(owner__password__startswith="p"),
+    "forward join two": lambda r: r.filter(customer__account_manager__password="p"),
+    "attname of undeclared key": lambda r: r.filter(owner_id=1),
+    "undeclared relation": lambda r: r.filter(owner=1),
     "hidden column on a declared join": lambda r: r.filter(customer__credit_rating__gt=1),
+    "related undeclared isnull": lambda r: r.filter(customer__account_manager__isnull=True),
     "many to many join": lambda r: r.filter(tags__internal_note="x"),
     "declared many to many as join": lambda r: r.filter(tags__slug="x"),
     "split_exclude": lambda r: r.exclude(tags__internal_note="x"),
@@ -53,49 +77,76 @@ EVIL = {
     "through": lambda r: r.filter(watch__secret_reason="x"),
     "generic": lambda r: r.filter(notes__author__password="x"),
     "child table": lambda r: r.filter(rushorder__order_ptr__api_token="x"),
+    "round trip": lambda r: r.filter(customer__orders__api_token="x"),
     "round trip back to itself": lambda r: r.filter(customer__orders__number="x"),
     "regex": lambda r: r.filter(number__regex="^(a+)+$"),
+    "iregex": lambda r: r.filter(number__iregex="a"),
     "site transform": lambda r: r.filter(number__backwards="x"),
+    "second transform": lambda r: r.filter(placed_at__date__year=2000),
     "json key": lambda r: r.filter(payload__password="x"),
+    "json deep": lambda r: r.filter(payload__a__b__0="x"),
+    "json has_key": lambda r: r.filter(payload__has_key="x"),
+    "json contains": lambda r: r.filter(payload__password__icontains="x"),
+    "json key select": lambda r: r.annotate(x=KT("payload__password")).values("x"),
+    "json order": lambda r: r.order_by("payload__password").values("number"),
     "F on the right": lambda r: r.filter(number=F("api_token")),
+    "F in a list": lambda r: r.filter(number__in=[F("api_token")]),
+    "F combined": lambda r: r.filter(quantity__gt=F("margin") + 1),
+    "function": lambda r: r.filter(number=Lower("api_token")),
+    "length": lambda r: r.annotate(x=Length("api_token")).filter(x__gt=1).values("number"),
+    "coalesce": lambda r: r.order_by(Coalesce("number", "api_token")).values("number"),
     "order hidden": lambda r: r.order_by("api_token").values("number"),
+    "order desc": lambda r: r.order_by("-margin").values("number"),
+    "order nulls": lambda r: r.order_by(F("margin").desc(nulls_last=True)).values("number"),
     "order by Meta.ordering": lambda r: r.order_by("owner").values("number"),
+    "order by joined hidden": lambda r: r.order_by("customer__credit_rating").values("number"),
     "order by filter-only": lambda r: r.order_by("customer__country").values("number"),
     "order random": lambda r: r.order_by("?").values("number"),
     "whole instances": lambda r: r.order_by("number"),
+    "only": lambda r: r.order_by("number").only("api_token"),
+    "defer": lambda r: r.order_by("number").defer("number"),
     "values hidden": lambda r: r.order_by("number").values("api_token"),
+    "values related": lambda r: r.order_by("number").values_list("owner__password"),
     "values filter-only": lambda r: r.order_by("number").values("customer__country"),
+    "values json key": lambda r: r.order_by("number").values("payload__password"),
     "select_related": lambda r: r.order_by("number").select_related("owner"),
     "annotate": lambda r: r.order_by().annotate(x=F("owner__password")).values("x"),
+    "annotate count": lambda r: r.order_by().annotate(x=Count("lines__cost")).values("x"),
     "alias": lambda r: plain(r.alias(x=F("api_token")).filter(x="a")),
-    "aggregate": lambda r: (
-        r.values("status").annotate(x=m.Max("api_token")).values("x").order_by()
-    ),
-    "group shown": lambda r: r.values("number").annotate(x=m.Count("*")).order_by(),
+    "aggregate": lambda r: r.values("status").annotate(x=Max("api_token")).values("x").order_by(),
+    "group hidden": lambda r: r.values("api_token").annotate(x=Count("*")).order_by(),
+    "group shown": lambda r: r.values("number").annotate(x=Count("*")).order_by(),
     "bucket": lambda r: r.order_by().annotate(b=TruncMonth("placed_at")).values("b"),
-    "having": lambda r: r.values("status").annotate(x=m.Max("number")).filter(x="a").order_by(),
+    "having": lambda r: r.values("status").annotate(x=Max("number")).filter(x="a").order_by(),
     "subquery": lambda r: r.filter(pk__in=Person.objects.filter(password="x").values("pk")),
     "exists": lambda r: r.filter(
-        m.Exists(Person.objects.filter(pk=m.OuterRef("owner_id"), password="x"))
+        Exists(Person.objects.filter(pk=OuterRef("owner_id"), password="x"))
+    ),
+    "subquery select": lambda r: (
+        r.order_by()
+        .annotate(x=Subquery(Person.objects.filter(pk=OuterRef("pk")).values("password")[:1]))
+        .values("x")
     ),
     "queryset value": lambda r: r.filter(id__in=Order.objects.filter(api_token="x")),
     "filtered relation": lambda r: plain(
-        r.annotate(s=m.FilteredRelation("lines", condition=Q(lines__cost=1))).filter(s__sku="x")
+        r.annotate(s=FilteredRelation("lines", condition=Q(lines__cost=1))).filter(s__sku="x")
     ),
     "raw": lambda r: r.filter(RawSQL("api_token = 'x'", [], output_field=m.BooleanField())),
     "extra where": lambda r: r.extra(where=["api_token = 'x'"]),
+    "extra select": lambda r: r.extra(select={"n": "api_token"}).values("n").order_by(),
+    "extra tables": lambda r: r.extra(tables=["nasty_person"]).values("number").order_by(),
     "extra order": lambda r: r.extra(order_by=["api_token"]).values("number"),
     "distinct": lambda r: plain(r).distinct(),
     "union": lambda r: plain(r).union(Order.objects.order_by().values("api_token")),
     "window": lambda r: (
-        r.order_by().annotate(x=m.Window(RowNumber(), order_by="api_token")).values("x")
+        r.order_by().annotate(x=Window(RowNumber(), order_by="api_token")).values("x")
     ),
     "dates": lambda r: r.dates("owner__orders__due", "year"),
     "case": lambda r: (
         r.order_by().annotate(x=m.Case(m.When(api_token="x", then=1), default=0)).values("x")
     ),
     "conditional count": lambda r: (
-        r.order_by().values("status").annotate(x=m.Count("pk", filter=Q(api_token="x")))
+        r.order_by().values("status").annotate(x=Count("pk", filter=Q(api_token="x")))
     ),
     "label column of another path": lambda r: r.order_by().values("owner__username"),
 }
@@ -117,7 +168,7 @@ def compiled(rows):
 
 
 #: Bad by themselves. All others select what may be shown, so that only their evil part is bad.
-INSTANCES = ("whole instances", "select_related", "distinct", "union")
+INSTANCES = ("whole instances", "only", "defer", "select_related", "distinct", "union")
 
 
 @pytest.mark.parametrize("name", EVIL)
@@ -152,7 +203,7 @@ def test_counts_and_other_evaluations_are_checked_too(db):
     hidden = rows.filter(api_token="x")
 
     for run in (
-        lambda: rows.aggregate(m.Max("api_token")),
+        lambda: rows.aggregate(Max("api_token")),
         lambda: hidden.count(),
         lambda: hidden.exists(),
         lambda: hidden[:1].count(),
@@ -186,6 +237,19 @@ def test_a_guarded_queryset_neither_writes_nor_makes_objects(db, shop):
     assert set(Order.objects.values_list("status", flat=True)) == {"new", "paid"}
 
 
+def test_inherited_models_are_judged_by_the_table_that_has_the_column(db):
+    rows = guarded_orders(model=RushOrder).order_by()
+    compiled(rows.filter(number="x", customer__country="FR", id=1).values("courier"))
+
+    for evil in (
+        rows.filter(api_token="x").values("courier"),
+        rows.filter(order_ptr__margin=1).values("courier"),
+        rows.values("margin"),
+    ):
+        with pytest.raises(Leak):
+            compiled(evil)
+
+
 def test_the_ordering_of_the_model_and_of_the_site_is_dropped(db):
     for narrow in (*NARROW.values(), lambda rows: rows.order_by("api_token")):
         sql, _ = compiled(guarded_orders(narrow).values("number"))
@@ -201,10 +265,21 @@ def test_rows_of_another_model_are_no_answer_of_get_queryset(db):
 
 
 def test_a_column_of_an_outer_query_is_refused(db):
-    inner = guarded_orders().filter(number=m.OuterRef("username")).values("pk")
+    inner = guarded_orders().filter(number=OuterRef("username")).values("pk")
 
     with pytest.raises(Leak):
-        compiled(Person.objects.filter(m.Exists(inner)))
+        compiled(Person.objects.filter(Exists(inner)))
+
+
+def test_a_join_of_a_class_of_the_sites_own_is_refused(db):
+    class OddJoin(Join):
+        pass
+
+    rows = guarded_orders().filter(customer__country="FR").order_by().values("number")
+    rows.query.alias_map["nasty_customer"].__class__ = OddJoin
+
+    with pytest.raises(Leak, match="unexpected join"):
+        compiled(rows)
 
 
 # Groups and what is measured of them
@@ -215,30 +290,36 @@ def by_status(rows):
 
 
 EVIL_GROUPS = {
-    "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=m.Count("*")),
-    "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=m.Count("*")),
-    "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=m.Count("*")),
-    "group by day": lambda r: r.values(_g0=TruncDate("placed_at")).annotate(n=m.Count("*")),
-    "group by second": lambda r: r.values(_g0=TruncSecond("placed_at")).annotate(n=m.Count("*")),
+    "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=Count("*")),
+    "group related": lambda r: r.values(_g0=F("owner__username")).annotate(n=Count("*")),
+    "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=Count("*")),
+    "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=Count("*")),
+    "group by day": lambda r: r.values(_g0=TruncDate("placed_at")).annotate(n=Count("*")),
+    "group by second": lambda r: r.values(_g0=TruncSecond("placed_at")).annotate(n=Count("*")),
     "bucket of hidden": lambda r: r.values(_g0=TruncMonth("owner__orders__placed_at")).annotate(
-        n=m.Count("*")
+        n=Count("*")
     ),
-    "every column": lambda r: r.annotate(n=m.Count("*")).values("n"),
-    "sum hidden": lambda r: by_status(r).annotate(x=m.Sum("margin")),
-    "sum multiplied": lambda r: by_status(r).annotate(x=m.Sum("lines__amount")),
-    "max of a group": lambda r: by_status(r).annotate(x=m.Max("number")),
-    "sum of a group": lambda r: by_status(r).annotate(x=m.Sum("customer_id")),
-    "count related": lambda r: by_status(r).annotate(x=m.Count("tags")),
-    "conditional": lambda r: by_status(r).annotate(x=m.Count("pk", filter=Q(api_token="x"))),
-    "distinct sum": lambda r: by_status(r).annotate(x=m.Sum("total", distinct=True)),
-    "default": lambda r: by_status(r).annotate(x=m.Sum("total", default=F("margin"))),
-    "sum of more": lambda r: by_status(r).annotate(x=m.Sum(F("total") + F("margin"))),
-    "sum of a value": lambda r: by_status(r).annotate(x=m.Sum(m.Value(1))),
-    "coalesce": lambda r: by_status(r).annotate(x=Coalesce(m.Sum("total"), m.Sum("margin"))),
-    "deviation": lambda r: by_status(r).annotate(x=m.StdDev("total")),
-    "having hidden": lambda r: by_status(r).annotate(n=m.Count("*")).filter(api_token="x"),
-    "having a hidden sum": lambda r: by_status(r).alias(x=m.Sum("margin")).filter(x__gt=1),
-    "order hidden": lambda r: by_status(r).annotate(n=m.Count("*")).order_by("api_token"),
+    "every column": lambda r: r.annotate(n=Count("*")).values("n"),
+    "sum hidden": lambda r: by_status(r).annotate(x=Sum("margin")),
+    "sum multiplied": lambda r: by_status(r).annotate(x=Sum("lines__amount")),
+    "average hidden": lambda r: by_status(r).annotate(x=Avg("customer__credit_rating")),
+    "min hidden": lambda r: by_status(r).annotate(x=Min("api_token")),
+    "max of a group": lambda r: by_status(r).annotate(x=Max("number")),
+    "sum of a group": lambda r: by_status(r).annotate(x=Sum("customer_id")),
+    "count hidden": lambda r: by_status(r).annotate(x=Count("api_token")),
+    "count related": lambda r: by_status(r).annotate(x=Count("tags")),
+    "conditional": lambda r: by_status(r).annotate(x=Count("pk", filter=Q(api_token="x"))),
+    "conditional total": lambda r: by_status(r).annotate(x=Sum("total", filter=Q(margin=1))),
+    "distinct sum": lambda r: by_status(r).annotate(x=Sum("total", distinct=True)),
+    "default": lambda r: by_status(r).annotate(x=Sum("total", default=F("margin"))),
+    "sum of more": lambda r: by_status(r).annotate(x=Sum(F("total") + F("margin"))),
+    "sum of a value": lambda r: by_status(r).annotate(x=Sum(Value(1))),
+    "coalesce": lambda r: by_status(r).annotate(x=Coalesce(Sum("total"), Sum("margin"))),
+    "deviation": lambda r: by_status(r).annotate(x=StdDev("total")),
+    "variance": lambda r: by_status(r).annotate(x=Variance("total")),
+    "having hidden": lambda r: by_status(r).annotate(n=Count("*")).filter(api_token="x"),
+    "having a hidden sum": lambda r: by_status(r).alias(x=Sum("margin")).filter(x__gt=1),
+    "order hidden": lambda r: by_status(r).annotate(n=Count("*")).order_by("api_token"),
     "records": lambda r: r.order_by().values("remark"),
 }
 
@@ -256,13 +337,24 @@ def test_no_undeclared_aggregate_compiles(db, name):
             rows.query.get_compiler("default").as_sql()
 
 
+def test_a_query_for_records_has_no_groups_and_no_aggregates(db):
+    who = caller()
+    rows = guarded(who.rows(Order), allowed_paths(who, REGISTRY.exposures[Order]).policy)
+    grouped = rows.order_by().values("number")
+    grouped.query.group_by = ()
+
+    for run in (lambda: rows.aggregate(n=Count("*")), lambda: list(grouped)):
+        with pytest.raises(Leak):
+            run()
+
+
 def test_a_column_that_only_adds_up_has_no_smallest_value_in_stage_two_either(db):
     tables = registry({Order: {**ORDER, "metric_fields": "margin"}})
     who = caller(tables=tables)
     rows = guarded(who.rows(Order), allowed_paths(who, tables.exposures[Order]).group_policy)
 
-    assert rows.aggregate(x=m.Sum("margin")) == {"x": None}
-    for extreme in (m.Min("margin"), m.Max("margin")):
+    assert rows.aggregate(x=Sum("margin")) == {"x": None}
+    for extreme in (Min("margin"), Max("margin")):
         with pytest.raises(Leak):
             rows.aggregate(x=extreme)
 
@@ -271,11 +363,17 @@ def test_what_is_declared_compiles_whatever_the_site_added(db):
     for narrow in NARROW.values():
         rows = guarded_groups(narrow).filter(customer__country="FR")
         grouped = rows.values(_g0=F("customer__name"), _g1=TruncMonth("placed_at"))
-        found = grouped.annotate(
-            s=m.Sum("total"), n=m.Count("*"), d=m.Count("status", distinct=True)
-        )
+        found = grouped.annotate(s=Sum("total"), n=Count("*"), d=Count("status", distinct=True))
 
         sql, _ = found.filter(s__gt=1).order_by("-s").query.get_compiler("default").as_sql()
 
         assert "GROUP BY" in sql
         assert "HAVING" in sql
+
+
+def test_groups_by_every_column_are_refused(db):
+    rows = by_status(guarded_groups()).annotate(n=Count("*"))
+    rows.query.group_by = True
+
+    with pytest.raises(Leak):
+        list(rows)
