@@ -144,16 +144,16 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_000,
-    ("exposure",): 4_591,
-    ("exposure/query",): 5_581,
-    ("exposure/admin_bridge", "exposure/forms"): 5_817,
+    ("exposure",): 4_499,
+    ("exposure/query",): 5_496,
+    ("exposure/admin_bridge", "exposure/forms"): 5_586,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_536,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_479,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_300,
     ("stores", "transports"): 8_914,
     ("admin",): 4_293,
-    ("", "templating", "testing", "management", "templatetags"): 3_727,
+    ("", "templating", "testing", "management", "templatetags"): 3_700,
     ("oauth",): 1_829,
 }
 

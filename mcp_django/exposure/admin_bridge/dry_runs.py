@@ -43,7 +43,7 @@ def dry_run(model: type[Model]) -> Iterator[None]:
         raise RuntimeError("There is a dry run inside of a dry run.")
     install()
     with ExitStack() as blocks:
-        begun = [alias for alias in writable_aliases() if begin(blocks, alias)]
+        begun = [alias for alias in writable_aliases() if begin_on(blocks, alias)]
         for alias in set(connections).difference(begun):
             blocks.enter_context(connections[alias].execute_wrapper(only_reads))
         token = current.set(InMemoryStorage())
@@ -77,7 +77,7 @@ def writable_aliases() -> Iterator[str]:
         yield alias
 
 
-def begin(blocks: ExitStack, alias: str) -> bool:
+def begin_on(blocks: ExitStack, alias: str) -> bool:
     """Begin a transaction. A database that is down must not stop the others."""
     with suppress(Error):
         blocks.enter_context(rolled_back(alias))

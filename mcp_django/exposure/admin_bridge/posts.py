@@ -106,7 +106,7 @@ class SubmittedForm:
                 data, clean = self._read(bound, value)
             except InvalidValue as error:
                 self.refuse(f"{path}.{name}" if path else name, str(error))
-                data, clean = REFUSED, partial(refuse_value, str(error))
+                data, clean = UNREADABLE, partial(refuse_value, str(error))
             else:
                 self.pairs += posted_texts(bound.html_name, data)
             self.values[path, name] = partial(send, name=name, data=data, clean=clean)
@@ -180,7 +180,7 @@ class SubmittedForm:
 
 
 #: The data of a field whose value was refused.
-REFUSED: Any = object()
+UNREADABLE: Any = object()
 
 
 class SentField(BoundField):
@@ -195,7 +195,7 @@ class SentField(BoundField):
         return self.sent
 
     def _has_changed(self) -> bool:
-        return self.data is REFUSED or bool(self.field.has_changed(self.initial, self.data))
+        return self.data is UNREADABLE or bool(self.field.has_changed(self.initial, self.data))
 
 
 def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any]) -> None:
@@ -242,7 +242,7 @@ def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[A
             ours = [formset for formset in created[0] if formset in made]
             for nested in chain.from_iterable(map(all_nested, ours)):
                 for form in nested.initial_forms:
-                    fill_in(submitted, form, path=form.prefix, own=own_fields(nested))
+                    apply_values(submitted, form, path=form.prefix, own=own_fields(nested))
             return created
 
         one_call._create_formsets = formsets_of
@@ -274,7 +274,7 @@ def watched_form(base: Any, made: list[Any], submitted: SubmittedForm | None) ->
         form = base(*args, **kwargs)
         made.append(form)
         if submitted is not None:
-            fill_in(submitted, form)
+            apply_values(submitted, form)
             if submitted.errors:
                 # Nothing is saved, and all that is wrong is told at once.
                 form.is_valid = lambda: bool(form.errors) and False
@@ -295,7 +295,7 @@ def watched_formset(base: Any, made: list[Any], submitted: SubmittedForm | None)
             super().add_fields(form, index)
             if submitted is None or index is None:
                 return
-            fill_in(submitted, form, path=form.prefix, own=own_fields(self))
+            apply_values(submitted, form, path=form.prefix, own=own_fields(self))
             if index >= self.initial_form_count():
                 # A new row of nothing but defaults would be dropped without a word.
                 form.empty_permitted = False
@@ -318,7 +318,7 @@ def is_stored(form: Any, name: str) -> bool:
     return name in known and name in form.initial
 
 
-def fill_in(
+def apply_values(
     submitted: SubmittedForm, form: Any, *, path: str = "", own: Collection[str] = ()
 ) -> None:
     """Give a form the values that the call sends. Its other fields stay as they are stored, or as
