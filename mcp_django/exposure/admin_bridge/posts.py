@@ -106,7 +106,7 @@ class SubmittedForm:
                 data, clean = self._read(bound, value)
             except InvalidValue as error:
                 self.refuse(f"{path}.{name}" if path else name, str(error))
-                data, clean = UNREADABLE, partial(refuse_value, str(error))
+                data, clean = INVALID_DATA, partial(refuse_value, str(error))
             else:
                 self.pairs += posted_texts(bound.html_name, data)
             self.values[path, name] = partial(send, name=name, data=data, clean=clean)
@@ -180,7 +180,7 @@ class SubmittedForm:
 
 
 #: The data of a field whose value was refused.
-UNREADABLE: Any = object()
+INVALID_DATA: Any = object()
 
 
 class SentField(BoundField):
@@ -195,7 +195,7 @@ class SentField(BoundField):
         return self.sent
 
     def _has_changed(self) -> bool:
-        return self.data is UNREADABLE or bool(self.field.has_changed(self.initial, self.data))
+        return self.data is INVALID_DATA or bool(self.field.has_changed(self.initial, self.data))
 
 
 def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any]) -> None:
