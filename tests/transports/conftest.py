@@ -3,11 +3,19 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+import pytest_asyncio
 
 import mcp_django as mcp
 from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import resource
+from mcp_django.subscriptions.outbox import flush
 from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.http.http_sse import HTTPSSEApplication
+from tests.clients import CheckedClient
+from tests.shop.models import Order
+from tests.transports.elsewhere import Elsewhere
+from tests.transports.event_stream import listening
+from tests.transports.middlewares import seen
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Gate
 
@@ -30,6 +38,60 @@ def configure(settings):
         settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
 
     return set_some
+
+
+@pytest.fixture
+def run(settings):
+    """Put middleware of these names behind what the site has."""
+    seen.clear()
+
+    def add(*names):
+        paths = [name if "." in name else f"tests.transports.middlewares.{name}" for name in names]
+        settings.MIDDLEWARE = [*settings.MIDDLEWARE, *paths]
+
+    yield add
+    seen.clear()
+
+
+@pytest.fixture
+def eve(make_user):
+    """The client of another member of the staff, who may see no rows."""
+    return CheckedClient(user=make_user("eve", is_staff=True))
+
+
+@pytest.fixture
+def orders():
+    orders = [Order.objects.create(number=number) for number in "12"]
+    # That they are new is news to nobody who subscribes later.
+    flush()
+    return orders
+
+
+@pytest.fixture
+def uri(orders):
+    return f"django://objects/shop.order/{orders[0].pk}"
+
+
+@pytest_asyncio.fixture
+async def listen():
+    """Open subscriptions behind their acknowledgments, which end with the test."""
+    streams = []
+
+    async def open_stream(client, *uris, **wishes):
+        streams.append(await listening(client, *uris, **wishes))
+        return streams[-1]
+
+    yield open_stream
+    for stream in streams:
+        await stream.left()
+
+
+@pytest.fixture
+def elsewhere():
+    """The application of HTTP+SSE in another process."""
+    elsewhere = Elsewhere(HTTPSSEApplication.as_asgi())
+    yield elsewhere
+    elsewhere.close()
 
 
 @pytest.fixture

@@ -6,7 +6,10 @@ import asyncio
 from typing import Any
 
 import msgspec
+from asgiref.sync import sync_to_async
 
+from mcp_django.subscriptions.outbox import flush, publish
+from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import Client
 from mcp_django.transports.streams.hub import KEEP_ALIVE, get_hub
 from tests.transports.wire import Connection
@@ -31,6 +34,8 @@ class Event:
 
 class EventStream(Connection):
     """Told of events by `await stream.event()`, comments left out."""
+
+    acknowledgment: Any = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -102,6 +107,41 @@ class SlowStream(EventStream):
             self.begins.set()
             await self.goes_on.wait()
         await super().send(event)
+
+
+def asking_to_listen(
+    client: Client,
+    *uris: str,
+    kind: type[EventStream] = EventStream,
+    headers: dict[str, str] | None = None,
+    **wishes: bool,
+) -> EventStream:
+    """A subscription to these resources and to the lists that are wished for."""
+    notifications = {**wishes, "resourceSubscriptions": list(uris)} if uris else wishes
+    params = {"notifications": notifications}
+    stream = kind.asking(client, "subscriptions/listen", params, **(headers or {}))
+    assert isinstance(stream, EventStream)
+    return stream
+
+
+async def listening(client: Client, *uris: str, **wishes: Any) -> EventStream:
+    """A subscription behind its acknowledgment. What changed before is news to nobody."""
+    assert await sync_to_async(flush)()
+    stream = await asking_to_listen(client, *uris, **wishes).opened()
+    stream.acknowledgment = await stream.message()
+    return stream
+
+
+def changed(*topics: str) -> None:
+    publish({Change(topic=topic) for topic in topics})
+
+
+async def looked() -> None:
+    """Until the hub has looked at all that was published."""
+    assert await sync_to_async(flush)()
+    async with asyncio.timeout(PATIENCE):
+        while get_hub()._tasks:
+            await asyncio.gather(*get_hub()._tasks)
 
 
 def turn_the_wheel(seconds: int = KEEP_ALIVE) -> None:

@@ -16,6 +16,7 @@ from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 from tests.waiting import PATIENCE
 
+PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
 #: A call of the tool of the fixture `patient`.
 PATIENT = {"name": "patient", "arguments": {}}
 
@@ -141,6 +142,12 @@ class Gate:
 
     async def until_reached(self) -> None:
         assert await asyncio.to_thread(self.reached.wait, PATIENCE)
+
+    async def held(self, call: Connection) -> Connection:
+        """Start a call, and return it when its tool waits here."""
+        call.start()
+        await self.until_reached()
+        return call
 
 
 def speaking(client: Client, revision: Revision) -> CheckedClient:
