@@ -12,11 +12,11 @@ from mcp_django.transports.streams.hub import get_hub
 from tests.changed import list_changed
 from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
-from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.event_stream import EventStream
+from tests.transports.event_stream import asking_to_listen, changed
+from tests.transports.event_stream import listening as subscribed
 from tests.transports.session_client import SessionClient
-from tests.transports.wire import Connection, speaking
+from tests.transports.wire import speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 UPDATED = "notifications/resources/updated"
@@ -30,21 +30,15 @@ def client(client, revision):
 
 
 @pytest.fixture
-def uris():
-    orders = [Order.objects.create(number=str(number)) for number in range(2)]
+def uris(orders):
     return [f"django://objects/shop.order/{order.pk}" for order in orders]
 
 
 async def listening(client, *uris):
     """A stream that is told of all lists and of these resources, from now on."""
-    await sync_to_async(flush)()
     if client.revision.era is Era.MODERN:
-        wishes = {f"{name}ListChanged": True for name in LISTS}
-        wishes["resourceSubscriptions"] = list(uris)
-        stream = EventStream.asking(client, "subscriptions/listen", {"notifications": wishes})
-        await stream.opened()
-        await stream.message()
-        return stream
+        return await subscribed(client, *uris, **{f"{name}ListChanged": True for name in LISTS})
+    await sync_to_async(flush)()
     session = await SessionClient.begin(client)
     for uri in uris:
         assert (await session.answer_to("resources/subscribe", uri=uri))["result"] == {}
@@ -52,10 +46,6 @@ async def listening(client, *uris):
     stream.session = session
     await stream.frame()
     return stream
-
-
-def changed(*topics):
-    publish({Change(topic=topic) for topic in topics})
 
 
 @requirement("subscriptions:delivered", "subscriptions:updated", "subscriptions:requested-only")
@@ -92,27 +82,6 @@ async def test_a_list_that_changed_is_told_where_that_was_promised(client, name)
     message = await stream.message()
     assert_valid_message(client.revision, f"notifications/{name}/list_changed", message)
     await stream.left()
-
-
-@pytest.mark.thorough
-@requirement("subscriptions:rights")
-async def test_who_may_not_see_a_record_hears_nothing_of_it(client, make_user, revision, uris):
-    user = await sync_to_async(make_user)("eve", is_staff=True)
-    eve = await sync_to_async(CheckedClient)(user=user, revision=revision)
-    is_modern = revision.era is Era.MODERN
-    stream = await listening(client, uris[0])
-    theirs = await listening(eve, *(uris[:1] if is_modern else []))
-    if not is_modern:
-        refused = await theirs.session.answer_to("resources/subscribe", uri=uris[0])
-        assert refused["error"]["code"] == -32002
-
-    changed(uris[0])
-    await stream.message()
-    publish({list_changed("tools")})
-
-    assert (await theirs.message())["method"] == "notifications/tools/list_changed"
-    await stream.left()
-    await theirs.left()
 
 
 @requirement("subscriptions:rights")
@@ -152,20 +121,31 @@ async def test_a_stream_that_the_server_ends_is_answered_first_where_it_is_an_an
         assert told == []
 
 
+async def opened(client):
+    """One more stream, if that is allowed."""
+    if client.revision.era is Era.MODERN:
+        return await asking_to_listen(client, toolsListChanged=True).opened()
+    return await (await SessionClient.begin(client)).get()
+
+
 @requirement("subscriptions:bounded")
-async def test_the_number_of_streams_has_an_end(client, configure):
-    configure(MAX_STREAMS_PER_PRINCIPAL=1)
+@pytest.mark.parametrize(
+    ("name", "status"), [("MAX_STREAMS", 503), ("MAX_STREAMS_PER_PRINCIPAL", 200)]
+)
+async def test_more_streams_than_allowed_are_refused_and_free_behind_one_that_ended(
+    client, eve, revision, configure, name, status
+):
+    configure(**{name: 1})
     stream = await listening(client)
 
-    if client.revision.era is Era.MODERN:
-        params = {"notifications": {"toolsListChanged": True}}
-        refused = await Connection.asking(client, "subscriptions/listen", params).whole()
-    else:
-        refused = await (await SessionClient.begin(client)).get()
-
-    assert refused.status == 503
-    assert refused.headers["retry-after"]
+    refused, theirs = await opened(client), await opened(speaking(eve, revision))
     await stream.left()
+    await theirs.left()
+    again = await opened(client)
+
+    assert (refused.status, theirs.status, again.status) == (503, status, 200)
+    assert refused.headers["retry-after"]
+    await again.left()
     assert not get_hub().streams
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import weakref
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -12,22 +10,25 @@ from asgiref.sync import sync_to_async
 from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
-from mcp_django.protocol.revisions import MODERN, Revision
+from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import chosen, get_store
 from mcp_django.stores.memory import MemoryStore
-from mcp_django.subscriptions.outbox import flush, outbox, publish
+from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.streams import layer, notifier
-from mcp_django.transports.streams.hub import Hub, RecentChanges, get_hub
-from tests.shop.models import Order
-from tests.transports.event_stream import EventStream, SlowStream, turn_the_wheel
+from mcp_django.transports.streams.hub import RecentChanges, get_hub
+from tests.transports.event_stream import (
+    SlowStream,
+    asking_to_listen,
+    changed,
+    looked,
+    turn_the_wheel,
+)
 from tests.transports.session_client import SessionClient
 from tests.transports.streams.test_layer import CORE, Layer, from_another
 from tests.transports.wire import Connection, speaking
-from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-TOOLS = {"notifications": {"toolsListChanged": True}}
 
 
 @pytest.fixture
@@ -36,36 +37,8 @@ def doubt(monkeypatch):
     monkeypatch.setattr(notifier, "BELIEVED", 0)
 
 
-@pytest.fixture
-def client(client):
-    return speaking(client, MODERN[-1])
-
-
-@pytest.fixture
-def uri():
-    return f"django://objects/shop.order/{Order.objects.create(number='1').pk}"
-
-
-async def listening(client, uri):
-    params = {"notifications": {"resourceSubscriptions": [uri], "toolsListChanged": True}}
-    assert await sync_to_async(flush)()
-    stream = await EventStream.asking(client, "subscriptions/listen", params).opened()
-    await stream.message()
-    return stream
-
-
 async def told(stream, number):
     return {(await stream.message())["method"].split("/")[1] for _ in range(number)}
-
-
-async def look_again(uri):
-    """Have it looked into whether the reader may be told of a change."""
-    cache.clear()
-    publish({Change(topic=uri)})
-    assert await sync_to_async(flush)()
-    async with asyncio.timeout(PATIENCE):
-        while get_hub()._tasks:
-            await asyncio.gather(*get_hub()._tasks)
 
 
 # Looks that fail
@@ -84,14 +57,16 @@ class Slow(PersonalTokens):
 
 @pytest.mark.thorough
 async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
-    client, uri, doubt, configure, gate, caplog, fresh_lanes, monkeypatch
+    client, uri, doubt, configure, gate, caplog, fresh_lanes, monkeypatch, listen
 ):
     configure(AUTHENTICATORS=[f"{__name__}.Slow"])
-    stream = await listening(client, uri)
+    stream = await listen(client, uri, toolsListChanged=True)
     with monkeypatch.context() as patched:
         patched.setattr(Slow, "gate", gate)
         configure(TOOL_TIMEOUT=0.05)
-        await look_again(uri)
+        cache.clear()
+        changed(uri)
+        await looked()
     assert "Whom to tell of changes cannot be found out." in caplog.text
 
     gate.open()
@@ -100,30 +75,30 @@ async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
     turn_the_wheel()
 
     assert await told(stream, 2) == {"resources", "tools"}
-    await stream.left()
 
 
-async def test_a_site_without_authenticators_is_not_taken_for_a_bad_credential(
-    client, uri, doubt, configure
+def revoke(token, eve):
+    token.delete()
+
+
+def give_away(token, eve):
+    # Behind everybody's back: no signal is sent.
+    PersonalToken.objects.filter(pk=token.pk).update(user=eve)
+    cache.clear()
+
+
+@pytest.mark.parametrize("lose", [revoke, give_away])
+async def test_a_token_that_is_revoked_or_somebody_elses_ends_its_stream_at_the_next_change(
+    client, uri, doubt, make_user, lose, listen
 ):
-    stream = await listening(client, uri)
-    configure(AUTHENTICATORS=[])
+    stream = await listen(client, uri)
+    other = await sync_to_async(make_user)("eve", is_staff=True)
+    await sync_to_async(lose)(await PersonalToken.objects.aget(), other)
 
-    await look_again(uri)
-
-    assert get_hub().streams
-    assert stream.outbox.empty()
-    await stream.left()
-
-
-async def test_a_token_that_is_somebody_elses_now_ends_the_stream(client, uri, doubt, make_user):
-    stream = await listening(client, uri)
-    eve = await sync_to_async(make_user)("eve", is_staff=True)
-    await PersonalToken.objects.aupdate(user=eve)
-
-    await look_again(uri)
+    changed(uri)
 
     assert [message.get("id") for message in await stream.rest()] == [1]
+    assert not get_hub().streams
 
 
 # The link
@@ -131,7 +106,7 @@ async def test_a_token_that_is_somebody_elses_now_ends_the_stream(client, uri, d
 
 @pytest.mark.parametrize("is_lost", [False, True])
 async def test_a_change_of_another_process_is_told_and_all_of_them_where_any_was_lost(
-    client, uri, settings, monkeypatch, is_lost
+    client, uri, settings, monkeypatch, is_lost, listen
 ):
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": CORE}}
     fake = Layer()
@@ -140,35 +115,20 @@ async def test_a_change_of_another_process_is_told_and_all_of_them_where_any_was
     # The outbox has found out whom to tell already.
     monkeypatch.setattr(outbox, "_default", None)
     monkeypatch.setattr(outbox, "_is_made", True)
-    stream = await listening(client, uri)
+    stream = await listen(client, uri, toolsListChanged=True)
 
     message = from_another(layer.encode([Change(topic=uri)]))
     fake.waiting.put_nowait(ConnectionError("cut") if is_lost else message)
 
     expected = {"resources", "tools"} if is_lost else {"resources"}
     assert await told(stream, len(expected)) == expected
-    await stream.left()
 
 
 # The hub itself
 
 
-@pytest.mark.thorough
-async def test_a_loop_does_not_live_for_its_hub():
-    loop = asyncio.new_event_loop()
-    hub, gone = Hub(loop), weakref.ref(loop)
-    loop.close()
-
-    del loop
-    gc.collect()
-
-    assert gone() is None
-    with pytest.raises(RuntimeError, match="is gone"):
-        _ = hub.loop
-
-
-async def test_the_wheel_stands_still_when_the_last_stream_is_gone(client, uri):
-    stream = await listening(client, uri)
+async def test_the_wheel_stands_still_when_the_last_stream_is_gone(client, uri, listen):
+    stream = await listen(client, uri, toolsListChanged=True)
     turn_the_wheel(1)
     assert get_hub()._tick is not None
 
@@ -200,7 +160,7 @@ async def test_of_more_changes_than_are_kept_anything_may_have_changed(monkeypat
 
 
 async def test_a_stream_that_is_ended_while_it_opens_has_its_last_words(client):
-    stream = SlowStream.asking(client, "subscriptions/listen", TOOLS)
+    stream = asking_to_listen(client, kind=SlowStream, toolsListChanged=True)
     stream.start()
     await stream.begins.wait()
 
@@ -216,7 +176,9 @@ async def test_a_stream_that_is_ended_while_it_opens_has_its_last_words(client):
 # The store
 
 
-async def test_a_stream_opens_though_the_store_cannot_show_it(client, uri, monkeypatch, caplog):
+async def test_a_stream_opens_though_the_store_cannot_show_it(
+    client, uri, monkeypatch, caplog, listen
+):
     def fail(stream):
         raise ConnectionError("gone")
 
@@ -224,10 +186,9 @@ async def test_a_stream_opens_though_the_store_cannot_show_it(client, uri, monke
     monkeypatch.setattr(chosen, "_store", store)
     monkeypatch.setattr(store, "show_stream", fail)
 
-    stream = await listening(client, uri)
+    await listen(client, uri, toolsListChanged=True)
 
     assert "cannot be reached" in caplog.text
-    await stream.left()
 
 
 async def test_a_standalone_stream_in_another_process_is_one_as_well(client):
