@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import subprocess
-import threading
 from contextlib import ExitStack
 
 import msgspec
@@ -156,30 +155,6 @@ def test_what_could_not_be_sent_is_made_up_for_by_the_next_batch(
     assert [record.message for record in caplog.records] == [
         "Other processes cannot be told of changes: gone"
     ]
-
-
-def test_what_could_not_be_sent_is_made_up_for_though_nothing_else_changes(
-    fake, publisher, monkeypatch
-):
-    monkeypatch.setattr(layer, "PAUSE", 0.001)
-    tried, tried_again, sent = (threading.Event() for _ in range(3))
-
-    async def send(group, message):
-        if fake.is_gone:
-            (tried_again if tried.is_set() else tried).set()
-        fake.check()
-        fake.sent.append(message)
-        sent.set()
-
-    monkeypatch.setattr(fake, "group_send", send)
-    fake.is_gone = True
-    publisher(CHANGES)
-    assert tried_again.wait(PATIENCE)
-
-    fake.is_gone = False
-
-    assert sent.wait(PATIENCE)
-    assert [decode(from_another(message)) for message in fake.sent] == [{EVERYTHING}]
 
 
 def test_a_layer_that_hangs_does_not_hold_up_the_next_change(fake, publisher, monkeypatch):
