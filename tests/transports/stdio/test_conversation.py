@@ -14,15 +14,16 @@ from mcp_django.auth.authenticate import NamedUser
 from mcp_django.models import PersonalToken
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.render import progress
-from mcp_django.protocol.revisions import LEGACY, Era, Revision
+from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.stdio.conversation import Caller
 from tests.changed import list_changed
-from tests.shop.models import Order
 from tests.spec import requirement
+from tests.transports.event_stream import changed
 from tests.transports.pipes import talking
+from tests.transports.session_client import text_of
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -31,12 +32,6 @@ MODERN = Revision.V2026_07_28
 LATEST = LEGACY[-1]
 BATCHES = Revision.V2025_03_26
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-
-
-@pytest.fixture(autouse=True)
-def _told():
-    """Changes of earlier tests are not told of here."""
-    flush()
 
 
 @pytest.fixture
@@ -84,22 +79,6 @@ def flood(add_tool):
     add_tool(flood)
 
 
-@pytest.fixture
-def uri():
-    order = Order.objects.create(number="1")
-    # That it is new is news to nobody who subscribes later.
-    flush()
-    return f"django://objects/shop.order/{order.pk}"
-
-
-def text_of(answer):
-    return answer["result"]["content"][0]["text"]
-
-
-def changed(topic):
-    publish({Change(topic=topic)})
-
-
 # Eras
 
 
@@ -109,27 +88,6 @@ async def test_discovery_is_answered_without_a_handshake(peer):
 
     assert answer["result"]["supportedVersions"] == ["2026-07-28"]
     assert answer["result"]["capabilities"]["resources"]["subscribe"]
-
-
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
-async def test_a_handshake_agrees_on_a_revision_for_what_follows(peer, revision):
-    hello = await peer.initialize(revision)
-    answer = await peer.answer(peer.call("echo", text="hi"))
-
-    assert hello["result"]["protocolVersion"] == revision.value
-    assert ("structuredContent" in answer["result"]) == revision.features.structured_content
-
-
-async def test_a_script_need_not_wait_for_the_handshake(peer):
-    peer.handshake(LATEST)
-    peer.notify("notifications/initialized")
-    # The last line needs no end.
-    peer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
-
-    first, second = await peer.rest()
-
-    assert first["result"]["protocolVersion"] == LATEST.value
-    assert second["result"]["tools"]
 
 
 async def test_before_a_handshake_that_succeeds_there_is_only_ping(peer):
@@ -264,23 +222,6 @@ async def test_an_id_whose_request_still_runs_is_refused_and_others_are_answered
     assert text_of(answer) == "done"
 
 
-@pytest.mark.parametrize("revision", Revision, ids=lambda revision: revision.value)
-async def test_progress_comes_before_the_answer(peer, revision):
-    if revision.era is Era.LEGACY:
-        await peer.initialize(revision)
-    key = peer.ask(
-        "tools/call", name="count_to", arguments={"number": 3}, _meta={"progressToken": "t"}
-    )
-    told = [await peer.message()]
-    while "id" not in told[-1]:
-        told.append(await peer.message())
-
-    values = [message["params"]["progress"] for message in told[:-1]]
-    assert values[-1] == 3
-    assert values == sorted(set(values))
-    assert told[-1]["id"] == key
-
-
 @requirement("stdio:cancelled")
 @pytest.mark.parametrize("era", ["modern", "legacy", "alias"])
 async def test_after_a_cancellation_nothing_more_is_written_for_that_request(
@@ -348,30 +289,6 @@ async def test_a_modern_call_asks_in_its_result_also_beside_a_session(peer, gree
     assert text_of(await peer.answer(again)) == "Hello Ada"
 
 
-async def test_a_legacy_call_asks_by_a_request_and_goes_on_with_the_answer(peer, greet):
-    await peer.initialize(LATEST)
-    key = peer.call("greet")
-    question = await peer.message()
-    said = {"action": "accept", "content": {"name": "Ada"}}
-    peer.send({"jsonrpc": "2.0", "id": "unknown", "result": said})
-    peer.send({"jsonrpc": "2.0", "id": question["id"], "result": said})
-
-    assert question["method"] == "elicitation/create"
-    assert text_of(await peer.answer(key)) == "Hello Ada"
-
-
-async def test_a_call_that_is_taken_back_takes_its_question_back(peer, greet):
-    await peer.initialize(LATEST)
-    key = peer.call("greet")
-    question = await peer.message()
-    peer.take_back(key)
-    taken_back = await peer.message()
-
-    assert taken_back["method"] == "notifications/cancelled"
-    assert taken_back["params"]["requestId"] == question["id"]
-    assert (await peer.answer(peer.ask("ping")))["result"] == {}
-
-
 # Subscriptions
 
 
@@ -383,34 +300,22 @@ async def listening(peer, *uris, **wishes):
     return key, (await peer.message())["params"]
 
 
-@pytest.mark.thorough
 @requirement("stdio:subscriptions")
-async def test_every_event_names_its_subscription(peer, uri):
-    tools, first = await listening(peer, toolsListChanged=True)
-    order, second = await listening(peer, uri, "django://objects/auth.user/1")
-
-    publish({list_changed("tools"), Change(topic=uri)})
-
-    told = [await peer.message(), await peer.message()]
-    assert [params["_meta"][SUBSCRIPTION] for params in (first, second)] == [tools, order]
-    assert second["notifications"] == {"resourceSubscriptions": [uri]}
-    assert {message["params"]["_meta"][SUBSCRIPTION]: message["method"] for message in told} == {
-        tools: "notifications/tools/list_changed",
-        order: "notifications/resources/updated",
-    }
-
-
-async def test_a_subscription_that_is_taken_back_is_silent_and_others_end_with_an_answer(peer):
-    first, _ = await listening(peer, toolsListChanged=True)
-    second, _ = await listening(peer, toolsListChanged=True)
+async def test_a_subscription_that_is_taken_back_is_silent_and_others_end_with_an_answer(
+    peer, uri
+):
+    first, _ = await listening(peer, uri, toolsListChanged=True)
+    second, acknowledged = await listening(peer, uri, "django://objects/auth.user/1")
 
     peer.take_back(first)
     await peer.answer(peer.ask("server/discover"))
-    publish({list_changed("tools")})
+    publish({list_changed("tools"), Change(topic=uri)})
 
     event = await peer.message()
     answer, cancelled = await peer.rest()
-    assert event["params"]["_meta"][SUBSCRIPTION] == second
+    assert acknowledged["notifications"] == {"resourceSubscriptions": [uri]}
+    assert acknowledged["_meta"][SUBSCRIPTION] == event["params"]["_meta"][SUBSCRIPTION] == second
+    assert event["method"] == "notifications/resources/updated"
     assert answer["id"] == answer["result"]["_meta"][SUBSCRIPTION] == second
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"]["requestId"] == second
@@ -518,12 +423,3 @@ async def test_a_client_that_never_reads_does_not_keep_it_from_ending(peer, floo
     await peer.ended()
 
     peer.reading.resume_reading()
-
-
-async def test_a_reader_that_went_away_ends_it(peer):
-    await peer.answer(peer.ask("server/discover"))
-    peer.reading.close()
-    await asyncio.sleep(0)
-    peer.ask("server/discover")
-
-    await peer.ended()

@@ -37,15 +37,6 @@ async def lines(reader):
             return found
 
 
-async def test_a_line_that_never_ends_is_not_kept(pipe):
-    reader = LineReader(pipe[0], limit=1000, ended=bool)
-    for _ in range(100):
-        await asyncio.to_thread(os.write, pipe[1], b"x" * 50_000)
-    close(pipe, 1)
-
-    assert await lines(reader) == [None]
-
-
 @pytest.mark.thorough
 async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
     reader = LineReader(pipe[0], limit=100_000, ended=bool)
