@@ -41,76 +41,33 @@ def offer(add_tool):
     return offer
 
 
-@pytest.fixture
-def chatter(offer):
-    """A tool that says something at each level."""
-    offer(lambda ctx: [ctx.log(level, level, logger="shop") for level in LOG_LEVELS])
-
-
 def before_the_answer(call):
     *before, answer = call.messages
     assert "result" in answer
     return [message["params"] for message in before]
 
 
-def levels_of(call):
-    return [params["level"] for params in before_the_answer(call)]
-
-
 # Log messages
 
 
-@requirement("logging:levels")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
-@pytest.mark.parametrize("level", LOG_LEVELS)
-async def test_a_session_gets_what_is_as_urgent_as_it_wants(party, chatter, revision, level):
-    person = await party(revision)
-    set_level = await person.ask("logging/setLevel", level=level).whole()
-
-    call = await person.call("work").whole()
-
-    assert set_level.json["result"] == {}
-    assert levels_of(call) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
-
-
-@requirement("logging:default-level")
-async def test_a_session_that_named_no_level_is_told_nothing_for_developers(party, chatter):
-    person = await party(LATEST)
-
-    call = await person.call("work").whole()
-
-    assert levels_of(call) == list(LOG_LEVELS[1:])
-
-
-async def test_a_legacy_request_without_a_session_gets_no_log_messages(client, chatter):
-    call = await Connection.calling(speaking(client, LATEST), "work").whole()
-
-    assert text_of(call.json) == "done"
-
-
-def modern(client, **meta):
-    params = {"name": "work", "arguments": {}, **({"_meta": meta} if meta else {})}
-    return Connection.asking(speaking(client, MODERN), "tools/call", params)
-
-
 @requirement("logging:opt-in")
-async def test_a_modern_request_names_its_level(client, chatter):
-    warned = await modern(client, **{LOG_LEVEL_KEY: "warning"}).whole()
-    silent = await modern(client).whole()
+@pytest.mark.parametrize(
+    ("revision", "meta", "levels"),
+    [
+        (MODERN, {LOG_LEVEL_KEY: "warning"}, LOG_LEVELS[3:]),
+        (MODERN, {}, ()),
+        (LATEST, {LOG_LEVEL_KEY: "warning"}, ()),
+    ],
+)
+async def test_a_request_without_a_session_gets_log_messages_if_it_is_modern_and_names_its_level(
+    client, offer, revision, meta, levels
+):
+    offer(lambda ctx: [ctx.log(level, level, logger="shop") for level in LOG_LEVELS])
+    params = {"name": "work", "arguments": {}, "_meta": meta}
 
-    assert levels_of(warned) == list(LOG_LEVELS[3:])
-    assert text_of(silent.json) == "done"
+    call = await Connection.asking(speaking(client, revision), "tools/call", params).whole()
 
-
-@requirement("logging:levels", "logging:unknown-level")
-@pytest.mark.parametrize("level", ["loud", "", None, 3, "INFO"])
-async def test_a_level_that_there_is_not_is_refused(client, party, chatter, level):
-    person = await party(LATEST)
-
-    call = await person.ask("logging/setLevel", level=level).whole()
-    in_envelope = await modern(client, **{LOG_LEVEL_KEY: level}).whole()
-
-    assert call.json["error"]["code"] == in_envelope.json["error"]["code"] == -32602
+    assert [params["level"] for params in before_the_answer(call)] == list(levels)
 
 
 @requirement("logging:secrets")
@@ -133,20 +90,6 @@ async def test_log_messages_tell_no_secrets_and_objects_only_by_their_text(party
     assert isinstance(first["data"]["order"], str)
     assert second["logger"] == "shop"
     assert third["data"] == str(models.Value)
-
-
-@requirement("logging:secrets")
-async def test_a_call_that_says_too_much_says_how_much_it_did_not_say(party, offer):
-    offer(lambda ctx: [ctx.log("info", number) for number in range(5000)])
-    person = await party(LATEST)
-
-    call = await person.call("work").whole()
-
-    lines = [params["data"] for params in before_the_answer(call)]
-    left_out = sum(int(line.split()[0]) for line in lines if isinstance(line, str))
-    assert lines[:20] == list(range(20))
-    assert left_out == 5000 - sum(isinstance(line, int) for line in lines)
-    assert len(lines) < 200
 
 
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
@@ -201,9 +144,7 @@ async def test_who_only_reads_does_not_wait_for_a_tool_that_writes_and_tells_of_
     offer(write_and_report, read_only=False, atomic=True)
     order = await Order.objects.acreate(number="old")
     person = await party(LATEST)
-    call = person.call("work", token="t")
-    call.start()
-    await gate.until_reached()
+    call = await gate.held(person.call("work", token="t"))
 
     record = await person.call("get_record", model="shop.order", pk=order.pk).whole()
     gate.open()

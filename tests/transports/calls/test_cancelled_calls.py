@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from django import forms
@@ -16,7 +17,7 @@ from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.calls.test_statements import Connections
 from tests.transports.session_client import SessionClient, id_of, text_of
-from tests.transports.wire import Connection, finished, speaking
+from tests.transports.wire import Connection, finished
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
@@ -52,9 +53,7 @@ def running(party, add_tool, gate):
     async def begin(revision=LATEST, **arguments):
         add_tool(work)
         person = await party(revision)
-        call = person.call("work", **arguments)
-        call.start()
-        await gate.until_reached()
+        call = await gate.held(person.call("work", **arguments))
         return person, call
 
     return begin
@@ -63,12 +62,21 @@ def running(party, add_tool, gate):
 @requirement("cancellation:cancelled", "cancellation:alias")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
 @pytest.mark.parametrize(
-    ("method", "member"), [("notifications/cancelled", "requestId"), ("$/cancelRequest", "id")]
+    ("method", "member", "how", "end"),
+    [
+        ("$/cancelRequest", "id", "check", "cancelled"),
+        ("notifications/cancelled", "requestId", "check", "cancelled"),
+        ("notifications/cancelled", "requestId", "progress", "cancelled"),
+        ("notifications/cancelled", "requestId", "fail", "cancelled"),
+        ("notifications/cancelled", "requestId", "interrupted", "cancelled"),
+        ("notifications/cancelled", "requestId", "disk I/O error", "crashed"),
+        ("notifications/cancelled", "requestId", "go on", "done"),
+    ],
 )
-async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
-    running, gate, gathered, revision, method, member
+async def test_a_request_that_is_taken_back_gets_no_answer_and_its_record_says_how_it_ended(
+    running, gate, gathered, revision, method, member, how, end
 ):
-    person, call = await running(revision)
+    person, call = await running(revision, how=how, token="t")
 
     told = await person.notify(method, **{member: id_of(call)})
     await call.end()
@@ -76,32 +84,9 @@ async def test_a_request_that_is_taken_back_stops_and_gets_no_answer(
     await finished(Lane.WORK)
 
     assert (told.status, told.body) == (202, b"")
-    assert (call.status, call.body) == (200, b": open\n\n")
-    assert ends(gathered) == ["cancelled"]
-
-
-@pytest.mark.parametrize(
-    ("how", "end"),
-    [
-        ("progress", "cancelled"),
-        ("fail", "cancelled"),
-        ("interrupted", "cancelled"),
-        ("disk I/O error", "crashed"),
-        ("go on", "done"),
-    ],
-)
-async def test_the_record_says_how_a_call_that_was_taken_back_ended(
-    running, gate, gathered, how, end
-):
-    person, call = await running(token="t", how=how)
-
-    await person.notify("notifications/cancelled", requestId=id_of(call))
-    await call.end()
-    gate.open()
-    await finished(Lane.WORK)
-
-    assert ends(gathered) == [end]
+    assert call.status == 200
     assert call.messages == []
+    assert ends(gathered) == [end]
 
 
 @requirement("cancellation:cancelled")
@@ -209,12 +194,8 @@ async def test_whatever_the_driver_a_call_that_is_taken_back_has_its_statement_s
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    class Driver:
-        def cancel(self):
-            loop.call_soon_threadsafe(stopped.set)
-
     fakes = Connections()
-    fakes.add(Driver())
+    fakes.add(SimpleNamespace(cancel=lambda: loop.call_soon_threadsafe(stopped.set)))
     monkeypatch.setattr("mcp_django.transports.calls.running.connections", fakes)
     person, call = await running()
 
@@ -238,11 +219,6 @@ def is_asleep():
         connection.close()
 
 
-POSTGRESQL = pytest.mark.skipif(
-    VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs."
-)
-
-
 @pytest.fixture
 def asleep(add_tool):
     """Start a call, and wait until its statement runs."""
@@ -264,32 +240,23 @@ def asleep(add_tool):
     return fall_asleep
 
 
-@POSTGRESQL
-async def test_a_statement_of_a_call_that_is_taken_back_is_stopped_and_no_other(
-    party, asleep, configure, fresh_lanes, gathered
+@pytest.mark.skipif(VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs.")
+@pytest.mark.parametrize("leaves", [True, False], ids=["modern client that leaves", "taken back"])
+async def test_a_statement_that_nobody_waits_for_any_more_is_stopped_and_no_other(
+    client, party, asleep, configure, fresh_lanes, gathered, leaves
 ):
     configure(WORK_THREADS=1)
     person = await party(LATEST)
-    call = await asleep(person.call("query"))
+    call = await asleep(Connection.calling(client, "query") if leaves else person.call("query"))
 
-    await person.notify("notifications/cancelled", requestId=id_of(call))
+    if leaves:
+        call.hang_up()
+    else:
+        await person.notify("notifications/cancelled", requestId=id_of(call))
     await call.end()
     # The next call of the thread.
     echo = await person.call("echo", text="x").whole()
 
-    assert (call.status, call.body) == (200, b": open\n\n")
     assert ends(gathered) == ["cancelled", "done"]
     assert not await asyncio.to_thread(is_asleep)
     assert not echo.json["result"]["isError"]
-
-
-@POSTGRESQL
-async def test_a_statement_of_a_modern_client_that_leaves_is_stopped(client, asleep, gathered):
-    call = await asleep(Connection.calling(speaking(client, Revision.V2026_07_28), "query"))
-
-    call.hang_up()
-    await call.end()
-    await finished(Lane.WORK)
-
-    assert ends(gathered) == ["cancelled"]
-    assert not await asyncio.to_thread(is_asleep)

@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_django.transports.calls.running import Statements
 from tests.waiting import PATIENCE
-
-
-class Safe:
-    """Of psycopg 3.2."""
-
-    def __init__(self, stopped):
-        self.stopped = stopped
-
-    def cancel_safe(self, *, timeout):
-        self.stopped.append("safely")
-
-
-class Old:
-    """Of psycopg2."""
-
-    def __init__(self, stopped):
-        self.stopped = stopped
-
-    def cancel(self):
-        self.stopped.append("as of old")
-
-
-class Gone:
-    def cancel(self):
-        raise OSError
-
-
-class Wrapper:
-    def __init__(self, raw):
-        self.connection = raw
 
 
 class Connections(dict):
@@ -53,7 +24,7 @@ class Connections(dict):
     def add(self, raw, *, engine="django.db.backends.postgresql"):
         alias = str(len(self.settings))
         self.settings[alias] = {"ENGINE": engine}
-        self[alias] = Wrapper(raw)
+        self[alias] = SimpleNamespace(connection=raw)
 
 
 @pytest.fixture
@@ -78,7 +49,10 @@ def fakes(monkeypatch):
 def test_the_statement_of_a_job_on_postgresql_is_stopped_in_the_way_of_its_driver(
     fakes, stopped, engine, expected
 ):
-    for raw in (Safe(stopped), None, Gone(), Old(stopped)):
+    psycopg = SimpleNamespace(cancel_safe=lambda *, timeout: stopped.append("safely"))
+    psycopg2 = SimpleNamespace(cancel=lambda: stopped.append("as of old"))
+    closed = SimpleNamespace(cancel=lambda: 1 / 0)
+    for raw in (psycopg, None, closed, psycopg2):
         fakes.add(raw, engine=engine)
     # Of a driver that is not there.
     fakes.settings["old"] = {"ENGINE": engine}
@@ -90,7 +64,7 @@ def test_the_statement_of_a_job_on_postgresql_is_stopped_in_the_way_of_its_drive
 
 
 def test_behind_its_end_a_job_has_nothing_to_stop(fakes, stopped):
-    fakes.add(Old(stopped))
+    fakes.add(SimpleNamespace(cancel=lambda: stopped.append("too late")))
     job = Statements()
 
     with pytest.raises(ZeroDivisionError):
@@ -105,13 +79,12 @@ def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(fakes, stopped)
     """A stop that came late would hit the next job of the thread."""
     begun, go_on = threading.Event(), threading.Event()
 
-    class Slow:
-        def cancel(self):
-            begun.set()
-            assert go_on.wait(PATIENCE)
-            stopped.append("in time")
+    def cancel():
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        stopped.append("in time")
 
-    fakes.add(Slow())
+    fakes.add(SimpleNamespace(cancel=cancel))
     job = Statements()
     stopping = threading.Thread(target=job.stop)
 
