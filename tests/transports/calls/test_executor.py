@@ -9,7 +9,6 @@ import threading
 
 import pytest
 from django.db import connection
-from django.test import override_settings
 
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.jsonrpc import Notification, Request
@@ -34,16 +33,6 @@ def test_lanes_are_wide_and_on_sqlite_narrow_with_functions_one_at_a_time():
         IS_SQLITE and name is Lane.WORK for name in Lane
     ]
     assert threading.active_count() == before
-
-
-def test_settings_size_the_lanes():
-    with override_settings(MCP_DJANGO={"QUERY_THREADS": 3, "WORK_THREADS": 7, "MAX_WAITING": 5}):
-        lanes = Lanes()
-        query, work = lanes[Lane.QUERY], lanes[Lane.WORK]
-
-    assert (query.size, work.size) == (3, 7)
-    assert query.max_waiting == work.max_waiting == 5
-    assert lanes[Lane.QUERY] is query
 
 
 AFTER_A_FORK = """

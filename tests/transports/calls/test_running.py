@@ -62,16 +62,6 @@ def work(request, add_tool, gate):
     return function.__name__
 
 
-@pytest.fixture
-def block(add_tool, gate):
-    def block() -> str:
-        """Hold a thread."""
-        gate.wait()
-        return ""
-
-    add_tool(block)
-
-
 # A client that leaves
 
 
@@ -80,9 +70,7 @@ def block(add_tool, gate):
 async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
     client, work, gate, gathered, revision
 ):
-    call = Connection.calling(speaking(client, revision), work)
-    call.start()
-    await gate.until_reached()
+    call = await gate.held(Connection.calling(speaking(client, revision), work))
 
     # What no server should say then.
     call.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
@@ -98,9 +86,9 @@ async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
 
 
 async def test_a_call_whose_client_left_while_it_waited_never_starts(
-    client, add_tool, block, gate, configure, fresh_lanes
+    client, add_tool, patient, gate, configure, fresh_lanes
 ):
-    configure(WORK_THREADS=1)
+    configure(WORK_THREADS=1, MAX_WAITING=1)
     started = Event()
 
     def late() -> str:
@@ -109,18 +97,22 @@ async def test_a_call_whose_client_left_while_it_waited_never_starts(
         return ""
 
     add_tool(late)
-    first, second = Connection.calling(client, "block"), Connection.calling(client, "late")
+    first, second = Connection.calling(client, "patient"), Connection.calling(client, "late")
     first.start()
     await gate.until_reached()
     second.start()
     second.hang_up()
     await second.end()
+    # Its place is free.
+    third = Connection.calling(client, "echo", text="x")
+    third.start()
 
     gate.open()
-    await first.end()
+    for call in (first, third):
+        await call.end()
     await finished(Lane.WORK)
 
-    assert first.status == 200
+    assert (first.status, third.status) == (200, 200)
     assert second.sent == []
     assert not started.is_set()
 
@@ -152,12 +144,10 @@ async def test_a_server_whose_receive_fails_has_lost_the_client(
 
 @requirement("lifecycle:ping")
 async def test_slow_tools_of_the_project_hold_up_neither_queries_nor_ping(
-    client, block, gate, configure, fresh_lanes
+    client, patient, gate, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1)
-    slow = Connection.calling(client, "block")
-    slow.start()
-    await gate.until_reached()
+    slow = await gate.held(Connection.calling(client, "patient"))
 
     page = await Connection.calling(client, "find_records", model="shop.order").whole()
     ping = await Connection.asking(speaking(client, LATEST), "ping").whole()
@@ -203,7 +193,7 @@ async def test_a_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(
 
 @pytest.mark.thorough
 async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_message(
-    client, add_tool, block, gate, configure
+    client, add_tool, patient, gate, configure
 ):
     configure(TOOL_TIMEOUT=0.5)
     began = Event()
@@ -215,7 +205,7 @@ async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_messag
 
     add_tool(begin)
     client = speaking(client, Revision.V2025_03_26)
-    batch = [client.message("tools/call", {"name": name}) for name in ("block", "begin")]
+    batch = [client.message("tools/call", {"name": name}) for name in ("patient", "begin")]
 
     call = await Connection(client, msgspec.json.encode(batch)).whole()
     gate.open()
@@ -322,7 +312,7 @@ async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(
 
 
 async def test_the_end_of_an_async_tool_is_told_however_full_the_lane_is(
-    client, add_tool, block, gate, configure, fresh_lanes
+    client, add_tool, patient, gate, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1, MAX_WAITING=1)
     started, release = asyncio.Event(), asyncio.Event()
@@ -334,7 +324,7 @@ async def test_the_end_of_an_async_tool_is_told_however_full_the_lane_is(
         return "done"
 
     add_tool(effect)
-    calls = [Connection.calling(client, name) for name in ("effect", "block", "echo")]
+    calls = [Connection.calling(client, name) for name in ("effect", "patient", "echo")]
     calls[0].start()
     async with asyncio.timeout(PATIENCE):
         await started.wait()
