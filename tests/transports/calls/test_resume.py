@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -15,13 +14,9 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores import bounds
 from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
-from mcp_django.subscriptions.outbox import publish
-from mcp_django.subscriptions.topics import Change
-from mcp_django.transports.sessions import session_topic
 from mcp_django.transports.streams import event_stream
 from mcp_django.transports.streams.hub import get_hub
-from tests.shop.models import Order
-from tests.transports.event_stream import turn_the_wheel
+from tests.transports.event_stream import changed, turn_the_wheel
 from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import finished
 from tests.waiting import PATIENCE
@@ -38,11 +33,6 @@ def store(monkeypatch):
     store.now = timezone.now()
     monkeypatch.setattr(chosen, "_store", store)
     return store
-
-
-@pytest.fixture
-def uri():
-    return f"django://objects/shop.order/{Order.objects.create(number='1').pk}"
 
 
 @pytest.fixture
@@ -66,19 +56,6 @@ def begun(client, add_tool, gate):
         return session, call, event
 
     return begin
-
-
-@EACH
-async def test_a_lost_stream_goes_on_where_it_was_lost(begun, gate, revision):
-    session, call, last = await begun(revision)
-    await call.left()
-    gate.open()
-
-    again = await session.get(last.id)
-
-    report, answer = await again.rest()
-    assert report["params"]["progress"] == 2
-    assert text_of(answer) == "done"
 
 
 async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_back(
@@ -121,9 +98,7 @@ async def test_a_tool_that_ends_while_its_stream_is_closed_is_answered_when_the_
     monkeypatch.setattr(chosen, "_store", SlowStore())
     add_tool(hasty)
     session = await SessionClient.begin(client, NEWEST)
-    call = session.call("hasty", token="t")
-    call.start()
-    await gate.until_reached()
+    call = await gate.held(session.call("hasty", token="t"))
     await finished(Lane.WORK)
     gate.open()
     await call.next()
@@ -236,7 +211,7 @@ async def test_a_standalone_stream_that_was_lost_tells_of_everything_once(client
     session = await SessionClient.begin(client, revision)
     await session.answer_to("resources/subscribe", uri=uri)
     stream = await session.get()
-    publish({Change(topic=uri)})
+    changed(uri)
     last = await stream.event()
 
     # The server does not know yet that the client has lost it.
@@ -264,34 +239,6 @@ async def test_a_second_standalone_stream_is_refused_and_free_when_the_first_is_
 
     assert (first.status, second.status, third.status) == (200, 409, 200)
     await third.left()
-
-
-@asynccontextmanager
-async def heeded(session):
-    """Until the streams of this process know that the session has changed."""
-    hub, told = get_hub(), asyncio.Event()
-    with hub.when(told.set, session_topic(session.key)):
-        yield
-        async with asyncio.timeout(PATIENCE):
-            await told.wait()
-            await asyncio.gather(*hub._tasks)
-
-
-@EACH
-async def test_a_standalone_stream_follows_what_the_session_subscribes_to(client, uri, revision):
-    session = await SessionClient.begin(client, revision)
-    stream = await session.get()
-    async with heeded(session):
-        await session.answer_to("resources/subscribe", uri=uri)
-    publish({Change(topic=uri)})
-    heard = await stream.message()
-
-    async with heeded(session):
-        await session.answer_to("resources/unsubscribe", uri=uri)
-
-    assert heard["params"]["uri"] == uri
-    assert get_hub().streams[0].uris == ()
-    await stream.left()
 
 
 async def test_a_session_lives_for_as_long_as_its_stream_and_not_the_other_way_around(
