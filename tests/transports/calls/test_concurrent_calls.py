@@ -27,9 +27,12 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 ADDRESS = "192.0.2.7"
 
 
-@requirement("http:one-stream", "http:related-messages", "http:concurrent-requests")
-async def test_calls_of_one_client_at_the_same_time_have_each_their_own_messages(
-    client, revision, add_tool
+@requirement(
+    "http:one-stream", "http:related-messages", "http:concurrent-requests", "security:equal-ids"
+)
+@pytest.mark.parametrize("second", ["staff", "eve"])
+async def test_calls_at_the_same_time_have_each_their_own_messages_whatever_their_ids(
+    client, eve, revision, add_tool, second
 ):
     both = asyncio.Barrier(2)
     loop = asyncio.get_running_loop()
@@ -39,18 +42,23 @@ async def test_calls_of_one_client_at_the_same_time_have_each_their_own_messages
         asyncio.run_coroutine_threadsafe(both.wait(), loop).result(PATIENCE)
         ctx.progress(1)
         asyncio.run_coroutine_threadsafe(both.wait(), loop).result(PATIENCE)
-        return word
+        return f"{word} of {ctx.request.user.get_username()}"
 
     add_tool(meet)
-    client = speaking(client, revision)
-    first, second = (Connection.calling(client, "meet", token=word, word=word) for word in "ab")
-    await asyncio.gather(first.whole(), second.whole())
+    own = speaking(client, revision)
+    other = own if second == "staff" else speaking(eve, revision)
+    calls = [
+        Connection.calling(caller, "meet", token=word, word=word)
+        for caller, word in ((own, "a"), (other, "b"))
+    ]
+    await asyncio.gather(*(call.whole() for call in calls))
 
-    assert first.messages[-1]["id"] != second.messages[-1]["id"]
-    for call, word in ((first, "a"), (second, "b")):
+    ids = [call.messages[-1]["id"] for call in calls]
+    assert ids == ([1, 2] if second == "staff" else [1, 1])
+    for call, word, name in zip(calls, "ab", ("staff", second), strict=True):
         *reports, answer = call.messages
         assert [report["params"]["progressToken"] for report in reports] == [word]
-        assert answer["result"]["content"][0]["text"] == word
+        assert answer["result"]["content"][0]["text"] == f"{word} of {name}"
 
 
 # Shares
@@ -63,12 +71,11 @@ def narrow(configure, fresh_lanes):
 
 
 @pytest.fixture
-def other(client, make_user):
+def other(client, eve):
     """A second caller. Both have called before."""
-    other = CheckedClient(user=make_user("other", is_staff=True))
-    for caller in (client, other):
+    for caller in (client, eve):
         caller.discover()
-    return other
+    return eve
 
 
 @pytest.fixture
@@ -92,9 +99,7 @@ def noting(client, word):
 @pytest_asyncio.fixture
 async def answer_all(narrow, client, other, patient, gate):
     """Have calls wait in this order for the one thread, and end them."""
-    blocking = Connection.calling(client, "patient")
-    blocking.start()
-    await gate.until_reached()
+    blocking = await gate.held(Connection.calling(client, "patient"))
 
     async def answer_all(*calls):
         for call in calls:

@@ -20,9 +20,8 @@ from mcp_django.transports.http.endpoint import LONGEST_AT_ONCE
 from mcp_django.transports.http.wsgi import mcp_view
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.calls.test_client_requests import NumberForm
-from tests.transports.cases import PING
 from tests.transports.session_client import SessionClient, text_of
-from tests.transports.wire import Connection, finished, speaking
+from tests.transports.wire import PING, Connection, finished, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -155,9 +154,7 @@ async def test_to_leave_before_a_long_call_was_read_cancels_it_where_that_is_the
     add_tool(measure)
     configure(WORK_THREADS=1)
     await asyncio.to_thread(fresh_lanes.close)
-    first = Connection.calling(client, "patient")
-    first.start()
-    await gate.until_reached()
+    first = await gate.held(Connection.calling(client, "patient"))
 
     waiting = Connection.calling(speaking(client, version), "measure", text=LONG)
     waiting.start()

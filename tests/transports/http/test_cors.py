@@ -8,7 +8,7 @@ from mcp_django.asgi import get_mcp_application
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.transports.http.endpoint import with_cors
 from tests.clients import CheckedClient, WSGIClient
-from tests.transports.cases import PING
+from tests.transports.wire import PING
 
 pytestmark = pytest.mark.django_db
 
@@ -21,17 +21,13 @@ SENT = (
 )
 
 
-@pytest.fixture
-def configure(settings):
-    def set_some(**changes):
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
-
-    set_some(ALLOWED_ORIGINS=[CHAT])
-    return set_some
+@pytest.fixture(autouse=True)
+def chat_is_allowed(configure):
+    configure(ALLOWED_ORIGINS=[CHAT])
 
 
 @pytest.fixture(params=["asgi", "wsgi"])
-def connect(request, staff, configure):
+def connect(request, staff):
     """Clients of one transport each."""
     kind = WSGIClient if request.param == "wsgi" else CheckedClient
 
@@ -126,7 +122,7 @@ def test_the_page_may_read_every_answer_and_the_headers_that_clients_need(
 
 
 @pytest.mark.parametrize("end", ["sse", "messages"])
-def test_the_addresses_of_http_sse_answer_such_pages_as_well(staff, configure, end):
+def test_the_addresses_of_http_sse_answer_such_pages_as_well(end):
     client = CheckedClient(application=get_mcp_application(), path=f"/mcp/{end}")
 
     answer = ask(client)
@@ -135,8 +131,7 @@ def test_the_addresses_of_http_sse_answer_such_pages_as_well(staff, configure, e
     assert answer.headers["access-control-allow-origin"] == CHAT
 
 
-def test_a_stream_can_be_read(staff, configure):
-    client = CheckedClient(user=staff)
+def test_a_stream_can_be_read(client):
     arguments = {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}}
 
     answer = client.post_request("tools/call", arguments, headers={"Origin": CHAT})
@@ -145,9 +140,8 @@ def test_a_stream_can_be_read(staff, configure):
     assert answer.headers["access-control-allow-origin"] == CHAT
 
 
-def test_headers_of_middleware_stay_beside_ours(staff, configure, settings):
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.transports.middlewares.Header"]
-    client = CheckedClient(user=staff)
+def test_headers_of_middleware_stay_beside_ours(client, run):
+    run("Header")
 
     answer = client.post(client.message("ping"), headers={"Origin": CHAT})
 
@@ -157,39 +151,30 @@ def test_headers_of_middleware_stay_beside_ours(staff, configure, settings):
 # django-cors-headers
 
 
-@pytest.fixture
-def cors(settings, configure):
+@pytest.fixture(params=["auto", "project"])
+def cors(request, settings, configure):
     """A site that answers pages of two other origins by itself."""
+    configure(RUN_MIDDLEWARE=request.param)
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "corsheaders"]
     settings.MIDDLEWARE = [CORS, *settings.MIDDLEWARE]
     settings.CORS_ALLOWED_ORIGINS = [CHAT, "http://localhost:3000"]
     settings.CORS_EXPOSE_HEADERS = ["X-Request-Id"]
 
 
-@pytest.mark.parametrize("choice", ["auto", "project"])
-def test_a_preflight_that_middleware_answers_reaches_the_browser(connect, configure, cors, choice):
-    configure(RUN_MIDDLEWARE=choice)
-
+def test_a_preflight_that_middleware_answers_reaches_the_browser(connect, cors):
     answer = ask(connect(), origin="http://localhost:3000", host="localhost")
 
     assert (answer.status, answer.body) == (200, b"")
     assert answer.headers["access-control-allow-origin"] == "http://localhost:3000"
 
 
-@pytest.mark.parametrize("choice", ["auto", "project"])
-def test_an_allowed_origin_may_send_our_headers_though_the_site_names_none_of_them(
-    staff, configure, cors, choice
-):
-    configure(RUN_MIDDLEWARE=choice)
-
-    answer = ask(CheckedClient(user=staff))
+def test_an_allowed_origin_may_send_our_headers_though_the_site_names_none_of_them(client, cors):
+    answer = ask(client)
 
     assert names(answer, "access-control-allow-headers") >= set(SENT.split(","))
 
 
-def test_a_view_answers_where_middleware_leaves_its_address_alone(
-    staff, configure, cors, settings
-):
+def test_a_view_answers_where_middleware_leaves_its_address_alone(staff, cors, settings):
     client = WSGIClient(user=staff)
     before = names(ask(client), "access-control-allow-headers")
     settings.CORS_ALLOWED_ORIGINS = []
@@ -202,9 +187,7 @@ def test_a_view_answers_where_middleware_leaves_its_address_alone(
     assert names(ask(client), "access-control-allow-headers") >= set(SENT.split(","))
 
 
-@pytest.mark.parametrize("choice", ["auto", "project"])
-def test_an_answer_names_its_origin_once_whoever_answers_for_it(connect, configure, cors, choice):
-    configure(RUN_MIDDLEWARE=choice)
+def test_an_answer_names_its_origin_once_whoever_answers_for_it(connect, cors):
     client = connect()
 
     answer = client.post(PING, headers={"Origin": CHAT})
@@ -222,9 +205,8 @@ def test_an_answer_never_names_two_origins():
     assert with_cors(of_middleware, ()) == of_middleware
 
 
-def test_a_page_that_middleware_makes_of_a_preflight_is_no_page(staff, configure, settings):
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.transports.middlewares.Page"]
-    client = CheckedClient(user=staff)
+def test_a_page_that_middleware_makes_of_a_preflight_is_no_page(client, run):
+    run("Page")
 
     asked = ask(client, origin="http://localhost:3000", host="localhost")
     posted = client.post(client.message("ping"))

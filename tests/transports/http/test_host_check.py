@@ -68,52 +68,50 @@ def test_a_host_or_an_origin_that_is_not_ours_is_refused(host, origin, status):
         assert wire["error"]["code"] == -32600
 
 
-@pytest.mark.parametrize(
-    ("lines", "status"),
-    [
-        ([("host", "testserver")], 400),
-        ([("origin", "http://testserver")], None),
-        ([("origin", "http://testserver")] * 2, 403),
-    ],
-)
-def test_two_lines_are_refused_though_both_are_ours(lines, status):
-    refusal = check_host_and_origin(sent({}, *lines))
-
-    assert (refusal and refusal.status) == status
-
-
-def test_the_origin_of_another_front_end_is_allowed_by_the_setting(settings):
-    settings.MCP_DJANGO = {
+FRONT_END = {
+    "MCP_DJANGO": {
         "PUBLIC_URL": "https://Shop.example.com/path",
         "ALLOWED_ORIGINS": ["https://chat.example.com"],
     }
-
-    for origin in ("https://shop.example.com", "https://chat.example.com"):
-        assert check_host_and_origin(sent({"origin": origin})) is None
-    assert check_host_and_origin(sent({"origin": "http://shop.example.com"})) is not None
-    assert check_host_and_origin(sent({"origin": "http://testserver"})) is not None
-
-
-def test_a_forwarded_host_counts_where_the_site_trusts_its_proxy_only(settings):
-    forwarded = sent({"host": "inner.example", "x-forwarded-host": "testserver"})
-    forged = sent({"host": "testserver", "x-forwarded-host": "evil.example"})
-
-    assert check_host_and_origin(forwarded) is not None
-    assert check_host_and_origin(forged) is None
-    settings.USE_X_FORWARDED_HOST = True
-    assert check_host_and_origin(forwarded) is None
-    assert check_host_and_origin(forged) is not None
-    assert check_host_and_origin(sent({})) is None
+}
+FORWARDED = {"host": "inner.example", "x-forwarded-host": "testserver"}
+FORGED = {"host": "testserver", "x-forwarded-host": "evil.example"}
+BEHIND_PROXY = {"USE_X_FORWARDED_HOST": True}
+NO_HOSTS = {"ALLOWED_HOSTS": []}
+IN_DEVELOPMENT = {"ALLOWED_HOSTS": [], "DEBUG": True}
+THIS_MACHINE = [{"host": host} for host in ("localhost", "a.localhost:1", "[::1]", "127.0.0.1")]
 
 
-def test_a_site_in_development_answers_this_machine(settings):
-    settings.ALLOWED_HOSTS = []
-    local = [sent({"host": host}) for host in ("localhost", "a.localhost:1", "[::1]", "127.0.0.1")]
+@pytest.mark.parametrize(
+    ("changes", "headers", "lines", "status"),
+    [
+        # Two lines are refused though both are ours.
+        ({}, {}, [("host", "testserver")], 400),
+        ({}, {}, [("origin", "http://testserver")], None),
+        ({}, {}, [("origin", "http://testserver")] * 2, 403),
+        (FRONT_END, {"origin": "https://shop.example.com"}, [], None),
+        (FRONT_END, {"origin": "https://chat.example.com"}, [], None),
+        (FRONT_END, {"origin": "http://shop.example.com"}, [], 403),
+        (FRONT_END, {"origin": "http://testserver"}, [], 403),
+        ({}, FORWARDED, [], 400),
+        ({}, FORGED, [], None),
+        (BEHIND_PROXY, FORWARDED, [], None),
+        (BEHIND_PROXY, FORGED, [], 400),
+        (BEHIND_PROXY, {}, [], None),
+        *((NO_HOSTS, headers, [], 400) for headers in THIS_MACHINE),
+        *((IN_DEVELOPMENT, headers, [], None) for headers in THIS_MACHINE),
+        (IN_DEVELOPMENT, {"host": "evil.example"}, [], 400),
+    ],
+)
+def test_the_site_says_which_hosts_and_origins_are_its_own(
+    settings, changes, headers, lines, status
+):
+    for name, value in changes.items():
+        setattr(settings, name, value)
 
-    assert all(check_host_and_origin(one) is not None for one in local)
-    settings.DEBUG = True
-    assert all(check_host_and_origin(one) is None for one in local)
-    assert check_host_and_origin(sent({"host": "evil.example"})) is not None
+    refusal = check_host_and_origin(sent(headers, *lines))
+
+    assert (refusal and refusal.status) == status
 
 
 @given(st.text(alphabet="htps:/[]@.:1localhost evi\\%#?", max_size=30))

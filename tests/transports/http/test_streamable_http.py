@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 
@@ -14,33 +13,21 @@ from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.http.streamable_http import MCPApplication
 from tests.clients import CheckedClient
 from tests.spec import requirement
-from tests.transports.cases import PING
-from tests.transports.wire import Connection, finished, speaking
-from tests.waiting import PATIENCE
+from tests.transports.wire import PING, Connection, finished, speaking
 
+pytestmark = pytest.mark.django_db
 LATEST = Revision.V2025_11_25
-MODERN = Revision.V2026_07_28
-
-
-@pytest.fixture
-def eve(make_user):
-    return CheckedClient(user=make_user("eve", is_staff=True))
-
-
-def handshake(client, **changed):
-    params = {
-        "protocolVersion": client.revision.value,
-        "capabilities": {},
-        "clientInfo": {"name": "x", "version": "1"},
-    }
-    return client.message("initialize", params | changed)
+HELLO = {
+    "protocolVersion": LATEST.value,
+    "capabilities": {},
+    "clientInfo": {"name": "x", "version": "1"},
+}
 
 
 # One URL, all revisions
 
 
 @requirement("http:one-path", "envelope:both-eras", "envelope:nothing-remembered")
-@pytest.mark.django_db
 def test_requests_of_all_revisions_may_follow_each_other_in_any_order(client):
     speakers = [speaking(client, revision) for revision in Revision]
 
@@ -50,14 +37,13 @@ def test_requests_of_all_revisions_may_follow_each_other_in_any_order(client):
 
 
 @requirement("sessions:fresh")
-@pytest.mark.django_db
 def test_each_handshake_begins_a_session_of_its_own(client):
     client = speaking(client, LATEST)
     headers = {}
     ids = []
 
     for _ in range(3):
-        answer = client.post(handshake(client), headers=headers)
+        answer = client.post_request("initialize", HELLO, headers=headers)
         ids.append(answer.headers["mcp-session-id"])
         headers = {"Mcp-Session-Id": ids[-1]}
 
@@ -65,15 +51,13 @@ def test_each_handshake_begins_a_session_of_its_own(client):
     for session in ids:
         answer = client.post(client.message("ping"), headers={"Mcp-Session-Id": session})
         assert (answer.status, answer.messages[0]["result"]) == (200, {})
-    refused = client.post(handshake(client, protocolVersion=None), headers=headers)
+    refused = client.post_request("initialize", headers=headers)
     assert refused.messages[0]["error"]["code"] == -32602
     assert "mcp-session-id" not in refused.headers
 
 
 @requirement("http:answer-type")
-@pytest.mark.django_db
 def test_an_answer_is_json_that_no_cache_may_keep(client):
-
     answer = client.post_request("tools/list")
 
     assert answer.status == 200
@@ -82,42 +66,36 @@ def test_an_answer_is_json_that_no_cache_may_keep(client):
     assert answer.headers["cache-control"] == "no-store"
 
 
-@requirement("security:equal-ids")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_two_clients_with_the_same_id_get_their_own_answers(client, eve, add_tool):
-    both = asyncio.Barrier(2)
-    loop = asyncio.get_running_loop()
-
-    def meet(request) -> str:
-        """Wait until another call is here."""
-        asyncio.run_coroutine_threadsafe(both.wait(), loop).result(PATIENCE)
-        return request.user.username
-
-    add_tool(meet)
-    first, second = Connection.calling(client, "meet"), Connection.calling(eve, "meet")
-
-    await asyncio.gather(first.whole(), second.whole())
-
-    assert first.json["id"] == second.json["id"] == 1
-    assert first.json["result"]["content"][0]["text"] == "staff"
-    assert second.json["result"]["content"][0]["text"] == "eve"
+NOTIFICATIONS = [
+    b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
+    b'{"jsonrpc":"2.0","method":"nothing","params":{"_meta":{}}}',
+    b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a"}}',
+    b'{"jsonrpc":"2.0","method":"initialize"}',
+]
+VERSIONS = [{}, *({"MCP-Protocol-Version": revision.value} for revision in Revision)]
 
 
-@requirement("http:accepted", "lifecycle:initialized", "http:unknown-response")
-@pytest.mark.django_db
+@requirement(
+    "http:accepted",
+    "http:unknown-response",
+    "lifecycle:initialized",
+    "jsonrpc:notification-unanswered",
+    "jsonrpc:unknown-notification",
+    "envelope:notification-accepted",
+)
 @pytest.mark.parametrize(
-    "body",
+    ("headers", "body"),
     [
-        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
-        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
-        b'{"jsonrpc":"2.0","id":1,"result":{}}',
-        b'{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}',
-        b'[{"jsonrpc":"2.0","method":"notifications/initialized"}]',
+        *itertools.product(VERSIONS, NOTIFICATIONS),
+        ({**VERSIONS[-1], "Mcp-Method": "x", "Mcp-Name": "=?base64?#?="}, NOTIFICATIONS[0]),
+        ({}, b'{"jsonrpc":"2.0","id":1,"result":{}}'),
+        ({}, b'{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}'),
+        ({}, b"[" + NOTIFICATIONS[0] + b"]"),
     ],
 )
-def test_what_needs_no_answer_gets_202_and_an_empty_body(client, body):
-    answer = client.post(body)
+def test_what_needs_no_answer_gets_202_and_an_empty_body(client, headers, body):
+    answer = client.post(body, headers=headers)
 
     assert answer.status == 202
     assert answer.body == b""
@@ -191,7 +169,6 @@ BATCHES = Revision.V2025_03_26
 
 
 @requirement("batch:answered")
-@pytest.mark.django_db
 def test_a_batch_is_answered_by_an_array_without_entries_for_notifications(client):
     client = speaking(client, BATCHES)
     batch = [
@@ -210,7 +187,6 @@ def test_a_batch_is_answered_by_an_array_without_entries_for_notifications(clien
     assert ["result" in message for message in answer.messages] == [True, True, False, False]
 
 
-@pytest.mark.django_db
 def test_a_batch_of_nothing_but_rubbish_is_a_bad_request(client):
     answer = client.post([1, {"jsonrpc": "1.0", "id": 9}])
 
@@ -218,7 +194,6 @@ def test_a_batch_of_nothing_but_rubbish_is_a_bad_request(client):
     assert [message["id"] for message in answer.messages] == [None, 9]
 
 
-@pytest.mark.django_db
 def test_a_batch_in_which_a_tool_reports_progress_is_a_stream_with_an_event_per_answer(client):
     client = speaking(client, BATCHES)
     params = {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}}
