@@ -123,36 +123,26 @@ class Closing(Plain):
         return HttpResponse("closed", status=403)
 
 
-class Page(Plain):
-    """Answers by itself."""
-
-    status = 200
-
-    def __call__(self, request):
-        return HttpResponse("<h1>secret page</h1>", status=self.status, headers={"X-Page": "1"})
+def answering(answer):
+    """Middleware that answers by itself, or raises."""
+    return lambda get_response: lambda request: answer()
 
 
-class Forbidding(Page):
-    status = 403
+def page(status):
+    return HttpResponse("<h1>secret page</h1>", status=status, headers={"X-Page": "1"})
 
 
-class Maintenance(Page):
-    status = 503
+def fail(error):
+    raise error
 
 
-class Login(Plain):
-    def __call__(self, request):
-        return HttpResponseRedirect("/secret-login/")
-
-
-class Missing(Plain):
-    def __call__(self, request):
-        raise Http404
-
-
-class Denying(Plain):
-    def __call__(self, request):
-        raise PermissionDenied("secret reason")
+Page = answering(lambda: page(200))
+Forbidding = answering(lambda: page(403))
+Maintenance = answering(lambda: page(503))
+Login = answering(lambda: HttpResponseRedirect("/secret-login/"))
+Missing = answering(lambda: fail(Http404()))
+Denying = answering(lambda: fail(PermissionDenied("secret reason")))
+Raising = answering(lambda: fail(ValueError("secret bug")))
 
 
 class ViewRaising(Plain):
@@ -165,11 +155,6 @@ class Replacing(Plain):
 
     def __call__(self, request):
         return HttpResponse(status=max(self.get_response(request).status_code, 404))
-
-
-class Raising(Plain):
-    def __call__(self, request):
-        raise ValueError("secret bug")
 
 
 class RaisingAfterwards(Plain):

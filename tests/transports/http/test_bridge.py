@@ -11,6 +11,7 @@ from django.utils import translation
 
 import mcp_django as mcp
 from mcp_django.asgi import get_mcp_application
+from mcp_django.transports.http.middleware import chosen, loaded
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -23,26 +24,46 @@ pytestmark = pytest.mark.django_db
 HERE = "tests.transports.middlewares"
 
 
-@pytest.fixture(autouse=True)
-def forget():
-    seen.clear()
-    yield
-    seen.clear()
-
-
-@pytest.fixture
-def run(settings):
-    """Put middleware of these names round calls."""
-
-    def add(*names):
-        paths = [name if "." in name else f"{HERE}.{name}" for name in names]
-        settings.MIDDLEWARE = [*settings.MIDDLEWARE, *paths]
-
-    return add
-
-
 def post(client, method="tools/list", headers=None, **params):
     return client.post_request(method, params, headers=headers)
+
+
+# Which classes run
+
+
+def test_a_site_with_djangos_browser_classes_alone_has_no_chain_at_all():
+    assert chosen() == []
+    assert loaded.chain() is None
+    assert loaded.is_known_to_be_empty
+
+
+@pytest.mark.parametrize(
+    ("choice", "paths"),
+    [
+        # Subclasses of browser classes are browser classes.
+        ("auto", [f"{HERE}.function", "django.middleware.locale.LocaleMiddleware"]),
+        ("project", None),
+        ("none", []),
+        ([f"{HERE}.both"], [f"{HERE}.both"]),
+    ],
+)
+def test_a_setting_says_which_classes_run(run, configure, settings, choice, paths):
+    locale = "django.middleware.locale.LocaleMiddleware"
+    run("OwnSessions", "OwnCsrf", "OwnUsers", "function", locale)
+    configure(RUN_MIDDLEWARE=choice)
+
+    assert chosen() == (settings.MIDDLEWARE if paths is None else paths)
+
+
+def test_the_chain_is_loaded_once_and_again_when_a_setting_changes(configure):
+    configure(RUN_MIDDLEWARE=[f"{HERE}.both"])
+    assert not loaded.is_known_to_be_empty
+    first = loaded.chain()
+
+    assert loaded.chain() is first
+    assert not loaded.is_known_to_be_empty
+    configure(RUN_MIDDLEWARE=[f"{HERE}.function"])
+    assert loaded.chain() is not first
 
 
 # The call inside
@@ -71,13 +92,6 @@ def test_middleware_and_its_hooks_run_in_order_round_a_tool(client, run, add_too
 
     assert client.call_tool("note").text == "noted"
     assert seen == order
-
-
-def test_every_revision_is_answered_through_middleware(client, run, revision):
-    run("function")
-    client = CheckedClient(token=client.token, revision=revision)
-
-    assert "staff" in client.call_tool("echo", text="hello").text
 
 
 def test_progress_streams_out_of_the_middleware(client, run):
@@ -192,8 +206,18 @@ def test_the_endpoint_resolves_behind_middleware_that_chooses_another_urlconf(cl
     assert get_urlconf() is None
 
 
+@pytest.mark.parametrize(
+    ("root_path", "forced", "prefix"),
+    [
+        ("", None, ""),
+        ("/app", None, "/app"),
+        ("/app/", None, "/app"),
+        # It counts more than what the server says.
+        ("/other", "/forced", "/forced"),
+    ],
+)
 def test_addresses_of_the_site_and_of_the_endpoint_can_be_made_in_middleware_and_in_tools(
-    staff, run, settings, application, add_tool
+    staff, run, settings, application, add_tool, root_path, forced, prefix
 ):
     def address() -> str:
         """Where the admin is."""
@@ -201,13 +225,15 @@ def test_addresses_of_the_site_and_of_the_endpoint_can_be_made_in_middleware_and
 
     add_tool(address)
     settings.ROOT_URLCONF = "tests.transports.other_urls"
+    settings.FORCE_SCRIPT_NAME = forced
     run("Reversing")
-    client = CheckedClient(user=staff, application=application, path="/assist")
+    client = PrefixedClient(user=staff, application=application, path=f"{prefix}/assist")
+    client.root_path = root_path
 
     answer = client.call_tool("address")
 
-    assert answer.text == "/admin/"
-    assert seen == [["/admin/", "/assist"]]
+    assert answer.text == f"{prefix}/admin/"
+    assert seen == [[f"{prefix}/admin/", f"{prefix}/assist"]]
 
 
 def test_a_site_that_includes_the_endpoint_reverses_to_its_own_path(client, run, settings):
@@ -271,24 +297,21 @@ def test_middleware_that_identifies_somebody_else_ends_the_call(run, make_user, 
     ],
 )
 def test_the_next_middleware_sees_the_caller_whomever_the_one_before_has_looked_for(
-    client, settings, add_tool, name
+    client, run, configure, add_tool, name
 ):
     path = name if "." in name else f"{HERE}.{name}"
-    settings.MCP_DJANGO = {
-        **settings.MCP_DJANGO,
-        "RUN_MIDDLEWARE": [path, f"{HERE}.UserTenant", f"{HERE}.EagerUser"],
-    }
+    configure(RUN_MIDDLEWARE=[path, f"{HERE}.UserTenant", f"{HERE}.EagerUser"])
+
+    def whose() -> str:
+        """Say whose tenant it is."""
+        return owner.get()
+
     add_tool(whose)
 
     answer = client.call_tool("whose")
 
     assert answer.text == "staff"
     assert seen == [(True, "staff")]
-
-
-def whose() -> str:
-    """Say whose tenant it is."""
-    return owner.get()
 
 
 def test_no_user_is_looked_up_before_the_tenant_is_set(client, run):
@@ -346,6 +369,9 @@ def test_pages_for_people_never_reach_a_peer_and_the_log_names_who_made_them(
     assert answer.messages[0]["id"] == 1
     assert not any(word in answer.body for word in (b"secret", named.encode()))
     assert "location" not in answer.headers
+    assert answer.headers.get("x-page") == (
+        "1" if named in ("Forbidding", "Page", "Maintenance") else None
+    )
     if changes.keys() != {"DEBUG_PROPAGATE_EXCEPTIONS"}:
         records = [record for record in caplog.records if record.name == "mcp_django"]
         assert [(record.levelname, record.getMessage().split(" ")[0]) for record in records] == [
@@ -357,18 +383,9 @@ def test_pages_for_people_never_reach_a_peer_and_the_log_names_who_made_them(
         assert error["data"]["id"] in caplog.text
 
 
-def test_headers_of_a_middlewares_own_answer_are_passed_on(client, run):
-    run("Forbidding")
-
-    assert post(client).headers["x-page"] == "1"
-
-
-def test_what_an_authenticator_raises_is_no_answer_of_middleware(run, settings, caplog):
+def test_what_an_authenticator_raises_is_no_answer_of_middleware(run, configure, caplog):
     run("function")
-    settings.MCP_DJANGO = {
-        **settings.MCP_DJANGO,
-        "AUTHENTICATORS": ["tests.transports.http.test_wsgi.Broken"],
-    }
+    configure(AUTHENTICATORS=["tests.transports.http.test_wsgi.Broken"])
 
     answer = post(CheckedClient())
 
@@ -377,9 +394,9 @@ def test_what_an_authenticator_raises_is_no_answer_of_middleware(run, settings, 
     assert "middlewares.function" not in caplog.text
 
 
-def test_all_of_djangos_own_middleware_may_run(client, settings):
+def test_all_of_djangos_own_middleware_may_run(client, settings, configure):
     settings.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *settings.MIDDLEWARE]
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "RUN_MIDDLEWARE": "project"}
+    configure(RUN_MIDDLEWARE="project")
 
     answer = post(client, headers={"Accept-Encoding": "gzip"})
 
@@ -394,24 +411,19 @@ def test_all_of_djangos_own_middleware_may_run(client, settings):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
-async def test_a_cancelled_tool_is_no_error_of_the_site(client, run, add_tool, caplog):
-    run("function")
-    started, release = Event(), Event()
-
+async def test_a_cancelled_tool_is_no_error_of_the_site(client, run, add_tool, gate, caplog):
     def work(ctx: mcp.Context) -> str:
         """Work until somebody leaves."""
-        started.set()
-        release.wait(PATIENCE)
+        gate.wait()
         ctx.check()
         return ""
 
+    run("function")
     add_tool(work)
-    call = Connection.calling(client, "work")
-    call.start()
-    await asyncio.to_thread(started.wait, PATIENCE)
+    call = await gate.held(Connection.calling(client, "work"))
     call.hang_up()
     await call.end()
-    release.set()
+    gate.open()
     again = await Connection.calling(client, "echo", text="x").whole()
 
     assert again.status == 200

@@ -5,24 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.db import connection, transaction
 from django.utils import timezone
 
 from mcp_django.models import Session, Subscription
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores.transactions import is_inside
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 
-HERE = "tests.transports.middlewares"
 URI = "django://models/shop.order"
-LEGACY = [revision for revision in Revision if revision.era is Era.LEGACY]
 
 
 @pytest.fixture(autouse=True)
-def in_transaction(settings):
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{HERE}.in_transaction"]
+def in_transaction(run):
+    run("in_transaction")
 
 
 @pytest.fixture(
@@ -37,8 +34,7 @@ def connect(request, make_user):
     def make(revision=Revision.V2025_06_18):
         return CheckedClient(user=user, revision=revision, inline=request.param)
 
-    user = make_user("staff", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename="view_order"))
+    user = make_user("staff", "view_order", is_staff=True)
     return make
 
 
@@ -71,8 +67,8 @@ def test_a_session_subscribes_and_says_which_messages_it_wants(connect):
     assert not Subscription.objects.exists()
 
 
-def test_more_subscriptions_than_a_session_may_have_are_refused(connect, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 1}
+def test_more_subscriptions_than_a_session_may_have_are_refused(connect, configure):
+    configure(MAX_SUBSCRIPTIONS=1)
     client = connect()
     client.initialize()
     client.request("resources/subscribe", {"uri": URI})
@@ -84,8 +80,8 @@ def test_more_subscriptions_than_a_session_may_have_are_refused(connect, setting
 
 
 @pytest.mark.thorough
-def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, settings):
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{HERE}.Closing"]
+def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, run):
+    run("Closing")
 
     with pytest.raises(ProtocolFailure, match="middleware refused"):
         connect().initialize()
