@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django import forms
 from django.utils import timezone
@@ -14,44 +15,28 @@ import mcp_django as mcp
 from mcp_django.asgi import get_mcp_application
 from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken
-from mcp_django.principal import DEFAULT_SERVER
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores.interface import get_store
-from mcp_django.subscriptions.outbox import publish
-from mcp_django.subscriptions.topics import CLOSE, TOOLS, Change, control_topic
+from mcp_django.subscriptions.topics import CLOSE, TOOLS, control_topic
 from mcp_django.transports.http import http_sse
-from mcp_django.transports.http.http_sse import HTTPSSEApplication, stream_here
+from mcp_django.transports.http.http_sse import stream_here
 from mcp_django.transports.sessions import end_session, key_of
-from mcp_django.transports.streams.hub import KEEP_ALIVE, get_hub
-from tests.clients import CheckedClient
+from mcp_django.transports.streams.hub import get_hub
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.elsewhere import Elsewhere
+from tests.transports.event_stream import changed, turn_the_wheel
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.middlewares import seen
 from tests.transports.wire import PATIENT, finished
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-LEGACY = [one for one in Revision if one.era is Era.LEGACY]
-MIDDLEWARES = "tests.transports.middlewares"
 HELLO = {
     "protocolVersion": "2024-11-05",
     "capabilities": {},
     "clientInfo": {"name": "old", "version": "1"},
 }
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-
-
-@pytest.fixture
-def other(make_user):
-    return CheckedClient(user=make_user("eve", is_staff=True))
-
-
-def turn_the_wheel():
-    """As long as it takes for a sign of life on each stream."""
-    for _ in range(KEEP_ALIVE):
-        get_hub()._turn()
 
 
 class Posts:
@@ -72,16 +57,17 @@ class Posts:
             await self.elsewhere.settled()
 
 
-@pytest.fixture
-def elsewhere():
-    elsewhere = Elsewhere(HTTPSSEApplication.as_asgi())
-    yield elsewhere
-    elsewhere.close()
-
-
 @pytest.fixture(params=[None, "elsewhere"], ids=["here", "elsewhere"])
 def posts(request, client):
     return Posts(client, request.param and request.getfixturevalue(request.param))
+
+
+@pytest_asyncio.fixture
+async def session(client):
+    """A session behind its handshake, which ends with the test."""
+    session = await HTTPSSEClient(client).begin()
+    yield session
+    await session.leave()
 
 
 # The stream
@@ -165,7 +151,7 @@ async def test_progress_questions_and_changes_come_on_the_stream(posts, add_tool
     posted = await session.post({"jsonrpc": "2.0", "id": question["id"], "result": said})
     answer = await session.answer_to(number)
     await settled()
-    publish({Change(topic=uri), Change(topic=TOOLS, server=DEFAULT_SERVER)})
+    changed(uri, TOOLS)
 
     assert progress["params"] == {"progressToken": "t", "progress": 1}
     assert posted.status == 202
@@ -199,15 +185,23 @@ async def test_before_the_handshake_there_are_only_it_and_pings(client):
     await session.leave()
 
 
+async def test_a_change_before_the_handshake_is_told_after_it(client):
+    session = await HTTPSSEClient(client).open()
+    changed(TOOLS)
+    await settled()
+
+    await session.send("initialize", HELLO)
+
+    assert (await session.message())["id"] == 1
+    assert (await session.message())["method"] == "notifications/tools/list_changed"
+    await session.leave()
+
+
 async def test_there_is_one_handshake(client):
     session = await HTTPSSEClient(client).begin("2024-11-05")
-    params = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "x", "version": "1"},
-    }
+    changes = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "x", "version": "1"}}
 
-    again = await session.ask("initialize", params)
+    again = await session.ask("initialize", HELLO | changes)
 
     assert again["error"]["code"] == -32600
     kept = await sync_to_async(get_store().session)(key_of(session.id))
@@ -215,20 +209,7 @@ async def test_there_is_one_handshake(client):
     await session.leave()
 
 
-async def test_a_post_is_answered_before_its_tool_is_done(client, patient, gate):
-    session = await HTTPSSEClient(client).begin()
-
-    number = await session.send("tools/call", PATIENT)
-    await gate.until_reached()
-    assert (await session.ask("ping"))["result"] == {}
-    gate.open()
-
-    assert (await session.answer_to(number))["result"]["content"][0]["text"] == "done"
-    await session.leave()
-
-
-async def test_a_post_whose_connection_is_given_up_runs_on(client, patient, gate):
-    session = await HTTPSSEClient(client).begin()
+async def test_a_post_whose_connection_is_given_up_runs_on(session, patient, gate):
     many = [session.posting({**PING, "id": f"p{n}", "method": "tools/list"}) for n in range(3)]
 
     tasks = [post.start() for post in many]
@@ -239,22 +220,6 @@ async def test_a_post_whose_connection_is_given_up_runs_on(client, patient, gate
 
     answers = [await session.response() for _ in many]
     assert {one["id"] for one in answers} == {"p0", "p1", "p2"}
-    await session.leave()
-
-
-# Changes
-
-
-async def test_a_change_before_the_handshake_is_told_after_it(client):
-    session = await HTTPSSEClient(client).open()
-    publish({Change(topic=TOOLS, server=DEFAULT_SERVER)})
-    await settled()
-
-    await session.send("initialize", HELLO)
-
-    assert (await session.message())["id"] == 1
-    assert (await session.message())["method"] == "notifications/tools/list_changed"
-    await session.leave()
 
 
 async def test_an_open_stream_keeps_its_session_alive(client, configure):
@@ -304,7 +269,7 @@ def end_elsewhere(session, staff):
 
 
 def close_streams_of_the_user(session, staff):
-    publish({Change(topic=control_topic(CLOSE, "user", "default", str(staff.pk)))})
+    changed(control_topic(CLOSE, "user", "default", str(staff.pk)))
 
 
 def revoke(session, staff):
@@ -384,10 +349,9 @@ MALFORMED = [
     ],
 )
 async def test_a_post_that_cannot_be_accepted_is_told_why(
-    client, configure, body, options, status, code
+    session, configure, body, options, status, code
 ):
     configure(MAX_BODY=5_000)
-    session = await HTTPSSEClient(client).begin()
     query = options.get("query", f"session_id={session.id}")
     headers = {name: value for name, value in options.items() if name != "query"}
 
@@ -397,7 +361,6 @@ async def test_a_post_that_cannot_be_accepted_is_told_why(
     assert posted.headers.get("allow") == ("POST" if status == 405 else None)
     assert ("www-authenticate" in posted.headers) == (status == 401)
     assert (await session.ask("ping"))["result"] == {}
-    await session.leave()
 
 
 @requirement("http-sse:origin")
@@ -433,9 +396,9 @@ async def test_an_origin_of_ours_opens_a_stream(client):
 
 
 @requirement("http-sse:foreign")
-async def test_a_session_of_somebody_else_does_not_exist(client, other):
-    own, foreign = await HTTPSSEClient(client).begin(), await HTTPSSEClient(other).begin()
-    stranger = {"Authorization": f"Bearer {other.token}"}
+async def test_a_session_of_somebody_else_does_not_exist(client, eve):
+    own, foreign = await HTTPSSEClient(client).begin(), await HTTPSSEClient(eve).begin()
+    stranger = {"Authorization": f"Bearer {eve.token}"}
 
     at_foreign = await own.post(PING, endpoint=own.endpoint, **stranger)
     nowhere = await own.post(PING, endpoint="/mcp/messages?session_id=nobody", **stranger)
@@ -447,24 +410,21 @@ async def test_a_session_of_somebody_else_does_not_exist(client, other):
     await foreign.leave()
 
 
-async def test_sessions_of_the_two_http_transports_do_not_mix(client):
-    session = await HTTPSSEClient(client).begin()
+async def test_sessions_of_the_two_http_transports_do_not_mix(client, session):
     headers = {"Mcp-Session-Id": session.id, "MCP-Protocol-Version": "2025-11-25"}
 
     reply = await sync_to_async(client.post)(PING, headers=headers)
 
     assert reply.status == 404
-    await session.leave()
 
 
 async def test_middleware_runs_round_both_and_its_late_failure_is_told_on_the_stream(
-    client, settings, caplog
+    client, run, caplog
 ):
     session = await HTTPSSEClient(client).begin()
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.function"]
-    seen.clear()
+    run("function")
     other = await HTTPSSEClient(client).begin()
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MIDDLEWARES}.RaisingAfterwards"]
+    run("RaisingAfterwards")
 
     answer = await session.ask("ping")
 
@@ -488,10 +448,9 @@ async def test_a_principal_has_only_so_many_streams(client, configure):
 
 
 async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
-    client, patient, gate, monkeypatch
+    session, patient, gate, monkeypatch
 ):
     monkeypatch.setattr(http_sse, "MOST_CALLS", 2)
-    session = await HTTPSSEClient(client).begin()
     numbers = [await session.send("tools/call", PATIENT) for _ in range(2)]
 
     refused = await session.post({**PING, "id": "more"})
@@ -500,7 +459,6 @@ async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
     assert (refused.status, refused.json["id"]) == (503, "more")
     assert {(await session.response())["id"] for _ in numbers} == set(numbers)
     assert (await session.ask("ping"))["result"] == {}
-    await session.leave()
 
 
 # What the POST is refused with
@@ -525,20 +483,17 @@ async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
     await session.leave()
 
 
-async def test_too_many_calls_are_refused_by_the_post(client, configure):
-    session = await HTTPSSEClient(client).begin()
+async def test_too_many_calls_are_refused_by_the_post(session, configure):
     configure(CALLS_PER_MINUTE=1)
 
     statuses = [(await session.post({**PING, "id": f"x{n}"})).status for n in range(3)]
 
     assert statuses[-1] == 429
-    await session.leave()
 
 
 async def test_a_server_without_a_free_thread_refuses_post_and_stream(
-    client, configure, fresh_lanes
+    client, session, configure, fresh_lanes
 ):
-    session = await HTTPSSEClient(client).begin()
     configure(MAX_WAITING=0)
     await asyncio.to_thread(fresh_lanes.close)
 
@@ -548,4 +503,3 @@ async def test_a_server_without_a_free_thread_refuses_post_and_stream(
     assert (posted.status, opened.stream.status) == (503, 503)
     configure(MAX_WAITING=200)
     await asyncio.to_thread(fresh_lanes.close)
-    await session.leave()

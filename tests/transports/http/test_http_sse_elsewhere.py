@@ -9,14 +9,12 @@ import pytest
 from django.utils import timezone
 
 from mcp_django.stores.interface import get_store
-from mcp_django.subscriptions.outbox import publish
-from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.calls.log import log_topic
 from mcp_django.transports.http import http_sse
-from mcp_django.transports.http.http_sse import HTTPSSEApplication, index_of, stream_here
+from mcp_django.transports.http.http_sse import index_of, stream_here
 from mcp_django.transports.sessions import key_of
 from mcp_django.transports.streams.hub import get_hub
-from tests.transports.elsewhere import Elsewhere
+from tests.transports.event_stream import changed
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.wire import PATIENT
 
@@ -28,13 +26,6 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 def in_memory(configure):
     configure(STORE="memory")
     return get_store()
-
-
-@pytest.fixture
-def elsewhere():
-    elsewhere = Elsewhere(HTTPSSEApplication.as_asgi())
-    yield elsewhere
-    elsewhere.close()
 
 
 @pytest.fixture
@@ -113,7 +104,7 @@ async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, divide
     index = index_of(key_of(session.id))
     in_memory.append(index, [b"unknown"] * 300)
 
-    publish({Change(topic=log_topic(index))})
+    changed(log_topic(index))
 
     assert await session.stream.rest() == []
     await settled()
