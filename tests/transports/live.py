@@ -80,15 +80,6 @@ def count_slowly(ctx: mcp.Context, number: int) -> str:
     return "counted"
 
 
-@mcp.tool(read_only=True, permission=everybody)
-def wait_to_be_stopped(ctx: mcp.Context) -> str:
-    """Work until nobody waits any more."""
-    ctx.progress(1)
-    while True:
-        ctx.check()
-        time.sleep(0.01)
-
-
 class MemoExposure(mcp.ModelExposure):
     fields = ["text"]
 
@@ -118,12 +109,6 @@ def change_memo(text: str) -> str:
     memo.text = f"{text}!"
     memo.save()
     return "changed"
-
-
-@mcp.tool(read_only=True, permission=everybody)
-def spell(size: int) -> str:
-    """Answer with so many letters."""
-    return "x" * size
 
 
 @mcp.tool(read_only=True, permission=everybody)

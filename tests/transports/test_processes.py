@@ -10,9 +10,10 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from mcp_django.protocol.revisions import Revision
-from mcp_django.testing import Client
+from mcp_django.protocol.revisions import LATEST_LEGACY
+from mcp_django.testing import ProtocolFailure
 from tests.children import start
+from tests.served import SocketClient
 from tests.services import path_of
 from tests.transports.live_servers import (
     Answer,
@@ -31,8 +32,6 @@ pytestmark = [
 ]
 CORE = "channels_redis.core.RedisChannelLayer"
 PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
-REVISION = Revision.V2025_11_25
-VERSION = {"MCP-Protocol-Version": REVISION.value}
 UPDATED = "notifications/resources/updated"
 
 
@@ -47,7 +46,6 @@ class Site:
             "LIVE_DB": str(database),
             "LIVE_LEASE": "4",
         }
-        self.client = Client(revision=REVISION)
         self.answers = []
         self.running = ExitStack()
         self.processes = []
@@ -65,40 +63,37 @@ class Site:
             answer.close()
         self.running.close()
 
-    def send(self, index, verb, message=None, **headers):
-        self.answers.append(Answer(self.ports[index], verb, message, **VERSION, **headers))
+    def begin(self, index, **capabilities):
+        """A client in a session that begins in one process."""
+        client = SocketClient(self.ports[index], revision=LATEST_LEGACY, capabilities=capabilities)
+        client.initialize()
+        return client
+
+    def moved(self, client, index):
+        """The same client, as another process meets it."""
+        other = SocketClient(self.ports[index], revision=LATEST_LEGACY)
+        other.session = client.session
+        return other
+
+    def open(self, client, verb="GET", message=None, *, port=0, **headers):
+        """A response that is read as it comes."""
+        own = {"MCP-Protocol-Version": client.revision.value, **client.session_headers()}
+        self.answers.append(Answer(port or client.port, verb, message, **own, **headers))
         return self.answers[-1]
 
-    def begin(self, index, **capabilities):
-        params = {
-            "protocolVersion": REVISION.value,
-            "capabilities": capabilities,
-            "clientInfo": {"name": "x", "version": "1"},
-        }
-        answer = self.send(index, "POST", self.client.message("initialize", params))
-        assert answer.status == 200, answer.response.read()
-        session = answer.response.headers["mcp-session-id"]
-        answer.json()
-        return {"Mcp_Session_Id": session}
-
-    def call(self, index, session, tool, **arguments):
+    def call(self, client, tool, **arguments):
         params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
-        message = self.client.message("tools/call", params)
+        message = client.message("tools/call", params)
         self.last_id = message["id"]
-        return self.send(index, "POST", message, **session)
+        return self.open(client, "POST", message)
 
-    def make_memo(self, index, session, text):
-        """The URI of a new record."""
-        made = self.call(index, session, "make_memo", text=text).json()
-        return made["result"]["structuredContent"]["uri"]
 
-    def subscribe(self, index, session, uri):
-        message = self.client.message("resources/subscribe", {"uri": uri})
-        assert self.send(index, "POST", message, **session).json()["result"] == {}
-
-    def notify(self, index, session, method, **params):
-        message = {"jsonrpc": "2.0", "method": method, "params": params}
-        return self.send(index, "POST", message, **session)
+def subscribe(client):
+    """The text and the URI of a new record that the client subscribes to."""
+    text = secrets.token_hex(4)
+    uri = client.data("make_memo", text=text)["uri"]
+    client.request("resources/subscribe", {"uri": uri})
+    return text, uri
 
 
 @pytest.fixture(scope="module", params=[CORE, PUBSUB], ids=["core", "pubsub"])
@@ -117,23 +112,22 @@ def site(request, tmp_path_factory, django_db_setup, django_db_blocker):
 
 
 def test_a_session_that_began_in_one_process_goes_on_in_the_other(site):
-    session = site.begin(0)
+    client = site.begin(0)
+    moved = site.moved(client, 1)
 
-    during = site.send(1, "POST", site.client.message("tools/list"), **session).json()
-    ended = site.send(1, "DELETE", **session).status
-    after = site.send(0, "POST", site.client.message("tools/list"), **session).status
+    assert moved.list_tools()
+    moved.end_session()
 
-    assert "tools" in during["result"]
-    assert (ended, after) == (204, 404)
+    with pytest.raises(ProtocolFailure, match="HTTP 404"):
+        client.list_tools()
 
 
 def test_what_is_saved_in_one_process_is_heard_in_the_other(site):
-    session = site.begin(0)
-    uri = site.make_memo(0, session, "a")
-    stream = site.send(1, "GET", **session)
-    site.subscribe(0, session, uri)
+    client = site.begin(0)
+    stream = site.open(site.moved(client, 1))
+    text, uri = subscribe(client)
 
-    site.call(0, session, "change_memo", text="a").json()
+    client.call_tool("change_memo", text=text)
 
     assert stream.message(UPDATED)["params"]["uri"] == uri
 
@@ -179,16 +173,14 @@ def nginx(folder, upstream):
 @pytest.mark.needs("nginx")
 @pytest.mark.parametrize("index", [0, 1], ids=["uvicorn", "daphne"])
 def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp_path):
-    session = site.begin(index)
-    code = f"nginx-{index}-{secrets.token_hex(4)}"
-    uri = site.make_memo(index, session, code)
-    with nginx(tmp_path, site.ports[index]) as port:
+    client = site.begin(index)
+    with nginx(tmp_path, client.port) as port:
         wait_for(port)
-        site.subscribe(index, session, uri)
-        stream = Answer(port, "GET", **VERSION, **session)
+        text, uri = subscribe(client)
+        stream = site.open(client, port=port)
         opened = stream.lines()
 
-        site.call(index, session, "change_memo", text=code).json()
+        client.call_tool("change_memo", text=text)
 
         assert opened == [": open"]
         assert stream.message(UPDATED)["params"]["uri"] == uri
@@ -196,57 +188,54 @@ def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp
 
 
 def test_a_session_has_one_standalone_stream_in_all_processes(site):
-    session = site.begin(0)
-    first = site.send(0, "GET", **session)
+    client = site.begin(0)
 
-    second = site.send(1, "GET", **session)
+    first, second = site.open(client), site.open(site.moved(client, 1))
 
     assert (first.status, second.status) == (200, 409)
 
 
 def test_a_question_of_one_process_is_answered_in_the_other(site):
-    session = site.begin(0, elicitation={})
-    site.notify(0, session, "notifications/initialized")
-    call = site.call(0, session, "greet")
+    client = site.begin(0, elicitation={})
+    call = site.call(client, "greet")
     asked = call.message()
 
     said = {"action": "accept", "content": {"name": "Ada"}}
-    answered = site.send(
-        1, "POST", {"jsonrpc": "2.0", "id": asked["id"], "result": said}, **session
-    )
+    answer = {"jsonrpc": "2.0", "id": asked["id"], "result": said}
+    answered = site.open(site.moved(client, 1), "POST", answer)
 
     assert answered.status == 202
     assert call.message()["result"]["content"][0]["text"] == "Hello Ada"
 
 
 def test_a_call_of_one_process_is_taken_back_in_the_other(site):
-    session = site.begin(0)
-    call = site.call(0, session, "wait_to_be_stopped")
+    client = site.begin(0)
+    call = site.call(client, "report", then="linger")
     call.message()
 
-    site.notify(1, session, "notifications/cancelled", requestId=site.last_id)
+    site.moved(client, 1).notify("notifications/cancelled", {"requestId": site.last_id})
 
     assert call.message() is None
 
 
 def test_a_stream_is_resumed_in_the_other_process(site):
-    session = site.begin(0)
-    call = site.call(0, session, "count_slowly", number=3)
+    client = site.begin(0)
+    call = site.call(client, "count_slowly", number=3)
     event = call.event()
     call.close()
 
-    again = site.send(1, "GET", **session, Last_Event_ID=event.id)
+    again = site.open(site.moved(client, 1), Last_Event_ID=event.id)
 
     *_, answer = iter(again.message, None)
     assert answer["result"]["content"][0]["text"] == "counted"
 
 
 def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(site):
-    session = site.begin(0)
-    stream = site.send(0, "GET", **session)
+    client = site.begin(0)
+    stream = site.open(client)
     stream.lines()
 
-    site.send(1, "DELETE", **session)
+    site.moved(client, 1).end_session()
 
     assert stream.message("nothing but the end") is None
 
@@ -254,12 +243,12 @@ def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(si
 @pytest.mark.parametrize("site", [CORE], indirect=True, ids=["core"])
 def test_the_calls_of_a_process_that_is_killed_end_with_an_error(site):
     killed = site.start("uvicorn")
-    session = site.begin(killed)
-    call = site.call(killed, session, "wait_to_be_stopped")
+    client = site.begin(killed)
+    call = site.call(client, "report", then="linger")
     event = call.event()
 
     site.processes[killed].send_signal(signal.SIGKILL)
-    again = site.send(1, "GET", **session, Last_Event_ID=event.id)
+    again = site.open(site.moved(client, 1), Last_Event_ID=event.id)
 
     error = again.message()
     assert error["error"]["code"] == -32603

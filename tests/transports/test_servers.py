@@ -1,22 +1,28 @@
-"""Real servers in processes of their own, looked at through raw sockets."""
+"""Real servers in processes of their own. A client reads each body to its end, which comes though
+the connection stays open.
+"""
 
 from __future__ import annotations
 
 import signal
 import socket
 import subprocess
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection
 
 import msgspec
 import pytest
 
-from mcp_django.protocol.revisions import Revision
-from mcp_django.testing import Client, HTTPAnswer
+from mcp_django.protocol.revisions import MODERN, Revision
+from mcp_django.testing import HTTPAnswer
+from tests.served import SocketClient
 from tests.transports.live_servers import Reader, Servers
+from tests.transports.wire import PING
 from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.live
+JSON = {"Content-Type": "application/json"}
 
 
 @dataclass
@@ -24,49 +30,18 @@ class Live:
     process: subprocess.Popen[str]
     port: int
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+    def call(self, tool: str, revision: Revision = MODERN[-1], **arguments: object) -> HTTPAnswer:
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
+        return SocketClient(self.port, revision=revision).post_request("tools/call", params)
 
-    def exchange(self, raw: bytes) -> HTTPAnswer:
-        """One request on a connection that stays open, so that only an ended body is an end."""
-        with self.connect() as connection, connection.makefile("rb") as stream:
-            connection.sendall(raw)
-            return read_answer(stream)
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 
-    def call(self, tool: str, **arguments: object) -> HTTPAnswer:
-        return self.exchange(calling(tool, **arguments))
-
-
-def read_answer(stream) -> HTTPAnswer:
-    status = int(stream.readline().split()[1])
-    headers = {}
-    while line := stream.readline().strip():
-        name, _, value = line.decode().partition(":")
-        headers[name.lower()] = value.strip()
-    if "content-length" in headers:
-        body = stream.read(int(headers["content-length"]))
-    else:
-        assert headers["transfer-encoding"] == "chunked"
-        body = b""
-        while size := int(stream.readline(), 16):
-            body += stream.read(size)
-            stream.readline()
-        assert stream.readline() == b"\r\n"
-    return HTTPAnswer(status=status, headers=headers, body=body)
-
-
-def raw(body: bytes, *, verb: str = "POST", path: str = "/mcp", **headers: str) -> bytes:
-    lines = [f"{verb} {path} HTTP/1.1", "Host: 127.0.0.1"]
-    given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in given.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def calling(tool: str, revision: Revision = Revision.V2026_07_28, **arguments: object) -> bytes:
-    client = Client(revision=revision)
-    params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}}
-    message = client.message("tools/call", params)
-    return raw(msgspec.json.encode(message), **client.routing_headers(message))
+    def stop_in_the_middle(self) -> socket.socket:
+        """A connection over which a part of a body has come."""
+        connection = self.connect()
+        connection.request("POST", "/mcp", PING[:-10], {**JSON, "Content-Length": str(len(PING))})
+        return connection.sock
 
 
 @pytest.fixture(scope="module")
@@ -90,37 +65,35 @@ def live(request):
     return request.getfixturevalue(request.param)
 
 
-PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
-BATCH = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]'
-EXITS = {
-    "json": (raw(PING), 200),
-    "slash": (raw(PING, path="/mcp/"), 200),
-    "other path": (raw(b"", verb="GET", path="/nothing"), 404),
-    "batch": (raw(BATCH), 200),
-    "notification": (raw(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'), 202),
-    "get": (raw(b"", verb="GET"), 400),
-    "modern get": (raw(b"", verb="GET", MCP_Protocol_Version="2026-07-28"), 405),
-    "get in no session": (raw(b"", verb="GET", Mcp_Session_Id="x"), 404),
-    "garbage": (raw(b"{"), 400),
-    "oversize": (raw(b" " * 20_001), 413),
-    "strange host": (raw(PING, Origin="https://evil.example"), 403),
-    "long header": (raw(PING, X_Long="x" * 9000), 431),
-    "stream": (calling("report", then="end"), 200),
-    "raise in a stream": (calling("report", then="raise"), 200),
-    "async stream": (calling("report_later", then="end"), 200),
-    "raise in an async stream": (calling("report_later", then="raise"), 200),
-    "unknown tool": (calling("nonsense"), 200),
-}
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "headers", "status"),
+    [
+        ("POST", "/mcp", PING, {}, 200),
+        ("POST", "/mcp/", PING, {}, 200),
+        ("GET", "/nothing", b"", {}, 404),
+        ("POST", "/mcp", b"[" + PING + b"," + PING.replace(b"7", b"8") + b"]", {}, 200),
+        ("POST", "/mcp", b'{"jsonrpc":"2.0","method":"notifications/initialized"}', {}, 202),
+        ("GET", "/mcp", b"", {}, 400),
+        ("GET", "/mcp", b"", {"MCP-Protocol-Version": "2026-07-28"}, 405),
+        ("GET", "/mcp", b"", {"Mcp-Session-Id": "x"}, 404),
+        ("POST", "/mcp", b"{", {}, 400),
+        ("POST", "/mcp", b" " * 20_001, {}, 413),
+        ("POST", "/mcp", PING, {"Origin": "https://evil.example"}, 403),
+        ("POST", "/mcp", PING, {"X-Long": "x" * 9000}, 431),
+    ],
+)
+def test_every_way_out_ends_the_body(live, verb, path, body, headers, status):
+    client = SocketClient(live.port, path=path)
+
+    assert client.http(verb, body, headers=headers).status == status
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("exit_path", EXITS)
-def test_every_way_out_ends_the_body(live, exit_path):
-    request, status = EXITS[exit_path]
-
-    answer = live.exchange(request)
-
-    assert answer.status == status
+@pytest.mark.parametrize("tool", ["report", "report_later"])
+@pytest.mark.parametrize("then", ["end", "raise"])
+def test_every_end_of_a_stream_ends_the_body(live, tool, then):
+    assert live.call(tool, then=then).is_stream
 
 
 @pytest.mark.thorough
@@ -134,7 +107,7 @@ def test_a_tool_that_takes_too_long_in_a_stream_ends_the_body(servers, server, t
 
 def test_a_stream_carries_progress_and_then_the_answer_in_both_eras(live):
     for revision in (Revision.V2025_06_18, Revision.V2026_07_28):
-        answer = live.exchange(calling("report", revision, then="end"))
+        answer = live.call("report", revision, then="end")
 
         assert answer.is_stream
         assert answer.headers["x-accel-buffering"] == "no"
@@ -146,12 +119,13 @@ def test_a_stream_carries_progress_and_then_the_answer_in_both_eras(live):
 
 @pytest.mark.thorough
 def test_one_connection_carries_many_requests_whose_bodies_fill_the_servers_buffers(live):
-    with live.connect() as connection, connection.makefile("rb") as stream:
+    with closing(live.connect()) as connection:
         for length in (0, 8192, 16384):
-            connection.sendall(raw(PING.ljust(length)))
-            assert read_answer(stream).messages[0]["result"] == {}
-            connection.sendall(calling("report", then="raise"))
-            assert read_answer(stream).is_stream
+            for body in (PING.ljust(length), b"{"):
+                connection.request("POST", "/mcp", body, JSON)
+                with connection.getresponse() as response:
+                    assert (b'"result":{}' in response.read()) is (body != b"{")
+                assert connection.sock is not None
 
 
 @pytest.fixture
@@ -165,28 +139,30 @@ def hasty(uvicorn):
 
 @pytest.mark.thorough
 def test_bodies_that_stop_give_their_connections_back(hasty):
-    with ExitStack() as stack:
-        connections = [stack.enter_context(hasty.connect()) for _ in range(20)]
-        for connection in connections:
-            connection.sendall(raw(PING)[:-10])
+    connections = [hasty.stop_in_the_middle() for _ in range(20)]
 
-        for connection in connections:
-            with connection.makefile("rb") as stream:
-                answer = read_answer(stream)
+    for connection in connections:
+        with connection, connection.makefile("rb") as stream:
+            # To the end of the connection.
+            answer = stream.read()
 
-                assert (answer.status, answer.headers["connection"]) == (408, "close")
-                assert stream.read() == b""
+            assert answer.startswith(b"HTTP/1.1 408")
+            assert b"connection: close" in answer.lower()
 
 
 @pytest.mark.thorough
 def test_clients_that_leave_anywhere_do_no_harm(live):
-    with live.connect() as connection:
-        connection.sendall(raw(PING)[:-10])
-    with live.connect() as connection:
-        connection.sendall(calling("report_later", then="linger"))
-        assert connection.recv(10)
+    live.stop_in_the_middle().close()
+    client = SocketClient(live.port)
+    params = {"name": "report_later", "arguments": {"then": "linger"}}
+    message = client.message("tools/call", {**params, "_meta": {"progressToken": "t"}})
+    with closing(live.connect()) as connection:
+        headers = {**JSON, **client.routing_headers(message)}
+        connection.request("POST", "/mcp", msgspec.json.encode(message), headers)
+        # It has begun to answer.
+        connection.getresponse()
 
-    assert live.exchange(raw(PING)).status == 200
+    assert client.http("POST", PING).status == 200
 
 
 @pytest.mark.thorough
@@ -201,6 +177,20 @@ def test_daphne_lets_go_of_requests_after_tools_have_raised_in_the_middle_of_str
 def alive_in(live: Live) -> int:
     answer = live.call("requests_alive")
     return answer.messages[-1]["result"]["structuredContent"]["result"]
+
+
+@pytest.mark.thorough
+def test_a_server_that_is_told_to_stop_again_and_again_ends_its_streams_and_stops(live):
+    """Each signal interrupts the handler of the one before it."""
+    with closing(live.connect()) as connection:
+        connection.request("GET", "/mcp/sse", headers={"Accept": "text/event-stream"})
+        with connection.getresponse() as response:
+            assert response.readline() == b"event: endpoint\n"
+
+            for _ in range(300):
+                live.process.terminate()
+
+            live.process.wait(PATIENCE)
 
 
 @pytest.mark.thorough
