@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import asyncio
 from threading import Event
 
 import pytest
 from django.contrib.auth.backends import BaseBackend
 
-from mcp_django.exceptions import Cancelled
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.exchanges import run_async
@@ -76,17 +74,6 @@ def test_requests_that_are_refused_count_as_calls(client, configure, body, heade
 
 
 # Async tools where no loop of ours can take them
-
-
-def test_a_coroutine_that_nobody_waits_for_is_cancelled():
-    cancelled = Event()
-
-    async def leave():
-        cancelled.set()
-        await asyncio.get_running_loop().create_future()
-
-    with pytest.raises(Cancelled):
-        run_async(leave(), cancelled)
 
 
 def test_a_coroutine_that_was_done_all_the_same_has_its_result():

@@ -14,8 +14,6 @@ from tests.transports.wire import speaking
 
 pytestmark = pytest.mark.django_db
 V2503, V2506, V2511 = LEGACY[1:]
-CLIENT = {"name": "x", "version": "1"}
-NOT_FOUND = "Session not found."
 
 
 @pytest.fixture(params=LEGACY, ids=lambda revision: revision.value)
@@ -24,19 +22,15 @@ def client(client, request):
 
 
 @pytest.fixture
-def eve(client, make_user):
-    return CheckedClient(user=make_user("eve", is_staff=True), revision=client.revision)
+def eve(client, eve):
+    return speaking(eve, client.revision)
 
 
 def begin(client):
     """The header of a new session."""
-    params = {
-        "protocolVersion": client.revision.value,
-        "capabilities": {},
-        "clientInfo": CLIENT,
-    }
-    answer = client.post(client.message("initialize", params))
-    return {"Mcp-Session-Id": answer.headers["mcp-session-id"]}
+    client.initialize()
+    begun, client.session = client.session_headers(), None
+    return begun
 
 
 def ask(client, method="ping", **headers):
@@ -51,13 +45,19 @@ def told(answer):
     return answer.status, [one.get("error", "an answer") for one in answer.messages]
 
 
-def is_not_found(answer):
-    return told(answer) == (404, [{"code": -32600, "message": NOT_FOUND}])
-
-
 @requirement("sessions:id")
 def test_an_id_is_visible_ascii_and_long(client):
     assert re.fullmatch("[!-~]{43,}", begin(client)["Mcp-Session-Id"])
+
+
+def is_not_found(client, headers):
+    answers = [
+        ask(client, **headers),
+        *(client.http(verb, headers=headers) for verb in ("GET", "DELETE")),
+    ]
+    return [told(answer) for answer in answers] == [
+        (404, [{"code": -32600, "message": "Session not found."}])
+    ] * 3
 
 
 @requirement("sessions:unknown")
@@ -67,19 +67,23 @@ def test_an_id_is_visible_ascii_and_long(client):
     ids=lambda one: repr(one[:10]) + str(len(one)),
 )
 def test_an_id_that_nobody_was_given_is_not_found(client, session):
-    assert is_not_found(ask(client, **{"Mcp-Session-Id": session}))
-    assert is_not_found(client.http("DELETE", headers={"Mcp-Session-Id": session}))
-    assert is_not_found(client.http("GET", headers={"Mcp-Session-Id": session}))
+    assert is_not_found(client, {"Mcp-Session-Id": session})
 
 
-@requirement("sessions:foreign")
-def test_a_session_of_somebody_else_is_answered_like_one_that_never_was(client, eve):
-    session = begin(client)
+@requirement("sessions:foreign", "sessions:delete", "sessions:unknown", "sessions:expiry")
+def test_a_session_is_found_by_its_owner_alone_until_it_is_ended_or_nobody_uses_it(
+    client, eve, configure
+):
+    session, other = begin(client), begin(client)
 
-    assert told(ask(eve, **session)) == told(ask(eve, **{"Mcp-Session-Id": "x"}))
-    assert is_not_found(eve.http("GET", headers=session))
-    assert is_not_found(eve.http("DELETE", headers=session))
-    assert ask(client, **session).status == 200
+    assert is_not_found(eve, session)
+    ended = client.http("DELETE", headers=session)
+
+    assert (ended.status, ended.body) == (204, b"")
+    assert is_not_found(client, session)
+    assert ask(client, **other).status == 200
+    configure(SESSION_IDLE=1e-6)
+    assert is_not_found(client, other)
 
 
 @requirement("sessions:no-authentication")
@@ -98,28 +102,6 @@ def test_the_id_of_a_session_is_no_credential(client, verb):
     assert ask(client, **session).status == 200
 
 
-@requirement("sessions:delete", "sessions:unknown")
-def test_a_session_that_its_client_ended_is_not_found_any_more(client):
-    session, other = begin(client), begin(client)
-
-    ended = client.http("DELETE", headers=session)
-
-    assert (ended.status, ended.body) == (204, b"")
-    assert is_not_found(ask(client, **session))
-    assert is_not_found(client.http("DELETE", headers=session))
-    assert ask(client, **other).status == 200
-
-
-@requirement("sessions:expiry")
-def test_a_session_that_nobody_uses_is_not_found_any_more(client, settings):
-    session = begin(client)
-    assert ask(client, **session).status == 200
-
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "SESSION_IDLE": 1e-6}
-
-    assert is_not_found(ask(client, **session))
-
-
 @requirement("sessions:id-required")
 @pytest.mark.parametrize(
     ("verb", "method", "params"),
@@ -136,13 +118,6 @@ def test_what_needs_a_session_and_names_none_is_told_so(client, verb, method, pa
 
     assert answer.status == 400
     assert "Mcp-Session-Id" in answer.messages[0]["error"]["message"]
-
-
-def test_what_needs_no_session_is_answered_without_one(client):
-    headers = {"MCP-Protocol-Version": client.revision.value}
-
-    assert ask(client, **headers).status == 200
-    assert ask(client, "tools/list", **headers).status == 200
 
 
 # The revision of a session

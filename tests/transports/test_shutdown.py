@@ -9,13 +9,10 @@ import threading
 import pytest
 
 from mcp_django.exposure.primitives import Lane
-from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports import shutdown
 from mcp_django.transports.shutdown import Shutdown, end_process, prepare
-from mcp_django.transports.streams import hub
 from mcp_django.transports.streams.hub import get_hub
-from tests.transports.event_stream import EventStream
-from tests.transports.wire import Connection, speaking
+from tests.transports.event_stream import asking_to_listen
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -30,24 +27,12 @@ def handlers():
         signal.signal(number, handler)
 
 
-@pytest.fixture
-def client(client):
-    return speaking(client, MODERN[-1])
-
-
-async def listening(client):
-    params = {"notifications": {"toolsListChanged": True}}
-    stream = await EventStream.asking(client, "subscriptions/listen", params).opened()
-    await stream.message()
-    return stream
-
-
 async def test_streams_say_their_last_words_before_the_server_hears_of_the_signal(
-    client, monkeypatch
+    client, monkeypatch, listen
 ):
     monkeypatch.setattr(shutdown, "FAREWELL", 0.05)
     heard = asyncio.Event()
-    stream = await listening(client)
+    stream = await listen(client, toolsListChanged=True)
 
     Shutdown(signal.SIGTERM, lambda number, frame: heard.set())(signal.SIGTERM, None)
 
@@ -58,9 +43,9 @@ async def test_streams_say_their_last_words_before_the_server_hears_of_the_signa
         await heard.wait()
 
 
-async def test_a_stream_that_the_server_cancels_says_its_last_words(client):
+async def test_a_stream_that_the_server_cancels_says_its_last_words(client, listen):
     """As Daphne does when it stops, and others after the time that they wait."""
-    stream = await listening(client)
+    stream = await listen(client, toolsListChanged=True)
 
     stream.task.cancel()
 
@@ -71,30 +56,9 @@ async def test_a_stream_that_the_server_cancels_says_its_last_words(client):
 async def test_a_server_that_is_stopping_opens_no_stream(client):
     get_hub().close()
 
-    refused = await Connection.asking(
-        client, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}
-    ).whole()
+    refused = await asking_to_listen(client, toolsListChanged=True).whole()
 
     assert refused.status == 503
-
-
-async def test_a_signal_that_interrupts_the_handler_of_another_is_heard_too():
-    heard = []
-
-    def handle(*args):
-        heard.append(args)
-        Shutdown(signal.SIGINT, lambda *args: heard.append(args))(signal.SIGINT, None)
-
-    def interrupted():
-        # Where a signal may come in the middle: in the main thread, while it gets a hub.
-        with hub._making:
-            Shutdown(signal.SIGTERM, handle)(signal.SIGTERM, None)
-
-    thread = threading.Thread(target=interrupted, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-
-    assert heard == [(signal.SIGTERM, None), (signal.SIGINT, None)]
 
 
 async def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):

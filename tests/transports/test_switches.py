@@ -14,14 +14,13 @@ from mcp_django.transports.stdio.conversation import Caller
 from mcp_django.transports.streams.hub import get_hub
 from tests.admin.looking import url
 from tests.clients import CheckedClient, browser_of
-from tests.transports.event_stream import EventStream
+from tests.transports.event_stream import EventStream, asking_to_listen
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Connection, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-WISHES = {"notifications": {"toolsListChanged": True}}
 HELLO = {
     "protocolVersion": LATEST_LEGACY.value,
     "capabilities": {},
@@ -30,34 +29,12 @@ HELLO = {
 
 
 @pytest.fixture
-def client(client):
-    return speaking(client, MODERN[-1])
-
-
-@pytest.fixture
 def legacy(client):
     return speaking(client, LATEST_LEGACY)
 
 
-@pytest.fixture
-def other(make_user):
-    return make_user("eve", is_staff=True)
-
-
-@pytest.fixture
-def their_client(other):
-    return speaking(CheckedClient(user=other), MODERN[-1])
-
-
 def asking(client, method="tools/list", params=None, **headers):
     return Connection.asking(client, method, params, **headers)
-
-
-async def listening(client):
-    """A stream behind its acknowledgment."""
-    stream = await EventStream.asking(client, "subscriptions/listen", WISHES).opened()
-    await stream.message()
-    return stream
 
 
 async def last_id(stream):
@@ -96,15 +73,6 @@ def assert_blocked(answer):
 # The server
 
 
-async def test_a_server_that_is_closed_ends_its_streams_in_good_order(client, their_client):
-    streams = [await listening(client), await listening(their_client)]
-
-    await set_closed(True)
-
-    assert [await last_id(stream) for stream in streams] == [1, 1]
-    assert not get_hub().streams
-
-
 @pytest.mark.parametrize(
     ("revision", "method"),
     [
@@ -133,7 +101,7 @@ async def test_a_closed_server_opens_no_stream_and_tells_strangers_nothing(clien
     session = await SessionClient.begin(legacy)
     await set_closed(True)
 
-    assert_closed(await asking(client, "subscriptions/listen", WISHES).whole())
+    assert_closed(await asking_to_listen(client, toolsListChanged=True).whole())
     assert_closed(await EventStream.get(legacy, **session.headers).whole())
     assert_closed(await asking(legacy, "initialize", HELLO).whole())
     assert_closed((await HTTPSSEClient(client).open()).stream)
@@ -142,21 +110,28 @@ async def test_a_closed_server_opens_no_stream_and_tells_strangers_nothing(clien
     assert (await asking(speaking(CheckedClient(), MODERN[-1])).whole()).status == 401
 
 
-async def test_sessions_of_a_closed_server_are_over_for_good(client, legacy):
+async def test_a_server_that_is_closed_ends_its_streams_in_good_order_and_its_sessions_for_good(
+    client, legacy, eve, listen
+):
     session = await SessionClient.begin(legacy)
     old = await HTTPSSEClient(client).begin()
+    streams = [await listen(caller, toolsListChanged=True) for caller in (client, eve)]
 
     await set_closed(True)
+    assert [await last_id(stream) for stream in streams] == [1, 1]
     await old.stream.rest()
     await settled()
+    assert not get_hub().streams
     assert_closed(await old.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
     await set_closed(False)
 
     assert (await asking(legacy, "ping", **session.headers).whole()).status == 404
 
 
-async def test_a_store_that_is_gone_does_not_keep_a_server_open(client, monkeypatch, caplog):
-    stream = await listening(client)
+async def test_a_store_that_is_gone_does_not_keep_a_server_open(
+    client, monkeypatch, caplog, listen
+):
+    stream = await listen(client, toolsListChanged=True)
 
     def gone():
         raise ConnectionError("gone")
@@ -173,24 +148,25 @@ async def test_a_store_that_is_gone_does_not_keep_a_server_open(client, monkeypa
 
 
 async def test_the_streams_and_sessions_of_a_blocked_user_end_and_no_others(
-    client, legacy, staff, other, their_client
+    client, legacy, staff, eve, listen
 ):
     await SessionClient.begin(legacy)
-    await SessionClient.begin(speaking(their_client, LATEST_LEGACY))
-    ours, theirs = await listening(client), await listening(their_client)
+    await SessionClient.begin(speaking(eve, LATEST_LEGACY))
+    ours, theirs = [await listen(caller, toolsListChanged=True) for caller in (client, eve)]
 
     # A key may come as text, written in a way of its own.
     await UserRestriction.objects.acreate(user_id=f"0{staff.pk}", blocked=True)
+    eve_key = str((await type(staff).objects.aget(username="eve")).pk)
 
     assert await last_id(ours) == 1
     await settled()
-    assert [session.user for session in await sessions()] == [str(other.pk)]
-    await theirs.left()
+    assert [session.user for session in await sessions()] == [eve_key]
+    assert theirs.outbox.empty()
 
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover"])
 async def test_a_blocked_user_is_refused_as_with_a_credential_that_is_not_good(
-    client, staff, their_client, method
+    client, staff, eve, method
 ):
     await asking(client, method).whole()
     await set_blocked(staff, True)
@@ -198,9 +174,9 @@ async def test_a_blocked_user_is_refused_as_with_a_credential_that_is_not_good(
     # As often as it takes to hold an address off.
     for _ in range(30):
         assert_blocked(await asking(client, method).whole())
-    assert_blocked(await asking(client, "subscriptions/listen", WISHES).whole())
+    assert_blocked(await asking_to_listen(client, toolsListChanged=True).whole())
     assert_blocked((await HTTPSSEClient(client).open()).stream)
-    assert (await asking(their_client, method).whole()).status == 200
+    assert (await asking(eve, method).whole()).status == 200
     await set_closed(True)
     assert_blocked(await asking(client, method).whole())
     await set_closed(False)
@@ -213,14 +189,14 @@ async def test_a_blocked_user_is_refused_as_with_a_credential_that_is_not_good(
 
 
 async def test_a_server_that_is_made_read_only_drops_its_tools_that_write_at_once(
-    client, add_tool
+    client, add_tool, listen
 ):
     def wipe() -> str:
         """Wipe everything."""
         return "wiped"
 
     add_tool(wipe, read_only=False)
-    stream = await listening(client)
+    stream = await listen(client, toolsListChanged=True)
     before = await asking(client).whole()
 
     await sync_to_async(ServerSettings.objects.create)(read_only=True)
@@ -232,7 +208,6 @@ async def test_a_server_that_is_made_read_only_drops_its_tools_that_write_at_onc
     assert b'"wipe"' in before.body
     assert b'"wipe"' not in after.body
     assert "error" in answer.json
-    await stream.left()
 
 
 # A pipe
@@ -241,7 +216,7 @@ async def test_a_server_that_is_made_read_only_drops_its_tools_that_write_at_onc
 async def test_a_client_at_a_pipe_is_refused_and_its_subscription_is_over(staff):
     caller = Caller(recognize=NamedUser(staff.get_username()).authenticate)
     async with talking(caller) as peer:
-        subscription = peer.ask("subscriptions/listen", **WISHES)
+        subscription = peer.ask("subscriptions/listen", notifications={"toolsListChanged": True})
         await peer.message()
 
         await set_closed(True)
@@ -273,12 +248,12 @@ async def test_a_client_at_a_pipe_is_refused_and_its_subscription_is_over(staff)
     ],
 )
 async def test_what_is_ended_on_the_page_of_the_admin_is_over(
-    client, legacy, make_user, ended, kind, sessions_left
+    client, legacy, make_user, ended, kind, sessions_left, listen
 ):
     boss = await sync_to_async(make_user)("boss", is_staff=True, is_superuser=True)
     browser = await sync_to_async(browser_of)(boss)
     if kind == "listen":
-        stream = await listening(client)
+        stream = await listen(client, toolsListChanged=True)
     elif kind == "standalone":
         stream = await (await SessionClient.begin(legacy)).get()
     else:
@@ -296,8 +271,11 @@ async def test_what_is_ended_on_the_page_of_the_admin_is_over(
     assert len(await sessions()) == sessions_left
 
 
-async def test_a_switch_that_is_rolled_back_or_of_another_server_ends_nothing(client, legacy):
-    stream, session = await listening(client), await SessionClient.begin(legacy)
+async def test_a_switch_that_is_rolled_back_or_of_another_server_ends_nothing(
+    client, legacy, listen
+):
+    stream = await listen(client, toolsListChanged=True)
+    session = await SessionClient.begin(legacy)
 
     @sync_to_async
     def close_and_think_again():
@@ -312,4 +290,3 @@ async def test_a_switch_that_is_rolled_back_or_of_another_server_ends_nothing(cl
     assert stream.outbox.empty()
     assert (await asking(client).whole()).status == 200
     assert (await asking(legacy, "ping", **session.headers).whole()).status == 200
-    await stream.left()
