@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 import mcp_django as mcp
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports.calls import running
 from mcp_django.transports.exchanges import Reply
@@ -12,12 +11,11 @@ from mcp_django.transports.http.responses import ResponseStream
 from tests.clients import CheckedClient
 from tests.spec import requirement
 from tests.transports.event_stream import Event
-from tests.transports.wire import Connection, Gate, finished
+from tests.transports.wire import Connection, Gate
 
 pytestmark = pytest.mark.django_db
 
 MODERN = Revision.V2026_07_28
-CLIENT = {"name": "x", "version": "1"}
 
 
 def counting(token, number=3):
@@ -132,33 +130,6 @@ async def test_of_many_reports_at_once_the_last_arrives(client):
     assert len(values) < 5000
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_the_last_report_is_sent_even_if_the_answer_is_ready_with_it(client, add_tool, gate):
-    def climb(ctx: mcp.Context) -> str:
-        """Report before and after the gate."""
-        ctx.progress(1)
-        gate.wait()
-        ctx.progress(2)
-        return "top"
-
-    add_tool(climb)
-    call = Connection.calling(client, "climb", token="t")
-    send = call.send
-
-    async def slow_send(event):
-        await send(event)
-        if b"progress" in event.get("body", b"") and not gate.opened.is_set():
-            gate.open()
-            await finished(Lane.WORK)
-
-    call.send = slow_send
-    await call.whole()
-
-    values = [message["params"]["progress"] for message in call.messages[:-1]]
-    assert values == [1, 2]
-
-
 # Errors before and after the first event
 
 
@@ -194,28 +165,20 @@ def test_an_error_has_a_status_before_the_first_report_and_rides_in_the_stream_a
 @pytest.mark.asyncio
 @pytest.mark.parametrize("grace", [0.01, 30])
 async def test_an_answer_becomes_a_stream_that_shows_signs_of_life_after_a_grace_time(
-    client, add_tool, gate, monkeypatch, grace
+    client, patient, gate, monkeypatch, grace
 ):
     monkeypatch.setattr(running, "QUICK", 0.01)
     monkeypatch.setattr(running, "GRACE", grace)
     monkeypatch.setattr(running, "KEEP_ALIVE", 0.01)
 
-    def block() -> str:
-        """Wait."""
-        gate.wait()
-        return "late"
-
-    add_tool(block)
-    call = Connection.calling(client, "block")
-    call.start()
-    await gate.until_reached()
+    call = await gate.held(Connection.calling(client, "patient"))
     first = [(await call.next()).get("body") for _ in range(3)] if grace < 1 else []
     gate.open()
     await call.end()
 
     assert first in ([None, b": keep-alive\n\n", b": keep-alive\n\n"], [])
     assert call.headers["content-type"] == ("text/event-stream" if first else "application/json")
-    assert call.messages[-1]["result"]["content"][0]["text"] == "late"
+    assert call.messages[-1]["result"]["content"][0]["text"] == "done"
     assert call.is_whole()
 
 
