@@ -15,8 +15,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
 
 
 class Clock:
-    def __init__(self):
-        self.now = START
+    now = START
 
     def __call__(self):
         return self.now
@@ -28,8 +27,7 @@ class Clock:
 class Dice:
     """Falls on what a test has laid."""
 
-    def __init__(self):
-        self.next = 1.0
+    next = 1.0
 
     def __call__(self):
         return self.next
@@ -165,3 +163,14 @@ def show_stream(store, clock):
         return stream
 
     return show
+
+
+@pytest.fixture
+def filled(store, add_session, open_log, ask, show_stream):
+    """A session with a log, a question and a subscription, and a stream beside it."""
+    add_session("s1")
+    open_log("l1")
+    store.append("l1", [b"a"])
+    ask("q1")
+    store.subscribe("s1", "django://1", most=5)
+    show_stream("t1")

@@ -16,7 +16,6 @@ from mcp_django.models import (
 from mcp_django.models import Session as SessionRow
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.stores import transactions
-from mcp_django.stores.interface import Question
 from mcp_django.stores.transactions import written
 from tests.stores.conftest import COMMITS
 
@@ -62,11 +61,11 @@ COSTS = [
 
 @pytest.mark.parametrize(("work", "statements"), COSTS)
 def test_the_costs_do_not_grow(
-    store, session, open_log, django_assert_max_num_queries, work, statements
+    store, session, open_log, ask, django_assert_max_num_queries, work, statements
 ):
     for number in range(10):
         open_log(f"l{number}")
-        store.ask(Question(session="s1", id=f"q{number}", owner="hub"))
+        ask(f"q{number}")
 
     with django_assert_max_num_queries(5) as captured:
         work(store)
@@ -75,18 +74,8 @@ def test_the_costs_do_not_grow(
     assert [kind for kind in kinds if kind not in {"BEGIN", "COMMIT"}] == statements
 
 
-def fill(store, show_stream, add_session, open_log):
-    add_session()
-    open_log()
-    store.append("l1", [b"a"])
-    store.subscribe("s1", "django://1", most=5)
-    store.ask(Question(session="s1", id="q1", owner="hub"))
-    show_stream("t1")
-
-
-def test_nothing_of_an_ended_session_is_left(store, show_stream, add_session, open_log):
-    fill(store, show_stream, add_session, open_log)
-
+@pytest.mark.usefixtures("filled")
+def test_nothing_of_an_ended_session_is_left(store):
     store.end_session("s1")
 
     tables = [SessionRow, Subscription, EventLog, LogEvent, OpenQuestion]

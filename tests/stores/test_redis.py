@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -12,7 +11,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
 from mcp_django.signing import digest_of
-from mcp_django.stores.interface import Question
 
 pytestmark = pytest.mark.needs("redis", "channels_redis")
 
@@ -45,19 +43,16 @@ def seconds_left(store):
 THEIRS = f"principal:{digest_of('default/user:1/')}"
 
 
-def fill(store, add_session, open_log):
-    add_session()
-    open_log("l1")
+@pytest.fixture
+def filled(filled, store, open_log):
+    """With a stream that ended, and no other beside it."""
     open_log("l2")
-    store.append("l1", [b"a"])
     store.append("l2", [b"a"], is_final=True)
-    store.ask(Question(session="s1", id="q1", owner="hub"))
-    store.subscribe("s1", "django://1", most=5)
+    store.hide_stream("t1")
 
 
-def test_all_that_is_kept_for_a_session_expires_with_it(store, add_session, open_log):
-    fill(store, add_session, open_log)
-
+@pytest.mark.usefixtures("filled")
+def test_all_that_is_kept_for_a_session_expires_with_it(store):
     left = seconds_left(store)
 
     # The set of all sessions stays, and is pruned.
@@ -72,8 +67,8 @@ def test_all_that_is_kept_for_a_session_expires_with_it(store, add_session, open
     assert all(0 < seconds <= 3601 for seconds in left.values())
 
 
-def test_use_puts_the_end_off_but_for_streams_that_ended(store, clock, add_session, open_log):
-    fill(store, add_session, open_log)
+@pytest.mark.usefixtures("filled")
+def test_use_puts_the_end_off_but_for_streams_that_ended(store, clock):
     for key in seconds_left(store):
         store.client.expire(f"{store.prefix}{key}", 200)
     clock.pass_by(minutes=1)
@@ -93,8 +88,8 @@ def test_use_puts_the_end_off_but_for_streams_that_ended(store, clock, add_sessi
     }
 
 
-def test_pruning_clears_up_after_what_has_expired(store, add_session, open_log):
-    fill(store, add_session, open_log)
+@pytest.mark.usefixtures("filled")
+def test_pruning_clears_up_after_what_has_expired(store):
     store.client.delete(f"{store.prefix}log:l1", f"{store.prefix}events:l1")
     assert store.prune() == 0
     assert store.client.lrange(f"{store.prefix}logs:s1", 0, -1) == [b"l2"]
@@ -113,16 +108,14 @@ def test_an_address_that_is_none_is_a_mistake_in_the_settings(at, url, word):
 
 
 @pytest.mark.thorough
-def test_a_redis_that_hangs_is_an_error_after_two_seconds(at):
+def test_a_redis_that_hangs_is_an_error(at):
     with socket.create_server(("127.0.0.1", 0)) as mute:
         store = at(f"redis://127.0.0.1:{mute.getsockname()[1]}/0")
-        begin = time.monotonic()
 
         with pytest.raises(Exception, match=r"(?i)timeout"):
             store.session("s1")
 
         store.client.close()
-    assert 1.5 < time.monotonic() - begin < 4
 
 
 BERLIN = ZoneInfo("Europe/Berlin")
