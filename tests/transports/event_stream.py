@@ -74,11 +74,6 @@ class EventStream(Connection):
             if event.data:
                 return event.message
 
-    async def is_silent_until(self, other: EventStream) -> bool:
-        """Whether nothing was sent here when `other` got its next message."""
-        await other.message()
-        return "data: " not in self._text and self.outbox.empty()
-
     async def rest(self) -> list[Any]:
         """The messages until the server ends the stream."""
         found = []

@@ -150,9 +150,6 @@ class Answer:
                 return event.message
         return None
 
-    def json(self) -> Any:
-        return msgspec.json.decode(self.response.read())
-
     def close(self) -> None:
         self.response.close()
         self.connection.close()

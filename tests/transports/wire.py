@@ -104,14 +104,10 @@ class Connection:
         return msgspec.json.decode(self.body)
 
     @property
-    def frames(self) -> list[bytes]:
-        return [frame for frame in self.body.split(b"\n\n") if frame]
-
-    @property
     def messages(self) -> list[Any]:
         if not self.headers["content-type"].startswith("text/event-stream"):
             return [self.json]
-        lines = [frame.split(b"\n")[-1] for frame in self.frames]
+        lines = [frame.split(b"\n")[-1] for frame in self.body.split(b"\n\n")]
         data = [line.removeprefix(b"data: ") for line in lines if line.startswith(b"data: ")]
         return [msgspec.json.decode(one) for one in data if one.strip()]
 
