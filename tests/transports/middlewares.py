@@ -105,11 +105,6 @@ class ViewHook(Plain):
         seen.append((view.__name__, args, kwargs, getattr(view, "csrf_exempt", False)))
 
 
-class SecondViewHook(Plain):
-    def process_view(self, request, view, args, kwargs):
-        seen.append("second")
-
-
 class ViewRefusal(Plain):
     def process_view(self, request, view, args, kwargs):
         return HttpResponse("<h1>secret page</h1>", status=403)
