@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from tempfile import TemporaryFile
 
 import pytest
@@ -15,13 +14,7 @@ from mcp_django.testing import ProtocolFailure
 from tests.children import start
 from tests.served import SocketClient
 from tests.services import path_of
-from tests.transports.live_servers import (
-    Answer,
-    free_port,
-    live_server,
-    make_database,
-    wait_for,
-)
+from tests.transports.live_servers import Answer, Servers, free_port, make_database, wait_for
 
 # The servers get a copy of the database of the tests.
 pytestmark = [
@@ -36,32 +29,11 @@ UPDATED = "notifications/resources/updated"
 
 
 class Site:
-    """Servers over one database and one channel layer."""
+    """Clients of servers over one database and one channel layer."""
 
-    def __init__(self, database, backend):
-        self.environ = {
-            **os.environ,
-            "LIVE_LAYER": backend,
-            "LIVE_PREFIX": f"test-{secrets.token_hex(8)}",
-            "LIVE_DB": str(database),
-            "LIVE_LEASE": "4",
-        }
+    def __init__(self, ports):
+        self.ports = ports
         self.answers = []
-        self.running = ExitStack()
-        self.processes = []
-        self.ports = []
-
-    def start(self, server):
-        """The index of one more server."""
-        process, port = self.running.enter_context(live_server(server, **self.environ))
-        self.processes.append(process)
-        self.ports.append(port)
-        return len(self.ports) - 1
-
-    def stop(self):
-        for answer in self.answers:
-            answer.close()
-        self.running.close()
 
     def begin(self, index, **capabilities):
         """A client in a session that begins in one process."""
@@ -97,18 +69,23 @@ def subscribe(client):
 
 
 @pytest.fixture(scope="module", params=[CORE, PUBSUB], ids=["core", "pubsub"])
-def site(request, tmp_path_factory, django_db_setup, django_db_blocker):
-    """Two servers, which all tests share."""
+def servers(request, tmp_path_factory, django_db_setup, django_db_blocker):
+    """Shared by all tests."""
     database = tmp_path_factory.mktemp("site") / "site.sqlite3"
     with django_db_blocker.unblock():
         make_database(database)
-    site = Site(database, request.param)
-    try:
-        for server in ("uvicorn", "daphne"):
-            site.start(server)
-        yield site
-    finally:
-        site.stop()
+    prefix = f"test-{secrets.token_hex(8)}"
+    environ = {"LIVE_PREFIX": prefix, "LIVE_DB": str(database), "LIVE_LEASE": "4"}
+    with Servers(LIVE_LAYER=request.param, **environ) as servers:
+        yield servers
+
+
+@pytest.fixture
+def site(servers):
+    site = Site([servers.start(name)[1] for name in ("uvicorn", "daphne")])
+    yield site
+    for answer in site.answers:
+        answer.close()
 
 
 def test_a_session_that_began_in_one_process_goes_on_in_the_other(site):
@@ -240,14 +217,15 @@ def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(si
     assert stream.message("nothing but the end") is None
 
 
-@pytest.mark.parametrize("site", [CORE], indirect=True, ids=["core"])
-def test_the_calls_of_a_process_that_is_killed_end_with_an_error(site):
-    killed = site.start("uvicorn")
-    client = site.begin(killed)
+@pytest.mark.parametrize("servers", [CORE], indirect=True, ids=["core"])
+def test_the_calls_of_a_process_that_is_killed_end_with_an_error(servers, site):
+    process, port = servers.start("uvicorn", LIVE_TOOL_TIMEOUT="60")
+    site.ports.append(port)
+    client = site.begin(2)
     call = site.call(client, "report", then="linger")
     event = call.event()
 
-    site.processes[killed].send_signal(signal.SIGKILL)
+    process.send_signal(signal.SIGKILL)
     again = site.open(site.moved(client, 1), Last_Event_ID=event.id)
 
     error = again.message()
