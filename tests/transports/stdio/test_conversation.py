@@ -246,14 +246,6 @@ async def test_after_a_cancellation_nothing_more_is_written_for_that_request(
     assert not [said for said in rest if "progress" in said.get("method", "") or "id" in said]
 
 
-async def test_a_busy_server_says_so(peer, configure, fresh_lanes):
-    configure(WORK_THREADS=1, MAX_WAITING=0)
-
-    refused = await peer.answer(peer.call("echo", text="x"))
-
-    assert refused["error"]["code"] == -32603
-
-
 async def test_a_bug_of_ours_is_told_by_a_number(peer, caller, monkeypatch, caplog):
     def break_down(body):
         raise RuntimeError("secret")
