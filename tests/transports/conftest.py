@@ -105,16 +105,16 @@ def fresh_lanes():
 @pytest.fixture
 def patient(add_tool, gate):
     """A tool that waits at the gate, and what it found when it went on."""
-    found = []
+    cancelled = []
 
     def patient(ctx: mcp.Context) -> str:
         """Wait."""
         gate.wait()
-        found.append(ctx.cancelled.is_set())
+        cancelled.append(ctx.cancelled.is_set())
         return "done"
 
     add_tool(patient)
-    return found
+    return cancelled
 
 
 @pytest.fixture

@@ -76,12 +76,12 @@ class EventStream(Connection):
 
     async def rest(self) -> list[Any]:
         """The messages until the server ends the stream."""
-        found = []
+        messages = []
         try:
             while True:
-                found.append(await self.message())
+                messages.append(await self.message())
         except EOFError:
-            return found
+            return messages
 
     async def left(self) -> None:
         """Hang up, and wait until the application knows."""

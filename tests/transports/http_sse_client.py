@@ -111,7 +111,7 @@ class HTTPSSEClient:
 
     def heard(self, method: str | None) -> list[Any]:
         """What was told of this name so far: None for answers that nobody waited for."""
-        return [one for one in self.told if one.get("method") == method]
+        return [message for message in self.told if message.get("method") == method]
 
     async def ask(self, method: str, params: Any = None, **options: Any) -> Any:
         return await self.answer_to(await self.send(method, params, **options))

@@ -74,8 +74,8 @@ def greet(ctx: mcp.Context) -> str:
 @mcp.tool(read_only=True, permission=everybody)
 def count_slowly(ctx: mcp.Context, number: int) -> str:
     """Count, with time to lose the connection in."""
-    for one in range(1, number + 1):
-        ctx.progress(one)
+    for step in range(1, number + 1):
+        ctx.progress(step)
         time.sleep(0.2)
     return "counted"
 

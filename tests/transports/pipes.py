@@ -113,26 +113,26 @@ class Peer:
     async def message(self) -> Any:
         line = await self.line()
         assert line.endswith(b"\n"), line
-        found = msgspec.json.decode(line)
-        if isinstance(found, dict) and found.get("id", 0) is not None:
-            method = found.get("method") or self.methods.get(found.get("id"), "ping")
-            assert_valid_message(self.revision, method, found)
-        return found
+        message = msgspec.json.decode(line)
+        if isinstance(message, dict) and message.get("id", 0) is not None:
+            method = message.get("method") or self.methods.get(message.get("id"), "ping")
+            assert_valid_message(self.revision, method, message)
+        return message
 
     async def answer(self, key: Any) -> Any:
         """The answer to this request, which is the next message."""
-        found = await self.message()
-        assert found.get("id") == key, found
-        return found
+        message = await self.message()
+        assert message.get("id") == key, message
+        return message
 
     async def rest(self) -> list[Any]:
         """The messages until the server has ended."""
         self.end()
         await self.ended()
-        found = []
+        messages = []
         while line := await self.line():
-            found.append(msgspec.json.decode(line))
-        return found
+            messages.append(msgspec.json.decode(line))
+        return messages
 
     async def ended(self) -> None:
         async with asyncio.timeout(PATIENCE):

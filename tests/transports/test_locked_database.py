@@ -90,6 +90,6 @@ def test_who_begins_a_session_meanwhile_holds_up_nobody_who_reads(connect, elsew
         for _ in range(5):
             read(reader)
 
-    for one in begun:
-        one.result(timeout=PATIENCE)
+    for beginning in begun:
+        beginning.result(timeout=PATIENCE)
     assert Session.objects.count() == 4

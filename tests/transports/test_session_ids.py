@@ -42,7 +42,7 @@ def ask(client, method="ping", **headers):
 
 def told(answer):
     """All that an answer tells, but for the id of the request."""
-    return answer.status, [one.get("error", "an answer") for one in answer.messages]
+    return answer.status, [message.get("error", "an answer") for message in answer.messages]
 
 
 @requirement("sessions:id")
@@ -64,7 +64,7 @@ def is_not_found(client, headers):
 @pytest.mark.parametrize(
     "session",
     ["", "x", "x" * 43, "x" * 128, "x" * 129, "x" * 8_000, "\xe9", "../..", "a, b"],
-    ids=lambda one: repr(one[:10]) + str(len(one)),
+    ids=lambda session: repr(session[:10]) + str(len(session)),
 )
 def test_an_id_that_nobody_was_given_is_not_found(client, session):
     assert is_not_found(client, {"Mcp-Session-Id": session})
@@ -128,7 +128,7 @@ def has_titles(answer):
 
 
 @requirement("http:revision-assumed")
-@pytest.mark.parametrize("header", [None, *(one.value for one in LEGACY)])
+@pytest.mark.parametrize("header", [None, *(revision.value for revision in LEGACY)])
 def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(client, header):
     session = begin(client)
 
@@ -160,6 +160,6 @@ def test_a_modern_request_is_modern_whatever_session_it_names(client):
     message = modern.message("tools/list")
     headers = modern.routing_headers(message)
 
-    for one in (session, {"Mcp-Session-Id": "x"}):
-        answer = modern.post(message, headers={**headers, **one})
+    for named in (session, {"Mcp-Session-Id": "x"}):
+        answer = modern.post(message, headers={**headers, **named})
         assert answer.messages[0]["result"]["resultType"] == "complete"

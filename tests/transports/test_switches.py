@@ -201,10 +201,10 @@ async def test_a_server_that_is_made_read_only_drops_its_tools_that_write_at_onc
 
     await sync_to_async(ServerSettings.objects.create)(read_only=True)
 
-    told = await stream.message()
+    event = await stream.message()
     after = await asking(client).whole()
     answer = await asking(client, "tools/call", {"name": "wipe", "arguments": {}}).whole()
-    assert told["method"] == "notifications/tools/list_changed"
+    assert event["method"] == "notifications/tools/list_changed"
     assert b'"wipe"' in before.body
     assert b'"wipe"' not in after.body
     assert "error" in answer.json

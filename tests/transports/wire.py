@@ -109,7 +109,7 @@ class Connection:
             return [self.json]
         lines = [frame.split(b"\n")[-1] for frame in self.body.split(b"\n\n")]
         data = [line.removeprefix(b"data: ") for line in lines if line.startswith(b"data: ")]
-        return [msgspec.json.decode(one) for one in data if one.strip()]
+        return [msgspec.json.decode(text) for text in data if text.strip()]
 
     def is_whole(self) -> bool:
         """One start, then bodies, of which the last and no other ends the response."""

@@ -78,12 +78,12 @@ async def test_a_request_that_is_taken_back_gets_no_answer_and_its_record_says_h
 ):
     person, call = await running(revision, how=how, token="t")
 
-    told = await person.notify(method, **{member: id_of(call)})
+    answered = await person.notify(method, **{member: id_of(call)})
     await call.end()
     gate.open()
     await finished(Lane.WORK)
 
-    assert (told.status, told.body) == (202, b"")
+    assert (answered.status, answered.body) == (202, b"")
     assert call.status == 200
     assert call.messages == []
     assert ends(gathered) == [end]
@@ -96,15 +96,15 @@ async def test_what_takes_no_request_of_this_session_back_is_ignored(running, pa
     own = id_of(call)
 
     wrong = [str(own), own + 1, None, True, [own], {"id": own}, 0.5, "x" * 10_000]
-    told = [await person.notify("notifications/cancelled", requestId=value) for value in wrong]
-    told += [await person.notify("notifications/cancelled")]
-    told += [await person.notify("$/cancelRequest", requestId=own)]
+    answers = [await person.notify("notifications/cancelled", requestId=value) for value in wrong]
+    answers += [await person.notify("notifications/cancelled")]
+    answers += [await person.notify("$/cancelRequest", requestId=own)]
     for stranger in (other, nobody):
-        told += [await stranger.notify("notifications/cancelled", requestId=own)]
+        answers += [await stranger.notify("notifications/cancelled", requestId=own)]
     gate.open()
     await call.end()
 
-    assert {answer.status for answer in told} == {202}
+    assert {answer.status for answer in answers} == {202}
     assert text_of(call.messages[-1]) == "done"
 
 

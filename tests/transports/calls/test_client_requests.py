@@ -65,9 +65,9 @@ def steps(ctx: mcp.Context) -> str:
 def both(ctx: mcp.Context) -> str:
     """Ask for two numbers at once."""
     with ctx.together():
-        one = ctx.ask("one", NumberForm, "First?")
-        two = ctx.ask("two", NumberForm, "Second?")
-    return f"{one['number']} {two['number']}"
+        first = ctx.ask("one", NumberForm, "First?")
+        second = ctx.ask("two", NumberForm, "Second?")
+    return f"{first['number']} {second['number']}"
 
 
 def write(ctx: mcp.Context) -> str:

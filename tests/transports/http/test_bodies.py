@@ -32,16 +32,16 @@ WRONG = "mcp_" + "a" * 43
 @pytest.fixture
 def readers(monkeypatch):
     """The threads that decode a body, in order."""
-    found = []
+    threads = []
     for module in (endpoint, http_sse):
         decode = module.decode
 
         def noted(body, decode=decode, **limits):
-            found.append(threading.current_thread())
+            threads.append(threading.current_thread())
             return decode(body, **limits)
 
         monkeypatch.setattr(module, "decode", noted)
-    return found
+    return threads
 
 
 async def in_thread(function, *arguments):

@@ -421,7 +421,7 @@ def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
     assert understand("POST", sent({}), encoded([call()] * 2)).refusal is None
     assert understand("POST", sent({}), encoded([call()] * 3)).refusal is not None
     refusals = [understand("POST", sent({}), body).refusal for body in (deep, None)]
-    assert [one and one.status for one in refusals] == [400, 413]
+    assert [refusal and refusal.status for refusal in refusals] == [400, 413]
     assert refusals[1] is not None
     assert b"1000 bytes" in refusals[1].body
 
@@ -431,7 +431,7 @@ def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
 
 versions = st.sampled_from([None, MODERN, LEGACY, "2025-03-26", UNKNOWN, "", "\xe9"])
 bodies: list[Any] = [call(), with_meta(), [call()], FIRST, call("initialize"), {}, []]
-messages = st.binary() | st.sampled_from([encoded(one) for one in bodies])
+messages = st.binary() | st.sampled_from([encoded(body) for body in bodies])
 
 
 @requirement("errors:json-body")

@@ -112,7 +112,9 @@ async def test_the_first_event_names_an_unguessable_address_below_the_prefix_of_
 
 
 @requirement("http-sse:accepted", "http-sse:message-event")
-@pytest.mark.parametrize("asked", [*LEGACY, Revision.V2026_07_28], ids=lambda one: one.value)
+@pytest.mark.parametrize(
+    "asked", [*LEGACY, Revision.V2026_07_28], ids=lambda revision: revision.value
+)
 async def test_any_revision_with_a_handshake_is_spoken(posts, asked):
     session = await posts.begin(asked.value)
     agreed = asked if asked in LEGACY else LEGACY[-1]
@@ -219,7 +221,7 @@ async def test_a_post_whose_connection_is_given_up_runs_on(session, patient, gat
     await asyncio.wait(tasks)
 
     answers = [await session.response() for _ in many]
-    assert {one["id"] for one in answers} == {"p0", "p1", "p2"}
+    assert {answer["id"] for answer in answers} == {"p0", "p1", "p2"}
 
 
 async def test_an_open_stream_keeps_its_session_alive(client, configure):
@@ -436,15 +438,15 @@ async def test_middleware_runs_round_both_and_its_late_failure_is_told_on_the_st
 
 async def test_a_principal_has_only_so_many_streams(client, configure):
     configure(MAX_STREAMS_PER_PRINCIPAL=1)
-    one = await HTTPSSEClient(client).open()
+    first = await HTTPSSEClient(client).open()
 
-    two = await HTTPSSEClient(client).open()
+    second = await HTTPSSEClient(client).open()
 
-    assert (two.stream.status, two.stream.headers["retry-after"]) == (503, "1")
-    await two.stream.end()
+    assert (second.stream.status, second.stream.headers["retry-after"]) == (503, "1")
+    await second.stream.end()
     await settled()
     assert len(await sync_to_async(get_store().sessions)()) == 1
-    await one.leave()
+    await first.leave()
 
 
 async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(

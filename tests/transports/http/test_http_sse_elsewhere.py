@@ -132,5 +132,5 @@ async def test_a_store_that_fails_is_asked_again_for_a_while(
     assert caplog.text.count("does not reach the stream") == times
     assert (await session.ask("ping"))["result"] == {}
     await settled()
-    assert (number in [one["id"] for one in session.heard(None)]) is not is_lost
+    assert (number in [message["id"] for message in session.heard(None)]) is not is_lost
     await session.leave()

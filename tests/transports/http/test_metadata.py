@@ -35,8 +35,8 @@ def use(settings):
             "AUTHENTICATORS": [
                 "mcp_django.auth.PersonalTokens",
                 *(
-                    JWTBearer(one, jwks_url=f"{one}/certs", user=len, audience="a")
-                    for one in issuers
+                    JWTBearer(issuer, jwks_url=f"{issuer}/certs", user=len, audience="a")
+                    for issuer in issuers
                 ),
             ],
             **changes,

@@ -224,7 +224,7 @@ def test_a_call_does_not_touch_the_session_of_the_browser_that_makes_it(client, 
 
         request.session["seen"] = request.session.get("seen", 0) + 1
         messages.info(request, "hello")
-        assert [str(one) for one in get_messages(request)] == ["hello"]
+        assert [str(message) for message in get_messages(request)] == ["hello"]
         return request.session["seen"]
 
     add_tool(scribble)

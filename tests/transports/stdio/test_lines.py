@@ -28,13 +28,13 @@ def close(pipe, index):
 
 
 async def lines(reader):
-    found = []
+    taken = []
     async with asyncio.timeout(PATIENCE):
         try:
             while True:
-                found.append(await reader.line())
+                taken.append(await reader.line())
         except EOFError:
-            return found
+            return taken
 
 
 @pytest.mark.thorough

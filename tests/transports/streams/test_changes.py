@@ -57,10 +57,10 @@ async def test_a_record_that_changed_is_told_on_every_stream_that_asked_for_it_a
     elsewhere = await listening(client, other)
 
     changed(mine)
-    told = [await stream.message() for stream in streams]
+    heard = [await stream.message() for stream in streams]
     changed(other)
 
-    for message in told:
+    for message in heard:
         assert_valid_message(client.revision, UPDATED, message)
         assert message["params"]["uri"] == mine
     assert (await elsewhere.message())["params"]["uri"] == other
@@ -112,13 +112,13 @@ async def test_a_stream_that_the_server_ends_is_answered_first_where_it_is_an_an
 
     publish({Change(topic=control_topic(CLOSE, "user", "default", str(staff.pk)))})
 
-    told = await stream.rest()
+    heard = await stream.rest()
     if client.revision.era is Era.MODERN:
-        [answer] = told
+        [answer] = heard
         assert_valid_message(client.revision, "subscriptions/listen", answer)
         assert answer["result"]["resultType"] == "complete"
     else:
-        assert told == []
+        assert heard == []
 
 
 async def opened(client):
@@ -161,15 +161,15 @@ async def test_a_resource_is_told_once_however_often_it_was_subscribed_to_until_
     stream = await listening(client, mine, mine, other)
 
     changed(mine)
-    told = [await stream.message()]
+    heard = [await stream.message()]
     for _ in range(2):
         done = await stream.session.answer_to("resources/unsubscribe", uri=mine)
         assert done["result"] == {}
     changed(mine)
     changed(other)
-    told.append(await stream.message())
+    heard.append(await stream.message())
 
-    assert [message["params"]["uri"] for message in told] == [mine, other]
+    assert [message["params"]["uri"] for message in heard] == [mine, other]
     await stream.left()
 
 

@@ -359,8 +359,8 @@ def test_a_change_reaches_two_other_processes_also_if_it_was_lost_with_redis(
         publisher(frozenset({list_changed("prompts")}))
         if is_lost:
             redis.start()
-        told = [reader.message()["method"] for reader in readers]
+        heard = [reader.message()["method"] for reader in readers]
 
     assert publisher.lost == is_lost
     assert acknowledged == ["notifications/subscriptions/acknowledged"] * 2
-    assert told == ["notifications/prompts/list_changed"] * 2
+    assert heard == ["notifications/prompts/list_changed"] * 2
