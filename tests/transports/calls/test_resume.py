@@ -225,8 +225,7 @@ async def test_a_standalone_stream_that_was_lost_tells_of_everything_once(client
         "notifications/resources/list_changed",
         "notifications/prompts/list_changed",
     }
-    async with asyncio.timeout(PATIENCE):
-        await stream.task
+    await stream.rest()
     await again.left()
 
 
