@@ -60,10 +60,10 @@ class SiteFunction:
         function: Callable[..., Any],
         *,
         key: str,
-        title: _StrOrPromise | None,
-        description: _StrOrPromise | None,
-        permission: Permission | None,
-        asks: bool,
+        title: _StrOrPromise | None = None,
+        description: _StrOrPromise | None = None,
+        permission: Permission | None = None,
+        asks: bool = False,
     ) -> None:
         """`key` is its name, or its URI. Raises ImproperlyConfigured."""
         self.key = key

@@ -7,13 +7,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import cleandoc
-from typing import Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_type_hints
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
 from mcp_django.exposure.functions.json_schemas import without_none
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
 
 # Docstrings: what the tool does, and what each argument means.
 
@@ -68,6 +71,15 @@ def fold(lines: Iterable[str]) -> str:
 
 
 Permission: TypeAlias = str | Callable[[HttpRequest], Any]
+
+
+class SiteOptions(TypedDict, total=False):
+    """The options of every decorator."""
+
+    title: _StrOrPromise | None
+    description: _StrOrPromise | None
+    permission: Permission | None
+    asks: bool
 
 
 def check_permission(permission: Permission | None, *, of: str) -> Permission | None:

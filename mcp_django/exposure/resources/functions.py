@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import msgspec
 from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist, PermissionDenied
@@ -29,7 +29,7 @@ from mcp_django.exposure.functions.arguments import (
 )
 from mcp_django.exposure.functions.json_schemas import input_schema
 from mcp_django.exposure.functions.results import contents_of, mime_type_of
-from mcp_django.exposure.functions.signatures import Permission, Signature
+from mcp_django.exposure.functions.signatures import Signature, SiteOptions
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry
@@ -41,8 +41,6 @@ from mcp_django.protocol.results import Resource, ResourceTemplate
 from mcp_django.protocol.uri_templates import EXPRESSION, URITemplate
 
 if TYPE_CHECKING:
-    from django.utils.functional import _StrOrPromise
-
     from mcp_django.exposure.permissions import Rights
 
 
@@ -189,12 +187,12 @@ class CodeResource(SiteFunction):
         function: Callable[..., Any],
         *,
         uri: str,
-        name: str | None,
-        mime_type: str | None,
-        size: int | None,
-        annotations: Annotations | None,
-        last_modified: Modified | None,
-        completions: Mapping[str, Offer],
+        name: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        last_modified: Modified | None = None,
+        completions: Mapping[str, Offer] | None = None,
         **options: Any,
     ) -> None:
         self.template = check_uri(uri)
@@ -209,7 +207,7 @@ class CodeResource(SiteFunction):
         self.size = size
         self.annotations = annotations
         self.last_modified = last_modified
-        self.completions = dict(completions)
+        self.completions = dict(completions or {})
         if size is not None and self.is_template:
             raise ImproperlyConfigured(f"{uri!r} stands for many resources, so it has no size.")
         for variable in self.completions:
@@ -323,20 +321,17 @@ def read_code_resource(
     raise not_found()
 
 
+class ResourceOptions(SiteOptions, total=False):
+    name: str | None
+    mime_type: str | None
+    size: int | None
+    annotations: Annotations | None
+    last_modified: Modified | None
+    completions: Mapping[str, Offer] | None
+
+
 def resource(
-    uri: str,
-    *,
-    name: str | None = None,
-    title: _StrOrPromise | None = None,
-    description: _StrOrPromise | None = None,
-    mime_type: str | None = None,
-    size: int | None = None,
-    annotations: Annotations | None = None,
-    last_modified: Modified | None = None,
-    permission: Permission | None = None,
-    completions: Mapping[str, Offer] | None = None,
-    asks: bool = False,
-    registry: Registry | None = None,
+    uri: str, *, registry: Registry | None = None, **options: Unpack[ResourceOptions]
 ) -> Callable[[Function], Function]:
     """Offer a function as a resource. Returns the function itself.
 
@@ -358,18 +353,5 @@ def resource(
     Raises AlreadyRegistered when the URI is taken, ImproperlyConfigured when the function or the
     URI cannot be a resource.
     """
-    return registering(
-        CodeResource,
-        (registry or default_registry).add_resource,
-        uri=uri,
-        name=name,
-        title=title,
-        description=description,
-        mime_type=mime_type,
-        size=size,
-        annotations=annotations,
-        last_modified=last_modified,
-        permission=permission,
-        completions=completions or {},
-        asks=asks,
-    )
+    add = (registry or default_registry).add_resource
+    return registering(CodeResource, add, uri=uri, **options)

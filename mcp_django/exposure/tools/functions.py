@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -13,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from mcp_django.context import CallContext
 from mcp_django.exposure.functions.arguments import Arguments
 from mcp_django.exposure.functions.results import Results
-from mcp_django.exposure.functions.signatures import Permission, Signature
+from mcp_django.exposure.functions.signatures import Signature, SiteOptions
 from mcp_django.exposure.functions.site_schemas import RawArguments, RawResults, param_headers
 from mcp_django.exposure.primitives import Lane, Outcome
 from mcp_django.exposure.questions.confirmations import ARGUMENT, with_confirmation, without_token
@@ -24,8 +24,6 @@ from mcp_django.principal import ACTION, DELETE, READ, WRITE
 from mcp_django.protocol.results import ToolAnnotations, ToolDefinition
 
 if TYPE_CHECKING:
-    from django.utils.functional import _StrOrPromise
-
     from mcp_django.exposure.permissions import Rights
 
 
@@ -107,19 +105,23 @@ class FunctionTool(SiteFunction):
         self,
         function: Callable[..., Any],
         *,
-        name: str | None,
-        annotations: ToolAnnotations,
-        scope: str,
-        atomic: bool,
-        input_schema: Mapping[str, Any] | None,
-        output_schema: Mapping[str, Any] | None,
-        serializer: Any,
-        output_serializer: Any,
+        name: str | None = None,
+        read_only: bool = False,
+        destructive: bool | None = None,
+        idempotent: bool = False,
+        open_world: bool = False,
+        atomic: bool = False,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        serializer: Any = None,
+        output_serializer: Any = None,
         **options: Any,
     ) -> None:
+        if read_only and destructive:
+            raise ImproperlyConfigured("A tool is read_only or destructive, not both.")
         self.name = check_name(name or function.__name__, kind="tool")
         super().__init__(function, key=self.name, **options)
-        self.scope = scope
+        self.scope = scope_of(read_only=read_only, destructive=destructive)
         if atomic and self.is_async:
             raise ImproperlyConfigured(
                 f"The tool {self.name!r} is async, and a transaction cannot span an await. "
@@ -149,7 +151,13 @@ class FunctionTool(SiteFunction):
             description=known_now(self.description),
             input_schema=schema,
             output_schema=self.results.schema,
-            annotations=annotations,
+            annotations=ToolAnnotations(
+                read_only=read_only,
+                destructive=not read_only if destructive is None else destructive,
+                # A tool that changes nothing is idempotent.
+                idempotent=idempotent or read_only,
+                open_world=open_world,
+            ),
             param_headers=param_headers(schema, tool=self.name),
         )
         self._definition = with_confirmation(definition) if self.asks else definition
@@ -206,51 +214,30 @@ def scope_of(*, read_only: bool, destructive: bool | None) -> str:
     return DELETE if destructive else WRITE
 
 
+class ToolOptions(SiteOptions, total=False):
+    name: str | None
+    read_only: bool
+    destructive: bool | None
+    idempotent: bool
+    open_world: bool
+    atomic: bool
+    input_schema: Mapping[str, Any] | None
+    output_schema: Mapping[str, Any] | None
+    serializer: Any
+    output_serializer: Any
+
+
 @overload
 def tool(function: Function, /) -> Function: ...
 
 
 @overload
 def tool(
-    *,
-    name: str | None = None,
-    title: _StrOrPromise | None = None,
-    description: _StrOrPromise | None = None,
-    read_only: bool = False,
-    destructive: bool | None = None,
-    idempotent: bool = False,
-    open_world: bool = False,
-    permission: Permission | None = None,
-    atomic: bool = False,
-    input_schema: Mapping[str, Any] | None = None,
-    output_schema: Mapping[str, Any] | None = None,
-    serializer: Any = None,
-    output_serializer: Any = None,
-    asks: bool = False,
-    registry: Registry | None = None,
+    *, registry: Registry | None = None, **options: Unpack[ToolOptions]
 ) -> Callable[[Function], Function]: ...
 
 
-def tool(
-    function: Any = None,
-    /,
-    *,
-    name: str | None = None,
-    title: _StrOrPromise | None = None,
-    description: _StrOrPromise | None = None,
-    read_only: bool = False,
-    destructive: bool | None = None,
-    idempotent: bool = False,
-    open_world: bool = False,
-    permission: Permission | None = None,
-    atomic: bool = False,
-    input_schema: Mapping[str, Any] | None = None,
-    output_schema: Mapping[str, Any] | None = None,
-    serializer: Any = None,
-    output_serializer: Any = None,
-    asks: bool = False,
-    registry: Registry | None = None,
-) -> Any:
+def tool(function: Any = None, /, *, registry: Registry | None = None, **options: Any) -> Any:
     """Offer a function as a tool. Returns the function itself.
 
         @mcp.tool(read_only=True, permission="shop.view_order")
@@ -274,28 +261,5 @@ def tool(
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a tool.
     """
-    if read_only and destructive:
-        raise ImproperlyConfigured("A tool is read_only or destructive, not both.")
-    decorate = registering(
-        FunctionTool,
-        (registry or default_registry).add_tool,
-        name=name,
-        title=title,
-        description=description,
-        annotations=ToolAnnotations(
-            read_only=read_only,
-            destructive=not read_only if destructive is None else destructive,
-            # A tool that changes nothing is idempotent.
-            idempotent=idempotent or read_only,
-            open_world=open_world,
-        ),
-        scope=scope_of(read_only=read_only, destructive=destructive),
-        permission=permission,
-        atomic=atomic,
-        input_schema=input_schema,
-        output_schema=output_schema,
-        serializer=serializer,
-        output_serializer=output_serializer,
-        asks=asks,
-    )
+    decorate = registering(FunctionTool, (registry or default_registry).add_tool, **options)
     return decorate if function is None else decorate(function)
