@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -17,13 +17,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.functions.results import messages_of
 from mcp_django.exposure.primitives import PendingCall
-from mcp_django.exposure.prompts.functions import (
-    Argument,
-    PromptArguments,
-    Reader,
-    reader_of,
-    reader_of_choices,
-)
+from mcp_django.exposure.prompts.functions import Argument, PromptArguments
 from mcp_django.exposure.resources.models import read
 from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
 from mcp_django.protocol.results import PromptDefinition, PromptMessage, PromptResult
@@ -283,24 +277,20 @@ def compile_contents(contents: Contents) -> Body:
 # Arguments
 
 
-def argument_of(given: ArgumentContent) -> Argument:
+def argument_of(content: ArgumentContent) -> Argument:
+    is_choice = content.type == CHOICE
     return Argument(
-        name=given.name,
-        title=given.title,
-        description=given.description,
-        required=given.required,
-        reader=READERS[given.type](given),
+        name=content.name,
+        title=content.title,
+        description=content.description,
+        required=content.required,
+        annotation=Literal[tuple(content.choices)] if is_choice else PYTHON_TYPES[content.type],
+        takes_empty=content.type == TEXT,
     )
 
 
-READERS: dict[str, Callable[[ArgumentContent], Reader]] = {
-    TEXT: lambda given: reader_of(str),
-    NUMBER: lambda given: reader_of(Decimal),
-    DATE: lambda given: reader_of(date),
-    CHOICE: lambda given: reader_of_choices({one: one for one in given.choices}),
-    # Looked up afterwards, with the rights of the caller.
-    OBJECT: lambda given: Reader(read=str, wanted="a key"),
-}
+#: The key of an object is looked up afterwards, with the rights of the caller.
+PYTHON_TYPES: dict[str, type] = {TEXT: str, NUMBER: Decimal, DATE: date, OBJECT: str}
 
 
 def argument_problems(contents: Contents) -> Iterator[Problem]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from functools import partial
+from functools import cached_property
 from math import isfinite
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     Literal,
     TypeAlias,
+    Unpack,
     get_args,
     get_origin,
     overload,
@@ -29,13 +29,9 @@ from django.http import HttpRequest
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.arguments import hint_about, shown
-from mcp_django.exposure.functions.json_schemas import (
-    NONE,
-    is_union,
-    without_none,
-)
+from mcp_django.exposure.functions.json_schemas import without_none
 from mcp_django.exposure.functions.results import messages_of, refusals_in_words
-from mcp_django.exposure.functions.signatures import Permission, Signature
+from mcp_django.exposure.functions.signatures import Signature, SiteOptions
 from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry, check_name
 from mcp_django.exposure.registry import registry as default_registry
@@ -43,15 +39,14 @@ from mcp_django.exposure.site_functions import Function, SiteFunction, known_now
 from mcp_django.protocol.results import PromptArgument, PromptDefinition, PromptResult
 
 if TYPE_CHECKING:
-    from django.utils.functional import _StrOrPromise
-
     from mcp_django.exposure.permissions import Rights
 
 
 # Reading arguments: MCP sends those of prompts as texts.
 
+DECIMALS = re.compile(r"[-+0-9.eE]{1,40}")
 #: Python refuses to read thousands of digits.
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,30}")
+NUMERALS = {int: re.compile(r"[+-]?[0-9]{1,30}"), float: DECIMALS, Decimal: DECIMALS}
 #: What people and programs write for yes and no.
 BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 WANTED = {
@@ -66,78 +61,31 @@ WANTED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """Reads one argument. `read` raises ValueError; `wanted` says what it takes."""
-
-    read: Callable[[str], Any]
-    wanted: str
-    #: Every text that it takes, where these can be listed.
-    choices: tuple[str, ...] = ()
-    is_text: bool = False
-
-
-def reader_of(annotation: Any) -> Reader:
-    """Raises TypeError for a type that cannot be read from a text."""
-    kind = without_none(annotation)
-    if get_origin(kind) is Literal:
-        return reader_of_choices({str(one): one for one in get_args(kind) if one is not None})
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return reader_of_choices({str(one.value): one for one in kind})
+def texts_of(kind: Any) -> dict[str, Any]:
+    """Return every text that a type takes, with its value, if these can be listed."""
     if kind is bool:
-        return Reader(
-            read=lambda text: BOOLEANS[text.strip().lower()],
-            wanted="true or false",
-            choices=("true", "false"),
-        )
-    if kind not in WANTED:
-        raise TypeError(f"{annotation!r} cannot be read from a text")
-    limits = limits_of(annotation)
-    return Reader(
-        read=partial(read_plain, kind, limits),
-        wanted=WANTED[kind] + (" within its limits" if limits is not kind else ""),
-        is_text=kind is str,
-    )
+        return {"true": True, "false": False}
+    if get_origin(kind) is Literal:
+        return {str(value): value for value in get_args(kind) if value is not None}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {str(member.value): member for member in kind}
+    return {}
 
 
-def limits_of(annotation: Any) -> Any:
-    """The annotation with its msgspec.Meta, without None as an alternative."""
-    if is_union(annotation):
-        return next(limits_of(one) for one in get_args(annotation) if one is not NONE)
-    return annotation
+def notes_of(annotation: Any) -> list[Any]:
+    """Return the notes of an annotation, such as msgspec.Meta."""
+    parts = (annotation, *get_args(annotation))
+    return [note for part in parts for note in getattr(part, "__metadata__", ())]
 
 
-def argument_description(annotation: Any) -> str:
-    """What msgspec.Meta says of an argument."""
-    limits = limits_of(annotation)
-    if get_origin(limits) is not Annotated:
-        return ""
-    metas = [one for one in get_args(limits)[1:] if isinstance(one, msgspec.Meta)]
-    return next((one.description for one in metas if one.description), "")
-
-
-def reader_of_choices(choices: Mapping[str, Any]) -> Reader:
-    return Reader(
-        read=choices.__getitem__,  # KeyError is refused like ValueError
-        wanted=f"one of: {', '.join(choices)}",
-        choices=tuple(choices),
-    )
-
-
-def read_plain(kind: type, limits: Any, text: str) -> Any:
-    value: Any = text
-    if kind is int:
-        if not WHOLE_NUMBER.fullmatch(text.strip()):
+def read_plain(text: str, kind: type, annotation: Any) -> Any:
+    """Return the value of a text. Raises ValueError."""
+    value: Any = text if kind is str else text.strip()
+    if kind in NUMERALS:
+        if not NUMERALS[kind].fullmatch(value) or not isfinite(float(value)):
             raise ValueError
-        value = int(text)
-    elif kind in (float, Decimal):
-        value = Decimal(text.strip()) if re.fullmatch(r"[-+0-9.eE]{1,40}", text.strip()) else None
-        if value is None or not isfinite(float(value)):
-            raise ValueError
-        value = float(value) if kind is float else value
-    elif kind is not str:
-        value = msgspec.convert(text.strip(), kind)
-    return value if limits is kind else msgspec.convert(value, limits)
+        value = kind(value)
+    return msgspec.convert(value, annotation)
 
 
 # The arguments of a prompt.
@@ -147,34 +95,51 @@ Complete: TypeAlias = Callable[[HttpRequest, str], Iterable[Any]]
 
 LONGEST_TEXT = 16_384
 # decimal.InvalidOperation is an ArithmeticError, and choices are looked up in a dictionary.
-UNREADABLE = (ValueError, KeyError, ArithmeticError, msgspec.ValidationError)
+UNREADABLE = (ValueError, KeyError, ArithmeticError)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
     name: str
-    reader: Reader
+    annotation: Any
     required: bool
+    #: Whether an empty text is a value of it.
+    takes_empty: bool
     title: str = ""
     description: str = ""
     complete: Complete | None = None
+
+    @cached_property
+    def kind(self) -> Any:
+        return without_none(self.annotation)
+
+    @cached_property
+    def texts(self) -> dict[str, Any]:
+        return texts_of(self.kind)
+
+    @property
+    def wanted(self) -> str:
+        if self.kind in WANTED:
+            return WANTED[self.kind] + (" within its limits" if notes_of(self.annotation) else "")
+        return "true or false" if self.kind is bool else f"one of: {', '.join(self.texts)}"
 
     def is_left_out(self, given: Mapping[str, str]) -> bool:
         """Clients send an empty text for what their user did not fill in."""
         if self.name not in given:
             return True
-        return given[self.name] == "" and not self.required and not self.reader.is_text
+        return given[self.name] == "" and not self.required and not self.takes_empty
 
     def read(self, text: str) -> Any:
         """Raises ToolError that says what it takes."""
         if len(text) > LONGEST_TEXT:
             raise ToolError(f"Argument {self.name}: longer than {LONGEST_TEXT} characters.")
         try:
-            return self.reader.read(text)
+            if self.kind is bool:
+                return BOOLEANS[text.strip().lower()]
+            return self.texts[text] if self.texts else read_plain(text, self.kind, self.annotation)
         except UNREADABLE:
-            raise ToolError(
-                f"Argument {self.name}: {shown(text)} is not {self.reader.wanted}."
-            ) from None
+            sentence = f"Argument {self.name}: {shown(text)} is not {self.wanted}."
+            raise ToolError(sentence) from None
 
 
 class PromptArguments:
@@ -210,7 +175,7 @@ class PromptArguments:
         if argument is None:
             return None
         if argument.complete is None:
-            return ranked(value, argument.reader.choices)
+            return ranked(value, argument.texts)
         try:
             with refusals_in_words():
                 return ranked(value, [str(one) for one in argument.complete(request, value)])
@@ -231,8 +196,8 @@ class CodePrompt(SiteFunction):
         self,
         function: Callable[..., Any],
         *,
-        name: str | None,
-        completions: Mapping[str, Complete],
+        name: str | None = None,
+        completions: Mapping[str, Complete] | None = None,
         **options: Any,
     ) -> None:
         self.name = check_name(name or function.__name__, kind="prompt")
@@ -242,7 +207,7 @@ class CodePrompt(SiteFunction):
                 self.name,
                 self.signature,
                 descriptions=self.documented.parameters,
-                completions=completions,
+                completions=completions or {},
             )
         )
         self._definition = PromptDefinition(
@@ -293,26 +258,32 @@ def arguments_of(
             f"The prompt {prompt!r} has no argument {unknown[0]!r} to complete. "
             f"It has: {', '.join(signature.annotations) or 'none'}."
         )
-    found = []
+    arguments = []
     for name, annotation in signature.annotations.items():
-        try:
-            reader = reader_of(annotation)
-        except TypeError as error:
+        kind = without_none(annotation)
+        if kind not in WANTED and not texts_of(kind):
             raise ImproperlyConfigured(
-                f"The argument {name} of the prompt {prompt!r}: {error}. Arguments of prompts "
-                "are texts: take a str, int, date, bool, Literal or Enum, such as the key of a "
-                "record, and look the record up yourself."
-            ) from error
-        found.append(
+                f"The argument {name} of the prompt {prompt!r}: {annotation!r} cannot be read from"
+                " a text. Arguments of prompts are texts: take a str, int, date, bool, Literal or "
+                "Enum, such as the key of a record, and look the record up yourself."
+            )
+        notes = [getattr(note, "description", None) for note in notes_of(annotation)]
+        arguments.append(
             Argument(
                 name=name,
-                reader=reader,
+                annotation=annotation,
                 required=name not in signature.defaults,
-                description=descriptions.get(name) or argument_description(annotation),
+                takes_empty=kind is str,
+                description=descriptions.get(name) or next(filter(None, notes), ""),
                 complete=completions.get(name),
             )
         )
-    return found
+    return arguments
+
+
+class PromptOptions(SiteOptions, total=False):
+    name: str | None
+    completions: Mapping[str, Complete] | None
 
 
 @overload
@@ -321,29 +292,11 @@ def prompt(function: Function, /) -> Function: ...
 
 @overload
 def prompt(
-    *,
-    name: str | None = None,
-    title: _StrOrPromise | None = None,
-    description: _StrOrPromise | None = None,
-    permission: Permission | None = None,
-    completions: Mapping[str, Complete] | None = None,
-    asks: bool = False,
-    registry: Registry | None = None,
+    *, registry: Registry | None = None, **options: Unpack[PromptOptions]
 ) -> Callable[[Function], Function]: ...
 
 
-def prompt(
-    function: Any = None,
-    /,
-    *,
-    name: str | None = None,
-    title: _StrOrPromise | None = None,
-    description: _StrOrPromise | None = None,
-    permission: Permission | None = None,
-    completions: Mapping[str, Complete] | None = None,
-    asks: bool = False,
-    registry: Registry | None = None,
-) -> Any:
+def prompt(function: Any = None, /, *, registry: Registry | None = None, **options: Any) -> Any:
     """Offer a function as a prompt. Returns the function itself.
 
         @mcp.prompt(permission="shop.view_order")
@@ -361,14 +314,5 @@ def prompt(
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a prompt.
     """
-    decorate = registering(
-        CodePrompt,
-        (registry or default_registry).add_prompt,
-        name=name,
-        title=title,
-        description=description,
-        permission=permission,
-        completions=completions or {},
-        asks=asks,
-    )
+    decorate = registering(CodePrompt, (registry or default_registry).add_prompt, **options)
     return decorate if function is None else decorate(function)
