@@ -75,12 +75,12 @@ TOOLS = Room(
             new="is_risky = ",
         ),
         Fault(
-            file="exposure/tools/action_selections.py",
+            file="exposure/tools/action_calls.py",
             old="(asked.search and asked.search.split())",
             new="asked.search",
         ),
         Fault(
-            file="exposure/tools/bulk_updates.py",
+            file="exposure/tools/records.py",
             old="if len(selection.keys) > MOST_UPDATED:",
             new="if len(selection.keys) > MOST_UPDATED + 1:",
         ),

@@ -61,32 +61,25 @@ class Subschema:
         return self.schema if isinstance(self.schema, dict) else {}
 
 
-def subschemas(root: Schema) -> Iterator[Subschema]:
+def subschemas(root: Schema, pointer: Pointer = ()) -> Iterator[Subschema]:
     """The root and every schema inside, each before what it holds. Follows no reference.
 
     What only looks like one, in `enum`, `const`, `default` or `examples`, is data.
     """
-    waiting = [Subschema(pointer=(), schema=root)]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += reversed([*inside(one)])
-
-
-def inside(outer: Subschema) -> Iterator[Subschema]:
-    """The schemas directly inside another one."""
+    if not isinstance(root, (dict, bool)):
+        return
+    outer = Subschema(pointer=pointer, schema=root)
+    yield outer
     for keyword, value in outer.keywords.items():
+        place = (*pointer, keyword)
         if keyword in SINGLE:
-            found: list[tuple[Pointer, Any]] = [((keyword,), value)]
+            yield from subschemas(value, place)
         elif keyword in LISTS and isinstance(value, list):
-            found = [((keyword, str(index)), one) for index, one in enumerate(value)]
+            for at, member in enumerate(value):
+                yield from subschemas(member, (*place, str(at)))
         elif keyword in MAPS and isinstance(value, dict):
-            found = [((keyword, name), one) for name, one in value.items()]
-        else:
-            continue
-        for pointer, schema in found:
-            if isinstance(schema, (dict, bool)):
-                yield Subschema(pointer=outer.pointer + pointer, schema=schema)
+            for name, member in value.items():
+                yield from subschemas(member, (*place, name))
 
 
 def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:

@@ -7,9 +7,9 @@ import inspect
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -38,7 +38,7 @@ from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
 from mcp_django.exposure.query.arguments import about
 from mcp_django.exposure.query.related import MOST_OBJECTS
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
-from mcp_django.exposure.tools.action_calls import ActionCall, declared_schema
+from mcp_django.exposure.tools.action_calls import ActionCall, OfferedAction, declared_schema
 from mcp_django.levels import Level
 from mcp_django.principal import ACTION, READ
 from mcp_django.protocol.render import tool_definition
@@ -113,19 +113,16 @@ def actions_of(registry: Registry) -> Iterator[tuple[tuple[str, str], Any]]:
         for name in exposure.actions:
             yield (exposure.label, name), None
         for model_admin in reversed(model_admins(model)):
-            for name, function in told_actions(model_admin).items():
+            try:
+                actions = known_actions(model_admin)
+            except Exception as error:
+                raise_lost_database(error)
+                # Code of the site: its actions get their names when somebody is offered them.
+                logger.exception("The actions of %s cannot be told.", model_admin)
+                continue
+            for name, function in actions.items():
                 if name not in NEVER:
                     yield (exposure.label, name), function
-
-
-def told_actions(model_admin: Any) -> dict[str, Any]:
-    try:
-        return known_actions(model_admin)
-    except Exception as error:
-        raise_lost_database(error)
-        # Code of the site: its actions get their names when somebody is offered them.
-        logger.exception("The actions of %s cannot be told.", model_admin)
-        return {}
 
 
 _action_names: Cached[ActionNames] = Cached()
@@ -232,46 +229,36 @@ def made_definition(
 ) -> ToolDefinition:
     """Made once for the same words, so that its bytes are, too."""
     schema = arguments_of(name, place).schema
-
-    def make(
-        text: str, input_schema: dict[str, Any] = schema, title: str = title
-    ) -> ToolDefinition:
-        return ToolDefinition(
-            name=name,
-            title="" if title == text else title,
-            # A sentence of its own where another one follows.
-            description=" ".join(
-                part
-                for part in (f"{text}." if mark and text[-1:].isalnum() else text, mark)
-                if part
-            ),
-            input_schema=input_schema,
-            annotations=annotations,
-        )
-
+    titled = ToolDefinition(
+        name=name,
+        title="" if title == text else title,
+        input_schema=schema,
+        annotations=annotations,
+    )
+    # A title says in other words what the name says already.
+    untitled = replace(titled, title="")
+    attempts = [(titled, SHORTEST_TEXT), (untitled, 1)]
     if answer is not None:
         properties = {**schema["properties"], "answer": msgspec.json.decode(answer)}
-        told = fitting(partial(make, input_schema={**schema, "properties": properties}), text)
-        if told is not None:
-            return told
-    untitled = partial(make, title="")
-    # A title says in other words what the name says already.
-    return fitting(make, text) or fitting(untitled, text, shortest=1) or untitled("")
+        whole = replace(titled, input_schema={**schema, "properties": properties})
+        attempts.insert(0, (whole, SHORTEST_TEXT))
+    for attempt, shortest in attempts:
+        kept, made = text, described_as(attempt, text, mark)
+        while (excess := size_of(made) - MOST_BYTES) > 0:
+            # No character takes more than six bytes.
+            kept = kept[: -max(2, excess // 6)].rstrip()
+            if len(kept) < max(1, min(len(text), shortest)):
+                break
+            made = described_as(attempt, f"{kept}…", mark)
+        else:
+            return made
+    return described_as(untitled, "", mark)
 
 
-def fitting(
-    make: Callable[[str], ToolDefinition], text: str, *, shortest: int = SHORTEST_TEXT
-) -> ToolDefinition | None:
-    """The definition with as much of the text as there is room for, if there is for any."""
-    kept, shortest = text, min(len(text), shortest)
-    made = make(text)
-    while (excess := size_of(made) - MOST_BYTES) > 0:
-        # No character takes more than six bytes.
-        kept = kept[: -max(2, excess // 6)].rstrip()
-        if not kept or len(kept) < shortest:
-            return None
-        made = make(f"{kept}…")
-    return made
+def described_as(definition: ToolDefinition, text: str, mark: str) -> ToolDefinition:
+    # A sentence of its own where another one follows.
+    sentence = f"{text}." if mark and text[-1:].isalnum() else text
+    return replace(definition, description=" ".join(filter(None, (sentence, mark))))
 
 
 def size_of(definition: ToolDefinition) -> int:
@@ -286,15 +273,8 @@ PLAIN_VERBS = frozenset({"add", "change", "delete", "view"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ActionTool:
-    """One action as one caller is offered it. It exists for as long as a call."""
-
-    context: CallContext
-    name: str
-    action: AdminAction
-    exposure: ModelExposure
-    model_admin: ModelAdmin[Any]
-    rights: Rights
+class ActionTool(OfferedAction):
+    """The tool of an action. It exists for as long as a call."""
 
     lane = Lane.WORK
     #: What staff want to be confirmed is shown as records, or as the page of the action.
@@ -303,17 +283,14 @@ class ActionTool:
 
     @property
     def definition(self) -> ToolDefinition:
-        return action_definition(self.name, self.action, answer=self._answer_schema())
-
-    def _answer_schema(self) -> dict[str, Any] | None:
-        form = getattr(self.action.function, "mcp_form", None)
+        form, answer = getattr(self.action.function, "mcp_form", None), None
         try:
-            return None if form is None else declared_schema(form, self.rights)
+            answer = None if form is None else declared_schema(form, self.rights)
         except Exception as error:
             raise_lost_database(error)
             # Code of the site: a tool without it is better than none at all.
             logger.exception("The form of %s cannot be described.", self.name)
-            return None
+        return action_definition(self.name, self.action, answer=answer)
 
     @property
     def is_read_only(self) -> bool:
@@ -331,16 +308,7 @@ class ActionTool:
         """Run the action, or show what it would do. Raises ToolError for what the admin refuses
         and for what it fails at.
         """
-        call = ActionCall(
-            context=self.context,
-            rights=self.rights,
-            tool=self.name,
-            action=self.action,
-            exposure=self.exposure,
-            model_admin=self.model_admin,
-            arguments=self._read(arguments),
-        )
-        return call.run()
+        return ActionCall(**vars(self), arguments=self._read(arguments)).run()
 
     def _read(self, arguments: Mapping[str, Any]) -> Any:
         # Without an example: that of a change could be taken for an order.

@@ -39,6 +39,7 @@ from mcp_django.exposure.query.describe import describe, example
 from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_links, find_object
 from mcp_django.exposure.query.tables import with_members
+from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
 from mcp_django.exposure.uris import SITE
@@ -320,11 +321,45 @@ def update_record(context: CallContext, rights: Rights, given: asked.UpdateRecor
     return result_of(msgspec.json.encode(writes.save(context, rights, given)), records=1)
 
 
+#: Records that one call may change.
+MOST_UPDATED = 200
+
+
 def update_records(context: CallContext, rights: Rights, given: asked.UpdateRecords) -> ToolResult:
     # The admin is optional, but who may write has it.
-    from mcp_django.exposure.tools import bulk_updates
+    from mcp_django.exposure.admin_bridge import writes
+    from mcp_django.exposure.tools.action_calls import selected_records
 
-    answer = bulk_updates.update_each(context, rights, given)
+    exposure = rights.exposure(given.model)
+    model_admin_for(rights, exposure, CHANGE)
+    find.check_shows_records(exposure)
+    if not given.values:
+        raise ToolError("values: name at least one field and its value. Nothing was changed.")
+    filters = asked.Filters(filters=given.filters, exclude=given.exclude, search=given.search)
+    selection = selected_records(rights, exposure, asked.or_default(given.pks), filters)
+    if len(selection.keys) > MOST_UPDATED:
+        raise ToolError(
+            f"These are {len(selection.keys)} records, and one call changes {MOST_UPDATED} at "
+            "most. Nothing was changed. Name fewer, and call again for the others."
+        )
+    answer = writes.save_each(
+        context,
+        rights,
+        exposure,
+        # Two calls that change the same records must not wait for each other.
+        sorted(selection.keys, key=str),
+        given.values,
+        agree=lambda question: approve(
+            context,
+            rights,
+            tool="update_records",
+            arguments=msgspec.to_builtins(given),
+            question=question,
+            digest=selection.digest,
+            preview=lambda: {"records": len(selection.keys)},
+        ),
+        dry_run=given.dry_run,
+    )
     return result_of(msgspec.json.encode(answer), records=answer["records"])
 
 
