@@ -30,9 +30,9 @@ ROOT_COMBINATIONS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum"})
 
 def places(tool):
     """Each schema inside the arguments of a tool, with a name such as `find_records.filters`."""
-    for one in subschemas(tool["inputSchema"]):
-        parts = [part for part in one.pointer if part not in ("properties", "anyOf")]
-        yield ".".join([tool["name"], *parts]), one.keywords
+    for pointer, schema in subschemas(tool["inputSchema"]):
+        parts = [part for part in pointer if part not in ("properties", "anyOf")]
+        yield ".".join([tool["name"], *parts]), schema
 
 
 def openai(tool):
@@ -185,9 +185,9 @@ def gemini_json_schema(tool):
 def no_list_of_types(tool):
     """autogen-core 0.7 fails at one with a TypeError, and offers no tool of the server."""
     for schema in (tool["inputSchema"], tool.get("outputSchema", {})):
-        for one in subschemas(schema):
-            if isinstance(one.keywords.get("type"), list):
-                yield "/".join(one.pointer)
+        for pointer, inner in subschemas(schema):
+            if isinstance(inner.get("type"), list):
+                yield "/".join(pointer)
 
 
 RULES = [openai, anthropic, gemini_json_schema, no_list_of_types]

@@ -49,28 +49,17 @@ KEYWORDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subschema:
-    #: The keys from the root to it: the parts of a JSON pointer.
-    pointer: Pointer
-    schema: Schema
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """None for the schemas `true` and `false`."""
-        return self.schema if isinstance(self.schema, dict) else {}
-
-
-def subschemas(root: Schema, pointer: Pointer = ()) -> Iterator[Subschema]:
-    """The root and every schema inside, each before what it holds. Follows no reference.
+def subschemas(root: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, dict[str, Any]]]:
+    """The root and every schema inside, each before what it holds, by the parts of the JSON
+    pointer from the root. Those for `true` and `false` are empty. Follows no reference.
 
     What only looks like one, in `enum`, `const`, `default` or `examples`, is data.
     """
     if not isinstance(root, (dict, bool)):
         return
-    outer = Subschema(pointer=pointer, schema=root)
-    yield outer
-    for keyword, value in outer.keywords.items():
+    keywords = root if isinstance(root, dict) else {}
+    yield pointer, keywords
+    for keyword, value in keywords.items():
         place = (*pointer, keyword)
         if keyword in SINGLE:
             yield from subschemas(value, place)
@@ -105,8 +94,8 @@ def for_clients(schema: dict[str, Any]) -> dict[str, Any]:
     services of models where an array has no `items`. Then they offer none of the server's tools.
     A schema with pointers to places of its own stays as it is, since these would lead nowhere.
     """
-    pointers = [str(one.keywords.get("$ref", "")) for one in subschemas(schema)]
-    if not any(one.startswith("#/") and one.count("/") > 2 for one in pointers):
+    targets = [str(inner.get("$ref", "")) for _, inner in subschemas(schema)]
+    if not any(target.startswith("#/") and target.count("/") > 2 for target in targets):
         schema = rewritten(schema, in_plain_words)
     if schema.get("type") != "object" or "properties" in schema:
         return schema
@@ -173,10 +162,7 @@ def describe_enum(annotation: Any) -> dict[str, Any]:
 
 
 def input_schema(
-    annotations: Mapping[str, Any],
-    *,
-    defaults: Mapping[str, Any],
-    descriptions: Mapping[str, str],
+    annotations: Mapping[str, Any], *, defaults: Mapping[str, Any], descriptions: Mapping[str, str]
 ) -> dict[str, Any]:
     """The schema of an arguments object: closed, and complete in itself.
 
@@ -381,15 +367,11 @@ class Examples:
 
 
 def make_number(schema: Mapping[str, Any]) -> int | float:
-    value: int | float = 1
-    if (least := schema.get("minimum")) is not None:
-        value = max(value, least)
-    if (below := schema.get("exclusiveMinimum")) is not None:
-        value = max(value, math.floor(below) + 1)
-    if (most := schema.get("maximum")) is not None:
-        value = min(value, most)
-    if (above := schema.get("exclusiveMaximum")) is not None and value >= above:
-        value = math.ceil(above) - 1
+    above_least = math.floor(schema.get("exclusiveMinimum", 0)) + 1
+    value: int | float = max(1, schema.get("minimum", 1), above_least)
+    value = min(value, schema.get("maximum", value))
+    if value >= schema.get("exclusiveMaximum", value + 1):
+        value = math.ceil(schema["exclusiveMaximum"]) - 1
     if step := schema.get("multipleOf"):
         value = math.ceil(value / step) * step
     return value

@@ -65,8 +65,19 @@ class Results:
         self.kind = kind_of(self.annotation)
         self.schema: dict[str, Any] | None = None
         self.is_wrapped = False
-        if self.kind is Kind.STRUCTURED:
-            self._decoder = self._promise()
+        if self.kind is not Kind.STRUCTURED:
+            return
+        try:
+            self.schema, self.is_wrapped = output_schema(self.annotation)
+            self._decoder = msgspec.json.Decoder(without_any(self.annotation))
+        except NameError as error:
+            where = f"the return type of the tool {tool!r}"
+            raise ImproperlyConfigured(unresolved(error, where=where)) from error
+        except TypeError as error:
+            raise ImproperlyConfigured(
+                f"What the tool {tool!r} returns cannot be said in JSON: {error}. "
+                "Return a Struct, a dataclass, a TypedDict or other plain data."
+            ) from error
 
     def make(self, value: Any, context: CallContext) -> ToolResult:
         """The result. Raises ToolError when it is too long, TypeError when it breaks a promise."""
@@ -129,19 +140,6 @@ class Results:
 
     def _encode(self, value: Any) -> bytes:
         return encode(value, of=f"tool {self.tool!r}")
-
-    def _promise(self) -> msgspec.json.Decoder[Any]:
-        try:
-            self.schema, self.is_wrapped = output_schema(self.annotation)
-            return msgspec.json.Decoder(without_any(self.annotation))
-        except NameError as error:
-            where = f"the return type of the tool {self.tool!r}"
-            raise ImproperlyConfigured(unresolved(error, where=where)) from error
-        except TypeError as error:
-            raise ImproperlyConfigured(
-                f"What the tool {self.tool!r} returns cannot be said in JSON: {error}. "
-                "Return a Struct, a dataclass, a TypedDict or other plain data."
-            ) from error
 
     def _broken(self, what: str) -> TypeError:
         return TypeError(f"The tool {self.tool!r} promises {self.annotation} but {what}.")

@@ -88,15 +88,15 @@ class RawSchema:
         return copy
 
     def _check_shape(self) -> None:
-        for one in subschemas(self.schema):
-            dialect = one.keywords.get("$schema", DIALECT)
+        for pointer, keywords in subschemas(self.schema):
+            dialect = keywords.get("$schema", DIALECT)
             if dialect not in (DIALECT, f"{DIALECT}#"):
                 raise self._refused(
                     f"is written in {str(dialect)[:200]!r}. Only {DIALECT} is understood here"
                 )
-            if one.pointer and "$id" in one.keywords:
+            if pointer and "$id" in keywords:
                 raise self._refused(
-                    f"has a schema with an $id of its own, at #/{'/'.join(one.pointer)}. "
+                    f"has a schema with an $id of its own, at #/{'/'.join(pointer)}. "
                     "Use $anchor, or its place under $defs"
                 )
 
@@ -194,10 +194,10 @@ def candidates(schema: dict[str, Any]) -> Iterator[Any]:
     if "default" in schema:
         yield schema["default"]
     targets = {}
-    for one in subschemas(schema):
-        targets["/".join(["#", *one.pointer])] = one.schema
-        if "$anchor" in one.keywords:
-            targets[f"#{one.keywords['$anchor']}"] = one.schema
+    for pointer, inner in subschemas(schema):
+        targets["/".join(["#", *pointer])] = inner
+        if "$anchor" in inner:
+            targets[f"#{inner['$anchor']}"] = inner
     bare = {key: value for key, value in schema.items() if key not in ("examples", "default")}
     for is_full in (False, True):
         for text in TEXTS:
@@ -290,35 +290,26 @@ def param_headers(schema: dict[str, Any], *, tool: str) -> dict[Place, str]:
 
     Raises ImproperlyConfigured for an annotation that clients would drop the whole tool for.
     """
-    found: dict[Place, str] = {}
-    for one in subschemas(schema):
-        if KEYWORD not in one.keywords:
+    headers: dict[Place, str] = {}
+    for pointer, keywords in subschemas(schema):
+        if KEYWORD not in keywords:
             continue
-        place = one.pointer[1::2]
-        if not place or any(keyword != "properties" for keyword in one.pointer[::2]):
-            raise refused(
-                f"at #/{'/'.join(one.pointer)} stands where no client finds it. Only properties, "
-                f"and properties of those, may have it. {LEFT_OUT}",
-                tool=tool,
+        name, place = keywords[KEYWORD], pointer[1::2]
+        where = f"of {'.'.join(place)}"
+        if not place or any(keyword != "properties" for keyword in pointer[::2]):
+            fault = (
+                f"at #/{'/'.join(pointer)} stands where no client finds it. Only properties, "
+                f"and properties of those, may have it. {LEFT_OUT}"
             )
-        check(one.keywords, place, taken=found, tool=tool)
-        found[place] = one.keywords[KEYWORD]
-    return found
-
-
-def check(keywords: dict[str, Any], place: Place, *, taken: dict[Place, str], tool: str) -> None:
-    name, where = keywords[KEYWORD], f"of {'.'.join(place)}"
-    if not isinstance(name, str) or TOKEN.fullmatch(name) is None:
-        raise refused(f"{where} must be letters, digits and hyphens, such as Region", tool=tool)
-    if keywords.get("type") not in TYPES:
-        raise refused(
-            f"{where} needs a type of its own that is exactly one of {', '.join(TYPES)}. "
-            f"{LEFT_OUT}",
-            tool=tool,
-        )
-    if name.lower() in {one.lower() for one in taken.values()}:
-        raise refused(f"{where} is {name}, which another argument has", tool=tool)
-
-
-def refused(what: str, *, tool: str) -> ImproperlyConfigured:
-    return ImproperlyConfigured(f"{KEYWORD} {what} (in the tool {tool!r}).")
+        elif not isinstance(name, str) or TOKEN.fullmatch(name) is None:
+            fault = f"{where} must be letters, digits and hyphens, such as Region"
+        elif keywords.get("type") not in TYPES:
+            types = ", ".join(TYPES)
+            fault = f"{where} needs a type of its own that is exactly one of {types}. {LEFT_OUT}"
+        elif name.lower() in {header.lower() for header in headers.values()}:
+            fault = f"{where} is {name}, which another argument has"
+        else:
+            headers[place] = name
+            continue
+        raise ImproperlyConfigured(f"{KEYWORD} {fault} (in the tool {tool!r}).")
+    return headers

@@ -20,7 +20,12 @@ from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.prompts.functions import Argument, PromptArguments
 from mcp_django.exposure.resources.models import read
 from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
-from mcp_django.protocol.results import PromptDefinition, PromptMessage, PromptResult
+from mcp_django.protocol.results import (
+    PromptArgument,
+    PromptDefinition,
+    PromptMessage,
+    PromptResult,
+)
 from mcp_django.protocol.uri_templates import URITemplate
 from mcp_django.templating.engine import (
     Embedded,
@@ -280,10 +285,12 @@ def compile_contents(contents: Contents) -> Body:
 def argument_of(content: ArgumentContent) -> Argument:
     is_choice = content.type == CHOICE
     return Argument(
-        name=content.name,
-        title=content.title,
-        description=content.description,
-        required=content.required,
+        definition=PromptArgument(
+            name=content.name,
+            title=content.title,
+            description=content.description,
+            required=content.required,
+        ),
         annotation=Literal[tuple(content.choices)] if is_choice else PYTHON_TYPES[content.type],
         takes_empty=content.type == TEXT,
     )

@@ -30,6 +30,10 @@ LARGEST = 256 * 1024
 MOST_DOCUMENTS = 200
 
 
+#: Of a row, by the names that documents use.
+COLUMNS = ("name", "title", "description", "enabled")
+
+
 class Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A prompt without its history."""
 
@@ -76,10 +80,7 @@ class Step:
 
 def document_of(template: PromptTemplate) -> dict[str, Any]:
     found = {
-        "name": template.name,
-        "title": template.title,
-        "description": template.description,
-        "enabled": template.enabled,
+        **{name: getattr(template, name) for name in COLUMNS},
         "groups": sorted(template.groups.values_list("name", flat=True)),
         **contents_of(newest_version(template)).as_plain(),
     }
@@ -146,7 +147,7 @@ def step_of(document: Document, *, server: str) -> Step:
     before = PromptTemplate.objects.filter(server=server, name=document.name).first()
     template = PromptTemplate.objects.get(pk=before.pk) if before else PromptTemplate()
     template.server = server
-    for name in ("name", "title", "description", "enabled"):
+    for name in COLUMNS:
         setattr(template, name, getattr(document, name))
     groups = list(Group.objects.filter(name__in=document.groups))
     known = {one.name for one in groups}
@@ -168,15 +169,10 @@ def step_of(document: Document, *, server: str) -> Step:
         contents=contents,
         groups=groups,
         is_new=before is None,
-        changes_template=before is None or differs(before, template, known),
+        changes_template=before is None
+        or set(before.groups.values_list("name", flat=True)) != known
+        or any(getattr(before, name) != getattr(template, name) for name in COLUMNS),
         changes_contents=before is None or contents_of(newest_version(before)) != contents,
-    )
-
-
-def differs(before: PromptTemplate, after: PromptTemplate, groups: set[str]) -> bool:
-    names = ("title", "description", "enabled")
-    return set(before.groups.values_list("name", flat=True)) != groups or any(
-        getattr(before, name) != getattr(after, name) for name in names
     )
 
 

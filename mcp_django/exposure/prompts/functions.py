@@ -10,16 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 from math import isfinite
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    TypeAlias,
-    Unpack,
-    get_args,
-    get_origin,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, get_origin, overload
 from uuid import UUID
 
 import msgspec
@@ -100,14 +91,16 @@ UNREADABLE = (ValueError, KeyError, ArithmeticError)
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
-    name: str
+    #: What clients get in lists.
+    definition: PromptArgument
     annotation: Any
-    required: bool
     #: Whether an empty text is a value of it.
     takes_empty: bool
-    title: str = ""
-    description: str = ""
     complete: Complete | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
 
     @cached_property
     def kind(self) -> Any:
@@ -127,7 +120,7 @@ class Argument:
         """Clients send an empty text for what their user did not fill in."""
         if self.name not in given:
             return True
-        return given[self.name] == "" and not self.required and not self.takes_empty
+        return given[self.name] == "" and not self.definition.required and not self.takes_empty
 
     def read(self, text: str) -> Any:
         """Raises ToolError that says what it takes."""
@@ -146,24 +139,21 @@ class PromptArguments:
     """All arguments of one prompt, in their order."""
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
-        self.by_name = {one.name: one for one in arguments}
-        self.definitions = [
-            PromptArgument(
-                name=one.name, title=one.title, description=one.description, required=one.required
-            )
-            for one in arguments
-        ]
+        self.by_name = {argument.name: argument for argument in arguments}
+        self.definitions = [argument.definition for argument in arguments]
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
         """The values by name. Raises ToolError for what is unknown, missing or unreadable."""
         if unknown := sorted(given.keys() - self.by_name.keys()):
             hint, _ = hint_about(unknown[0], self.by_name, of="prompt")
             raise ToolError(f"Unknown argument {shown(unknown[0])}. {hint}")
-        arguments = self.by_name.values()
-        if missing := [one.name for one in arguments if one.required and one.name not in given]:
+        required = [one.name for one in self.definitions if one.required]
+        if missing := [name for name in required if name not in given]:
             raise ToolError(f"Missing argument: {', '.join(missing)}.")
         return {
-            one.name: one.read(given[one.name]) for one in arguments if not one.is_left_out(given)
+            name: argument.read(given[name])
+            for name, argument in self.by_name.items()
+            if not argument.is_left_out(given)
         }
 
     def complete(self, request: HttpRequest, name: str, value: str) -> list[str] | None:
@@ -270,11 +260,13 @@ def arguments_of(
         notes = [getattr(note, "description", None) for note in notes_of(annotation)]
         arguments.append(
             Argument(
-                name=name,
+                definition=PromptArgument(
+                    name=name,
+                    description=descriptions.get(name) or next(filter(None, notes), ""),
+                    required=name not in signature.defaults,
+                ),
                 annotation=annotation,
-                required=name not in signature.defaults,
                 takes_empty=kind is str,
-                description=descriptions.get(name) or next(filter(None, notes), ""),
                 complete=completions.get(name),
             )
         )

@@ -459,12 +459,7 @@ class Elicitation:
         return answer
 
     def _answer(
-        self,
-        key: str,
-        wanted: str,
-        read: Callable[[Any], Any],
-        *,
-        needs_state: bool = False,
+        self, key: str, wanted: str, read: Callable[[Any], Any], *, needs_state: bool = False
     ) -> Any:
         """What came back for the question with this digest. None: nothing, or no answer to it."""
         if not 0 < len(key) <= LONGEST_KEY:
@@ -575,12 +570,7 @@ def approve(
     Raises InputNeeded, ToolError for a confirmation that is not good, and Declined.
     """
     conversation = Elicitation(
-        context,
-        rights,
-        method="tools/call",
-        name=tool,
-        arguments=arguments,
-        is_single_use=True,
+        context, rights, method="tools/call", name=tool, arguments=arguments, is_single_use=True
     )
     try:
         conversation.approve(question, key=confirmations.ARGUMENT, digest=digest, preview=preview)

@@ -109,7 +109,7 @@ def said(value: Any) -> str:
     if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
         value = {str(at): item for at, item in enumerate(value, start=1)}
     if isinstance(value, list):
-        return joined(map(said, value))
+        return listed_words(map(said, value))
     if isinstance(value, Mapping):
         lines = value_lines(value).splitlines() or [gettext("None")]
         return "".join(f"\n    {line}" for line in lines)
@@ -117,7 +117,7 @@ def said(value: Any) -> str:
     return "".join(f"\n    {line}" for line in lines) if len(lines) > 1 else "".join(lines)
 
 
-def joined(texts: Iterable[str]) -> str:
+def listed_words(texts: Iterable[str]) -> str:
     return cut_short(", ".join(texts) or gettext("None"), LONGEST_SAID)
 
 
@@ -138,7 +138,7 @@ def field_line(bound: Any, value: Any, *, related: RelatedWords) -> str:
 
 def field_words(field: Any, value: Any, related: RelatedWords) -> str:
     if isinstance(value, list):
-        return joined(field_words(field, item, related) for item in value)
+        return listed_words(field_words(field, item, related) for item in value)
     if isinstance(field, ModelChoiceField):
         if isinstance(value, Mapping):
             changes = (
@@ -161,7 +161,7 @@ def field_words(field: Any, value: Any, related: RelatedWords) -> str:
 def choice_words(schema: Mapping[str, Any], value: Any) -> str:
     """A value for a control of which only the HTML is known, by the titles in its schema."""
     if isinstance(value, list):
-        return joined(choice_words(schema.get("items", {}), item) for item in value)
+        return listed_words(choice_words(schema.get("items", {}), item) for item in value)
     choices = schema.get("oneOf") or schema.get("anyOf") or ()
     titles = {choice.get("const"): choice.get("title") for choice in choices}
     return said(titles.get(str(value)) or value)

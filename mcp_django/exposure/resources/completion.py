@@ -63,7 +63,11 @@ def complete_resource(
     if template is None or uri not in {one.uri_template for one in model_templates(rights)}:
         return None
     if argument == "model":
-        return Completion.of(ranked_by(value, models(rights)))
+        models = [
+            (one.label, (one.label, as_text(one.model._meta.verbose_name_plural)))
+            for one in rights.exposures()
+        ]
+        return Completion.of(ranked_by(value, models))
     try:
         exposure = rights.exposure(given.get("model"))
     except NotFound:
@@ -102,13 +106,6 @@ def rank(text: str, candidate: str) -> int:
 
 
 # What each variable offers
-
-
-def models(rights: Rights) -> list[Candidate]:
-    return [
-        (one.label, (one.label, as_text(one.model._meta.verbose_name_plural)))
-        for one in rights.exposures()
-    ]
 
 
 def keys(rights: Rights, exposure: ModelExposure, value: str) -> Completion:

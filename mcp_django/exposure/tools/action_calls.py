@@ -203,11 +203,7 @@ class ActionCall(OfferedAction):
             page.check(values)
         elif page.required:
             asks = self._members(
-                "asks",
-                page,
-                messages=messages,
-                answer_schema=page.schema,
-                next=NEEDS_ANSWER,
+                "asks", page, messages=messages, answer_schema=page.schema, next=NEEDS_ANSWER
             )
             raise InputNeeded(result_of(msgspec.json.encode(asks)))
         post = page.post(values or {}, self.rights)

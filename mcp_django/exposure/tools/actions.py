@@ -232,6 +232,7 @@ def made_definition(
     titled = ToolDefinition(
         name=name,
         title="" if title == text else title,
+        description="",
         input_schema=schema,
         annotations=annotations,
     )
@@ -415,14 +416,10 @@ def is_constant(exposure: ModelExposure) -> bool:
         AdminSource(one).is_constant()
         and not overrides(one, "get_actions", "get_action_choices")
         and not buttons(one)
-        and has_plain_permissions(one)
+        and not overrides(one, *(f"has_{verb}_permission" for verb in PLAIN_VERBS))
+        and all(
+            PLAIN_VERBS.issuperset(getattr(action, "allowed_permissions", ()))
+            for action in known_actions(one).values()
+        )
         for one in model_admins(exposure.model)
     )
-
-
-def has_plain_permissions(model_admin: Any) -> bool:
-    if overrides(model_admin, *(f"has_{verb}_permission" for verb in PLAIN_VERBS)):
-        return False
-    known = known_actions(model_admin).values()
-    verbs = {verb for one in known for verb in getattr(one, "allowed_permissions", ())}
-    return verbs <= PLAIN_VERBS

@@ -286,11 +286,7 @@ def create_record(context: CallContext, rights: Rights, given: asked.CreateRecor
         context.principal,
         tool="create_record",
         key=given.idempotency_key,
-        arguments={
-            "model": given.model,
-            "values": given.values,
-            "inlines": given.inlines or {},
-        },
+        arguments={"model": given.model, "values": given.values, "inlines": given.inlines or {}},
         work=work,
         is_readable=partial(is_readable, rights, exposure),
     )
@@ -521,11 +517,7 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(list_resources, asked.ListResources, title="List resources"),
         RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
         WriteTool(
-            create_record,
-            asked.CreateRecord,
-            verb=ADD,
-            title="Create a record",
-            destructive=False,
+            create_record, asked.CreateRecord, verb=ADD, title="Create a record", destructive=False
         ),
         WriteTool(
             update_record,
