@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from mcp_django.exposure.tools.action_calls import NEEDS_ANSWER
 from mcp_django.models import ExposedTool
 from mcp_django.testing import DECLINE
 from tests.clients import CheckedClient
@@ -99,16 +98,6 @@ def test_more_than_a_thousand_records_are_not_for_one_call(boss):
     assert "Narrow them" in answer.text
 
 
-@pytest.mark.thorough
-def test_a_thousand_are(boss):
-    Parcel.objects.bulk_create(Parcel(number=f"n{n}") for n in range(1000))
-
-    done = call(boss, "mark_shipped", pks=list(Parcel.objects.values_list("pk", flat=True)))
-
-    assert done.data["records"] == 1000
-    assert set(statuses()) == {"shipped"}
-
-
 def test_staff_can_switch_an_action_off_and_another_on(boss):
     ExposedTool.objects.create(name="depot_parcel_mark_shipped", enabled=False)
     ExposedTool.objects.create(name="depot_driver_praise", enabled=True)
@@ -186,17 +175,6 @@ def asker(depot, make_user):
         return CheckedClient(user=user, answers=answers)
 
     return make
-
-
-@pytest.mark.parametrize("given", [{}, {"filters": {"number": "n0"}}])
-def test_a_client_that_can_ask_gets_no_token(asker, parcels, given):
-    client = asker(confirmation={"confirm": True})
-
-    page = call(client, "ship", **(given or {"pks": keys(parcels[:1])}))
-
-    assert page.data["outcome"] == "asks"
-    assert "confirmation" not in page.data
-    assert page.data["next"] == NEEDS_ANSWER
 
 
 def test_an_action_that_is_declared_destructive_is_asked_about_for_named_records(

@@ -76,10 +76,6 @@ def test_any_label_and_action_make_a_name_that_clients_take(keys):
     assert [found.of(*key) for key in keys] == [names(*sorted(keys)).of(*key) for key in keys]
 
 
-def test_deleting_is_no_tool_of_the_shop():
-    assert all(action != "delete_selected" for _, action in action_names(registry).keys.values())
-
-
 def test_an_admin_that_cannot_tell_its_actions_takes_no_name_from_others(monkeypatch, caplog):
     def fail(self, *args):
         raise RuntimeError("broken")

@@ -21,12 +21,11 @@ from mcp_django.exposure.tools.records import RECORD_TOOLS, with_admin_url
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.testing import Client
-from tests.clients import CheckedClient, browser_of
+from tests.clients import browser_of
 from tests.exposure.test_permissions import rights_of
 from tests.shop.admin import OrderAdmin
 from tests.shop.mcp import OrderExposure
 from tests.shop.models import Customer, Memo, Order
-from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
@@ -54,42 +53,6 @@ def test_who_may_do_everything_finds_all_built_in_tools_in_at_most_12_kib(make_c
     assert len(msgspec.json.encode(definitions)) <= 12 * 1024
 
 
-def test_a_page_is_one_table_in_which_each_name_is_said_once(client):
-    ada = Customer.objects.create(name="Ada")
-    for number in ("A1", "A2"):
-        Order.objects.create(number=number, customer=ada)
-
-    fields = ["number", "status", "customer"]
-    answer = client.call_tool("find_records", model="shop.order", fields=fields)
-
-    assert answer.structured is None
-    assert answer.data == {
-        "columns": fields,
-        "rows": [["A1", "new", ada.pk], ["A2", "new", ada.pk]],
-        "labels": {"shop.customer": {str(ada.pk): "Ada"}},
-    }
-    assert [one["number"] for one in answer.records] == ["A1", "A2"]
-
-
-def test_find_takes_filters_search_order_fields_and_limit(client):
-    fr = Customer.objects.create(name="Ada", country="FR")
-    de = Customer.objects.create(name="Bob", country="DE")
-    for number, customer in [("A1", fr), ("A2", fr), ("B1", de), ("B2", None)]:
-        Order.objects.create(number=number, customer=customer, total=len(number))
-
-    def numbers(**arguments):
-        answer = client.call_tool("find_records", model="shop.order", **arguments)
-        assert not answer.is_error, answer.text
-        return [record["number"] for record in answer.records]
-
-    assert numbers(filters={"customer__country": "FR"}) == ["A1", "A2"]
-    assert numbers(exclude={"customer__country": "FR"}) == ["B1", "B2"]
-    assert numbers(any_of=[{"number": "A1"}, {"number__startswith": "B"}]) == ["A1", "B1", "B2"]
-    assert numbers(search="bob") == ["B1"]
-    assert numbers(order_by=["-number"], limit=2) == ["B2", "B1"]
-    assert numbers(fields=["number"], filters={"number__in": ["B1"]}) == ["B1"]
-
-
 def test_the_sizes_of_pages_that_a_client_reads_are_those_of_the_settings(client, settings):
     def described():
         tools = {tool["name"]: tool for tool in client.list_tools()}
@@ -100,27 +63,6 @@ def test_the_sizes_of_pages_that_a_client_reads_are_those_of_the_settings(client
 
     assert before == "25 without it, at most 200."
     assert described() == "7 without it, at most 70."
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"filters": '{"number": "B1"}'},
-        {"filters": {"number": "B1"}, "exclude": "{}", "any_of": [], "search": "", "cursor": ""},
-        {"filters": {"number": "B1"}, "order_by": [], "fields": [], "limit": "", "exclude": None},
-        {"any_of": ['{"number": "B1"}']},
-        {"search": "B1", "limit": 1.0, "order_by": "number", "fields": '["id", "number"]'},
-    ],
-    ids=str,
-)
-def test_what_a_model_means_is_read_where_it_is_plain(client, arguments):
-    Order.objects.create(number="A1")
-    Order.objects.create(number="B1")
-
-    answer = client.call_tool("find_records", model="shop.order", **arguments)
-
-    assert not answer.is_error, answer.text
-    assert [record["number"] for record in answer.records] == ["B1"]
 
 
 @st.composite
@@ -176,21 +118,6 @@ def test_what_the_schema_of_a_tool_of_ours_allows_is_read(name, data):
     assert read.keys() == reader.schema["properties"].keys()
 
 
-def test_pages_follow_each_other_by_cursor_for_the_user_who_has_it(client, make_user):
-    Order.objects.bulk_create(Order(number=f"N{n:02}") for n in range(7))
-    page = {"model": "shop.order", "limit": 5, "order_by": ["-number"], "fields": ["number"]}
-    other = CheckedClient(user=make_user("other", "view_order", is_staff=True))
-
-    first = client.data("find_records", **page)
-    second = client.data("find_records", **page, cursor=first["next"])
-    refusal = other.refusal("find_records", **page, cursor=first["next"])
-
-    numbers = [number for [number] in first["rows"] + second["rows"]]
-    assert numbers == [f"N{n:02}" for n in reversed(range(7))]
-    assert "next" not in second
-    assert "cursor" in refusal
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [("find_records", {"limit": 1}), ("find_records", {"limit": 50}), ("get_record", {"pk": 1})],
@@ -207,68 +134,11 @@ def test_records_take_one_query_however_many_they_are(
         client.data(tool, model="shop.order", **arguments)
 
 
-@requirement("tools:argument-errors")
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"model": 5},
-        {"model": "shop.order", "fitlers": {}},
-        {"model": "shop.order", "filters": [1]},
-        {"model": "shop.order", "filters": {"status": {"a": 1}}},
-        {"model": "shop.order", "filters": {"number__regex": "(a+)+$"}},
-        {"model": "shop.order", "limit": 0},
-        {"model": "shop.order", "limit": "many"},
-        {"model": "shop.order", "cursor": "x"},
-        {"model": "shop.order", "order_by": ["margin"]},
-        {"model": "shop.order", "fields": ["margin"]},
-        {"model": "shop.order", "any_of": [{}]},
-        {"model": "shop.order", "rights": {}},
-    ],
-)
-def test_what_does_not_fit_is_a_tool_error_in_one_sentence_or_two(client, arguments):
-    answer = client.call_tool("find_records", **arguments)
-
-    assert answer.is_error
-    assert 0 < len(answer.text) < 1000
-    assert "Traceback" not in answer.text
-
-
-def test_aggregates_take_filters_groups_metrics_and_an_order(client):
-    for n, status in enumerate(["new", "paid", "paid", "paid"]):
-        Order.objects.create(number=f"A{n}", status=status, total=n)
-
-    answer = client.call_tool(
-        "aggregate_records",
-        model="shop.order",
-        exclude={"number": "A3"},
-        group_by=["status"],
-        metrics={"n": {"count": "*"}, "most": {"max": "total"}},
-        having={"n__gte": 1},
-        order_by=["-n"],
-        limit=1,
-    )
-
-    assert answer.data == {
-        "columns": ["status", "n", "most"],
-        "rows": [["paid", 2, "2.00"]],
-        "truncated": True,
-    }
-
-
 def test_who_sees_nothing_is_shown_no_call_of_others(make_user):
     client = Client(user=make_user("bob"))
 
     assert "valid call" not in client.call_tool("find_records").text
     assert "django://site" in client.call_tool("read_resource").text
-
-
-def test_a_definition_is_short_and_its_example_works(client):
-    answer = client.call_tool("describe_model", model="shop.order")
-    example = answer.data["example"]
-
-    assert len(answer.text) < 2000
-    assert not client.call_tool(example["tool"], **example["arguments"]).is_error
 
 
 # The address of a record's page in the admin
