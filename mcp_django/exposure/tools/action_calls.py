@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -155,6 +155,8 @@ class ActionCall(OfferedAction):
 
     #: The arguments, read into the struct of the tool. Not every tool has each of them.
     arguments: Any
+    #: What the admin has said so far.
+    messages: list[CapturedMessage] = field(default_factory=list)
 
     def run(self) -> ToolResult:
         """Raises ToolError for what cannot be done, in words that say what can, and InputNeeded
@@ -169,32 +171,27 @@ class ActionCall(OfferedAction):
                 self._post(page_of_form(form(), self.rights))
             self._approve()
         run = ActionRun(self.context, self.rights, self.model_admin, self.action, keys)
-        chosen = run.start(menu)
-        page = None
+        chosen, page = run.start(menu), None
+        self.messages.extend(chosen.messages)
         if chosen.kind is Kind.PAGE:
             page = read_action_page(chosen, run, declared=self._declared("mcp_form"))
         if page is None or page.form is None:
-            return self._done(chosen, page, messages=chosen.messages)
-        post = self._post(page, messages=chosen.messages)
+            return self._done(chosen, page)
+        post = self._post(page)
         if self._asked_at() == "page":
-            self._approve(page, messages=chosen.messages)
+            self._approve(page)
         sent = run.send(page.path, post.pairs, post.files)
-        messages = [*chosen.messages, *sent.messages]
+        self.messages.extend(sent.messages)
         following = read_action_page(sent, run) if sent.kind is Kind.PAGE else None
         if following is None or following.form is None:
-            return self._done(sent, following, messages=messages)
+            return self._done(sent, following)
         if following.repeats(page, self.rights):
             again = replace(page, title=following.title, text=following.text)
-            errors = following.errors(self.rights)
-            raise self._refused(again, errors, "The admin asks again.", messages=messages)
-        goes_on = self._members(
-            "goes on", following, messages=messages, link=public_address(run.home), next=GOES_ON
-        )
-        return replace(
-            result_of(msgspec.json.encode(goes_on)), is_error=sent.is_error, records=len(keys)
-        )
+            raise self._refused(again, following.errors(self.rights), "The admin asks again.")
+        link = public_address(run.home)
+        return self._done(sent, following, outcome="goes on", link=link, next=GOES_ON)
 
-    def _post(self, page: ActionPage, *, messages: Sequence[CapturedMessage] = ()) -> Post:
+    def _post(self, page: ActionPage) -> Post:
         """Return what is sent of a page. Raises ToolError for values that do not fit, and
         InputNeeded without those that the page requires.
         """
@@ -203,46 +200,39 @@ class ActionCall(OfferedAction):
             page.check(values)
         elif page.required:
             asks = self._members(
-                "asks", page, messages=messages, answer_schema=page.schema, next=NEEDS_ANSWER
+                page, outcome="asks", answer_schema=page.schema, next=NEEDS_ANSWER
             )
             raise InputNeeded(result_of(msgspec.json.encode(asks)))
         post = page.post(values or {}, self.rights)
         if errors := page.refusals(post, self.rights):
-            raise self._refused(page, errors, "Nothing was done.", messages=messages)
+            raise self._refused(page, errors, "Nothing was done.")
         return post
 
-    def _approve(
-        self, page: ActionPage | None = None, *, messages: Sequence[CapturedMessage] = ()
-    ) -> None:
+    def _approve(self, page: ActionPage | None = None) -> None:
         """Go on only if the person agrees: to the page with its values, or without one to the
         records and all values.
         """
+        keys = self.selection.keys
+        labels = record_labels(self.rights, self.exposure.model, keys) if keys else []
+        statement = [] if page is None else [page.statement]
+        lines = cut_short("\n".join(self._answer_lines(page)), LONGEST_LINES)
         approve(
             self.context,
             self.rights,
             tool=self.name,
             arguments=msgspec.to_builtins(self.arguments),
-            question=self._question(page),
+            question=question(
+                self.action.description, labels=labels, count=len(keys), parts=[*statement, lines]
+            ),
             digest=digest_of_json(self.selection.digest, "" if page is None else page.digest),
             preview=lambda: self._members(
-                "asks",
                 page,
-                messages=messages,
+                outcome="asks",
                 answer_schema={} if page is None or not page.asks else page.schema,
             ),
         )
 
     # Questions
-
-    def _question(self, page: ActionPage | None = None) -> str:
-        """What a person is asked to agree to."""
-        keys = self.selection.keys
-        labels = record_labels(self.rights, self.exposure.model, keys) if keys else []
-        parts = [] if page is None else [page.statement]
-        lines = cut_short("\n".join(self._answer_lines(page)), LONGEST_LINES)
-        return question(
-            self.action.description, labels=labels, count=len(keys), parts=[*parts, lines]
-        )
 
     def _answer_lines(self, page: ActionPage | None) -> Iterator[str]:
         """The values for the menu and the page, or without a page all values of the answer, by
@@ -262,53 +252,37 @@ class ActionCall(OfferedAction):
 
     # Answers
 
-    def _refused(
-        self,
-        page: ActionPage,
-        errors: Mapping[str, Any],
-        sentence: str,
-        *,
-        messages: Sequence[CapturedMessage],
-    ) -> FormRefused:
+    def _refused(self, page: ActionPage, errors: Mapping[str, Any], sentence: str) -> FormRefused:
         """Return what a form finds wrong with the values of the answer."""
         # A rule over several fields may name none: then all.
         wrong = [name for name in errors if name] or list(page.asks)[:MOST_NAMES]
         members = self._members(
-            "asks again",
             page,
+            outcome="asks again",
             errors=errors,
-            messages=messages,
             answer_schema=page.schema,
             next=f"{sentence} Correct {get_text_list(wrong, 'and')} in answer, as errors and "
             "answer_schema say, and call again with the corrected arguments.",
         )
         return FormRefused(msgspec.json.encode(members).decode())
 
-    def _done(
-        self, answer: AdminAnswer, page: ActionPage | None, *, messages: Sequence[CapturedMessage]
-    ) -> ToolResult:
-        members = self._members(answer.kind.value, page, messages=messages, link=answer.link)
+    def _done(self, answer: AdminAnswer, page: ActionPage | None, **members: Any) -> ToolResult:
+        common = {"outcome": answer.kind.value, "link": answer.link}
+        encoded = msgspec.json.encode(self._members(page, **{**common, **members}))
         # The address of a file: it cannot be read a second time.
         uri = f"django://actions/{self.exposure.label}/{self.action.name}"
         file = [] if answer.file is None else [answer.file.embedded(uri)]
         return ToolResult(
-            content=[TextContent(msgspec.json.encode(members).decode()), *file],
+            content=[TextContent(encoded.decode()), *file],
             is_error=answer.is_error,
             records=len(self.selection.keys),
         )
 
-    def _members(
-        self,
-        outcome: str,
-        page: ActionPage | None,
-        *,
-        messages: Sequence[CapturedMessage],
-        **members: Any,
-    ) -> dict[str, Any]:
+    def _members(self, page: ActionPage | None, *, outcome: str, **members: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {"outcome": outcome, "records": len(self.selection.keys)}
         if page is not None and page.text:
             answer["page"] = {"title": page.title, "text": page.text}
-        members["messages"] = messages_as_json(messages)
+        members["messages"] = messages_as_json(self.messages)
         return answer | {
             name: value for name, value in members.items() if value not in ([], {}, "")
         }
