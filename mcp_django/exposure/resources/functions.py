@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import msgspec
@@ -36,8 +35,8 @@ from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.registry import registry as default_registry
 from mcp_django.exposure.site_functions import Function, SiteFunction, registering
 from mcp_django.exposure.uris import LONGEST
-from mcp_django.protocol.content import Annotations, ResourceContents
-from mcp_django.protocol.results import Resource, ResourceTemplate
+from mcp_django.protocol.content import Annotations
+from mcp_django.protocol.results import ReadResult, Resource, ResourceTemplate
 from mcp_django.protocol.uri_templates import EXPRESSION, URITemplate
 
 if TYPE_CHECKING:
@@ -76,26 +75,23 @@ def check_uri(uri: Any) -> URITemplate:
     template = URITemplate(uri)
     first, *rest = EXPRESSION.split(uri)
     operators, names, behind = rest[::3], rest[1::3], rest[2::3]
-    if not all(LITERAL.match(one) for one in (first, *behind)) or not SCHEME.match(f"{first}x"):
-        raise ImproperlyConfigured(
-            f"{uri!r} has characters that no URI has, or a form of variable that is not served. "
-            "Write variables as {year}, or {+path} for one that may have slashes, and other "
-            "characters as percent octets."
-        )
-    if "?" in operators or not all(NAME.match(name) for name in names):
-        raise ImproperlyConfigured(
-            f"{uri!r}: write each variable by itself, as in shop://{{year}}/{{month}}."
-        )
-    if len(set(names)) < len(names):
-        raise ImproperlyConfigured(f"{uri!r} has a variable twice.")
-    if not all(behind[:-1]):
-        raise ImproperlyConfigured(
-            f"{uri!r}: nothing stands between two variables, so nobody could tell where one ends."
-        )
-    if "+" in operators[:-1]:
-        raise ImproperlyConfigured(
-            f"{uri!r}: a variable that may have slashes can only be the last."
-        )
+    are_literal = all(LITERAL.match(part) for part in (first, *behind))
+    faults = {
+        " has characters that no URI has, or a form of variable that is not served. Write "
+        "variables as {year}, or {+path} for one that may have slashes, and other characters as "
+        "percent octets.": not are_literal or not SCHEME.match(f"{first}x"),
+        ": write each variable by itself, as in shop://{year}/{month}.": (
+            "?" in operators or not all(NAME.match(name) for name in names)
+        ),
+        " has a variable twice.": len(set(names)) < len(names),
+        ": nothing stands between two variables, so nobody could tell where one ends.": (
+            not all(behind[:-1])
+        ),
+        ": a variable that may have slashes can only be the last.": "+" in operators[:-1],
+    }
+    for sentence, is_made in faults.items():
+        if is_made:
+            raise ImproperlyConfigured(f"{uri!r}{sentence}")
     return template
 
 
@@ -270,15 +266,17 @@ class CodeResource(SiteFunction):
 
     def read(
         self, context: CallContext, rights: Rights, uri: str, variables: Mapping[str, Any]
-    ) -> list[ResourceContents] | PendingCall:
+    ) -> ReadResult | PendingCall:
         """Run the function. Raises NotFound for what it does not have or does not show."""
-        found: list[ResourceContents] | PendingCall = self.run(
-            context,
-            variables,
-            conversation=self.begin(context, rights, {}, key=uri),
-            finish=partial(contents_of, uri=uri, mime_type=self.mime_type),
+
+        def finish(value: Any) -> ReadResult:
+            return ReadResult(contents=contents_of(value, uri=uri, mime_type=self.mime_type))
+
+        conversation = self.begin(context, rights, {}, key=uri)
+        result: ReadResult | PendingCall = self.run(
+            context, variables, conversation=conversation, finish=finish
         )
-        return found
+        return result
 
     def offered(
         self, rights: Rights, variable: str, value: str, *, given: Mapping[str, str]
@@ -309,9 +307,7 @@ def in_order(rights: Rights) -> list[CodeResource]:
     return sorted(rights.registry.resources.values(), key=lambda one: one.place)
 
 
-def read_code_resource(
-    context: CallContext, rights: Rights, uri: str
-) -> list[ResourceContents] | PendingCall:
+def read_code_resource(context: CallContext, rights: Rights, uri: str) -> ReadResult | PendingCall:
     """The contents of a URI of the site's own. Raises NotFound: missing and forbidden alike."""
     if len(uri) <= LONGEST:
         for one in in_order(rights):

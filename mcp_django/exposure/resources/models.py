@@ -193,10 +193,7 @@ def model_templates(rights: Rights) -> list[ResourceTemplate]:
 def read(context: CallContext, rights: Rights, uri: str) -> ReadResult | PendingCall:
     """The contents of a URI, of models or of code. Raises what `read_resource` raises."""
     if code_uri(uri):
-        found = read_code_resource(context, rights, uri)
-        if isinstance(found, PendingCall):
-            return found.then(lambda contents: ReadResult(contents=contents))
-        return ReadResult(contents=found)
+        return read_code_resource(context, rights, uri)
     return read_resource(rights, uri)
 
 
