@@ -14,7 +14,6 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
-Schema: TypeAlias = "dict[str, Any] | bool"
 Pointer: TypeAlias = tuple[str, ...]
 
 #: Keywords whose value is one schema, a list of them, or an object of them by name.
@@ -49,7 +48,7 @@ KEYWORDS = {
 }  # fmt: skip
 
 
-def subschemas(root: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, dict[str, Any]]]:
+def subschemas(root: Any, pointer: Pointer = ()) -> Iterator[tuple[Pointer, dict[str, Any]]]:
     """The root and every schema inside, each before what it holds, by the parts of the JSON
     pointer from the root. Those for `true` and `false` are empty. Follows no reference.
 

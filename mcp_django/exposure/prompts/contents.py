@@ -218,7 +218,12 @@ class TemplatePrompt:
         Raises ToolError.
         """
         read = self.body.arguments.read(arguments)
-        names = {**empty_values(self.body.contents), **read}
+        # Arguments that were left out.
+        names: dict[str, Any] = {
+            argument.name: "" if argument.type in (TEXT, CHOICE) else None
+            for argument in self.body.contents.arguments
+        }
+        names.update(read)
         texts = {name: arguments[name] for name in read}
         self.add_objects(rights, names, texts)
         messages = list(rendered(context, rights, self.body.parts, names, texts))
@@ -392,9 +397,3 @@ def address_of(uri: str, names: Sequence[str]) -> URITemplate:
             hint = f"the arguments are: {', '.join(names)}" if names else "there are no arguments"
             raise TemplateError(f"unknown name {name!r}; {hint}")
     return template
-
-
-def empty_values(contents: Contents) -> Mapping[str, Any]:
-    """What arguments are that were left out."""
-    texts = (TEXT, CHOICE)
-    return {one.name: "" if one.type in texts else None for one in contents.arguments}

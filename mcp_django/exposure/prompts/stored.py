@@ -13,19 +13,7 @@ from difflib import get_close_matches, unified_diff
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db import Error, router, transaction
-from django.db.models import (
-    CharField,
-    DateField,
-    DecimalField,
-    EmailField,
-    IntegerField,
-    OuterRef,
-    SlugField,
-    Subquery,
-    TextField,
-    UUIDField,
-)
+from django.db import Error, models, router, transaction
 
 from mcp_django.cached import Cached
 from mcp_django.exceptions import NotFound, ToolError
@@ -161,23 +149,19 @@ def object_of(rights: Rights, label: str, text: str, *, argument: str) -> Record
 
 def complete_object(rights: Rights, label: str, value: str) -> list[str]:
     """Keys of visible objects that match what was typed, by key or label."""
-    try:
+    with suppress(NotFound):
         exposure = rights.exposure(label)
-    except NotFound:
-        return []
-    if exposure.aggregates_only:
-        return []
-    return list(completion.keys(rights, exposure, value).values)
+        if not exposure.aggregates_only:
+            return list(completion.keys(rights, exposure, value).values)
+    return []
 
 
 def labelled_keys(rights: Rights, label: str) -> list[tuple[str, str]]:
     """The first keys to choose from, each with the label of its object."""
-    try:
-        exposure = rights.exposure(label)
-    except NotFound:
-        return []
-    matches = completion_queries.keys_of(rights, exposure, "")
-    return [(key, " ".join(texts[1:]) or key) for key, texts in matches.candidates]
+    with suppress(NotFound):
+        matches = completion_queries.keys_of(rights, rights.exposure(label), "")
+        return [(key, " ".join(texts[1:]) or key) for key, texts in matches.candidates]
+    return []
 
 
 # What templates get
@@ -255,11 +239,11 @@ def as_code(field: Any, value: Any) -> Any:
     choices = choices_of(field)
     if choices:
         return Code(value) if any(value == key for key, _ in choices) else value
-    if isinstance(field, UUIDField):
+    if isinstance(field, models.UUIDField):
         return Code(value)
     is_login = getattr(field.model, "USERNAME_FIELD", None) == field.name
-    is_code = isinstance(field, SlugField) or (field.unique and isinstance(field, CharField))
-    is_code = is_code and not is_login and not isinstance(field, EmailField)
+    is_code = isinstance(field, models.CharField if field.unique else models.SlugField)
+    is_code = is_code and not is_login and not isinstance(field, models.EmailField)
     return Code(value) if is_code and CODE.fullmatch(value) else value
 
 
@@ -315,6 +299,16 @@ def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> It
                 )
 
 
+#: Fields whose values have no parts.
+SCALARS = (
+    models.CharField,
+    models.TextField,
+    models.IntegerField,
+    models.DecimalField,
+    models.DateField,
+)
+
+
 def is_attribute(exposure: ModelExposure, bits: Sequence[str]) -> bool:
     names = names_of(exposure)
     text = ".".join(bits)
@@ -324,12 +318,9 @@ def is_attribute(exposure: ModelExposure, bits: Sequence[str]) -> bool:
         inner = bits[len(path.names) :]
         if inner and tuple(bits[: len(path.names)]) == path.names:
             # A relation has a key. JSON and lists may have anything.
-            return inner == ["pk"] if path.field.is_relation else not has_no_parts(path.field)
+            has_parts = not isinstance(path.field, SCALARS)
+            return inner == ["pk"] if path.field.is_relation else has_parts
     return False
-
-
-def has_no_parts(field: Any) -> bool:
-    return isinstance(field, CharField | TextField | IntegerField | DecimalField | DateField)
 
 
 def no_attribute(exposure: ModelExposure, name: str, bits: Sequence[str]) -> str:
@@ -460,13 +451,13 @@ def rows_of(server: str) -> list[tuple[PromptVersion, frozenset[Any]]]:
     # A replica could lag behind the cache version.
     using = router.db_for_write(PromptTemplate)
     newest = (
-        PromptVersion.objects.filter(template=OuterRef("template"))
+        PromptVersion.objects.filter(template=models.OuterRef("template"))
         .order_by("-number")
         .values("number")[:1]
     )
     versions = (
         PromptVersion.objects.using(using)
-        .filter(template__server=server, template__enabled=True, number=Subquery(newest))
+        .filter(template__server=server, template__enabled=True, number=models.Subquery(newest))
         .select_related("template")
         .order_by("template__name")
     )

@@ -6,6 +6,7 @@ import base64
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from struct import Struct
@@ -60,15 +61,13 @@ def redeem(rights: Rights, confirmation: object, approved: str, *, tool: str) ->
             f"`{ARGUMENT}`: the answer has the question and a new one."
         )
 
+    raw = b""
     # Models send anything here, such as `true`.
-    if not isinstance(confirmation, str) or len(confirmation) != LENGTH:
-        refuse("is not valid")
-    try:
-        raw = base64.urlsafe_b64decode(confirmation + "==")
-    except ValueError:
-        refuse("is not valid")
+    if isinstance(confirmation, str) and len(confirmation) == LENGTH:
+        with suppress(ValueError):
+            raw = base64.urlsafe_b64decode(confirmation + "==")
     # It is used up under its text, so it may have one spelling only.
-    if short_text(raw) != confirmation:
+    if not raw or short_text(raw) != confirmation:
         refuse("is not valid")
     expires, nonce, tag = LAYOUT.unpack(raw)
     expected = tags(rights, expires, nonce, approved)

@@ -56,7 +56,7 @@ def once(
     principal: Principal,
     *,
     tool: str,
-    key: str,
+    key: object,
     arguments: Mapping[str, Any],
     work: Callable[[], Any],
     is_readable: Callable[[Any], bool] = lambda answer: True,
@@ -75,7 +75,12 @@ def once(
     `work` must change nothing in other databases than that of IdempotentAnswer if it is not to be
     done twice after a crash between two commits.
     """
-    check_key(key)
+    is_text = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY
+    if not (is_text and str(key).isascii() and str(key).isprintable()):
+        raise ToolError(
+            f"{ARGUMENT} must be a text of 1 to {LONGEST_KEY} ASCII characters, such as a UUID of "
+            "your own."
+        )
     asked = {name: value for name, value in arguments.items() if name != ARGUMENT}
     # A digest, since the column does not hold every client's key.
     owner = f"{principal.server}:{digest_of(principal.key)}"
@@ -101,15 +106,6 @@ def once(
         row.answer = {"answer": answer, "rights": rights}
         row.save(using=alias, update_fields=["answer"])
         return answer
-
-
-def check_key(key: object) -> None:
-    is_text = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY
-    if not (is_text and str(key).isascii() and str(key).isprintable()):
-        raise ToolError(
-            f"{ARGUMENT} must be a text of 1 to {LONGEST_KEY} ASCII characters, such as a UUID of "
-            "your own."
-        )
 
 
 def answer_of(row: IdempotentAnswer | None, digest: str, *, rights: str) -> Any:

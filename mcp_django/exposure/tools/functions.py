@@ -88,6 +88,10 @@ def framework_for(tool: str) -> ModuleType:
     return drf
 
 
+#: The scope that a credential needs for a tool that is not read only, by what it destroys.
+SCOPES_OF_WRITERS = {None: ACTION, True: DELETE, False: WRITE}
+
+
 class FunctionTool(SiteFunction):
     """A function as a tool. Its definition is made once, when it is registered."""
 
@@ -121,7 +125,7 @@ class FunctionTool(SiteFunction):
             raise ImproperlyConfigured("A tool is read_only or destructive, not both.")
         self.name = check_name(name or function.__name__, kind="tool")
         super().__init__(function, key=self.name, **options)
-        self.scope = scope_of(read_only=read_only, destructive=destructive)
+        self.scope = READ if read_only else SCOPES_OF_WRITERS[destructive]
         if atomic and self.is_async:
             raise ImproperlyConfigured(
                 f"The tool {self.name!r} is async, and a transaction cannot span an await. "
@@ -203,15 +207,6 @@ class FunctionTool(SiteFunction):
             if connections.settings[alias]["ATOMIC_REQUESTS"]
             or (self.atomic and alias == DEFAULT_DB_ALIAS)
         ]
-
-
-def scope_of(*, read_only: bool, destructive: bool | None) -> str:
-    """The scope that a credential needs for a tool of this kind."""
-    if read_only:
-        return READ
-    if destructive is None:
-        return ACTION
-    return DELETE if destructive else WRITE
 
 
 class ToolOptions(SiteOptions, total=False):
