@@ -21,8 +21,8 @@ from mcp_django.protocol.revisions import Revision
 from tests.exposure.function_tools import tool_of
 from tests.exposure.functions.test_arguments import everything
 from tests.exposure.functions.test_drf import OrderForm, place
-from tests.exposure.functions.test_raw_tools import SHIP, ship
 from tests.exposure.functions.test_signatures import ANNOTATIONS
+from tests.exposure.functions.test_site_schemas import SHIP, ship
 from tests.exposure.tools.test_action_definitions import action
 
 ROOT_COMBINATIONS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum"})

@@ -105,7 +105,7 @@ def check_call_in(sentence: str, made: FunctionTool) -> None:
         ("line", {"number": 1, "price": 2}, Line(number=1, price=Decimal(2))),
         ("address", {"city": "Paris"}, Address(city="Paris")),
         ("period", {"since": "2026-01-31"}, {"since": date(2026, 1, 31)}),
-        ("prices", {"a": "1.5"}, {"a": Decimal("1.5")}),
+        ("prices", {"a": "1.5", "b": 2}, {"a": Decimal("1.5"), "b": Decimal(2)}),
         ("ratio", 1, 1.0),
         ("extra", {"deep": [1, None]}, {"deep": [1, None]}),
     ],

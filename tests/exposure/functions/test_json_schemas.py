@@ -23,25 +23,6 @@ from mcp_django.exposure.functions.json_schemas import for_clients, subschemas
                 "default": None,
             },
         ),
-        (
-            {"type": ["array", "null"], "items": {"type": ["integer", "string"]}},
-            {
-                "anyOf": [
-                    {
-                        "type": "array",
-                        "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
-                    },
-                    {"type": "null"},
-                ]
-            },
-        ),
-        (
-            {"type": ["integer", "null"], "anyOf": [{"minimum": 5}, {"maximum": 2}]},
-            {
-                "anyOf": [{"minimum": 5}, {"maximum": 2}],
-                "allOf": [{"anyOf": [{"type": "integer"}, {"type": "null"}]}],
-            },
-        ),
     ],
 )
 def test_clients_are_told_one_type_at_a_time_and_the_items_of_arrays(written, told):

@@ -11,6 +11,8 @@ import msgspec
 import pytest
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_django.exposure.functions.json_schemas import (
     PREFIX,
@@ -19,6 +21,7 @@ from mcp_django.exposure.functions.json_schemas import (
     input_schema,
     output_schema,
 )
+from mcp_django.exposure.functions.signatures import parse_docstring
 from tests.exposure.function_tools import accepts
 
 
@@ -59,39 +62,11 @@ class Period(TypedDict, total=False):
 #: Its `inspect` compares the members of a Literal with each other.
 OLD_MSGSPEC = msgspec.__version__.startswith("0.21.")
 ANNOTATIONS = [
-    int,
-    float,
-    bool,
-    str,
-    bytes,
-    date,
-    datetime,
-    time,
-    timedelta,
-    UUID,
-    Decimal,
-    Any,
-    dict,
-    list,
-    Colour,
-    Status,
-    Size,
-    Line,
-    Address,
-    Period,
-    int | None,
-    datetime | None,
-    Status | None,
-    list[Line],
-    set[Colour],
-    tuple[int, str],
-    tuple[int, ...],
-    tuple[Decimal, datetime],
-    dict[str, Decimal],
-    dict[str, list[Size]],
-    dict[int, str],
-    int | str | None,
-    Literal["a", "b"],
+    int, float, bool, str, bytes, date, datetime, time, timedelta, UUID, Decimal, Any, dict, list,
+    Colour, Status, Size, Line, Address, Period,
+    int | None, datetime | None, Status | None, int | str | None, Literal["a", "b"],
+    list[Line], set[Colour], tuple[int, str], tuple[int, ...], tuple[Decimal, datetime],
+    dict[str, Decimal], dict[str, list[Size]], dict[int, str],
     pytest.param(
         Literal[None, 2],
         marks=pytest.mark.xfail(
@@ -109,7 +84,7 @@ ANNOTATIONS = [
     Annotated[dict[str, int], msgspec.Meta(min_length=2)],
     Annotated[datetime, msgspec.Meta(tz=True)],
     Annotated[datetime, msgspec.Meta(tz=False)],
-]
+]  # fmt: skip
 
 
 def schema_of(annotation: Any, **options: Any) -> dict[str, Any]:
@@ -138,19 +113,6 @@ def test_every_type_has_a_schema_and_an_example_that_both_sides_accept(annotatio
     assert accepts(schema, {"value": readable[0]})
     assert not accepts(schema, {"value": readable[0], "other": 1})
     assert not accepts(schema, {})
-
-
-def test_a_decimal_may_be_sent_as_a_number_at_any_depth():
-    schema = input_schema(
-        {"price": Decimal, "line": Line, "sums": dict[str, list[Decimal | None]]},
-        defaults={},
-        descriptions={},
-    )
-
-    for price in (1, 1.5, "1.50"):
-        value = {"price": price, "line": {"number": 1, "price": price}, "sums": {"a": [price]}}
-        assert accepts(schema, value)
-    assert not accepts(schema, {"price": True, "line": {"number": 1, "price": 1}, "sums": {}})
 
 
 def test_titles_that_repeat_a_name_are_left_out_and_others_stay():
@@ -232,18 +194,6 @@ def test_an_object_type_is_its_own_output_schema(annotation, fits, does_not):
 
 
 @pytest.mark.parametrize(
-    ("annotation", "value"),
-    [(int, 1), (list[Address], [{"city": "Paris"}]), (Status, "paid"), (Address | None, None)],
-)
-def test_any_other_type_is_wrapped_in_an_object(annotation, value):
-    schema, is_wrapped = output_schema(annotation)
-
-    assert is_wrapped
-    assert accepts(schema, {"result": value})
-    assert not accepts(schema, {})
-
-
-@pytest.mark.parametrize(
     ("schema", "example"),
     [
         ({"type": "integer", "default": 7}, 7),
@@ -257,3 +207,78 @@ def test_any_other_type_is_wrapped_in_an_object(annotation, value):
 )
 def test_an_example_is_made_of_what_the_schema_says(schema, example):
     assert Examples({"#": {"$ref": "#"}}).make(schema) == example
+
+
+# Docstrings
+
+GOOGLE = """What was sold
+    between two days.
+
+    Refunds are left out.
+
+    Args:
+        since: The first day,
+            inclusive.
+        until (date, optional): The last day. Note: inclusive, too.
+
+        **country: ISO code.
+
+    Returns:
+        One line per day.
+    """
+
+REST = """What was sold.
+
+    :param since: The first day,
+        inclusive.
+    :type since: date
+    :param date until: The last day.
+    :arg country: ISO code
+    :returns: One line per day.
+    :raises ValueError:
+
+    Refunds are left out.
+    """
+
+
+@pytest.mark.parametrize(
+    ("docstring", "text", "parameters"),
+    [
+        (
+            GOOGLE,
+            "What was sold between two days.\n\nRefunds are left out.\n\n"
+            "Returns: One line per day.",
+            {
+                "since": "The first day, inclusive.",
+                "until": "The last day. Note: inclusive, too.",
+                "country": "ISO code.",
+            },
+        ),
+        (
+            REST,
+            "What was sold.\n\nRefunds are left out.",
+            {
+                "since": "The first day, inclusive.",
+                "until": "The last day.",
+                "country": "ISO code",
+            },
+        ),
+        ("", "", {}),
+        ("Sum.\n:param: nothing", "Sum.", {}),
+        ("Sum.\n:param a: The day.\nMore.", "Sum.\n\nMore.", {"a": "The day."}),
+        ("Sum.\n\nArgs:\n    all of them\n    a: The day.", "Sum.", {"a": "The day."}),
+        ("A.\nArgs:\n    a: The day.\n        format: ISO.", "A.", {"a": "The day. format: ISO."}),
+        ("Args:\n    a: 1\n:param b: 2\n    c: still 2", "", {"a": "1", "b": "2 c: still 2"}),
+    ],
+)
+def test_the_text_is_told_from_what_is_said_about_each_parameter(docstring, text, parameters):
+    read = parse_docstring(docstring)
+
+    assert (read.text, read.parameters) == (text, parameters)
+
+
+@given(st.text(alphabet=":*() \n\tArgsparam_x"))
+def test_any_text_is_read(text):
+    read = parse_docstring(text)
+
+    assert "  " not in read.text

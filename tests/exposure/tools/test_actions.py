@@ -18,10 +18,7 @@ from tests.depot.models import Driver, Parcel
 from tests.shop.models import Customer
 
 # Of packages that were written for Django 6.0.
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.filterwarnings("ignore:Overriding get_action"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore:Overriding get_action")]
 
 
 def names(client):

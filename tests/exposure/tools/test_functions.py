@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.exceptions import (
-    ImproperlyConfigured,
-    PermissionDenied,
-    ValidationError,
-)
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied, ValidationError
 from django.db import connections
 from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -103,10 +99,7 @@ def test_every_annotation_is_explicit_and_the_scope_follows(options, expected, s
     read_only, destructive, idempotent, open_world = expected
     assert made.scope == scope
     assert made.definition.annotations == ToolAnnotations(
-        read_only=read_only,
-        destructive=destructive,
-        idempotent=idempotent,
-        open_world=open_world,
+        read_only=read_only, destructive=destructive, idempotent=idempotent, open_world=open_world
     )
 
 
@@ -226,12 +219,7 @@ VIEWS = {"permission": "shop.view_order"}
         (VIEWS, BOSS, {"models": ORDERS}, True),
         ({"permission": "Shop.view_Order"}, BOSS, {"models": ORDERS}, True),
         ({"permission": "shop.view_customer"}, BOSS, {"models": ORDERS}, False),
-        (
-            {"permission": "shop.mark_paid_order"},
-            BOSS,
-            {"models": ORDERS},
-            False,
-        ),
+        ({"permission": "shop.mark_paid_order"}, BOSS, {"models": ORDERS}, False),
         ({"permission": "other.view_order"}, BOSS, {"models": ORDERS}, False),
         ({"permission": "shop.order"}, BOSS, {"models": ORDERS}, False),
         (WRITES, User(is_superuser=True, is_staff=True), {"models": ORDERS}, False),
