@@ -31,7 +31,7 @@ MOST_DOCUMENTS = 200
 
 
 #: Of a row, by the names that documents use.
-COLUMNS = ("name", "title", "description", "enabled")
+DOCUMENT_COLUMNS = ("name", "title", "description", "enabled")
 
 
 class Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ class Step:
 
 def document_of(template: PromptTemplate) -> dict[str, Any]:
     found = {
-        **{name: getattr(template, name) for name in COLUMNS},
+        **{name: getattr(template, name) for name in DOCUMENT_COLUMNS},
         "groups": sorted(template.groups.values_list("name", flat=True)),
         **contents_of(newest_version(template)).as_plain(),
     }
@@ -147,7 +147,7 @@ def step_of(document: Document, *, server: str) -> Step:
     before = PromptTemplate.objects.filter(server=server, name=document.name).first()
     template = PromptTemplate.objects.get(pk=before.pk) if before else PromptTemplate()
     template.server = server
-    for name in COLUMNS:
+    for name in DOCUMENT_COLUMNS:
         setattr(template, name, getattr(document, name))
     groups = list(Group.objects.filter(name__in=document.groups))
     known = {one.name for one in groups}
@@ -171,7 +171,7 @@ def step_of(document: Document, *, server: str) -> Step:
         is_new=before is None,
         changes_template=before is None
         or set(before.groups.values_list("name", flat=True)) != known
-        or any(getattr(before, name) != getattr(template, name) for name in COLUMNS),
+        or any(getattr(before, name) != getattr(template, name) for name in DOCUMENT_COLUMNS),
         changes_contents=before is None or contents_of(newest_version(before)) != contents,
     )
 
