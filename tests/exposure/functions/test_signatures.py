@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
+import jsonschema_rs
 import msgspec
 import pytest
 from django.db import models
@@ -18,8 +19,10 @@ from mcp_django.exposure.functions.json_schemas import (
     PREFIX,
     TEXTS,
     Examples,
+    for_clients,
     input_schema,
     output_schema,
+    subschemas,
 )
 from mcp_django.exposure.functions.signatures import parse_docstring
 from tests.exposure.function_tools import accepts
@@ -282,3 +285,82 @@ def test_any_text_is_read(text):
     read = parse_docstring(text)
 
     assert "  " not in read.text
+
+
+# Schemas in words that every client reads
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"type": ["string"]}, {"type": "string"}),
+        ({"type": "array"}, {"type": "array", "items": {}}),
+        ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
+        ({"enum": ["a", None]}, {"enum": ["a", None]}),
+        (
+            {"title": "A", "type": ["string", "null"], "maxLength": 3, "default": None},
+            {
+                "title": "A",
+                "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}],
+                "default": None,
+            },
+        ),
+    ],
+)
+def test_clients_are_told_one_type_at_a_time_and_the_items_of_arrays(written, told):
+    schema = {"type": "object", "properties": {"a": written}}
+
+    assert for_clients(schema) == {"type": "object", "properties": {"a": told}}
+
+
+def test_clients_are_told_of_an_object_without_members_that_it_has_none():
+    told = for_clients({"type": "object", "additionalProperties": False})
+
+    assert list(told.items()) == [
+        ("type", "object"),
+        ("properties", {}),
+        ("additionalProperties", False),
+    ]
+
+
+def test_a_schema_that_points_into_itself_is_told_as_it_is():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": ["array", "null"], "items": {"type": "integer"}},
+            "b": {"$ref": "#/properties/a/items"},
+        },
+    }
+
+    assert for_clients(schema) == schema
+
+
+TYPES = ["string", "number", "integer", "boolean", "null", "array", "object"]
+KEYWORDS = st.fixed_dictionaries(
+    {"type": st.lists(st.sampled_from(TYPES), min_size=1, max_size=4, unique=True)},
+    optional={
+        "minLength": st.integers(0, 2),
+        "format": st.sampled_from(["date", "uuid"]),
+        "maximum": st.integers(-1, 2),
+        "items": st.just({"type": ["integer", "null"]}),
+        "minItems": st.integers(0, 2),
+        "properties": st.just({"a": {"type": ["string", "null"]}}),
+        "additionalProperties": st.just(False),
+        "required": st.just(["a"]),
+        "enum": st.just(["", 1, None]),
+        "anyOf": st.just([{"minLength": 1}, {"type": "null"}]),
+        "unevaluatedProperties": st.just(False),
+    },
+)
+LEAVES = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["", "ab", 0.5])
+VALUES = LEAVES | st.lists(LEAVES, max_size=2) | st.dictionaries(st.sampled_from("ab"), LEAVES)
+
+
+@given(KEYWORDS, VALUES)
+def test_what_clients_are_told_allows_what_the_schema_allows(schema, value):
+    told = for_clients({"type": "object", "properties": {"a": schema}})["properties"]["a"]
+
+    assert not any(isinstance(inner.get("type"), list) for _, inner in subschemas(told))
+    assert jsonschema_rs.is_valid(told, value, validate_formats=True) == jsonschema_rs.is_valid(
+        schema, value, validate_formats=True
+    )

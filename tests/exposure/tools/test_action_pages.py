@@ -39,14 +39,6 @@ def test_an_action_that_goes_on_after_its_page_leads_a_person_to_the_admin(boss,
     assert state(parcel) == ("waiting", kind)
 
 
-def test_without_a_public_url_the_link_is_a_path(boss, parcel, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PUBLIC_URL": ""}
-
-    shown = go_through(boss, "go_on", parcel, *[{"kind": "other"}] * 2)
-
-    assert shown.data["link"] == "/depot/depot/parcel/"
-
-
 def test_an_action_that_goes_on_with_an_error_message_is_an_error(boss, parcel):
     shown = go_through(boss, "go_on", parcel, *[{"kind": "failure"}] * 2)
 
