@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 import re
 import subprocess
@@ -25,14 +24,14 @@ from mcp_django.exposure.options import (
     ModelExposure,
 )
 from mcp_django.exposure.primitives import BUILT_IN
-from mcp_django.exposure.prompts.functions import prompt
+from mcp_django.exposure.prompts.functions import PromptOptions
 from mcp_django.exposure.query import aggregates, filters, pagination, related_names, selection
 from mcp_django.exposure.query import aggregates as groups
 from mcp_django.exposure.query import aggregates as metrics
 from mcp_django.exposure.query import find as records
 from mcp_django.exposure.query.arguments import MOST_GROUPS
-from mcp_django.exposure.resources.functions import resource
-from mcp_django.exposure.tools.functions import scope_of, tool
+from mcp_django.exposure.resources.functions import ResourceOptions
+from mcp_django.exposure.tools.functions import ToolOptions
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.models import CallRecord
 from mcp_django.principal import SCOPES
@@ -40,6 +39,7 @@ from mcp_django.protocol.methods import METHODS
 from mcp_django.templating.library import LIBRARY
 from mcp_django.testing import Client
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, regions, sources, table
+from tests.exposure.function_tools import tool_of
 from tests.services import path_of
 from tests.waiting import LONG_PATIENCE
 
@@ -208,10 +208,6 @@ def names_of(tool):
     return list(RECORD_TOOLS[tool].arguments.schema.get("properties", {}))
 
 
-def options_of(decorator):
-    return inspect.signature(decorator).parameters.keys() - {"function", "registry"}
-
-
 TEMPLATES = [uris.DEFINITION, uris.COLLECTION, uris.OBJECT, uris.FILE]
 ADMIN_SITES = (ROOT / "mcp_django" / "exposure" / "admin_sites.py").read_text()
 AUTHENTICATORS = [f"mcp_django.auth.{name}" for name in auth.__all__ if name != "Authenticator"]
@@ -237,8 +233,12 @@ LISTS = [
         "## Models, from the admin",
         re.findall(r'"(mcp_\w+)"', ADMIN_SITES),
     ),
-    (TOPICS / "registering.md", "## Functions", options_of(tool)),
-    (TOPICS / "resources.md", "## Functions as resources", options_of(resource)),
+    (TOPICS / "registering.md", "## Functions", ToolOptions.__annotations__.keys()),
+    (
+        TOPICS / "resources.md",
+        "## Functions as resources",
+        {"uri", *ResourceOptions.__annotations__},
+    ),
     (
         TOPICS / "resources.md",
         "## Completion",
@@ -305,10 +305,10 @@ def test_the_scope_of_each_kind_of_tool_is_told():
     told = dict(re.findall(r"^\| `?([\w=]+|says neither)`? \| `(mcp:\w+)` \|$", lines, re.M))
 
     assert told == {
-        "read_only=True": scope_of(read_only=True, destructive=None),
-        "destructive=False": scope_of(read_only=False, destructive=False),
-        "destructive=True": scope_of(read_only=False, destructive=True),
-        "says neither": scope_of(read_only=False, destructive=None),
+        "read_only=True": tool_of(lambda: None, name="a", read_only=True).scope,
+        "destructive=False": tool_of(lambda: None, name="a", destructive=False).scope,
+        "destructive=True": tool_of(lambda: None, name="a", destructive=True).scope,
+        "says neither": tool_of(lambda: None, name="a").scope,
     }
     assert set(told.values()) == set(SCOPES)
 
@@ -328,7 +328,7 @@ def test_the_file_of_a_prompt_is_shown_as_it_is():
 
 
 def test_every_option_of_a_prompt_is_listed():
-    options = set(inspect.signature(prompt).parameters) - {"function", "registry"}
+    options = set(PromptOptions.__annotations__)
 
     assert set(column(TOPICS / "prompts.md", "## Prompts in code")) >= {"str", "Literal"}
     told = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (TOPICS / "prompts.md").read_text(), re.M)
