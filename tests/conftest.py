@@ -33,7 +33,7 @@ from tests.services import Services, needs_a_service
 
 TESTS = Path(__file__).parent
 #: The address of an object, and the text of a set, whose order differs between processes.
-UNSTEADY_ID = re.compile(r" at 0x|\{'[^':]*'[,}]")
+UNSTEADY_ID = re.compile(r" at 0x|\{'[^']*'[,}]")
 TOKEN = re.compile(r"mcp_[A-Za-z0-9]{40,}")
 
 

@@ -164,7 +164,11 @@ TOKENS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "changes", "found"), TOKENS, ids=str)
+@pytest.mark.parametrize(
+    ("options", "changes", "found"),
+    TOKENS,
+    ids=lambda value: " ".join(sorted(value)) if isinstance(value, set) else str(value),
+)
 def test_a_token_is_good_for_its_scopes_if_it_lets_programs_in_here_and_now(
     use, issuer, alice, enter, refuse, options, changes, found
 ):
