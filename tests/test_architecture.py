@@ -144,9 +144,9 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_000,
-    ("exposure",): 4_499,
+    ("exposure",): 4_500,
     ("exposure/query",): 5_496,
-    ("exposure/admin_bridge", "exposure/forms"): 5_586,
+    ("exposure/admin_bridge", "exposure/forms"): 5_585,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_242,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin, sites
@@ -12,6 +11,7 @@ from django.contrib.admin.sites import all_sites
 from django.contrib.admin.utils import flatten, flatten_fieldsets
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
 from django.db.models import CharField, ManyToManyField, Model, QuerySet
+from django.forms.models import ALL_FIELDS, ModelFormOptions
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
@@ -27,6 +27,7 @@ from mcp_django.exposure.paths import resolve
 
 #: A ModelAdmin that replaces one of these may show different fields to different people.
 FIELD_METHODS = (
+    "get_form",
     "get_fields",
     "get_exclude",
     "get_fieldsets",
@@ -88,10 +89,13 @@ class AdminSource:
         # may follow its relations.
         record = self._first(request, rows)
         if record is not None or self.admin.has_add_permission(request):
-            names |= {
-                *flatten_fieldsets(self.admin.get_fieldsets(request, record)),
-                *self.admin.get_readonly_fields(request, record),
-            }
+            on_page = {*flatten_fieldsets(self.admin.get_fieldsets(request, record))}
+            read_only = {*self.admin.get_readonly_fields(request, record)}
+            if overrides(self.admin, "get_form"):
+                # With `change` Django would leave out what is read-only for this user.
+                form = self.admin.get_form(request, record, fields=None)
+                on_page &= {*form.base_fields, *read_only}
+            names |= on_page | read_only
         key = self.admin.model._meta.pk
         return frozenset(str(name) for name in names if not callable(name)) | {key.name}
 
@@ -112,8 +116,7 @@ class AdminSource:
         return all(rule(request, obj) for rule in self._rules())
 
     def is_constant(self) -> bool:
-        site = self.admin.admin_site
-        gate = getattr(site.has_permission, "__func__", None)
+        gate = getattr(self.admin.admin_site.has_permission, "__func__", None)
         is_own = overrides(self.admin, *OWN_METHODS) or gate is not AdminSite.has_permission
         return not is_own and has_plain_manager(self.admin.model)
 
@@ -122,8 +125,7 @@ def overrides(model_admin: ModelAdmin[Any], *names: str) -> bool:
     """Return whether the class of the site replaces any of these methods of Django's."""
     kind = type(model_admin)
     # A list, since each call of a tool would enter a generator a hundred times.
-    own = [name for name in names if getattr(kind, name) is not getattr(ModelAdmin, name)]
-    return bool(own)
+    return bool([name for name in names if getattr(kind, name) is not getattr(ModelAdmin, name)])
 
 
 class Gates:
@@ -169,27 +171,23 @@ def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
     """An exposure for each ModelAdmin. The first site with `mcp_expose = True` wins, else the
     first that has the model; it waits for staff then."""
     found: dict[type[Model], type[ModelExposure]] = {}
+    names = get_config().staff_may_open
     # Some packages register classes that are no models.
     model: Any
     for site in admin_sites():
         for model, model_admin in site._registry.items():
             is_offered = bool(getattr(model_admin, "mcp_expose", False))
-            is_better = model not in found or (
-                is_offered and issubclass(found[model], WaitingExposure)
-            )
-            if is_better and issubclass(model, Model) and (is_offered or may_be_opened(model)):
+            is_waiting = issubclass(found.get(model, WaitingExposure), WaitingExposure)
+            is_better = is_waiting and (is_offered or model not in found)
+            if not (is_better and issubclass(model, Model)):
+                continue
+            own = {model._meta.app_label, model._meta.label_lower}
+            if is_offered or names is None or not own.isdisjoint(name.lower() for name in names):
                 base = ModelExposure if is_offered else WaitingExposure
                 made = exposure_of(model_admin, base=base)
                 if made.fields:
                     found[model] = made
     return found
-
-
-def may_be_opened(model: type[Model]) -> bool:
-    """Return whether the settings let staff open a model that code did not."""
-    names = get_config().staff_may_open
-    own = {model._meta.app_label, model._meta.label_lower}
-    return names is None or not own.isdisjoint(name.lower() for name in names)
 
 
 def exposure_of(
@@ -211,6 +209,12 @@ def exposure_of(
     listed = (one[0] if isinstance(one, list | tuple) else one for one in model_admin.list_filter)
     filters = [path for path in listed if isinstance(path, str) and is_open(model, path)]
     search = [path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"))]
+    # What can stand for a record, out of the columns that records show. `__str__` may tell more.
+    texts = (
+        *model_admin.list_display,
+        *(path.lstrip("^=@") for path in model_admin.search_fields),
+    )
+    labels = [name for name in texts if name in fields and can_be_label(model, name)]
     attributes = {
         "fields": tuple(fields),
         "computed": None if computed is None else tuple(computed),
@@ -218,21 +222,12 @@ def exposure_of(
         "exclude": tuple(hidden),
         "more_filter_fields": tuple(name for name in filters if name not in fields),
         "search_fields": tuple(search),
-        "label_fields": tuple(islice(label_columns(model_admin, fields), 1)),
+        "label_fields": tuple(labels[:1]),
         **order_of(model_admin),
         "actions": tuple(getattr(model_admin, "mcp_actions", ())),
         "__module__": type(model_admin).__module__,
     }
     return type(f"{type(model_admin).__name__}Exposure", (base,), attributes)
-
-
-def label_columns(model_admin: ModelAdmin[Any], fields: Iterable[str]) -> Iterator[str]:
-    """What can stand for a record, out of the columns that records show: those of the list, then
-    those that the admin searches. `__str__` may tell more than records do.
-    """
-    searched = (path.lstrip("^=@") for path in model_admin.search_fields)
-    names = [name for name in (*model_admin.list_display, *searched) if isinstance(name, str)]
-    return (name for name in names if name in fields and can_be_label(model_admin.model, name))
 
 
 def can_be_label(model: type[Model], name: str) -> bool:
@@ -294,15 +289,21 @@ def currencies(model: type[Model], names: Iterable[str]) -> list[str]:
 
 
 def form_fields(model_admin: ModelAdmin[Any]) -> list[Any]:
+    """Return the names of the fields of the admin's form, as the class declares them."""
     if model_admin.fieldsets:
         return list(flatten_fieldsets(model_admin.fieldsets))
     if model_admin.fields:
         return list(flatten(model_admin.fields))
-    left_out, opts = set(model_admin.exclude or ()), model_admin.model._meta
+    opts = model_admin.model._meta
+    meta: Any = getattr(model_admin.form, "_meta", ModelFormOptions())
+    # Django asks the form only where the ModelAdmin does not say.
+    left_out = (meta.exclude if model_admin.exclude is None else model_admin.exclude) or ()
     # As in the form of the admin: none with a table of the site's own in between.
     sets = [one for one in opts.many_to_many if one.remote_field.through._meta.auto_created]
-    fields = [*opts.concrete_fields, *sets]
-    return [one.name for one in fields if one.editable and one.name not in left_out]
+    names = [one.name for one in (*opts.concrete_fields, *sets) if one.editable]
+    if meta.fields not in (None, ALL_FIELDS):
+        names = [name for name in names if name in meta.fields]
+    return [*(name for name in names if name not in left_out), *model_admin.form.declared_fields]
 
 
 def is_open(model: type[Model], path: str) -> bool:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import F
+from django.test import RequestFactory
 from msgspec import UNSET
 
 from mcp_django.exposure.admin_sites import exposure_of
@@ -51,6 +53,43 @@ def test_without_named_fields_the_list_and_the_form_are_shown(model, options, fi
 
     assert shown[: len(fields.split())] == tuple(fields.split())
     assert ("password" in shown) is ("mcp_fields" in options)
+
+
+class NarrowForm(forms.ModelForm):
+    class Meta:
+        fields = ["number", "total"]
+
+
+class OpenForm(forms.ModelForm):
+    #: Declared, so that it is shown whatever Meta says.
+    status = forms.CharField()
+
+    class Meta:
+        exclude = ["status", "margin"]
+
+
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ({"form": NarrowForm}, "id number total"),
+        ({"form": NarrowForm, "list_display": ["status"]}, "id status number total"),
+        ({"form": OpenForm}, "id number customer total placed_at status"),
+        # Django does not ask the form what to exclude where the ModelAdmin says it.
+        ({"form": OpenForm, "exclude": ["total"]}, "id number customer status placed_at margin"),
+    ],
+    ids=range(4),
+)
+def test_a_form_of_the_sites_own_shows_its_fields_and_no_others(options, fields):
+    kind = type("OwnFormAdmin", (admin.ModelAdmin,), {"list_display": [], **options})
+    request = RequestFactory().get("/")
+    request.user = User(is_superuser=True)
+    form = kind(Order, admin.site).get_form(request)
+
+    shown = expose(Order, list_display=options.get("list_display", []), form=options["form"],
+                   exclude=options.get("exclude")).fields  # fmt: skip
+
+    assert sorted(shown) == sorted(fields.split())
+    assert set(form.base_fields) <= set(shown)
 
 
 def test_filters_and_search_that_lead_nowhere_or_to_secrets_are_left_out():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, Permission
 from django.db import InterfaceError, OperationalError, connection
@@ -338,11 +339,42 @@ def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(clie
     assert asked == {seen}
 
 
-def fail(self, request, obj=None):
+@pytest.mark.parametrize(
+    "options", [{}, {"fields": ["number", "placed_at"]}], ids=["all", "named"]
+)
+def test_a_column_that_no_form_shows_this_user_does_not_exist(
+    client, make_user, replaced, options
+):
+    """As Django's documentation has it: one form for superusers, and another for all others."""
+
+    class Plain(forms.ModelForm):
+        class Meta:
+            exclude = ["placed_at"]
+
+    def get_form(self, request, obj=None, change=False, **kwargs):
+        if not request.user.is_superuser:
+            kwargs["form"] = Plain
+        return admin.ModelAdmin.get_form(self, request, obj, change, **kwargs)
+
+    replaced(get_form=get_form, **options)
+    Order.objects.create(number="A1", customer=Customer.objects.create(name="Anne"))
+    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
+    orders, asked = {"model": "shop.order"}, {"filters": {"placed_at__isnull": True}}
+
+    columns = [one.call_tool("find_records", **orders).data["columns"] for one in (client, boss)]
+    refusals = [one.call_tool("find_records", **orders, **asked) for one in (client, boss)]
+
+    assert ["placed_at" in names for names in columns] == [False, True]
+    assert [answer.is_error for answer in refusals] == [True, False]
+
+
+def fail(self, request, obj=None, **options):
     raise ValueError("It needs a value for the field id.")
 
 
-@pytest.mark.parametrize("method", [*ASKED_WITH_RECORDS, "get_list_display", "get_queryset"])
+@pytest.mark.parametrize(
+    "method", ["get_form", *ASKED_WITH_RECORDS, "get_list_display", "get_queryset"]
+)
 def test_a_model_admin_that_fails_takes_its_own_model_away_and_no_other(
     client, monkeypatch, caplog, method
 ):

@@ -344,7 +344,7 @@ def test_a_form_that_cannot_be_made_leaves_the_description(client, tags, monkeyp
     def fail(self, *args, **kwargs):
         raise RuntimeError
 
-    monkeypatch.setattr(TagAdmin, "get_form", fail)
+    monkeypatch.setattr(TagAdmin, "formfield_for_dbfield", fail)
 
     described = client.call_tool("describe_model", model="workshop.tag").data
 

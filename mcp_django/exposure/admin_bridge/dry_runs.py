@@ -21,7 +21,6 @@ OWN_TRANSACTION = ("durable atomic block cannot be nested", "forbidden when an '
 #: A savepoint that is there for as long as the transaction is that the dry run began.
 MARK = "mcp_django_dry_run"
 NO_DATABASE = "django.db.backends.dummy"
-NO_TRANSACTIONS = "Nothing can be tried: the database of this site has no transactions."
 NOT_TAKEN_BACK = (
     "This could not be taken back: it ended a transaction by itself, past Django. What it did "
     "until then is done. Look at the records before you do anything else."
@@ -105,7 +104,7 @@ def rolled_back(alias: str) -> Iterator[None]:
         execute(alias, f"SAVEPOINT {MARK}")
         # MySQL with tables of MyISAM. Other databases would make a table to find out.
         if connection.vendor == "mysql" and not connection.features.supports_transactions:
-            raise ToolError(NO_TRANSACTIONS)
+            raise ToolError("Nothing can be tried: the database of this site has no transactions.")
         try:
             yield
         finally:
