@@ -4,7 +4,7 @@ from django import forms
 from django.contrib import admin
 from django.utils.html import format_html
 
-from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Team, Thing
+from tests.workshop.models import Job, Keeper, Part, Rack, Scrap, Tag, Team, Thing
 
 
 class TwoInputs(forms.Widget):
@@ -118,3 +118,4 @@ site.register(Keeper)
 site.register(Scrap)
 site.register(Job, JobAdmin)
 site.register(Team, TeamAdmin)
+site.register(Rack)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from tests.workshop.models import Job, Keeper, Part, Tag, Team, Thing
+from tests.workshop.models import Job, Keeper, Part, Rack, Tag, Team, Thing
 
 EXPOSED = {
     Tag: {"fields": ["id", "name"], "label_fields": ["name"], "search_fields": ["name"]},
@@ -19,6 +19,7 @@ EXPOSED = {
     Keeper: {"fields": ["id", "thing"]},
     Job: {"fields": ["id", "name", "tenant", "tag"]},
     Team: {"fields": ["id", "name"]},
+    Rack: {"fields": ["code", "note"]},
 }
 
 

@@ -163,3 +163,10 @@ class Membership(models.Model):
     team = models.ForeignKey(Team, models.CASCADE)
     tag = models.ForeignKey(Tag, models.CASCADE)
     role = models.CharField(max_length=20, default="member")
+
+
+class Rack(models.Model):
+    """Whose key a person writes."""
+
+    code = models.CharField(max_length=20, primary_key=True)
+    note = models.CharField(max_length=20, blank=True)

@@ -99,9 +99,10 @@ def test_read_only_takes_them_away_at_every_level(act, client, boss, settings, t
     assert names() == ["blue", "old", "red"]
 
 
-@pytest.mark.exposure(**{
-    name: {"level": Level.ACT} for name in ("Tag", "Thing", "Part", "Keeper", "Job", "Team")
-})  # fmt: skip
+NAMES = ("Tag", "Thing", "Part", "Keeper", "Job", "Team", "Rack")
+
+
+@pytest.mark.exposure(**{name: {"level": Level.ACT} for name in NAMES})
 def test_without_a_model_of_level_write_there_are_none(client, tags):
     assert_offered(client, set())
 
@@ -273,7 +274,7 @@ def test_the_list_is_not_kept_where_the_site_decides_who_may_write(client, db, m
     for model in (Tag, Thing, Job, Team):
         kind = type(site._registry[model])
         monkeypatch.setattr(kind, "has_add_permission", lambda *args: next(answers, False))
-    for label in ("part", "keeper"):
+    for label in ("part", "keeper", "rack"):
         ExposedModel.objects.create(label=f"workshop.{label}", level=Level.READ)
     first = listed(client)
     second = listed(client)

@@ -12,8 +12,8 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.storage import FileSystemStorage
 from django.utils import translation
 
-from tests.workshop.models import Tag, Thing
-from tests.writes.calls import update
+from tests.workshop.models import Rack, Tag, Thing
+from tests.writes.calls import changed, update
 
 pytestmark = pytest.mark.django_db
 
@@ -355,3 +355,21 @@ def test_a_name_that_the_storage_refuses_is_told_as_such(client, thing, monkeypa
     assert answer.text == (
         "The site cannot store a file of this name. Use a short name of letters and digits."
     )
+
+
+def test_a_key_is_set_once_and_an_update_makes_no_second_record(client):
+    made = client.data("create_record", model="workshop.rack", values={"code": "a b"})
+    rack = Rack.objects.get()
+
+    refused = update(client, rack, code="a c", note="x")
+    changes = changed(update(client, rack, note="y"))
+
+    assert made["pk"] == "a b"
+    assert refused.text == (
+        "Nothing was saved.\n'code' is not a field that you can set. You can set: note."
+    )
+    assert changes == {"note": ["", "y"]}
+    assert list(Rack.objects.values_list("code", "note")) == [("a b", "y")]
+    described = client.data("describe_model", model="workshop.rack")["writing"]
+    assert list(described["create_record"]["values"]["properties"]) == ["code", "note"]
+    assert list(described["update_record"]["values"]["properties"]) == ["note"]

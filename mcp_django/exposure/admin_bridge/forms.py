@@ -52,8 +52,6 @@ from mcp_django.exposure.query.related import can_find_out, visible_objects
 from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.levels import Level
 
-# Rows in a form of the admin: all stored rows are posted, and the named ones change.
-
 logger = logging.getLogger("mcp_django")
 
 #: Rows that one call names.
@@ -369,7 +367,7 @@ class RecordForm:
         """What this caller may set. For fields that only the record's own class has, the rules
         for that class decide.
         """
-        names = settable(self.rights, self.exposure, shown_fields(self.form))
+        names = settable(self.rights, self.exposure, shown_fields(self.form), obj=self.obj)
         kind = self.admin.model
         if kind is self.exposure.model:
             return names

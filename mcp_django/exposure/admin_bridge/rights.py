@@ -240,8 +240,10 @@ def model_admin_for(rights: Rights, exposure: ModelExposure, verb: str) -> Any:
     )
 
 
-def settable(rights: Rights, exposure: ModelExposure, names: Iterable[str]) -> list[str]:
-    """The fields of a form, out of these names, that this caller's assistant may set.
+def settable(
+    rights: Rights, exposure: ModelExposure, names: Iterable[str], *, obj: Model | None = None
+) -> list[str]:
+    """Return those of the names that this caller may set in a form: of a new record, or of `obj`.
 
     Exactly `write_fields` if the site lists them. Otherwise all but those in `exclude` and those
     that look secret and are not named in `fields`. Never a field that staff took out of records,
@@ -254,6 +256,9 @@ def settable(rights: Rights, exposure: ModelExposure, names: Iterable[str]) -> l
     shown = exposure.get_fields(rights.request)
     if shown is not None:
         hidden |= named - set(shown)
+    if obj is not None:
+        # With another key the form would save another record, and leave this one as it is.
+        hidden |= {field.name for field in exposure.model._meta.pk_fields}
     listed = exposure.write_fields
     return [
         name

@@ -166,7 +166,7 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     one_call = copy(model_admin)
     fields = flatten_fieldsets(one_call.get_fieldsets(request, record))
     form = one_call.get_form(request, record, change=True, fields=fields)(instance=record)
-    offered = settable(rights, exposure, shown_fields(form))
+    offered = settable(rights, exposure, shown_fields(form), obj=record)
     names = [name for name in offered if takes_json(form.fields[name])]
     schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
     in_browser = [name for name in offered if name not in names]

@@ -46,11 +46,8 @@ def parsed(field: fields.Field, value: Any) -> Any:
 
 def takes_text(field: fields.Field) -> bool:
     """Whether values are texts as they are. Fields of JSON and of arrays are CharFields, too."""
-    is_own = type(field).prepare_value in (fields.Field.prepare_value, UUID_TEXT)
-    return isinstance(field, fields.CharField) and is_own
-
-
-UUID_TEXT = fields.UUIDField.prepare_value
+    djangos = (fields.Field.prepare_value, fields.UUIDField.prepare_value)
+    return isinstance(field, fields.CharField) and type(field).prepare_value in djangos
 
 
 def number(value: Any) -> Decimal:
