@@ -146,7 +146,7 @@ BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_500,
     ("exposure/query",): 5_496,
-    ("exposure/admin_bridge", "exposure/forms"): 5_585,
+    ("exposure/admin_bridge", "exposure/forms"): 5_609,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_242,

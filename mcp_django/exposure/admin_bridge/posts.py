@@ -28,6 +28,7 @@ from mcp_django.exposure.forms.values import (
     Pair,
     check_understood,
     data_of,
+    data_of_initial,
     meaning,
     posted_texts,
     takes_json,
@@ -209,6 +210,10 @@ def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any]) -> None:
     form._bound_fields_cache[name] = SentField(form, field, name, data=data)
 
 
+def call(clean: Callable[..., Any], *args: Any) -> Any:
+    return clean(*args)
+
+
 def refuse_value(sentence: str, *args: Any) -> None:
     raise ValidationError(sentence)
 
@@ -333,6 +338,9 @@ def apply_values(
         field.widget.value_omitted_from_data = lambda *args: False
         beginning = submitted.shown.get(path, form)
         initial = beginning.get_initial_for_field(beginning.fields.get(name, field), name)
+        if field.show_hidden_initial:
+            # A default that is a function may give another value each time.
+            form.initial[name] = initial
         if (path, name) in submitted.values:
             submitted.values[path, name](form)
         elif field.disabled:
@@ -344,9 +352,7 @@ def apply_values(
             # Else Django would leave a field that only the model needs out of its checks.
             field.required |= type(value) is SimpleLazyObject
         elif takes_json(field):
-            field.disabled = True
-            is_set = isinstance(field, ModelMultipleChoiceField)
-            form.initial[name] = field.prepare_value(list(initial or ())) if is_set else initial
+            send(form, name=name, data=data_of_initial(field, initial), clean=call)
         else:
             kept.add(name)
             is_default = name in known and initial is None

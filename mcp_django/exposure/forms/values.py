@@ -18,9 +18,10 @@ from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import ValidationError
 from django.core.files import File
 from django.forms import fields, widgets
-from django.forms.models import ModelChoiceField
+from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.choices import flatten_choices
 from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
 
@@ -107,8 +108,9 @@ EXACT = (Decimal, bool, date, time, timedelta, list)
 
 
 def is_same(meant: Any, got: Any) -> bool:
-    if isinstance(meant, list) and isinstance(got, (list, tuple)):
-        return len(meant) == len(got)
+    if isinstance(meant, list):
+        # Of several parts a field makes one value, and of an array a list.
+        return not isinstance(got, (list, tuple)) or len(meant) == len(got)
     if isinstance(meant, Decimal) and isinstance(got, float):
         return float(meant) == got
     if isinstance(meant, datetime) and isinstance(got, datetime):
@@ -167,6 +169,22 @@ def data_of(field: fields.Field, meant: Any) -> Any:
     if isinstance(meant, (date, time)) and not is_djangos(type(field).to_python):
         return meant.isoformat()
     return meant
+
+
+def data_of_initial(field: fields.Field, initial: Any) -> Any:
+    """Return what a browser would send of a field that begins with a value, for `field.clean`."""
+    if isinstance(field, fields.FileField):
+        return None
+    if isinstance(field, ModelMultipleChoiceField):
+        return field.prepare_value(list(initial or ()))
+    if isinstance(field, ModelChoiceField):
+        return field.prepare_value(initial)
+    if has_parts(field) and not isinstance(initial, list):
+        return field.widget.decompress(initial)
+    if initial is None and isinstance(field.widget, widgets.Select):
+        # Without a choice the first option is shown, and sent.
+        return next((key for key, _ in flatten_choices(field.widget.choices)), None)
+    return data_of(field, initial)
 
 
 def posted_texts(name: str, data: Any) -> list[Pair]:

@@ -17,6 +17,7 @@ from mcp_django.exposure.forms.values import (
     Post,
     check_understood,
     data_of,
+    data_of_initial,
     is_same,
     meaning,
     parsed,
@@ -168,6 +169,37 @@ def test_a_field_understands_the_value_that_was_sent(field, value, cleaned):
         got = got.astimezone(UTC)
     assert got == cleaned
     assert isinstance(got, type(cleaned))
+
+
+class Amount(forms.MultiValueField):
+    def compress(self, data_list):
+        return " ".join(map(str, data_list))
+
+
+def amount():
+    parts = [forms.IntegerField(), forms.ChoiceField(choices=LETTERS)]
+    return Amount(fields=parts, widget=Money)
+
+
+def test_a_value_of_several_parts_is_understood_whatever_the_field_makes_of_it():
+    meant = meaning(amount(), [5, "b"], find=None, user=None)
+
+    assert check_understood(amount().clean, data_of(amount(), meant), meant=meant) == "5 b"
+
+
+@pytest.mark.parametrize(
+    ("field", "initial", "data"),
+    [
+        (forms.ChoiceField(choices=LETTERS), None, "a"),
+        (forms.ChoiceField(choices=LETTERS, widget=forms.RadioSelect), None, None),
+        (forms.CharField(), "x", "x"),
+        (amount(), None, [None, None]),
+        (forms.FileField(), None, None),
+    ],
+    ids=["select", "radio", "text", "parts", "file"],
+)
+def test_a_field_that_is_not_sent_begins_as_its_page_shows_it(field, initial, data):
+    assert data_of_initial(field, initial) == data
 
 
 def test_a_field_that_makes_another_value_of_what_was_sent_refuses_it():
