@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth import get_user_model
-from django.contrib.auth.admin import UserAdmin
 from django.urls import path
 
 import mcp_django.admin
 
 office = admin.AdminSite(name="office")
-office.register(get_user_model(), UserAdmin)
+office.register(get_user_model())
 mcp_django.admin.register(office)
 
 urlpatterns = [

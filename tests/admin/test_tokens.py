@@ -163,13 +163,13 @@ def test_people_make_tokens_for_whom_and_for_what_they_may(
     is_superuser = codenames == "superuser"
     names = () if is_superuser else codenames
     maker = make_user("maker", *names, is_staff=True, is_superuser=is_superuser)
-    users = type(maker).objects.in_bulk(field_name="username")
+    users = {user.get_username(): user for user in type(maker).objects.all()}
     if "user" in changes:
         changes = {"user": users[changes["user"]].pk}
 
     page = browser_of(maker).post(ADD, form(**changes)).content.decode()
 
-    made = [token.user.username for token in PersonalToken.objects.filter(name="laptop")]
+    made = [token.user.get_username() for token in PersonalToken.objects.filter(name="laptop")]
     assert made == ([] if owner == NO_CHOICE else [owner])
     assert (NO_CHOICE in page) is (owner == NO_CHOICE)
 

@@ -25,8 +25,6 @@ NOT_TAKEN_BACK = (
     "This could not be taken back: it ended a transaction by itself, past Django. What it did "
     "until then is done. Look at the records before you do anything else."
 )
-
-
 #: The storage of files in the dry run that the current code is part of. Other threads have none.
 current: ContextVar[InMemoryStorage | None] = ContextVar("mcp_django_dry_run", default=None)
 
@@ -146,8 +144,8 @@ def execute(alias: str, sql: str) -> None:
 # Mail that is not sent and files that are not stored, as long as there is a dry run.
 #
 # Three methods of Django, through which nearly all mail and all files of records pass, ask whether
-# the code that calls them is part of a dry run. What goes past them is not held back, and the
-# description of the tools says so.
+# the code that calls them is part of a dry run. What goes past them is not held back: see
+# docs/topics/writing.md.
 
 
 @cache

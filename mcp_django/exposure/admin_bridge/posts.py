@@ -199,19 +199,16 @@ class SentField(BoundField):
         return self.data is INVALID_DATA or bool(self.field.has_changed(self.initial, self.data))
 
 
-def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any]) -> None:
-    """Fill in a field of a form that is posted. `clean` is called with the field's own `clean`,
-    and with what that is called with.
+def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any] | None = None) -> None:
+    """Fill in a field of a form that is posted. `clean` is called in place of its own, with that
+    and with what it is called with.
     """
     field = form.fields[name]
     # Else what is stored would be compared without them, and count as changed.
     field.widget.supports_microseconds = True
-    field.clean = partial(clean, field.clean)
+    if clean is not None:
+        field.clean = partial(clean, field.clean)
     form._bound_fields_cache[name] = SentField(form, field, name, data=data)
-
-
-def call(clean: Callable[..., Any], *args: Any) -> Any:
-    return clean(*args)
 
 
 def refuse_value(sentence: str, *args: Any) -> None:
@@ -282,7 +279,7 @@ def watched_form(base: Any, made: list[Any], submitted: SubmittedForm | None) ->
             apply_values(submitted, form)
             if submitted.errors:
                 # Nothing is saved, and all that is wrong is told at once.
-                form.is_valid = lambda: bool(form.errors) and False
+                form.is_valid = lambda: False
         return form
 
     # Not through the metaclass: it would make the fields anew, without what `get_form` of the
@@ -352,7 +349,7 @@ def apply_values(
             # Else Django would leave a field that only the model needs out of its checks.
             field.required |= type(value) is SimpleLazyObject
         elif takes_json(field):
-            send(form, name=name, data=data_of_initial(field, initial), clean=call)
+            send(form, name=name, data=data_of_initial(field, initial))
         else:
             kept.add(name)
             is_default = name in known and initial is None

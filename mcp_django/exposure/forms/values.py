@@ -109,7 +109,7 @@ EXACT = (Decimal, bool, date, time, timedelta, list)
 
 def is_same(meant: Any, got: Any) -> bool:
     if isinstance(meant, list):
-        # Of several parts a field makes one value, and of an array a list.
+        # A field of several parts makes one value of them. An array is not split at its commas.
         return not isinstance(got, (list, tuple)) or len(meant) == len(got)
     if isinstance(meant, Decimal) and isinstance(got, float):
         return float(meant) == got
@@ -129,7 +129,6 @@ def shown_value(value: Any) -> str:
 
 
 # What a field of a form takes.
-
 
 #: A name and a text.
 Pair: TypeAlias = tuple[str, str]

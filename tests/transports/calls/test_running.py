@@ -291,7 +291,9 @@ async def test_whatever_an_async_tool_raises_is_an_internal_error(client, add_to
     assert b"secret" not in call.body
 
 
-async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(client, add_tool):
+async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(
+    client, staff, add_tool
+):
     loop = asyncio.get_running_loop()
     raw = []
 
@@ -299,7 +301,7 @@ async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(
         """Use the database, on this very loop."""
         await Order.objects.acount()
         raw.append(await sync_to_async(lambda: connection.connection)())
-        assert (await request.auser()).username == "staff"
+        assert await request.auser() == staff
         return asyncio.get_running_loop() is loop
 
     add_tool(look)

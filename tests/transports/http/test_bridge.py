@@ -466,6 +466,23 @@ async def test_an_async_tool_inside_middleware_is_cancelled_with_its_call(client
     assert call.sent == []
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.asyncio
+async def test_an_async_tool_inside_middleware_has_a_loop_of_its_own(client, run, add_tool):
+    loop = asyncio.get_running_loop()
+
+    async def look() -> bool:
+        """Look where it runs."""
+        return asyncio.get_running_loop() is loop
+
+    run("function")
+    add_tool(look)
+
+    call = await Connection.calling(client, "look").whole()
+
+    assert call.json["result"]["structuredContent"] == {"result": False}
+
+
 @pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
