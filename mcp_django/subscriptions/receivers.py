@@ -18,7 +18,7 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, Error, transaction
-from django.db.models import Manager, Model, QuerySet
+from django.db.models import Manager, ManyToManyField, Model, QuerySet
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
 from mcp_django import models
@@ -78,8 +78,8 @@ def changes_of_relation(
     owner: Any = model if is_reverse else kind
     fields = owner._meta.many_to_many
     relation = next((field for field in fields if field.remote_field.through is through), None)
-    if relation is None:
-        # It is not Django's.
+    if not isinstance(relation, ManyToManyField):
+        # A manager of tags, for example.
         yield ModelChange(model=kind, records=records_of(instance))
         yield ModelChange(model=model, is_whole=True)
         return

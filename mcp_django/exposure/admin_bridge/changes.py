@@ -20,6 +20,8 @@ from mcp_django.templating.fences import fenced, inside_fence
 
 #: Characters of a text, before it and after it.
 LONGEST_VALUE = 200
+#: In place of values that the caller can set and not read.
+UNREADABLE = "Set. You cannot read it."
 
 
 def shows_relation(rights: Rights, field: Any) -> bool:
@@ -69,23 +71,22 @@ def state_of_record(
         theirs = rows.values_list(f"{relation.m2m_reverse_field_name()}__pk", flat=True)
         members[relation.name] = frozenset(theirs)
     exposure, encoded = rights.exposed.exposures[model], b"{}"
-    # The caller may not see the record, or it is too long for an answer.
+    # The caller may not see the record.
     with suppress(ToolError):
-        encoded = get_record(rights, exposure, key_as_json(pk), using=using)
+        encoded = get_record(rights, exposure, key_as_json(pk), using=using, is_answer=False)
     return RecordState(record=msgspec.json.decode(encoded), members=members)
 
 
 def before_and_after(
     rights: Rights,
     model: type[Model],
-    changed: Iterable[str],
+    changed: Mapping[str, Mapping[str, int] | None],
     *,
     before: RecordState | None,
     after: RecordState,
 ) -> dict[str, Any]:
-    """For each name that changed the two values, or the members that a set gained and lost. None
-    for what the caller can set and not read, and for rows of the form. Without `before` the
-    record is new.
+    """Return for each name that changed the two values, the members that a set gained and lost, or
+    the numbers of rows, which `changed` has. Without `before` the record is new.
     """
     relations = {one.name: one for one in relations_of(model, after.members)}
     found: dict[str, Any] = {}
@@ -97,16 +98,16 @@ def before_and_after(
             pair = (old, after.record[name])
             found[name] = [brief(value, mark=rights.mark) for value in pair]
         else:
-            found[name] = None
+            found[name] = changed[name] or UNREADABLE
     return found
 
 
 def members_moved(
     rights: Rights, relation: Any, before: RecordState | None, after: RecordState
-) -> dict[str, Any] | None:
-    """The visible members that a set gained and lost. None where the caller does not see it."""
+) -> dict[str, Any] | str:
+    """Return the visible members that a set gained and lost, where the caller sees the set."""
     if not (after.record and shows_relation(rights, relation)):
-        return None
+        return UNREADABLE
     old = frozenset() if before is None else before.members[relation.name]
     new = after.members[relation.name]
     labels = fenced_labels_of(rights, relation.related_model, old ^ new)
@@ -136,7 +137,7 @@ def shows_members(rights: Rights, model: type[Model], changed: Mapping[str, Any]
     """Whether the caller sees each member now that the answer of a write names."""
     relations = {one.name: one for one in relations_of(model, changed)}
     for name, moved in changed.items():
-        if name not in relations or moved is None:
+        if name not in relations or moved == UNREADABLE:
             continue
         named = {str(one["pk"]) for members in moved.values() for one in members}
         related = relations[name].related_model

@@ -270,6 +270,8 @@ def of_parent(inline: Any, obj: Model) -> Q | None:
     return None if key is None else Q((key.name, obj))
 
 
+#: Where a formset keeps the rows that it has saved.
+ROWS_SAVED = {"added": "new_objects", "changed": "changed_objects", "deleted": "deleted_objects"}
 #: The button that a person presses.
 SAVE = ("_save", "Save")
 
@@ -278,8 +280,9 @@ SAVE = ("_save", "Save")
 class Saved:
     obj: Any
     #: Fields that were sent with a new value, formsets with rows that changed, and everything
-    #: that was sent and that the caller cannot read.
-    changed: Sequence[str]
+    #: that was sent and that the caller cannot read. Formsets that the caller reads have the
+    #: numbers of their rows.
+    changed: Mapping[str, Mapping[str, int] | None]
     messages: Sequence[CapturedMessage]
 
 
@@ -468,7 +471,9 @@ class RecordForm:
         changed = self._told_of(seen["changed"], post)
         return Saved(obj=seen["obj"], changed=changed, messages=messages)
 
-    def _told_of(self, changed: Sequence[str], post: SubmittedForm) -> list[str]:
+    def _told_of(
+        self, changed: Mapping[str, Mapping[str, int] | None], post: SubmittedForm
+    ) -> dict[str, Mapping[str, int] | None]:
         """The names that changed, and all that were sent and that this caller cannot read: nobody
         finds out what is stored by trying values until nothing changes. A field that this caller
         can neither set nor read is not named, although a new record has what the form shows.
@@ -491,9 +496,11 @@ class RecordForm:
         # In the order of the page, whatever was added.
         order = dict.fromkeys((*self.form.fields, *formsets, *changed))
         secret = unreadable.difference(self.names)
-        return [
-            name for name in order if name in hidden or (name in changed and name not in secret)
-        ]
+        return {
+            name: None if name in hidden else changed[name]
+            for name in order
+            if name in hidden or (name in changed and name not in secret)
+        }
 
 
 def context_of(response: Any) -> dict[str, Any]:
@@ -506,11 +513,18 @@ def watch_saving(one_call: Any) -> dict[str, Any]:
     save_related = one_call.save_related
 
     def watched(request: HttpRequest, form: Any, formsets: Any, change: Any) -> Any:
-        names = list(form.changed_data)
-        rows = [one.prefix for one in formsets if one.has_changed()]
+        changed = dict.fromkeys(form.changed_data)
+        with_changes = [one for one in formsets if one.has_changed()]
         result = save_related(request, form, formsets, change)
-        seen.update(obj=form.instance, changed=[*names, *rows])
+        changed |= {one.prefix: numbers_of_rows(one) for one in with_changes}
+        seen.update(obj=form.instance, changed=changed)
         return result
 
     one_call.save_related = watched
     return seen
+
+
+def numbers_of_rows(formset: Any) -> dict[str, int]:
+    """Return how many rows a formset has added, changed and deleted, if it says so."""
+    rows = {verb: vars(formset).get(name) for verb, name in ROWS_SAVED.items()}
+    return {verb: len(saved) for verb, saved in rows.items() if saved}

@@ -19,6 +19,7 @@ from mcp_django.exceptions import NotDone, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.changes import (
     RecordState,
     before_and_after,
+    brief,
     key_as_json,
     state_of_record,
 )
@@ -70,6 +71,7 @@ from mcp_django.exposure.query.arguments import (
 from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related import find_all, find_keys, find_object
+from mcp_django.exposure.query.tables import longest_answer
 from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import (
     LONGEST_LINES,
@@ -469,7 +471,10 @@ def answer_of(
     row = model._base_manager.using(using).filter(pk=saved.obj.pk).first()
     if version := version_in_form(rights, row):
         found["version"] = version
-    found["record"] = after.record or None
+    record: Any = after.record or None
+    if len(msgspec.json.encode(record)) > longest_answer():
+        record = {name: brief(value, mark=rights.mark) for name, value in record.items()}
+    found["record"] = record
     return with_messages(found, saved.messages)
 
 

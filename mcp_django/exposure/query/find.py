@@ -311,13 +311,15 @@ def get_record(
     all_computed: bool = False,
     using: str | None = None,
     obj: Any = None,
+    is_answer: bool = True,
 ) -> bytes:
     """One record as an encoded JSON object, with its texts whole.
 
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
     With `using` it is read there: what was just written is on no replica yet. `obj` is the record
-    if `find_object` has given it to code of the site already.
+    if `find_object` has given it to code of the site already. Unless `is_answer`, it may be longer
+    than an answer.
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
@@ -325,7 +327,7 @@ def get_record(
     selection = parse_selection(rights, access, fields, include, whole=True, **options)
     row = row_of(rights, access, pk, selection=selection, using=using, is_judged=obj is not None)
     encoded = encoder.encode(row.table().objects()[0])
-    if len(encoded) > longest_answer():
+    if is_answer and len(encoded) > longest_answer():
         raise QueryError(
             f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
             f"of its fields: {json.dumps(list(selection.renders)[:2])}."

@@ -470,6 +470,8 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
 
     log = RecordLog(rights, exposure, model_admin, obj)
     answer = {"history": [one.as_json() for one in history_of(log, most=most)]}
+    if not (answer["history"] or log.shows_page):
+        note = "Changes of fields that you cannot read are not listed."
     return result_of(msgspec.json.encode(answer | ({"note": note} if note else {})))
 
 
