@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
@@ -57,8 +58,10 @@ def decode(bound: str, cursor: Any) -> list[Any]:
     return position
 
 
-def as_written(value: Any) -> str:
+def as_written(value: Any) -> Any:
     """A value as its own field reads it, when it is compared."""
+    if isinstance(value, bytes):
+        return {"base64": b64encode(value).decode()}
     if isinstance(value, Decimal | date | time | timedelta | UUID):
         return str(value)
     raise TypeError(f"No cursor for {type(value).__name__}")
@@ -91,27 +94,27 @@ class Ordering:
         """For `order_by`. It ends in a column's own name, so no Meta.ordering is followed."""
         return f"-{self.lookup}" if self.is_descending else self.lookup
 
-    def operand(self, value: Any) -> Any:
-        """A value of a cursor, to be compared with the column. Fields read their own texts, except
-        durations. A float for a decimal column (see `position`) must not be rounded.
+    def operand(self, value: Any, *, vendor: str) -> Any:
+        """Return a value of a cursor, to be compared with the column. Fields read their own texts,
+        except durations and decimals that are no numbers.
         """
-        if isinstance(value, float) and kind_of(self.field) == "decimal":
-            return Value(value, FloatField())
-        is_duration = isinstance(value, str) and kind_of(self.field) == "duration"
-        return parse_duration(value) if is_duration else value
+        if value is None:
+            return None
+        if vendor == "sqlite":
+            return Value(b64decode(value["base64"]) if isinstance(value, dict) else value)
+        kind = kind_of(self.field) if isinstance(value, str) else ""
+        if kind == "decimal" and not Decimal(value).is_finite():
+            return Value(float(value), FloatField())
+        return parse_duration(value) if kind == "duration" else value
 
     def position(self, raw: Any, converted: Any, *, vendor: str) -> Any:
-        """What a cursor keeps of a row, so that it can come back to exactly here.
+        """Return what a cursor keeps of a row, so that it can come back to exactly here.
 
-        SQLite keeps decimals as binary floats. Rounded to two places they are neither equal to
-        nor on the right side of the row that they came from, and pages would lose rows. Values of
-        the site's own classes travel as the database has them.
+        A column of SQLite may hold anything, and decimals are binary floats there: what Python
+        makes of them is neither equal to nor on the right side of the row that it came from, and
+        pages would lose rows. Values of the site's own classes travel as the database has them.
         """
-        if hasattr(self.field, "from_db_value"):
-            return raw
-        if vendor == "sqlite" and raw is not None and kind_of(self.field) == "decimal":
-            return float(raw)
-        return converted
+        return raw if vendor == "sqlite" or hasattr(self.field, "from_db_value") else converted
 
 
 def parse_order(access: AccessiblePaths, given: Any) -> list[Ordering]:
@@ -168,17 +171,21 @@ def after(order: Sequence[Ordering], position: Sequence[Any], *, using: str) -> 
     Each database keeps its own place for NULL, so that its indexes still give the order.
     """
     nulls_are_low = connections[using].features.order_by_nulls_first
+    vendor = connections[using].vendor
+    operands = [
+        one.operand(value, vendor=vendor) for one, value in zip(order, position, strict=True)
+    ]
     result = Q()
     equal = Q()
-    for one, value in zip(order, position, strict=True):
+    for one, value in zip(order, operands, strict=True):
         beyond = later(one, value, nulls_are_low=nulls_are_low)
         if beyond is not None:
             result |= equal & beyond
         if value is None:
             equal &= Q((f"{one.lookup}__isnull", True))
         else:
-            equal &= Q((one.lookup, one.operand(value)))
-    bound = bounded(order[0], position[0], nulls_are_low=nulls_are_low)
+            equal &= Q((one.lookup, value))
+    bound = bounded(order[0], operands[0], nulls_are_low=nulls_are_low)
     return bound & result if bound else result
 
 
@@ -187,7 +194,7 @@ def later(one: Ordering, value: Any, *, nulls_are_low: bool) -> Q | None:
     if value is None:
         return Q((f"{one.lookup}__isnull", False)) if nulls_come_first else None
     beyond = "lt" if one.is_descending else "gt"
-    strict = Q((f"{one.lookup}__{beyond}", one.operand(value)))
+    strict = Q((f"{one.lookup}__{beyond}", value))
     if one.is_nullable and not nulls_come_first:
         return strict | Q((f"{one.lookup}__isnull", True))
     return strict
@@ -198,4 +205,4 @@ def bounded(first: Ordering, value: Any, *, nulls_are_low: bool) -> Q | None:
     if value is None or (first.is_nullable and nulls_are_low == first.is_descending):
         return None
     reached = "lte" if first.is_descending else "gte"
-    return Q((f"{first.lookup}__{reached}", first.operand(value)))
+    return Q((f"{first.lookup}__{reached}", value))

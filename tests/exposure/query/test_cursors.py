@@ -110,6 +110,41 @@ def test_pages_are_the_list_under_inserts(rows, later, terms, size):
         transaction.set_rollback(True)
 
 
+#: Values that a column can hold and its field cannot, and what records show.
+BEYOND_THE_FIELD = {
+    "postgresql": [
+        ("total", ["NaN", "1.50", "NaN"], ["NaN", "1.50", "NaN"]),
+        ("weight", ["NaN", "Infinity", "-Infinity", "1.5"], ["nan", "inf", "-inf", 1.5]),
+    ],
+    "sqlite": [
+        ("total", ["x", 1.5, 9e999], ["<unreadable>", "1.50", "<unreadable>"]),
+        ("weight", ["x", 9e999, 1.5], ["x", "inf", 1.5]),
+        ("quantity", ["x", 5, 1.5, b"\xff"], ["x", 5, 1.5, "/w=="]),
+        ("ref", ["x", "0" * 32], ["<unreadable>", "00000000-0000-0000-0000-000000000000"]),
+        ("took", ["x", 5], ["<unreadable>", "P0DT00H00M00.000005S"]),
+        ("number", [b"\xff", "a", 5], ["/w==", "a", "5"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_pages_go_on_behind_values_that_their_field_cannot_hold(is_down):
+    owner = Person.objects.create(username="o")
+    for name, stored, shown in BEYOND_THE_FIELD.get(connection.vendor, ()):
+        with transaction.atomic():
+            made = [Order.objects.create(owner=owner).pk for _ in stored]
+            with connection.cursor() as cursor:
+                sql = f"UPDATE nasty_order SET {name} = %s WHERE id = %s"
+                cursor.executemany(sql, list(zip(stored, made, strict=True)))
+            call = {"fields": ["id", name], "order_by": [f"-{name}" if is_down else name]}
+
+            paged = pages(caller(), Order, **call, limit=1)
+
+            assert {row["id"]: row[name] for row in paged} == dict(zip(made, shown, strict=True))
+            assert len(paged) == len(made)
+            transaction.set_rollback(True)
+
+
 @pytest.mark.parametrize("order", [["label"], ["-label"], ["-hall"], ["label", "-number"]])
 def test_every_part_of_a_composite_key_breaks_ties(order):
     labels = [None, "a", "A", None, "b", "a"]
