@@ -119,7 +119,7 @@ BEYOND_THE_FIELD = {
     "sqlite": [
         ("total", ["x", 1.5, 9e999], ["<unreadable>", "1.50", "<unreadable>"]),
         ("weight", ["x", 9e999, 1.5], ["x", "inf", 1.5]),
-        ("quantity", ["x", 5, 1.5, b"\xff"], ["x", 5, 1.5, "/w=="]),
+        ("quantity", ["x", 5, 1.5, b"\xff"], ["x", 5, 1.5, "b'\\xff'"]),
         ("ref", ["x", "0" * 32], ["<unreadable>", "00000000-0000-0000-0000-000000000000"]),
         ("took", ["x", 5], ["<unreadable>", "P0DT00H00M00.000005S"]),
         ("number", [b"\xff", "a", 5], ["/w==", "a", "5"]),
