@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -207,13 +207,12 @@ def exposure_of(
     if computed is None and (is_narrowed or not issubclass(base, WaitingExposure)):
         computed = ()
     listed = (one[0] if isinstance(one, list | tuple) else one for one in model_admin.list_filter)
-    filters = [path for path in listed if isinstance(path, str) and is_open(model, path)]
-    search = [path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"))]
+    texts = listed_paths(model_admin)
+    filters = [path for path in listed if isinstance(path, str) and is_open(model, path, texts)]
+    search = [
+        path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"), texts)
+    ]
     # What can stand for a record, out of the columns that records show. `__str__` may tell more.
-    texts = (
-        *model_admin.list_display,
-        *(path.lstrip("^=@") for path in model_admin.search_fields),
-    )
     labels = [name for name in texts if name in fields and can_be_label(model, name)]
     attributes = {
         "fields": tuple(fields),
@@ -239,7 +238,8 @@ def can_be_label(model: type[Model], name: str) -> bool:
     return (
         isinstance(field, CharField)
         and kind_of(field) == "text"
-        and not (field.primary_key or choices_of(field) or looks_secret(model, name))
+        and not (field.primary_key or choices_of(field))
+        and not looks_secret(model, name, listed=[name])
     )
 
 
@@ -267,13 +267,15 @@ def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
         *form_fields(model_admin),
         *model_admin.readonly_fields,
     )
+    listed = listed_paths(model_admin)
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         try:
             field = model._meta.get_field(name)
         except FieldDoesNotExist:
             continue
         is_column = field.concrete and not field.many_to_many
-        if (is_column or isinstance(field, ManyToManyField)) and not looks_secret(model, name):
+        is_kept = is_column or isinstance(field, ManyToManyField)
+        if is_kept and not looks_secret(model, name, listed=listed):
             yield name
 
 
@@ -306,10 +308,17 @@ def form_fields(model_admin: ModelAdmin[Any]) -> list[Any]:
     return [*(name for name in names if name not in left_out), *model_admin.form.declared_fields]
 
 
-def is_open(model: type[Model], path: str) -> bool:
-    """Whether a path exists and no part of it looks secret."""
+def listed_paths(model_admin: ModelAdmin[Any]) -> list[Any]:
+    """Return what the list of the admin shows and searches."""
+    search = (path.lstrip("^=@") for path in model_admin.search_fields)
+    return [*model_admin.list_display, *search]
+
+
+def is_open(model: type[Model], path: str, listed: Container[str]) -> bool:
+    """Return whether a path exists and no part of it looks secret."""
     try:
         steps = resolve(model, path).steps
     except ImproperlyConfigured:
         return False
-    return not any(looks_secret(owner, name) for owner, name in steps)
+    own = listed if "__" not in path else ()
+    return not any(looks_secret(owner, name, listed=own) for owner, name in steps)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from django.db.models import BinaryField, Manager, Model, QuerySet
+from django.db.models import (
+    BinaryField,
+    BooleanField,
+    DateField,
+    ForeignKey,
+    Manager,
+    Model,
+    QuerySet,
+)
 from django.http import HttpRequest
 
 from mcp_django.exposure.limits import raise_lost_database
@@ -15,11 +23,14 @@ from mcp_django.levels import Level
 
 #: Names of columns that are hidden unless code names them. Whole words between underscores, so
 #: that "keyboard" and "monkey" stay.
-SECRET_WORDS = re.compile(
-    r"(^|_)(password|passwd|passphrase|passcode|pwd|secret|token|key|apikey|private|hash|otp|"
-    r"totp|salt|auth|jwt|bearer|dsn|(recovery|backup)_?codes?|credentials?|pin|cvv|ssn)\d*(_|$)",
-    re.IGNORECASE,
+CERTAIN = (
+    "password|passwd|passphrase|passcode|pwd|secret|token|apikey|otp|totp|jwt|bearer|dsn|"
+    "(recovery|backup)_?codes?|credentials?|cvv|ssn|(access|api|license|private|signing|ssh)_key"
 )
+#: Words for other things, too: these hide no column that the list of the admin has.
+AMBIGUOUS = "key|private|hash|salt|auth|pin"
+CERTAIN_WORDS = re.compile(rf"(^|_)({CERTAIN})\d*(_|$)", re.IGNORECASE)
+SECRET_WORDS = re.compile(rf"(^|_)({CERTAIN}|{AMBIGUOUS})\d*(_|$)", re.IGNORECASE)
 #: What other packages keep in tables that hold nothing else. Those that are made of one of these
 #: are secret, too, so abstract ones are named as well.
 SECRET_MODELS = frozenset(
@@ -45,8 +56,10 @@ SECRET_APPS = frozenset({"oauth2_provider", "mcp_django", "mcp_django_oauth"})
 #: What no name betrays: seeds of second factors, answers of providers, settings that staff keep
 #: in the database, addresses with a password in them, and copies of whole records.
 SECRET_FIELDS: dict[str, frozenset[str]] = {
+    "account.emailconfirmation": frozenset({"key"}),
     "configuration.setting": frozenset({"value"}),
     "constance.constance": frozenset({"value"}),
+    "django_rest_passwordreset.resetpasswordtoken": frozenset({"key"}),
     "dynamic_preferences.basepreferencemodel": frozenset({"raw_value"}),
     "mfa.authenticator": frozenset({"data"}),
     "otp_webauthn.abstractwebauthncredential": frozenset({"credential_id", "public_key"}),
@@ -59,8 +72,10 @@ SECRET_FIELDS: dict[str, frozenset[str]] = {
 }
 
 
-def looks_secret(model: type[Model], name: str) -> bool:
-    """Whether a column must be named in code before anybody can see it."""
+def looks_secret(model: type[Model], name: str, *, listed: Container[str] = ()) -> bool:
+    """Return whether a column must be named in code before anybody can see it. `listed` are those
+    that the list or the search of the admin has.
+    """
     field = model._meta.get_field(name)
     # Sites swap the models of packages for their own, which are made of an abstract one.
     for opts in (base._meta for base in model.__mro__ if hasattr(base, "_meta")):
@@ -68,7 +83,12 @@ def looks_secret(model: type[Model], name: str) -> bool:
             return True
         if field.name in SECRET_FIELDS.get(opts.label_lower, ()):
             return True
-    return bool(SECRET_WORDS.search(name)) or isinstance(field, BinaryField)
+    if isinstance(field, ForeignKey):
+        return looks_secret(field.related_model, field.target_field.name)
+    if field.is_relation or isinstance(field, BooleanField | DateField):
+        return False
+    words = CERTAIN_WORDS if name in listed else SECRET_WORDS
+    return bool(words.search(name)) or isinstance(field, BinaryField)
 
 
 def may_view(user: Any, model: type[Model]) -> bool:

@@ -17,10 +17,11 @@ from mcp_django.conf import Config
 from mcp_django.exposure import fields, paths, uris
 from mcp_django.exposure.fields import MEASURES, OPERATORS, transforms_of
 from mcp_django.exposure.options import (
+    AMBIGUOUS,
+    CERTAIN,
     SECRET_APPS,
     SECRET_FIELDS,
     SECRET_MODELS,
-    SECRET_WORDS,
     ModelExposure,
 )
 from mcp_django.exposure.primitives import BUILT_IN
@@ -291,12 +292,16 @@ def test_every_column_that_no_name_betrays_is_listed():
 
 def test_every_word_and_app_of_secrets_is_listed():
     text = (TOPICS / "registering.md").read_text().partition("## Columns that look secret\n")[2]
-    _, words, _, apps, _ = text.partition("\n|")[0].split("\n- ")
+    _, words, ambiguous, _, apps, _ = text.partition("\n|")[0].split("\n- ")
 
-    pattern = SECRET_WORDS.pattern.partition("_)(")[2].rpartition(r")\d*")[0]
     codes_and_credentials = ("(recovery|backup)_?codes?", "recovery_code|backup_code")
-    listed = pattern.replace(*codes_and_credentials).replace("credentials?", "credential")
-    assert codes(words) == listed.split("|")
+    certain = CERTAIN.replace(*codes_and_credentials).replace("credentials?", "credential")
+    certain, _, keys = certain.removesuffix(")_key").partition("(")
+    keys = [f"{word}_key" for word in keys.split("|")]
+    assert codes(words) == [*certain.rstrip("|").split("|"), *keys]
+    assert codes(ambiguous)[: -len(["list_display", "search_fields", "ModelAdmin"])] == (
+        AMBIGUOUS.split("|")
+    )
     assert set(codes(apps)) == SECRET_APPS
 
 

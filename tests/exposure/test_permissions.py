@@ -91,8 +91,17 @@ def test_fields_that_the_admin_hides_from_this_user_do_not_exist(client, replace
     assert filtered.text == unknown.text.replace("totol", "total")
 
 
-def test_the_sites_own_gate_comes_first(client, monkeypatch):
-    monkeypatch.setattr(admin.site, "has_permission", lambda request: False, raising=False)
+def refuse(request):
+    return False
+
+
+def fail(request):
+    raise RuntimeError
+
+
+@pytest.mark.parametrize("has_permission", [refuse, fail])
+def test_the_sites_own_gate_comes_first(client, monkeypatch, has_permission):
+    monkeypatch.setattr(admin.site, "has_permission", has_permission, raising=False)
 
     assert models_of(client) == ["shop.memo"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import logging
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from mcp_django.exposure.admin_bridge.requests import (
     CapturedMessage,
     Recorder,
     admin_request,
+    failure,
     page_match,
     path_info,
     path_of,
@@ -46,9 +46,9 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.protocol.content import EmbeddedResource, ResourceContents
 from mcp_django.protocol.uri_templates import encode
 
-# What the admin answered to an action: read as a person would, who sees a page or gets a file.
-
 logger = logging.getLogger("mcp_django")
+
+# What the admin answered to an action: read as a person would, who sees a page or gets a file.
 
 #: What a browser shows as a page.
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
@@ -378,23 +378,16 @@ class ActionRun:
         ]
 
     def _failed(self) -> ToolError:
-        correlation_id = secrets.token_hex(8)
-        label = self.model_admin.opts.label_lower
-        logger.exception(
-            "The action %s of %s failed [%s]", self.action.name, label, correlation_id
-        )
         # The view of the change form has a transaction of its own.
         is_undone = (
             self.action.place is Place.CHANGE_FORM
             or router.db_for_write(self.model_admin.model) in self.transactions()
         )
-        return ToolError(
-            f"The action failed (id {correlation_id}). "
-            + (
-                "What it did in the database was taken back."
-                if is_undone
-                else "It may have been done in part: check before you repeat it."
-            )
+        return failure(
+            f"The action {self.action.name} of {self.model_admin.opts.label_lower}",
+            "What it did in the database was taken back."
+            if is_undone
+            else "It may have been done in part: check before you repeat it.",
         )
 
 

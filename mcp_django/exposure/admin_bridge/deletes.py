@@ -25,9 +25,9 @@ from mcp_django.exposure.admin_bridge.requests import (
     admin_request,
     path_of,
     signed_copy,
+    site_code,
     without_reports,
 )
-from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import countable
@@ -149,7 +149,7 @@ class Deletion:
         return [one.pk for one in self.objects]
 
     def preview(self) -> Preview:
-        with refusals_in_words():
+        with site_code(self.admin):
             shown = self._page() if len(self.objects) == 1 else self._joint()
         listed, model_counts, perms_needed, objects = shown
         counts = texts(model_counts)
@@ -168,7 +168,7 @@ class Deletion:
 
     def execute(self) -> Sequence[CapturedMessage]:
         """Raises ToolError when nothing was deleted. Call it in a transaction."""
-        with refusals_in_words():
+        with site_code(self.admin):
             if len(self.objects) > 1 and self._offers_joint():
                 return self._delete_together()
             return [message for key in self.keys for message in self._delete(key)]

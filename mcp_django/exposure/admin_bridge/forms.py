@@ -32,6 +32,7 @@ from mcp_django.exposure.admin_bridge.requests import (
     admin_request,
     path_of,
     signed_copy,
+    site_code,
     without_reports,
 )
 from mcp_django.exposure.admin_bridge.rights import (
@@ -45,7 +46,6 @@ from mcp_django.exposure.admin_bridge.rights import (
 from mcp_django.exposure.admin_sites import overrides
 from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
 from mcp_django.exposure.forms.values import posted_texts, shown_value, takes_json
-from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import can_find_out, visible_objects
@@ -317,7 +317,7 @@ class RecordForm:
         one_call = self._with_obj(copy(self.admin))
         made = watch_forms(one_call)
         request, _ = self._request()
-        with refusals_in_words():
+        with site_code(self.admin):
             shown = context_of(self._view(one_call, request))
         if "adminform" not in shown or not isinstance(shown["adminform"].form, BaseModelForm):
             raise ToolError(self._without_form())
@@ -459,7 +459,7 @@ class RecordForm:
         watch_forms(one_call, post)
         seen = watch_saving(one_call)
         request, recorder = self._request(data=[*post.pairs, SAVE])
-        with refusals_in_words():
+        with site_code(self.admin):
             response = self._view(one_call, request)
         if not seen:
             post.collect_errors(context_of(response))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +19,7 @@ from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.messages import constants
 from django.contrib.messages.storage.base import BaseStorage
+from django.db import Error
 from django.http import HttpRequest
 from django.urls import (
     NoReverseMatch,
@@ -31,11 +35,14 @@ from django.utils.translation import get_language
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exceptions import Cancelled, NotFound, ToolError
 from mcp_django.exposure.forms.values import Pair, query_dict
+from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.exposure.request_attributes import EmptySession
+
+logger = logging.getLogger("mcp_django")
 
 # The admin's log says that an assistant did it, and which.
 
@@ -105,6 +112,28 @@ def one_line(given: object, *, most: int = LONGEST_NAME) -> str:
     """A text on one line, without characters that are invisible or change how it is read."""
     printable = "".join(one if one.isprintable() else " " for one in str(given)[:most])
     return " ".join(printable.split())
+
+
+def failure(what: str, outcome: str) -> ToolError:
+    """Return an error for what code of the site raised just now, which only the log tells, under
+    the same number.
+    """
+    correlation_id = secrets.token_hex(8)
+    logger.exception("%s failed [%s]", what, correlation_id)
+    return ToolError(f"{what} failed (id {correlation_id}). {outcome}")
+
+
+@contextmanager
+def site_code(model_admin: ModelAdmin[Any]) -> Iterator[None]:
+    """Turn what pages of the admin raise into ToolErrors. Errors of the database pass."""
+    try:
+        with refusals_in_words():
+            yield
+    except (ToolError, Cancelled, Error):
+        raise
+    except Exception as error:
+        what = f"The admin of {model_admin.opts.label_lower}"
+        raise failure(what, "Nothing was changed.") from error
 
 
 #: Facts of the HTTP request around the call that are none of the request inside it.
