@@ -256,12 +256,14 @@ class FilterParser:
         return [list(self.places_of(word)) for word in words]
 
     def places_of(self, word: str) -> Iterator[Condition]:
+        has_full_text = connections[self.using].vendor == "postgresql"
+        has_full_text = has_full_text and apps.is_installed("django.contrib.postgres")
         for path, operator in self.access.search:
-            if kind_of(path.field) == "text":
-                has_full_text = connections[self.using].vendor == "postgresql"
-                has_full_text = has_full_text and apps.is_installed("django.contrib.postgres")
-                if operator == "search" and not has_full_text:
-                    operator = "icontains"
+            is_text = kind_of(path.field) == "text"
+            if operator == "search" and not (is_text and has_full_text):
+                operator = "icontains"
+            # A number contains a word, too, as in the admin. A foreign key does not.
+            if is_text or (operator != "iexact" and path.field.get_lookup(operator)):
                 yield Condition(path=path, operator=operator, value=word)
                 continue
             try:

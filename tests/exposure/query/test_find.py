@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
+from datetime import date
 
 import msgspec
 import pytest
+from django.contrib import admin
 from django.db import connection, transaction
 from django.db.models import Count, F, FilteredRelation, Q
 from django.db.models.expressions import RawSQL
@@ -104,6 +107,30 @@ def test_search_looks_into_every_declared_column_for_every_word(shop):
     assert numbers(search=" ") == ["A1", "A2", "A3", "R1"]
     by_key = caller(tables=registry({Order: {**ORDER, "search_fields": "id"}}))
     assert numbers(by_key, search="word") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "stored", "words"),
+    [
+        ("attachment", "files/report-7.pdf", "Report"),
+        ("ip", "192.168.7.1", "168.7"),
+        ("ref", uuid.UUID(int=2**127), "80000000-0000"),
+        ("quantity", 91234, "123"),
+        ("=quantity", 91234, "91234"),
+        ("^quantity", 91234, "91"),
+        ("total", "91234.50", "1234.5"),
+        ("due", date(2026, 1, 31), "2026-01"),
+    ],
+)
+def test_search_finds_what_the_admin_finds_in_columns_that_are_no_texts(shop, path, stored, words):
+    Order.objects.filter(pk=shop.a2.pk).update(**{path.strip("^="): stored})
+    model_admin = admin.ModelAdmin(Order, admin.site)
+    model_admin.search_fields = [path]
+    rows, _ = model_admin.get_search_results(None, Order.objects.order_by("number"), words)
+    who = caller(tables=registry({Order: {**ORDER, "search_fields": path}}))
+
+    assert [row.number for row in rows] == numbers(who, search=words) == ["A2"]
+    assert numbers(who, search=f"{words}x") == []
 
 
 def test_a_page_is_one_query_however_many_labels_and_rows(shop, django_assert_num_queries):
