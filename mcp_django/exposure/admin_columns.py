@@ -107,6 +107,8 @@ def column_problem(model: type[Model], item: Any) -> str:
         return "has no name that a call could use"
     if is_field(model, name):
         return "is a field; list it in fields"
+    if item == "__str__" and model.__str__ is not Model.__str__:
+        return ""
     if isinstance(item, str) and (hasattr(ModelAdmin, name) or hasattr(Model, name)):
         # Among them are methods that write: `lookup_field` would call them.
         return "is Django's own and no column"

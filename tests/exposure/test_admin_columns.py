@@ -9,7 +9,7 @@ from django.test import RequestFactory
 
 from mcp_django.exposure.admin_columns import columns_of, ordered_path
 from mcp_django.exposure.decisions import in_one_order
-from tests.shop.models import Order
+from tests.shop.models import Customer, Ledger, Order
 
 
 @admin.display(description="Loud", ordering="-number")
@@ -33,8 +33,16 @@ def test_a_list_has_the_columns_that_are_no_fields():
 
     found = columns(*plain, "pk", shout, "is_late", is_late=lambda self, order: True)
 
-    assert list(found) == ["shout", "is_late"]
+    assert list(found) == ["__str__", "shout", "is_late"]
     assert (found["shout"].label, found["shout"].order) == ("Loud", "-number")
+
+
+def test_a_list_has_the_text_of_its_records_where_the_model_has_one():
+    def listed(model):
+        model_admin = ModelAdmin(model, AdminSite())
+        return list(columns_of(model_admin, RequestFactory().get("/"), None))
+
+    assert (listed(Customer), listed(Ledger)) == (["__str__"], [])
 
 
 def test_a_function_is_the_same_in_the_digest_of_every_process():
