@@ -6,7 +6,7 @@ of the site is in no answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -104,14 +104,6 @@ def own_rights(rights: Rights) -> OwnRights:
     return OwnRights(rights.request, principal, registry=rights.registry)
 
 
-def code_rights(rights: OwnRights) -> OwnRights:
-    """Those of the same user over what code declares, as if staff had decided nothing."""
-    principal = replace(rights.principal, caches={})
-    found = OwnRights(rights.request, principal, registry=rights.registry)
-    found.exposed.exposures = rights.registry.candidates
-    return found
-
-
 class SharedRights(Rights):
     """What a caller has and a viewer may see as well: rows and fields that both have."""
 
@@ -184,18 +176,6 @@ def read_only_sentence(rights: Rights) -> str:
     return "The token is read-only."
 
 
-def limits_that_hide(rights: Rights, exists: Callable[[Rights], bool]) -> Iterator[str]:
-    """Sentences about each limit that alone would hide a thing. `exists` asks whether it is there.
-
-    Nothing where it is hidden for other reasons only.
-    """
-    limits = limits_of(rights)
-    for name, sentence in limits.items():
-        others = [other for other in limits if other != name]
-        if not exists(without(rights, *others)) and exists(without(rights, *others, name)):
-            yield sentence
-
-
 # Which fields of a model a caller has and for what, and why not the others.
 
 USES = {FILTER: "filter", ORDER: "order", GROUP: "group", METRIC: "measure", SEARCH: "search"}
@@ -216,7 +196,11 @@ def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> li
     Raises ImproperlyConfigured where code declares what cannot be.
     """
     exposure = rights.exposed.exposures[code.model]
-    theirs, viewers = find_access(rights, exposure), find_access(code_rights(viewer), code)
+    # What the viewer may use of what code declares, as if staff had decided nothing.
+    principal = replace(viewer.principal, caches={})
+    declared_rights = OwnRights(viewer.request, principal, registry=viewer.registry)
+    declared_rights.exposed.exposures = viewer.registry.candidates
+    theirs, viewers = find_access(rights, exposure), find_access(declared_rights, code)
     listed = (viewers.columns, *viewers.paths.values())
     every = {path.names: path for paths in listed for path in paths}
     found = [inspect_path(rights, theirs, path, exposure=exposure) for path in every.values()]
@@ -522,7 +506,14 @@ def why_not_offered(
 
 
 def why_not(rights: Rights, thing: Tool | CodeResource | Prompt) -> Iterator[str]:
-    yield from limits_that_hide(rights, thing.exists_for)
+    """Yield a sentence about each limit that alone hides the thing, and one about the rules of the
+    site where these do.
+    """
+    limits, exists = limits_of(rights), thing.exists_for
+    for name, sentence in limits.items():
+        others = [other for other in limits if other != name]
+        if not exists(without(rights, *others)) and exists(without(rights, *others, name)):
+            yield sentence
     own = own_rights(rights)
     if not thing.exists_for(own):
         yield refusal_of_primitive(own, thing)

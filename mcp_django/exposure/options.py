@@ -7,15 +7,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from django.db.models import (
-    BinaryField,
-    BooleanField,
-    DateField,
-    ForeignKey,
-    Manager,
-    Model,
-    QuerySet,
-)
+from django.db import models
+from django.db.models import Manager, Model, QuerySet
 from django.http import HttpRequest
 
 from mcp_django.exposure.limits import raise_lost_database
@@ -83,12 +76,12 @@ def looks_secret(model: type[Model], name: str, *, listed: Container[str] = ()) 
             return True
         if field.name in SECRET_FIELDS.get(opts.label_lower, ()):
             return True
-    if isinstance(field, ForeignKey):
+    if isinstance(field, models.ForeignKey):
         return looks_secret(field.related_model, field.target_field.name)
-    if field.is_relation or isinstance(field, BooleanField | DateField):
+    if field.is_relation or isinstance(field, models.BooleanField | models.DateField):
         return False
     words = CERTAIN_WORDS if name in listed else SECRET_WORDS
-    return bool(words.search(name)) or isinstance(field, BinaryField)
+    return bool(words.search(name)) or isinstance(field, models.BinaryField)
 
 
 def may_view(user: Any, model: type[Model]) -> bool:

@@ -55,6 +55,11 @@ def suggest_tool_name(name: str) -> str:
 #: "tool", "prompt" or "resource".
 registrations_changed = Signal()
 
+
+def name_of(kind: str, key: Any) -> str:
+    return str(key._meta.label) if kind == "model" else f"The {kind} {key!r}"
+
+
 ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
 
 
@@ -91,63 +96,52 @@ class Registry:
                 f"{exposure_class.__name__} has the level {exposure_class.level!r}. Take one of "
                 f"mcp_django.Level: {', '.join(Level.names)}."
             )
-        taken = f"{model._meta.label} is already registered."
-        self._add("model", self._classes, model, exposure_class, taken=taken)
+        self._add("model", self._classes, model, exposure_class)
 
     def unregister(self, model: type[Model]) -> None:
         """Take a model back. Raises NotRegistered."""
-        missing = f"{model._meta.label} is not registered."
-        self._remove("model", self._classes, model, missing=missing)
+        self._remove("model", self._classes, model)
 
     def is_registered(self, model: type[Model]) -> bool:
         return model in self._classes
 
     def add_tool(self, tool: Tool) -> None:
         """Offer a tool. Raises AlreadyRegistered when its name is taken."""
-        taken = f"There is already a tool called {tool.name!r}."
-        if tool.name in BUILT_IN:
-            raise AlreadyRegistered(taken)
-        self._add("tool", self.tools, tool.name, tool, taken=taken)
+        self._add("tool", self.tools, tool.name, tool)
 
     def remove_tool(self, name: str) -> None:
         """Take a tool back. Raises NotRegistered."""
-        self._remove("tool", self.tools, name, missing=f"There is no tool called {name!r}.")
+        self._remove("tool", self.tools, name)
 
     def add_prompt(self, prompt: Prompt) -> None:
         """Offer a prompt. Raises AlreadyRegistered when its name is taken."""
-        taken = f"There is already a prompt called {prompt.name!r}."
-        self._add("prompt", self.code_prompts, prompt.name, prompt, taken=taken)
+        self._add("prompt", self.code_prompts, prompt.name, prompt)
 
     def remove_prompt(self, name: str) -> None:
         """Take a prompt back. Raises NotRegistered."""
-        self._remove(
-            "prompt", self.code_prompts, name, missing=f"There is no prompt called {name!r}."
-        )
+        self._remove("prompt", self.code_prompts, name)
 
     def add_resource(self, resource: CodeResource) -> None:
         """Offer a resource of code. Raises AlreadyRegistered when its URI is taken."""
-        taken = f"There is already a resource {resource.uri!r}."
-        self._add("resource", self.resources, resource.uri, resource, taken=taken)
+        self._add("resource", self.resources, resource.uri, resource)
 
     def remove_resource(self, uri: str) -> None:
         """Take a resource back. Raises NotRegistered."""
-        self._remove("resource", self.resources, uri, missing=f"There is no resource {uri!r}.")
+        self._remove("resource", self.resources, uri)
 
-    def _add(
-        self, kind: str, registered: dict[Any, Any], key: Any, value: Any, *, taken: str
-    ) -> None:
+    def _add(self, kind: str, registered: dict[Any, Any], key: Any, value: Any) -> None:
         with self._lock:
-            if key in registered:
-                raise AlreadyRegistered(taken)
+            if key in registered or (kind == "tool" and key in BUILT_IN):
+                raise AlreadyRegistered(f"{name_of(kind, key)} is already registered.")
             registered[key] = value
             if kind == "model":
                 self._candidates = None
         registrations_changed.send(self, kind=kind)
 
-    def _remove(self, kind: str, registered: dict[Any, Any], key: Any, *, missing: str) -> None:
+    def _remove(self, kind: str, registered: dict[Any, Any], key: Any) -> None:
         with self._lock:
             if registered.pop(key, None) is None:
-                raise NotRegistered(missing)
+                raise NotRegistered(f"{name_of(kind, key)} is not registered.")
             if kind == "model":
                 self._candidates = None
         registrations_changed.send(self, kind=kind)
