@@ -50,9 +50,11 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
 
 
 def text_of(name: str, value: str | int | float) -> str:
-    """The shortest text of a number, `7` for 7 and for 7.0. Raises ToolError if it has none."""
-    if isinstance(value, str):
-        return value
+    """Return the shortest text of a value: `true` for True, `7` for 7 and for 7.0. Raises
+    ToolError for a number that has none.
+    """
+    if isinstance(value, str | bool):
+        return str(value).lower() if isinstance(value, bool) else value
     if not abs(value) <= MOST:  # nor is NaN
         raise ToolError(f"Argument {named(name)}: this number is too large. Send it as a text.")
     return str(int(value)) if value == int(value) else str(value)
@@ -67,8 +69,9 @@ def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | P
 
     try:
         prompt = find_prompt(rights, asked.name)
-        arguments = asked.arguments or {}
-        texts = {name: text_of(name, value) for name, value in arguments.items()}
+        arguments = (asked.arguments or {}).items()
+        # None is a field that the person left empty.
+        texts = {name: text_of(name, value) for name, value in arguments if value is not None}
         found = prompt.get(context, rights, texts)
     except ToolError as error:
         refuse(error)

@@ -34,8 +34,8 @@ class URIParams(msgspec.Struct, frozen=True):
 
 class GetPromptParams(msgspec.Struct, frozen=True):
     name: str
-    #: The specification has texts only, but clients send numbers where users type digits.
-    arguments: dict[str, str | int | float] | None = None
+    #: The specification has texts only, but clients send what a form of theirs holds.
+    arguments: dict[str, str | int | float | bool | None] | None = None
 
 
 class CompletionArgument(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import itertools
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -305,9 +306,13 @@ class Client:
         return messages
 
     def read_resource(self, uri: str) -> Any:
-        """The decoded JSON of a resource."""
-        contents = self.request("resources/read", {"uri": uri})["contents"]
-        return msgspec.json.decode(contents[0]["text"])
+        """Return what a resource holds: decoded JSON, another text as it is, or bytes."""
+        (contents, *_) = self.request("resources/read", {"uri": uri})["contents"]
+        if "blob" in contents:
+            return b64decode(contents["blob"])
+        text: str = contents["text"]
+        is_json = contents.get("mimeType", "").endswith("json")
+        return msgspec.json.decode(text) if is_json else text
 
     def complete(self, ref: str, name: str, value: str = "", /, **given: str) -> list[str]:
         """Values for an argument of a prompt, or for a variable of a resource template.

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from django import forms
 from django.db import connection, transaction
 
 import mcp_django as mcp
+from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
 from mcp_django.transports.calls.lanes import ThreadLane, lanes
@@ -171,6 +173,21 @@ def test_a_tool_error_is_an_answer_and_a_refusal_by_the_protocol_an_exception(st
     assert raised.value.code == -32602
     assert raised.value.data == {"uri": "django://nothing"}
     assert str(raised.value) == f"HTTP 200, -32602: {raised.value.message}"
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "value"),
+    [("application/json", {"a": 1}), ("text/markdown", "# Terms"), ("image/png", b"\x89PNG")],
+)
+def test_a_resource_is_read_by_its_media_type(request, staff, mime_type, value):
+    def terms() -> Any:
+        """The terms of delivery."""
+        return value
+
+    mcp.resource("shop://terms", mime_type=mime_type)(terms)
+    request.addfinalizer(lambda: registry.remove_resource("shop://terms"))
+
+    assert Client(user=staff).read_resource("shop://terms") == value
 
 
 def test_lists_are_put_together_from_their_pages(staff, settings):
