@@ -8,6 +8,7 @@ from typing import Any
 import django
 from django.apps import apps
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 
 def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = "mcp") -> Any:
@@ -21,6 +22,8 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     # name. So would `get_asgi_application`.
     if not apps.ready:
         django.setup(set_prefix=False)
+    if not apps.is_installed("mcp_django"):
+        raise ImproperlyConfigured('"mcp_django" is missing in INSTALLED_APPS.')
 
     from channels.routing import ProtocolTypeRouter
     from django.core.handlers.asgi import ASGIHandler

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
+from django.contrib.auth import get_permission_codename
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.core.exceptions import ImproperlyConfigured
-from django.db import Error as DatabaseFailure
-from django.db import connections, router
+from django.db import connections
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.module_loading import import_string
@@ -27,12 +27,11 @@ from mcp_django.auth.throttles import throttle_class
 from mcp_django.conf import REGISTRATION, Config, get_config
 from mcp_django.exceptions import ServiceUnavailable
 from mcp_django.exposure.fields import knows_zones
-from mcp_django.exposure.options import ModelExposure, looks_secret
+from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import Declaration
 from mcp_django.exposure.permissions import object_backends
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.models import PromptTemplate
 from mcp_django.stores.interface import make_store
 from mcp_django.transports.http.middleware import (
     AUTHENTICATION,
@@ -343,18 +342,42 @@ def unknown_actions(exposure: ModelExposure) -> Iterator[str]:
             )
 
 
+@a_check()
+def check_permissions(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W012: a permission that no model has, and that is close to one that a model has. Others may
+    be in the database alone, or in a backend of the site.
+    """
+    models = [model._meta for model in apps.get_models()]
+    names = {
+        f"{opts.app_label}.{codename}"
+        for opts in models
+        for codename in (
+            *(get_permission_codename(verb, opts) for verb in opts.default_permissions),
+            *(codename for codename, _ in opts.permissions),
+        )
+    }
+    offered = (registry.tools, registry.code_prompts, registry.resources)
+    for thing in chain.from_iterable(one.values() for one in offered):
+        permission = getattr(thing, "permission", None)
+        if not isinstance(permission, str) or permission in names:
+            continue
+        if close := get_close_matches(permission, names, n=1, cutoff=0.9):
+            yield Warning(
+                f"The {thing.kind} {thing.key} asks for the permission {permission}, which no "
+                "model has. Only superusers have it.",
+                hint=f'permission="{close[0]}"',
+                id="mcp_django.W012",
+            )
+
+
 # Databases, middleware and the store.
 
 
 @a_check()
 def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
-    """W003, W004."""
+    """W004."""
     for alias in connections:
-        database = connections.settings[alias]
-        options = database.get("OPTIONS", {})
-        if connections[alias].vendor == "sqlite":
-            yield from check_sqlite(alias, options)
-        age = database["CONN_MAX_AGE"]
+        age = connections.settings[alias]["CONN_MAX_AGE"]
         if age != 0 and serves_asgi():
             hint = f'DATABASES[{alias!r}]["CONN_MAX_AGE"] = 0.'
             if connections[alias].vendor == "postgresql":
@@ -390,16 +413,23 @@ def has_view() -> bool:
     return True
 
 
-def check_sqlite(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
-    missing: dict[str, object] = {}
-    if options.get("transaction_mode", "").upper() != "IMMEDIATE":
-        missing["transaction_mode"] = "IMMEDIATE"
-    if "wal" not in options.get("init_command", "").lower():
-        commands = f"PRAGMA journal_mode=WAL; {options.get('init_command', '')}"
-        missing["init_command"] = commands.strip()
-    if options.get("timeout", 5) < 20:
-        missing["timeout"] = 20
-    if missing:
+@a_check()
+def check_sqlite(
+    *, databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterator[CheckMessage]:
+    """W003. On migrate and on check --database only, and not once more at every command."""
+    for alias in databases or ():
+        options = connections.settings[alias].get("OPTIONS", {})
+        missing: dict[str, object] = {}
+        if options.get("transaction_mode", "").upper() != "IMMEDIATE":
+            missing["transaction_mode"] = "IMMEDIATE"
+        if "wal" not in options.get("init_command", "").lower():
+            commands = f"PRAGMA journal_mode=WAL; {options.get('init_command', '')}"
+            missing["init_command"] = commands.strip()
+        if options.get("timeout", 5) < 20:
+            missing["timeout"] = 20
+        if not missing or connections[alias].vendor != "sqlite":
+            continue
         yield Warning(
             f"The SQLite database {alias!r} will answer 'database is locked' when assistants "
             "and people write at the same time.",
@@ -451,7 +481,7 @@ def check_bodies(**kwargs: Any) -> Iterator[CheckMessage]:
 
 @a_check()
 def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E006, I001: what runs round a call is never a surprise."""
+    """E006."""
     choice = get_config().run_middleware
     if isinstance(choice, str) and choice not in ("auto", "project", "none"):
         yield Error(
@@ -461,13 +491,16 @@ def check_middleware(**kwargs: Any) -> Iterator[CheckMessage]:
         )
         return
     try:
-        paths = chosen()
-        for path in paths:
+        for path in chosen():
             import_string(path)
     except ImportError as error:
         yield Error(f"Middleware cannot be imported: {error}.", id="mcp_django.E006")
-        return
-    if paths:
+
+
+@a_check(deploy=True)
+def check_chain(**kwargs: Any) -> Iterator[CheckMessage]:
+    """I001, when a site is checked for deployment: what runs around a call is no surprise."""
+    if not check_middleware() and (paths := chosen()):
         yield Info(
             f"This middleware runs for every call of an assistant: {', '.join(paths)}.",
             hint='To choose yourself, set "RUN_MIDDLEWARE" to a list of dotted paths.',
@@ -615,15 +648,11 @@ def check_lists(exposure: ModelExposure) -> Iterator[CheckMessage]:
 
 
 def text_error(exposure: ModelExposure, name: str, text: str, *, obj: type) -> CheckMessage:
-    names = [text]
-    if text == "__all__":
-        columns = (field.name for field in exposure.model._meta.concrete_fields)
-        names = [column for column in columns if not looks_secret(exposure.model, column)]
-    listed = ", ".join(f'"{column}"' for column in names)
     no_all = ' There is no "all": name each.' if text == "__all__" else ""
+    first = exposure.model._meta.pk_fields[0].name if no_all else text
     return Error(
         f"{exposure.label}: {name} is the text {text!r}, and must be a list of names.{no_all}",
-        hint=f"{name} = [{listed}]",
+        hint=f'{name} = ["{first}"]',
         obj=obj,
         id="mcp_django.E005",
     )
@@ -651,26 +680,3 @@ def check_prompts(**kwargs: Any) -> Iterator[CheckMessage]:
             hint=f'Rename the file, or the function: @mcp.prompt(name="my_{name}").',
             id="mcp_django.W005",
         )
-
-
-@a_check(Tags.database)
-def check_stored_prompts(
-    *, databases: Iterable[str] | None = None, **kwargs: Any
-) -> Iterator[CheckMessage]:
-    """W005. Asks the database, so it runs on migrate and on check --database only."""
-    using = router.db_for_write(PromptTemplate)
-    try:
-        stored = PromptTemplate.objects.using(using).values_list("name", flat=True)
-        names = list(stored) if using in (databases or ()) else []
-    except DatabaseFailure:  # no table yet: migrate checks before it migrates
-        return
-    for name in names:
-        if name in registry.prompts:
-            kind = "code" if name in registry.code_prompts else "a file"
-            yield Warning(
-                f"There is a prompt called {name!r} in {kind} and another in the database. "
-                f"The one in {kind} is used.",
-                hint="Rename the one in the database: it is listed in the admin under Prompt "
-                "templates.",
-                id="mcp_django.W005",
-            )

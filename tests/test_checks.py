@@ -9,10 +9,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy
 
 from mcp_django import checks
+from mcp_django.asgi import get_mcp_application
 from mcp_django.auth import DRF, DevUser, JWTBearer
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import Registry
 from mcp_django.levels import Level
+from tests.exposure.function_tools import tool_of
 
 GOOD = {"PUBLIC_URL": "https://shop.example.com"}
 
@@ -230,11 +232,11 @@ def test_what_depends_on_the_request_is_not_judged(configure, expose, monkeypatc
 @pytest.mark.parametrize(
     ("attribute", "text", "hint"),
     [
-        ("fields", "__all__", 'fields = ["id", "name"]'),
+        ("fields", "__all__", 'fields = ["id"]'),
         ("search_fields", "name", 'search_fields = ["name"]'),
         ("actions", "delete_selected", 'actions = ["delete_selected"]'),
         ("computed", "shout", 'computed = ["shout"]'),
-        ("mcp_fields", "__all__", 'mcp_fields = ["id", "name"]'),
+        ("mcp_fields", "__all__", 'mcp_fields = ["id"]'),
     ],
 )
 def test_a_text_in_place_of_a_list_is_one_error_that_says_what_to_write(
@@ -254,6 +256,39 @@ def test_a_text_in_place_of_a_list_is_one_error_that_says_what_to_write(
     assert message.hint == hint
 
 
+def test_an_application_without_the_app_says_what_is_missing(settings):
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if "mcp" not in app]
+
+    with pytest.raises(ImproperlyConfigured, match='"mcp_django" is missing in INSTALLED_APPS'):
+        get_mcp_application()
+
+
+@pytest.mark.parametrize(
+    ("permission", "hint"),
+    [
+        ("auth.veiw_user", "auth.view_user"),
+        ("shop.view_ordr", "shop.view_order"),
+        ("auth.view_user", ""),
+        ("auth.audit_user", ""),
+        ("elsewhere.close_books", ""),
+        (lambda request: True, ""),
+    ],
+)
+def test_a_permission_that_no_model_has_is_told_with_the_one_that_was_meant(
+    configure, monkeypatch, permission, hint
+):
+    def close_books() -> str:
+        """Close the books."""
+        return ""
+
+    configure()
+    offered = Registry()
+    offered.add_tool(tool_of(close_books, read_only=True, permission=permission))
+    monkeypatch.setattr(checks, "registry", offered)
+
+    assert [message.hint for message in ours()] == ([f'permission="{hint}"'] if hint else [])
+
+
 @admin.display(description="Shout")
 def shout_of(group):
     return group.name.upper()
@@ -270,7 +305,7 @@ def shout_of(group):
         ("permissions__codename", "'permissions__codename' is a field; list it in fields."),
         ("delete", "'delete' is Django's own and no column."),
         ("action_checkbox", "'action_checkbox' is Django's own and no column."),
-        ("__str__", "'__str__' is Django's own and no column."),
+        ("__str__", ""),
         ("no name", "'no name' has no name that a call could use."),
         (lambda group: 1, "'<lambda>' has no name that a call could use."),
         (5, "5 is neither a name nor a callable."),

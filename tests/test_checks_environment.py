@@ -10,8 +10,10 @@ from django.db import connection, connections
 
 from mcp_django.checks import (
     check_bodies,
+    check_chain,
     check_databases,
     check_middleware,
+    check_sqlite,
     check_store,
     check_time_zones,
     check_view,
@@ -72,12 +74,14 @@ def test_connections_that_views_keep_under_asgi_are_told(configure, database, wo
 def test_the_hint_for_a_missing_option_of_sqlite_mends_it(configure, left_out):
     configure(OPTIONS={name: GOOD[name] for name in GOOD if name != left_out})
 
-    (warning,) = list(check_databases())
+    # Not at every command.
+    assert list(check_sqlite()) == []
+    (warning,) = list(check_sqlite(databases=["default"]))
 
     assert warning.id == "mcp_django.W003"
     _, _, options = warning.hint.partition(" = ")
     configure(OPTIONS=literal_eval(options))
-    assert list(check_databases()) == []
+    assert list(check_sqlite(databases=["default"])) == []
 
 
 @pytest.mark.parametrize(
@@ -97,10 +101,10 @@ def test_a_site_under_wsgi_may_keep_connections(configure, settings, urlconf, ap
 
 
 def test_middleware_that_runs_round_a_call_is_listed_and_that_of_browsers_is_not(settings):
-    assert list(check_middleware()) == []
+    assert list(check_chain()) == []
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
 
-    (message,) = list(check_middleware())
+    (message,) = list(check_chain())
 
     assert message.id == "mcp_django.I001"
     assert "LocaleMiddleware" in message.msg
@@ -137,7 +141,7 @@ def test_a_site_without_the_view_needs_nothing_in_front_of_it(settings):
 def test_middleware_that_cannot_be_imported_is_told_once(settings):
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, "nowhere.Middleware"]
 
-    assert list(check_view()) == []
+    assert list(check_view()) == list(check_chain()) == []
     assert ids(check_middleware()) == ["mcp_django.E006"]
 
 

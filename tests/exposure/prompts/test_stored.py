@@ -8,7 +8,6 @@ from datetime import date
 import pytest
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, Group
-from django.core.checks import run_checks
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -212,23 +211,6 @@ def test_a_connection_lost_while_prompts_are_read_is_an_error_and_no_shorter_lis
         code, _ = client.failure("prompts/list")
 
     assert code == -32603
-
-
-def test_a_clash_is_a_warning_where_the_database_may_be_asked():
-    make_prompt("shop_greeting", "Hi")
-    make_prompt("apple", "Hi")
-
-    def clashes(databases):
-        found = run_checks(tags=["mcp_django"], databases=databases)
-        return [one.msg for one in found if one.id == "mcp_django.W005"]
-
-    assert clashes([]) == []
-    assert clashes(["default"]) == [
-        "There is a prompt called 'shop_greeting' in a file and another in the database. "
-        "The one in a file is used."
-    ]
-    with failing(DatabaseError("no such table")):
-        assert clashes(["default"]) == []
 
 
 # Who gets it
