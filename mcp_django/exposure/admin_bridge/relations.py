@@ -1,8 +1,9 @@
-"""Related records by their key, or by a text that the admin's own search finds one record by."""
+"""Related records by their key, by what they are called, or by what the admin's search finds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from enum import Enum
 from typing import Any
@@ -37,6 +38,7 @@ from mcp_django.exposure.query.related import (
     shows_records,
     visible_labels,
 )
+from mcp_django.exposure.query.related_names import RelatedNames
 from mcp_django.exposure.questions.words import said
 
 # Forms of the admin as JSON Schemas, with no more about related records than the caller sees.
@@ -116,7 +118,7 @@ class AdminDescriber(Describer):
         model = field.queryset.model
         if not shows_records(self.rights, model):
             return "Key of a record."
-        return f"Key of a {model._meta.label_lower}, or text that finds exactly one."
+        return f"Key of a {model._meta.label_lower}, or its name, or text that finds exactly one."
 
 
 def visible_choices(rights: Rights, choices: QuerySet[Any]) -> QuerySet[Any]:
@@ -315,7 +317,7 @@ class Finder:
     def by_text(self, value: Any) -> str:
         if not self.is_shown:
             raise InvalidValue(f"There is no record with the key {quoted(value)}.")
-        objects, has_more = self.search(value) if isinstance(value, str) else ([], False)
+        objects, has_more = self.named(value) if isinstance(value, str) else ([], False)
         labels = visible_labels(self.rights, self.model, [one.pk for one in objects])
         objects = [one for one in objects if one.pk in labels]
         names = self.model._meta
@@ -335,6 +337,18 @@ class Finder:
         raise InvalidValue(
             f"{count} {names.verbose_name_plural} match {quoted(value)}: {named}. Use one key."
         )
+
+    def named(self, given: str) -> tuple[list[Any], bool]:
+        """Return the choices that a text names, and whether there are more: as a filter finds
+        records by what they are called, and else as the search box of the admin does.
+        """
+        keys: list[Any] = []
+        with suppress(QueryError):
+            keys = [row[0] for row in RelatedNames(self.rights).called(self.model, given)]
+        choices = visible_choices(self.rights, self.choices).filter(Q(("pk__in", keys)))
+        with limited(choices.db):
+            called = list(choices[: MOST_NAMED + 1]) if keys else []
+        return (called[:MOST_NAMED], len(called) > MOST_NAMED) if called else self.search(given)
 
     def search(self, given: str) -> tuple[list[Any], bool]:
         """What the search box of the admin finds among the choices, and whether there is more."""

@@ -42,8 +42,8 @@ class RelatedNames:
         for a record there. Raises QueryError for a text that does not name exactly one.
         """
         model = self._model_behind(path)
-        columns = () if model is None else self._columns(model)
-        if model is None or not columns or operator not in ("exact", "in"):
+        is_named = model is not None and self._columns(model)
+        if not is_named or operator not in ("exact", "in"):
             return None
         given = fields.items(operator, value) if operator == "in" else [value]
         found = []
@@ -53,7 +53,7 @@ class RelatedNames:
             except QueryError:
                 if not isinstance(one, str) or not one.strip():
                     return None
-                found.append(self._key(model, columns, one))
+                found.append(self._key(model, one))
         return found if operator == "in" else found[0]
 
     def _model_behind(self, path: Path) -> Any:
@@ -87,22 +87,29 @@ class RelatedNames:
             )
         )
 
-    def _key(self, model: type[Model], columns: tuple[str, ...], given: str) -> Any:
+    def _key(self, model: type[Model], given: str) -> Any:
         if (model, given) not in self._found:
             if len(self._found) >= MOST_TEXTS:
                 raise QueryError(f"At most {MOST_TEXTS} records can be named by a text. Use keys.")
-            self._found[model, given] = self._look_up(model, columns, given)
+            self._found[model, given] = self._look_up(model, given)
         return self._found[model, given]
 
-    def _look_up(self, model: type[Model], columns: tuple[str, ...], given: str) -> Any:
-        opts = model._meta
+    def called(self, model: type[Model], given: str) -> list[Any]:
+        """Return key and columns of the visible rows of an open model that a text names: as many
+        as an answer names and one more. Raises QueryError for a text that is too long.
+        """
         text = fields.bounded_text(given).strip()
-        rows = self._rows(model, columns, text)
+        columns = self._columns(model)
+        rows = self._rows(model, columns, text) if columns and text else []
         # Who writes a text as it is stored means that record.
-        exact = [row for row in rows if text in row[1:]]
-        if len(chosen := exact or rows) == 1:
+        return [row for row in rows if text in row[1:]] or rows
+
+    def _look_up(self, model: type[Model], given: str) -> Any:
+        opts = model._meta
+        chosen = self.called(model, given)
+        if len(chosen) == 1:
             return chosen[0][0]
-        if not rows:
+        if not chosen:
             raise QueryError(
                 f"no {opts.verbose_name} is called {quoted(given)}. Call find_records with "
                 f'{{"model": "{opts.label_lower}"}} to see which there are.'
@@ -116,9 +123,6 @@ class RelatedNames:
         )
 
     def _rows(self, model: type[Model], columns: tuple[str, ...], text: str) -> list[Any]:
-        """Key and columns of the visible rows that are called so, as many as an answer names and
-        one more.
-        """
         (key,) = key_parts(model)
         names = [key.attname, *(name for name in columns if name != key.attname)]
         is_judged = self.rights.checks_rows_one_by_one(model)

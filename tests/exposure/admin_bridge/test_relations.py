@@ -100,6 +100,20 @@ def test_a_text_that_finds_several_names_the_first_five(librarian, count, option
     assert result(rights, "blue") == sentence.format(*(author.pk for author in made))
 
 
+@pytest.mark.parametrize("options", [{}, {"search_fields": []}], ids=["searched", "listed"])
+def test_what_a_record_is_called_comes_before_a_word_in_other_names(
+    ann, librarian, change_admin, options
+):
+    """A label or a unique column, as in filters, also where the admin has no search."""
+    Author.objects.bulk_create(Author(name=f"Ann {n}") for n in range(9))
+    change_admin(**options)
+    rights = rights_of(librarian)
+
+    assert result(rights, "Ann") == result(rights, " ann ") == str(ann.pk)
+    Author.objects.create(name="Ann")
+    assert result(rights, "Ann").startswith("2 authors match 'Ann': ")
+
+
 def test_a_hidden_record_is_answered_as_a_missing_one(ann, bert, librarian, change_admin):
     Author.objects.create(name="Annette", country="DE")
     change_admin(get_queryset=only_french)
@@ -121,7 +135,7 @@ def test_records_that_are_judged_one_by_one_are_found_while_all_can_be_judged(
     )
     rights = rights_of(librarian)
 
-    answer = result(rights, "Ann")
+    answer = result(rights, "nn")
 
     assert (answer == str(ann.pk)) is is_sure
     assert "Annex" not in answer
@@ -179,8 +193,8 @@ def test_only_what_the_admin_and_the_caller_search_by_is_searched(
         monkeypatch.delitem(site._registry, Author)
     else:
         change_admin(**attributes)
-    # The exposure decides who may view, so that the model is not hidden.
-    decides = {"has_view_permission": lambda self, request, obj=None: True}
+    # The exposure decides who may view, so that the model is not hidden. Nothing has a name.
+    decides = {"has_view_permission": lambda self, request, obj=None: True, "label_fields": []}
     rights = rights_of(librarian, registry=library(Author=decides))
 
     assert result(rights, "Ann") == (str(ann.pk) if is_found else NOTHING)
