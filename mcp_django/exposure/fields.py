@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from enum import Enum
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -137,7 +138,8 @@ def choices_of(field: Any) -> list[tuple[Any, Any]]:
     A field whose column holds several of them in one text says None on purpose.
     """
     try:
-        return list(field.flatchoices or ()) if field.choices else []
+        found = list(field.flatchoices or ()) if field.choices else []
+        return [(one.value if isinstance(one, Enum) else one, label) for one, label in found]
     except Exception as error:  # choices can be code of the site
         log_once(str(field), "has choices that cannot be listed.", error)
         return []

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured, ValidationError
 from django.db import models
-from django.db.models import FileField, ForeignObject, TextField
+from django.db.models import FileField, ForeignObject, ManyToManyField, TextField
 from django.db.models.constants import LOOKUP_SEP
 from django.db.models.sql import Query
 
@@ -167,8 +167,12 @@ def resolve(model: ModelClass, text: str) -> Path:
             return Path(text=text, model=model, hops=tuple(hops), field=field)
         if not field.is_relation:
             raise ImproperlyConfigured(f"{text}: {name} is not a relation.")
-        if not getattr(field, "path_infos", None):
-            raise ImproperlyConfigured(f"{text}: {name} is generic and cannot be followed.")
+        forward = field.field if field.auto_created else field
+        is_djangos = not field.many_to_many or isinstance(forward, ManyToManyField)
+        if not (is_djangos and getattr(field, "path_infos", None)):
+            raise ImproperlyConfigured(
+                f"{text}: {name} is generic, or of another package, and cannot be followed."
+            )
         if len(hops) == MAX_HOPS:
             raise ImproperlyConfigured(f"{text}: at most {MAX_HOPS} relations in one path.")
         current = field.path_infos[-1].to_opts.model

@@ -67,7 +67,7 @@ PACKAGES: dict[str, list[str]] = {
         "rest_framework_api_key",
         "social_django",
     ],
-    "fields": ["django_countries", "djmoney", "polymorphic", "treebeard", "wagtail"],
+    "fields": ["django_countries", "djmoney", "polymorphic", "taggit", "treebeard", "wagtail"],
     "nested": ["nested_admin"],
 }
 MEASURED = ["-m", "coverage", "run"] if os.environ.get("COVERAGE") == "1" else []

@@ -9,6 +9,7 @@ INSTALLED_APPS = [
     "django_countries",
     "djmoney",
     "polymorphic",
+    "taggit",
     "treebeard",
     "wagtail",
     "wagtail.admin",

@@ -7,6 +7,8 @@ from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm
 from djmoney.money import Money
 
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import Declaration
 from mcp_django.exposure.uris import COLLECTION
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
@@ -182,6 +184,37 @@ def test_a_field_that_must_be_filled_in_with_a_browser_stops_a_new_record(boss, 
     assert "requires body, which can be set only in a browser." in refused
     assert list(described["update_record"]["values"]["properties"]) == ["title"]
     assert Page.objects.count() == 1
+
+
+def test_tags_are_a_text_and_count_for_the_version(boss):
+    notice = Notice.objects.create(title="Closed")
+    notice.tags.add("old")
+    read = done(boss, "get_record", "notice", pk=notice.pk)["_version"]
+
+    changed = updated(boss, "notice", notice.pk, tags="x, z")
+
+    assert sorted(notice.tags.names()) == ["x", "z"]
+    assert changed["changed"] == {"tags": "Set. You cannot read it."}
+    assert changed["version"] != read
+    for values, words in [({"tags": "y"}, "changed after you read it"), ({"tags": ["y"]}, "text")]:
+        refused = refusal(
+            boss, "update_record", "notice", pk=notice.pk, values=values, version=read
+        )
+        assert words in refused
+        read = changed["version"]
+    assert sorted(notice.tags.names()) == ["x", "z"]
+
+
+def test_a_relation_of_a_package_is_told_by_the_checks_and_takes_nothing_away(boss, caplog):
+    exposure = type("Tagged", (ModelExposure,), {"fields": ["title", "tags"]})(Notice)
+
+    (problem,) = Declaration(exposure).problems
+
+    assert problem.startswith(
+        "bakery.notice: fields: tags: tags is generic, or of another package"
+    )
+    Notice.objects.create(title="Closed").tags.add("new")
+    assert "not announced" not in caplog.text
 
 
 def test_money_says_what_it_takes(boss, tour):

@@ -168,6 +168,50 @@ def test_a_field_of_a_form_that_looks_secret_is_not_set(client, monkeypatch):
     assert "You can set: name." in update(client, job, password1="x").text
 
 
+def test_a_field_that_the_page_does_not_show_is_not_set_and_not_sent(client, tags, monkeypatch):
+    """The form declares it, and no fieldset names it, perhaps for these users only."""
+    cleaned = []
+
+    class DeclaredForm(forms.ModelForm):
+        boss_note = forms.CharField(required=False, initial="x")
+        kind = forms.ChoiceField(choices=[("a", "A"), ("b", "B")], required=False)
+        remark = forms.CharField(required=False, initial="begun")
+
+        def clean(self):
+            cleaned.append(
+                {name: self.cleaned_data[name] for name in DeclaredForm.declared_fields}
+            )
+
+    class PartForm(DeclaredForm):
+        pass
+
+    class Inline(PartInline):
+        form, fieldsets = PartForm, [(None, {"fields": ["name", "remark"]})]
+
+    monkeypatch.setattr(TagAdmin, "form", DeclaredForm)
+    monkeypatch.setattr(TagAdmin, "fieldsets", [(None, {"fields": ["name", "remark"]})])
+    monkeypatch.setattr(ThingAdmin, "inlines", [Inline])
+    writing = client.data("describe_model", model="workshop.tag")["writing"]
+    row = {"model": "workshop.thing", "values": {"title": "T"}}
+
+    refused = [
+        update(client, tags[0], boss_note="mine").text,
+        client.call_tool(
+            "create_record", **row, inlines={"parts": [{"name": "p", "kind": "b"}]}
+        ).text,
+    ]
+    assert "'boss_note' is not a field that you can set. You can set: name, remark." in refused[0]
+    assert "'kind' is not a field that you can set. You can set: name, remark." in refused[1]
+    assert list(writing["create_record"]["values"]["properties"]) == ["name", "remark"]
+    assert "boss_note" not in str(writing)
+    assert not update(client, tags[0], name="new").is_error
+    assert not client.call_tool(
+        "create_record", **row, inlines={"parts": [{"name": "p"}]}
+    ).is_error
+    assert len(cleaned) > 1
+    assert all(one == {"boss_note": "", "kind": "", "remark": "begun"} for one in cleaned)
+
+
 def test_what_a_field_of_some_records_may_be_is_told(client, tags, monkeypatch):
     def clean(self):
         raise ValidationError({"is_active": ValidationError("No.", code="invalid_choice")})

@@ -96,7 +96,8 @@ def before_and_after(
         elif name in after.record and (before is None or name in before.record):
             old = None if before is None else before.record[name]
             pair = (old, after.record[name])
-            found[name] = [brief(value, mark=rights.mark) for value in pair]
+            if before is None or old != after.record[name]:
+                found[name] = [brief(value, mark=rights.mark) for value in pair]
         else:
             found[name] = changed[name] or UNREADABLE
     return found

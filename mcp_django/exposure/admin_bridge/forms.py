@@ -22,6 +22,7 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.deletes import check_within
 from mcp_django.exposure.admin_bridge.posts import (
     SubmittedForm,
+    disable_unshown,
     nested_formsets,
     own_fields,
     prepopulated,
@@ -71,6 +72,7 @@ class InlineForms:
         self.rights = rights
         self.shown = shown
         self.formset = shown.formset
+        self.fieldsets = getattr(shown, "fieldsets", None)
         #: By the key of the row, and for a new row: the formsets in its form, by their suffixes.
         self.nested, self.nested_in_new = nested_by_row(self.formset)
         if prefix is not None:
@@ -85,10 +87,11 @@ class InlineForms:
         if self.is_offered:
             self.formset.can_delete &= is_writer(rights, REMOVE)
             exposure = rights.exposure(model._meta.label_lower)
-            names = settable(rights, exposure, shown_fields(self.formset.empty_form))
-            fields = self.formset.empty_form.fields
+            row = self.formset.empty_form
+            disable_unshown(row, self.fieldsets)
+            names = settable(rights, exposure, shown_fields(row))
             self.names = [
-                name for name in names if name not in self.own and takes_json(fields[name])
+                name for name in names if name not in self.own and takes_json(row.fields[name])
             ]
             leave_out_hidden_rows(rights, exposure, self.formset)
 
@@ -111,6 +114,7 @@ class InlineForms:
     def _submit_row(
         self, post: SubmittedForm, form: Any, row: Mapping[str, Any], *, is_new: bool
     ) -> None:
+        disable_unshown(form, self.fieldsets)
         given = {name: value for name, value in row.items() if name not in ("pk", "delete")}
         post.sent[form.prefix] = frozenset(given)
         post.refuse_unknown(given, self.names, path=form.prefix)
@@ -322,6 +326,7 @@ class RecordForm:
         if "adminform" not in shown or not isinstance(shown["adminform"].form, BaseModelForm):
             raise ToolError(self._without_form())
         self.form = shown["adminform"].form
+        disable_unshown(self.form, shown["adminform"].fieldsets)
         if self.form not in made:
             if not self._moves_on():
                 raise ToolError(

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from django.contrib.admin.utils import flatten_fieldsets
 from django.core.exceptions import ValidationError
 from django.forms import BaseForm, BoundField
 from django.forms.models import ModelMultipleChoiceField
@@ -313,6 +314,16 @@ def own_fields(formset: Any) -> frozenset[str]:
     return frozenset(names if parent is None else {*names, parent.name})
 
 
+def disable_unshown(form: Any, fieldsets: Any) -> None:
+    """Disable the fields that the page does not show: the form declares them, and no fieldset
+    names them. A form that is posted then leaves them out, as a browser does. None: it is unknown
+    what the page shows.
+    """
+    on_page = form.fields if fieldsets is None else flatten_fieldsets(fieldsets)
+    for name in form.fields.keys() - set(on_page):
+        form.fields[name].disabled = True
+
+
 def is_stored(form: Any, name: str) -> bool:
     """Whether a field of the form shows a field of the record, and not something of its own."""
     opts = form.instance._meta
@@ -329,12 +340,14 @@ def apply_values(
     kept = set()
     known = {field.name for field in form.instance._meta.fields}
     for name, field in list(form.fields.items()):
-        if name in own:
+        beginning = submitted.shown.get(path, form)
+        begun = beginning.fields.get(name, field)
+        is_kept = not form.instance._state.adding and is_stored(form, name)
+        if name in own or (begun.disabled and not field.disabled and not is_kept):
             continue
         # Django asks whether a browser would have sent the field at all.
         field.widget.value_omitted_from_data = lambda *args: False
-        beginning = submitted.shown.get(path, form)
-        initial = beginning.get_initial_for_field(beginning.fields.get(name, field), name)
+        initial = beginning.get_initial_for_field(begun, name)
         if field.show_hidden_initial:
             # A default that is a function may give another value each time.
             form.initial[name] = initial
@@ -342,7 +355,7 @@ def apply_values(
             submitted.values[path, name](form)
         elif field.disabled:
             continue
-        elif not form.instance._state.adding and is_stored(form, name):
+        elif is_kept:
             kept.add(name)
             value = stored(form.instance, name)
             set_aside(field, value)
@@ -352,9 +365,19 @@ def apply_values(
             send(form, name=name, data=data_of_initial(field, initial))
         else:
             kept.add(name)
-            is_default = name in known and initial is None
-            set_aside(field, stored(form.instance, name) if is_default else initial)
+            value = initial
+            if initial is None:
+                value = stored(form.instance, name) if name in known else cleaned_nothing(field)
+            set_aside(field, value)
     leave_unchecked(form, kept)
+
+
+def cleaned_nothing(field: Any) -> Any:
+    """Return what a field makes of nothing: an empty list of tags, for example."""
+    try:
+        return field.clean(None)
+    except ValidationError:
+        return None
 
 
 def set_aside(field: Any, value: Any) -> None:

@@ -55,12 +55,13 @@ def state_of(obj: Model) -> list[Any]:
 
 
 def members_of(obj: Model) -> list[list[Any]]:
-    """For each many-to-many relation its name and the keys, in one query."""
-    # Some packages have relations of their own kind, without rows between.
-    relations: Sequence[Any] = obj._meta.many_to_many
-    fields = [one for one in relations if isinstance(one, ManyToManyField)]
+    """Return for each many-to-many relation its name and the keys, in one query."""
+    fields: Sequence[Any] = obj._meta.many_to_many
     found = []
     for field in fields:
+        if not isinstance(field, ManyToManyField):  # as packages for tags have it
+            found.append([field.name, sorted(str(one.pk) for one in field.value_from_object(obj))])
+            continue
         through: Any = field.remote_field.through
         theirs = through._meta.get_field(field.m2m_reverse_field_name()).attname
         rows = through._base_manager.using(obj._state.db)

@@ -30,6 +30,7 @@ from mcp_django.exposure.admin_bridge.deletes import (
 )
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
+from mcp_django.exposure.admin_bridge.posts import disable_unshown
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
     FORMS,
@@ -166,8 +167,10 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     if record is None:
         raise ToolError("There is no record that you can change.")
     one_call = copy(model_admin)
-    fields = flatten_fieldsets(one_call.get_fieldsets(request, record))
-    form = one_call.get_form(request, record, change=True, fields=fields)(instance=record)
+    fieldsets = one_call.get_fieldsets(request, record)
+    kind = one_call.get_form(request, record, change=True, fields=flatten_fieldsets(fieldsets))
+    form = kind(instance=record)
+    disable_unshown(form, fieldsets)
     offered = settable(rights, exposure, shown_fields(form), obj=record)
     names = [name for name in offered if takes_json(form.fields[name])]
     schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
@@ -343,7 +346,8 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
                 preview=lambda: told,
             )
         messages = deletion.execute()
-        found = {"deleted": preview.visible.get("would_delete", {}), "keys": keys}
+        visible = dict(preview.visible)
+        found = {"deleted": visible.pop("would_delete", {}), "keys": keys, **visible}
         return with_messages(found, messages)
 
     return perform(work, model=exposure.model, dry_run=given.dry_run)

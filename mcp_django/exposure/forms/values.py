@@ -27,7 +27,7 @@ from django.utils.dateparse import parse_date, parse_datetime, parse_duration, p
 
 from mcp_django.exposure.forms.files import FORM, file_of
 from mcp_django.exposure.forms.html import read_page, successful
-from mcp_django.exposure.forms.schemas import InvalidValue, example_of_parts, options
+from mcp_django.exposure.forms.schemas import KINDS, InvalidValue, example_of_parts, options
 from mcp_django.exposure.functions.arguments import MOST_DIGITS, shown
 
 # JSON values -> the Python values that form fields mean by them, before any locale is asked.
@@ -46,9 +46,10 @@ def parsed(field: fields.Field, value: Any) -> Any:
 
 
 def takes_text(field: fields.Field) -> bool:
-    """Whether values are texts as they are. Fields of JSON and of arrays are CharFields, too."""
-    djangos = (fields.Field.prepare_value, fields.UUIDField.prepare_value)
-    return isinstance(field, fields.CharField) and type(field).prepare_value in djangos
+    """Return whether values are texts as they are: what a schema calls a text, but no array."""
+    kind = next(kind for known, kind in KINDS if isinstance(field, known))
+    is_other = hasattr(field, "base_field") or hasattr(field, "mcp_schema")
+    return kind == "text" and not is_other
 
 
 def number(value: Any) -> Decimal:
@@ -146,6 +147,9 @@ def takes_json(field: fields.Field) -> bool:
     """Return whether a value can be sent without a browser. If not, both the field and its widget
     are of the site's own, and only scripts of its page may know what is posted.
     """
+    parts = field.fields if isinstance(field, fields.MultiValueField) else ()
+    if any(isinstance(part, fields.FileField) for part in parts):
+        return False  # what stands for "keep the file" depends on the package
     reader = type(inner(field.widget)).value_from_datadict
     own = (type(field).to_python, type(field).clean)
     return isinstance(field, fields.FileField) or is_djangos(reader) or all(map(is_djangos, own))
@@ -176,7 +180,8 @@ def data_of_initial(field: fields.Field, initial: Any) -> Any:
         return None
     if isinstance(field, ModelMultipleChoiceField):
         return field.prepare_value(list(initial or ()))
-    if isinstance(field, ModelChoiceField):
+    is_chosen = isinstance(field, fields.ChoiceField) and initial is not None
+    if is_chosen or isinstance(field, ModelChoiceField):
         return field.prepare_value(initial)
     if has_parts(field) and not isinstance(initial, list):
         return field.widget.decompress(initial)
@@ -197,7 +202,11 @@ def check_understood(clean: Callable[..., Any], *args: Any, meant: Any) -> Any:
     """Clean the data of a field. Raises ValidationError where that makes another value of them
     than was meant.
     """
-    got = clean(*args)
+    try:
+        got = clean(*args)
+    except (TypeError, ValueError, AttributeError, LookupError):
+        # A field of a package was written for what its own widget sends.
+        raise ValidationError(cannot_hold(meant)) from None
     if isinstance(meant, EXACT) and not is_same(meant, got):
         raise ValidationError(cannot_hold(meant))
     return got

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -38,7 +39,7 @@ def as_text(value: Any) -> str:
     """For classes that we do not know: money, countries, lazy translations."""
     try:
         # Exactly a str: encoders take no subclass of it, such as the safe text of a template.
-        return str.__str__(str(value))
+        return str.__str__(str(value.value if isinstance(value, Enum) else value))
     except Exception:  # a site's own code; one bad value must not take the page away
         return f"<{type(value).__name__}>"
 

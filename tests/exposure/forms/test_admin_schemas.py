@@ -26,7 +26,7 @@ from tests.library.rights import library, rights_of
 
 pytestmark = pytest.mark.django_db
 
-SEARCHED = "Key of a library.author, or text that finds exactly one."
+SEARCHED = "Key of a library.author, or its name, or text that finds exactly one."
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 
 import pytest
 from django import forms
@@ -21,6 +22,7 @@ from mcp_django.exposure.forms.values import (
     is_same,
     meaning,
     parsed,
+    takes_json,
 )
 
 
@@ -171,9 +173,57 @@ def test_a_field_understands_the_value_that_was_sent(field, value, cleaned):
     assert isinstance(got, type(cleaned))
 
 
+class Tags(forms.CharField):
+    """As packages have it: a list becomes a text, and clean trusts its widget."""
+
+    def prepare_value(self, value):
+        return ", ".join(value or ())
+
+    def clean(self, value):
+        return value.split(", ")
+
+
+class Flags(forms.IntegerField):
+    def clean(self, value):
+        return sum(value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        (Tags(), ["a", "b"], "A list is not a text."),
+        (Tags(), {"add": ["a"]}, "An object is not a text."),
+        (Flags(), 5, "This field cannot hold '5'."),
+    ],
+    ids=["list", "object", "number"],
+)
+def test_a_field_of_a_package_gets_what_its_schema_says_and_refuses_in_words(field, value, words):
+    with pytest.raises((InvalidValue, ValidationError)) as caught:
+        meant = meaning(field, value, find=None, user=None)
+        check_understood(field.clean, data_of(field, meant), meant=meant)
+
+    assert words in str(caught.value)
+
+
 class Amount(forms.MultiValueField):
     def compress(self, data_list):
         return " ".join(map(str, data_list))
+
+
+class Color(Enum):
+    RED = "r"
+
+
+class ByName(forms.ChoiceField):
+    def prepare_value(self, value):
+        return value.name if isinstance(value, Color) else value
+
+
+def test_a_picture_with_a_point_in_it_can_be_set_only_in_a_browser():
+    parts = [forms.FileField(), forms.CharField()]
+
+    assert not takes_json(Amount(fields=parts, widget=Money))
+    assert takes_json(amount())
 
 
 def amount():
@@ -191,12 +241,13 @@ def test_a_value_of_several_parts_is_understood_whatever_the_field_makes_of_it()
     ("field", "initial", "data"),
     [
         (forms.ChoiceField(choices=LETTERS), None, "a"),
+        (ByName(choices=[("RED", "Red")]), Color.RED, "RED"),
         (forms.ChoiceField(choices=LETTERS, widget=forms.RadioSelect), None, None),
         (forms.CharField(), "x", "x"),
         (amount(), None, [None, None]),
         (forms.FileField(), None, None),
     ],
-    ids=["select", "radio", "text", "parts", "file"],
+    ids=["select", "enum", "radio", "text", "parts", "file"],
 )
 def test_a_field_that_is_not_sent_begins_as_its_page_shows_it(field, initial, data):
     assert data_of_initial(field, initial) == data

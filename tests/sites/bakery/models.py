@@ -6,6 +6,7 @@ from django.db import models
 from django_countries.fields import CountryField
 from djmoney.models.fields import MoneyField
 from polymorphic.models import PolymorphicModel
+from taggit.managers import TaggableManager
 from treebeard.mp_tree import MP_Node
 from treebeard.ns_tree import NS_Node
 from wagtail.blocks import CharBlock, ListBlock
@@ -98,10 +99,13 @@ class Product(models.Model):
 
 
 class Notice(models.Model):
-    """Its form in the admin has a widget that leads to a page which the site does not have."""
+    """Its form in the admin has a widget that leads to a page which the site does not have, and
+    tags of django-taggit.
+    """
 
     title = models.CharField(max_length=50)
     text = models.CharField(max_length=50, blank=True)
+    tags = TaggableManager(blank=True)
 
     def __str__(self):
         return self.title
