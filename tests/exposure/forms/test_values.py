@@ -32,6 +32,11 @@ def encode(bound, value, *, find=None):
     return post.pairs
 
 
+def understood(field, value):
+    meant = meaning(field, value, find=None, user=None)
+    return check_understood(field.clean, data_of(field, meant), meant=meant)
+
+
 class Odd(forms.TextInput):
     """Reads in its own way, so that nothing is known of it."""
 
@@ -163,8 +168,7 @@ def test_what_would_be_taken_for_something_else_is_refused(name, value, words):
 )  # fmt: skip
 def test_a_field_understands_the_value_that_was_sent(field, value, cleaned):
     with translation.override("de"), timezone.override("Europe/Berlin"):
-        meant = meaning(field, value, find=None, user=None)
-        got = check_understood(field.clean, data_of(field, meant), meant=meant)
+        got = understood(field, value)
 
     if isinstance(got, datetime):
         # Of times in the hour that comes twice no two zones are ever equal.
@@ -199,8 +203,7 @@ class Flags(forms.IntegerField):
 )
 def test_a_field_of_a_package_gets_what_its_schema_says_and_refuses_in_words(field, value, words):
     with pytest.raises((InvalidValue, ValidationError)) as caught:
-        meant = meaning(field, value, find=None, user=None)
-        check_understood(field.clean, data_of(field, meant), meant=meant)
+        understood(field, value)
 
     assert words in str(caught.value)
 
@@ -232,9 +235,7 @@ def amount():
 
 
 def test_a_value_of_several_parts_is_understood_whatever_the_field_makes_of_it():
-    meant = meaning(amount(), [5, "b"], find=None, user=None)
-
-    assert check_understood(amount().clean, data_of(amount(), meant), meant=meant) == "5 b"
+    assert understood(amount(), [5, "b"]) == "5 b"
 
 
 @pytest.mark.parametrize(
