@@ -135,9 +135,7 @@ class Prompt(Protocol):
         """Its messages. Raises ToolError for arguments that do not fit."""
         ...
 
-    def complete(
-        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
-    ) -> list[str] | None:
+    def complete(self, rights: Rights, argument: str, value: str) -> list[str] | None:
         """Values of an argument that go on from `value`, best first. None: no such argument."""
         ...
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+T = TypeVar("T")
 AnyDefinition = TypeVar("AnyDefinition", ToolDefinition, PromptDefinition)
 
 
@@ -103,40 +104,33 @@ class SiteFunction:
             return replace(definition, title=str(self.title), description=str(self.description))
         return definition
 
-    def begin(
+    def run(
         self,
         context: CallContext,
         rights: Rights,
         arguments: Mapping[str, Any],
         *,
+        finish: Callable[[Any], T],
+        sent: Mapping[str, Any],
         key: str | None = None,
         is_single_use: bool = False,
-    ) -> Elicitation | None:
-        """Let the function ask, if it does. Raises ProtocolError as `Elicitation` does."""
-        if not self.asks:
-            return None
-        context.interview = conversation = Elicitation(
-            context,
-            rights,
-            method=self.method,
-            name=key or self.key,
-            arguments=arguments,
-            is_single_use=is_single_use,
-        )
-        return conversation
-
-    def run(
-        self,
-        context: CallContext,
-        arguments: Mapping[str, Any],
-        *,
-        conversation: Elicitation | None,
-        finish: Callable[[Any], Any],
-    ) -> Any:
+    ) -> T | PendingCall:
         """What `finish` makes of the value, or of an async function what is pending.
 
-        Raises what `refusals` does; other exceptions of the function pass.
+        Answers to questions are good for the arguments as the client `sent` them. Raises what
+        `refusals` does, and ProtocolError as `Elicitation` does; other exceptions of the function
+        pass.
         """
+        conversation = None
+        if self.asks:
+            context.interview = conversation = Elicitation(
+                context,
+                rights,
+                method=self.method,
+                name=key or self.key,
+                arguments=sent,
+                is_single_use=is_single_use,
+            )
         called = partial(self.function, **arguments, **self.signature.fill(context))
         if self.is_async:
             return PendingCall(awaitable=self._run_async(called, conversation), finish=finish)

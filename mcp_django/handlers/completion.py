@@ -26,7 +26,7 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     try:
         match asked.ref:
             case {"type": "ref/prompt", "name": str(prompt)}:
-                values = find_prompt(rights, prompt).complete(rights, name, value, given=earlier)
+                values = find_prompt(rights, prompt).complete(rights, name, value)
                 found = None if values is None else Completion(values=values)
             case {"type": "ref/resource", "uri": str(uri)}:
                 found = complete_resource(rights, uri, name, value, given=earlier)

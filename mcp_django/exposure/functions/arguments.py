@@ -34,8 +34,6 @@ PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 #: What a model sends for a parameter that it has no value for.
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-#: Of values that have no other form.
-SIMPLE: dict[type[Any], str] = {str: "string", int: "integer", bool: "boolean"}
 TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
 #: The keywords that decide whether a value may be empty.
 ABOUT_EMPTY = frozenset(
@@ -208,11 +206,7 @@ def as_declared(
     for name, value in arguments.items():
         if value is None and not takes_empty:
             continue
-        schema_of, simple = properties.get(name, True), SIMPLE.get(type(value))
-        if simple and value and isinstance(schema_of, dict) and schema_of.get("type") == simple:
-            declared[name] = value  # as most arguments are
-            continue
-        options = [*alternatives(schema_of, definitions)]
+        options = [*alternatives(properties.get(name, True), definitions)]
         with suppress(RecursionError):  # the reader refuses it
             value = fitted(value, options, definitions)
         is_optional = name in properties and name not in required

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from enum import Enum
 from functools import reduce
 from operator import or_
 from typing import Any, get_args, get_origin
@@ -32,24 +31,8 @@ from mcp_django.protocol.content import BLOCKS, Content, ResourceContents, TextC
 from mcp_django.protocol.results import PromptMessage, ToolResult
 
 DONE = "Done."
-#: An answer holds data twice: once as it is, and once as text, in which each quote and backslash
-#: takes another byte. So it is at most this many times as long.
-COPIES = 3
-#: Bytes around a text in content. A block has a few members.
-AROUND = 100
-
-
-class Kind(Enum):
-    #: Text, and nothing else.
-    TEXT = "text"
-    #: Nothing to say.
-    NOTHING = "nothing"
-    #: Content blocks or a whole ToolResult.
-    CONTENT = "content"
-    #: No promise: any value is shown as it is.
-    ANYTHING = "anything"
-    #: A structured result with a schema.
-    STRUCTURED = "structured"
+#: Annotations that promise nothing: any value is shown as it is.
+ANYTHING = (MISSING, Any, object)
 
 
 class Results:
@@ -62,14 +45,14 @@ class Results:
     def __init__(self, tool: str, annotation: Any) -> None:
         self.tool = tool
         self.annotation = without_result(annotation)
-        self.kind = kind_of(self.annotation)
+        #: That of structured results. None where text or content is promised, or nothing.
         self.schema: dict[str, Any] | None = None
         self.is_wrapped = False
-        if self.kind is not Kind.STRUCTURED:
+        if self.annotation in (*ANYTHING, str, NONE) or is_content_type(self.annotation):
             return
         try:
             self.schema, self.is_wrapped = output_schema(self.annotation)
-            self._decoder = msgspec.json.Decoder(without_any(self.annotation))
+            self._decoder = msgspec.json.Decoder(self.annotation)
         except NameError as error:
             where = f"the return type of the tool {tool!r}"
             raise ImproperlyConfigured(unresolved(error, where=where)) from error
@@ -82,16 +65,14 @@ class Results:
     def make(self, value: Any, context: CallContext) -> ToolResult:
         """The result. Raises ToolError when it is too long, TypeError when it breaks a promise."""
         if isinstance(value, ToolResult):
-            result = with_plain_content(self._whole(value))
-        elif self.kind is Kind.STRUCTURED:
+            result = self._whole(value)
+        elif self.schema is not None:
             raw = self._encode(value)
             self._check(raw)
             result = structured(b'{"result":' + raw + b"}" if self.is_wrapped else raw)
-            if COPIES * len(result.structured) + AROUND <= get_config().max_response:
-                # No need to measure it.
-                return result
         else:
-            result = with_plain_content(self._from(value))
+            result = self._from(value)
+        result = replace(result, content=[plain_block(one) for one in result.content])
         size = len(msgspec.json.encode(result.content))
         if result.has_structured:
             size += len(result.structured)
@@ -101,16 +82,17 @@ class Results:
 
     def _from(self, value: Any) -> ToolResult:
         """Text, or content blocks, where no structured result is promised."""
-        if value is None and self.kind is not Kind.TEXT:
+        is_free, is_text = self.annotation in ANYTHING, self.annotation is str
+        if value is None and not is_text:
             return ToolResult(content=[TextContent(DONE)])
-        if isinstance(value, (str, Promise)) and self.kind in (Kind.TEXT, Kind.ANYTHING):
+        if isinstance(value, (str, Promise)) and (is_free or is_text):
             return ToolResult(content=[TextContent(str(value))])
         blocks = list(value) if isinstance(value, (list, tuple)) else [value]
         # An empty list without a promise is data: "[]".
-        may_be_content = self.kind is Kind.CONTENT or (self.kind is Kind.ANYTHING and blocks)
+        may_be_content = blocks if is_free else is_content_type(self.annotation)
         if may_be_content and all(isinstance(one, BLOCKS) for one in blocks):
             return ToolResult(content=blocks)
-        if self.kind is Kind.ANYTHING:
+        if is_free:
             return ToolResult(content=[TextContent(self._encode(value).decode())])
         raise self._broken(f"returned a value of {type(value)}")
 
@@ -177,27 +159,6 @@ def encode(value: Any, *, of: str) -> bytes:
     return msgspec.json.encode(value, enc_hook=plain)
 
 
-def without_any(annotation: Any) -> Any:
-    """The same promise with Raw in place of Any, in dicts and lists: what may be anything need not
-    be decoded to be checked.
-    """
-    if annotation is Any:
-        return msgspec.Raw
-    if annotation is dict:
-        return dict[str, msgspec.Raw]
-    if annotation is list:
-        return list[msgspec.Raw]
-    outside: Any = get_origin(annotation)
-    if outside not in (dict, list):
-        return annotation
-    *keys, inside = get_args(annotation)
-    return outside[(*keys, without_any(inside))]
-
-
-def with_plain_content(result: ToolResult) -> ToolResult:
-    return replace(result, content=[plain_block(one) for one in result.content])
-
-
 def plain_text(value: Any) -> str:
     """Exactly a str of a lazy text or a SafeString, which str() would return as it is."""
     return str.__str__(str(value))
@@ -221,16 +182,6 @@ def without_result(annotation: Any) -> Any:
     return annotation
 
 
-def kind_of(annotation: Any) -> Kind:
-    if annotation in (MISSING, Any, object):
-        return Kind.ANYTHING
-    if annotation is str:
-        return Kind.TEXT
-    if annotation is NONE:
-        return Kind.NOTHING
-    return Kind.CONTENT if is_content_type(annotation) else Kind.STRUCTURED
-
-
 def is_content_type(annotation: Any) -> bool:
     if is_union(annotation):
         return all(one is NONE or is_content_type(one) for one in get_args(annotation))
@@ -250,7 +201,7 @@ def mime_type_of(annotation: Any) -> str:
         return TEXT
     if annotation is bytes:
         return BYTES
-    if annotation in (MISSING, Any, object, ResourceContents):
+    if annotation in (*ANYTHING, ResourceContents):
         return ""
     return "" if ResourceContents in getattr(annotation, "__args__", ()) else JSON
 

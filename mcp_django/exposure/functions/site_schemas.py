@@ -26,7 +26,7 @@ from mcp_django.exposure.functions.json_schemas import (
     subschemas,
     without_none,
 )
-from mcp_django.exposure.functions.results import Kind, Results
+from mcp_django.exposure.functions.results import Results
 from mcp_django.exposure.functions.signatures import Signature
 from mcp_django.protocol.headers import Place
 
@@ -244,7 +244,6 @@ class RawResults(Results):
     def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
         self.tool = tool
         self.annotation = "what its output_schema says"
-        self.kind = Kind.STRUCTURED
         self._raw = RawSchema(schema, what=f"The output_schema of the tool {tool!r}")
         self.schema = for_clients(self._raw.schema)
         self.is_wrapped = False

@@ -237,9 +237,7 @@ class TemplatePrompt:
     def add_objects(self, rights: Rights, names: dict[str, Any], texts: dict[str, str]) -> None:
         """Replace keys of objects, by the names of their arguments."""
 
-    def complete(
-        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
-    ) -> list[str] | None:
+    def complete(self, rights: Rights, argument: str, value: str) -> list[str] | None:
         return self.body.arguments.complete(rights.request, argument, value)
 
 

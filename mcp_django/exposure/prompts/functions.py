@@ -218,21 +218,15 @@ class CodePrompt(SiteFunction):
         """Run the function. Raises ToolError for arguments that do not fit and for what the
         function refuses; other exceptions of the function pass.
         """
-        read = self.arguments.read(arguments)
-        conversation = self.begin(context, rights, arguments)
 
         def finish(value: Any) -> PromptResult:
             messages = messages_of(value, prompt=self.name)
             return PromptResult(messages=messages, description=str(self.description))
 
-        result: PromptResult | PendingCall = self.run(
-            context, read, conversation=conversation, finish=finish
-        )
-        return result
+        read = self.arguments.read(arguments)
+        return self.run(context, rights, read, finish=finish, sent=arguments)
 
-    def complete(
-        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
-    ) -> list[str] | None:
+    def complete(self, rights: Rights, argument: str, value: str) -> list[str] | None:
         return self.arguments.complete(rights.request, argument, value)
 
 

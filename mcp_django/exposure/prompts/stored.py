@@ -379,13 +379,11 @@ class StoredPrompt(TemplatePrompt):
                 names[name] = record = object_of(rights, label, names[name], argument=name)
                 texts[name] = record.values["pk"]
 
-    def complete(
-        self, rights: Rights, argument: str, value: str, *, given: Mapping[str, str]
-    ) -> list[str] | None:
+    def complete(self, rights: Rights, argument: str, value: str) -> list[str] | None:
         label = self.body.contents.models.get(argument)
         if label is not None:
             return complete_object(rights, label, value)
-        return super().complete(rights, argument, value, given=given)
+        return super().complete(rights, argument, value)
 
 
 # All prompts

@@ -272,11 +272,7 @@ class CodeResource(SiteFunction):
         def finish(value: Any) -> ReadResult:
             return ReadResult(contents=contents_of(value, uri=uri, mime_type=self.mime_type))
 
-        conversation = self.begin(context, rights, {}, key=uri)
-        result: ReadResult | PendingCall = self.run(
-            context, variables, conversation=conversation, finish=finish
-        )
-        return result
+        return self.run(context, rights, variables, finish=finish, sent={}, key=uri)
 
     def offered(
         self, rights: Rights, variable: str, value: str, *, given: Mapping[str, str]

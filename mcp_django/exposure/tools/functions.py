@@ -177,27 +177,24 @@ class FunctionTool(SiteFunction):
         return super().exists_for(rights)
 
     def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
-        self.arguments.read(without_token(arguments) if self.asks else arguments, context)
+        self._read(context, arguments)
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         """Run the function. Raises ToolError for arguments that do not fit and for what the
         function refuses; other exceptions of the function pass.
         """
-        conversation = self.begin(
+        return self.run(
             context,
             rights,
-            arguments,
+            self._read(context, arguments),
+            finish=partial(self.results.make, context=context),
+            sent=arguments,
             # A call that changes nothing more the second time may be answered twice.
             is_single_use=not self._definition.annotations.idempotent,
         )
-        read = self.arguments.read(without_token(arguments) if self.asks else arguments, context)
-        outcome: Outcome = self.run(
-            context,
-            read,
-            conversation=conversation,
-            finish=partial(self.results.make, context=context),
-        )
-        return outcome
+
+    def _read(self, context: CallContext, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return self.arguments.read(without_token(arguments) if self.asks else arguments, context)
 
     def databases(self) -> list[str]:
         """As Django chooses them for a view."""

@@ -342,12 +342,12 @@ def refuse(request: HttpRequest, value: str) -> list[str]:
 def test_what_goes_on_from_a_value(annotation, options, value, offered):
     prompt = taking(annotation, completions=options)
 
-    assert prompt.complete(rights_of(user()), "it", value, given={}) == offered
-    assert prompt.complete(rights_of(user()), "nothing", value, given={}) is None
+    assert prompt.complete(rights_of(user()), "it", value) == offered
+    assert prompt.complete(rights_of(user()), "nothing", value) is None
 
 
 def test_a_completion_that_fails_is_a_bug():
     prompt = taking(str, completions={"it": lambda request, value: 1 / 0})
 
     with pytest.raises(ZeroDivisionError):
-        prompt.complete(rights_of(), "it", "", given={})
+        prompt.complete(rights_of(), "it", "")
