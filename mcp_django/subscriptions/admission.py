@@ -16,15 +16,15 @@ from django.db.models import Model
 
 from mcp_django.exceptions import NotFound, QueryError, ToolError
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import RETURN, parse_key, spell_key
+from mcp_django.exposure.paths import parse_key, spell_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import code_uri
-from mcp_django.exposure.query.access import allowed_paths, home_of
+from mcp_django.exposure.query.access import home_of
 from mcp_django.exposure.query.find import check_shows_records, missing_record
 from mcp_django.exposure.query.guard import is_plain
 from mcp_django.exposure.query.related import visible_keys
 from mcp_django.exposure.resources.functions import in_order, not_found
-from mcp_django.exposure.resources.models import file_field, key_of, no_file
+from mcp_django.exposure.resources.models import file_field, key_of
 from mcp_django.exposure.uris import LONGEST, Address, parse_uri
 from mcp_django.principal import READ
 
@@ -184,10 +184,7 @@ def look_up_record(rights: Rights, address: Address) -> Record | None:
     exposure = rights.exposure(label)
     check_shows_records(exposure)
     if address.kind == "files":
-        name = segments.pop()
-        file_field(exposure, name)
-        if name not in allowed_paths(rights, exposure).tables[RETURN]:
-            raise no_file()
+        file_field(rights, exposure, segments.pop())
     if not segments:
         return None
     given, using = key_of(exposure, segments), home_of(rights, exposure.model)

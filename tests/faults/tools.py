@@ -81,8 +81,8 @@ TOOLS = Room(
         ),
         Fault(
             file="exposure/tools/records.py",
-            old="if len(selection.keys) > MOST_UPDATED:",
-            new="if len(selection.keys) > MOST_UPDATED + 1:",
+            old="if len(keys) > MOST_UPDATED:",
+            new="if len(keys) > MOST_UPDATED + 1:",
         ),
         Fault(
             file="exposure/tools/actions.py",

@@ -7,7 +7,7 @@ import mimetypes
 from typing import Any
 
 import msgspec
-from django.core.exceptions import FieldDoesNotExist, SuspiciousOperation
+from django.core.exceptions import SuspiciousOperation
 from django.db import Error
 from django.db.models import FileField
 
@@ -61,11 +61,8 @@ def read_file(
     QueryError for a file that is too large to be sent.
     """
     check_shows_records(exposure)
-    field = file_field(exposure, name)
-    try:
-        stored = msgspec.json.decode(get_record(rights, exposure, key, fields=[name]))[name]
-    except QueryError:  # not a field of this caller's
-        raise no_file() from None
+    field = file_field(rights, exposure, name)
+    stored = msgspec.json.decode(get_record(rights, exposure, key, fields=[name]))[name]
     if not stored:
         raise no_file()
     try:
@@ -86,14 +83,12 @@ def read_file(
     return ResourceContents(uri=uri, mime_type=kind, blob=content)
 
 
-def file_field(exposure: ModelExposure, name: str) -> FileField:
-    try:
-        field = exposure.model._meta.get_field(name)
-    except FieldDoesNotExist:
-        raise no_file() from None
-    if not isinstance(field, FileField):
-        raise no_file()
-    return field
+def file_field(rights: Rights, exposure: ModelExposure, name: str) -> FileField:
+    """The field, if it names a file and records show it to this caller. Raises NotFound."""
+    for field in allowed_paths(rights, exposure).files:
+        if field.name == name:
+            return field
+    raise no_file()
 
 
 def no_file() -> NotFound:

@@ -55,22 +55,17 @@ from mcp_django.signing import digest_of_json
 # Which records a call is for: named by key, or found as `find_records` finds them.
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActionRecords:
-    """Records that exist for the caller, in the order of the model."""
-
-    keys: Sequence[Any]
-
-    @property
-    def digest(self) -> str:
-        """Of the keys in any order: other records make another one."""
-        return digest_of_json(sorted(str(key) for key in self.keys))
+def digest_of_keys(keys: Sequence[Any]) -> str:
+    """The digest of the keys in any order: other records make another one."""
+    return digest_of_json(sorted(map(str, keys)))
 
 
-def selected_records(
+def selected_keys(
     rights: Rights, exposure: ModelExposure, pks: Sequence[Any] | None, asked: Filters
-) -> ActionRecords:
-    """The records that a call names, in one way or the other. Raises ToolError as both do."""
+) -> list[Any]:
+    """The keys of the records that a call names, in one way or the other, in the order of the
+    model. Raises ToolError as both do.
+    """
     if (pks is None) == (asked == Filters()):
         raise ToolError(
             'Name the records: by "pks", or by "filters", "exclude", "search". '
@@ -79,7 +74,7 @@ def selected_records(
     return filtered(rights, exposure, asked) if pks is None else named(rights, exposure, pks)
 
 
-def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> ActionRecords:
+def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> list[Any]:
     """The records with these keys. Raises NotFound that names those that do not exist for the
     caller, if there is one.
     """
@@ -101,10 +96,10 @@ def named(rights: Rights, exposure: ModelExposure, pks: Sequence[Any]) -> Action
     known = {str(key) for key in found}
     if missing := [*unknown, *(key for key in keys if key not in known)]:
         raise not_found(missing)
-    return ActionRecords(keys=found)
+    return found
 
 
-def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> ActionRecords:
+def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> list[Any]:
     """The records that filters find. Raises ToolError where they find none, or too many, or
     would find all.
     """
@@ -118,7 +113,7 @@ def filtered(rights: Rights, exposure: ModelExposure, asked: Filters) -> ActionR
         raise ToolError(
             "These filters find no record. Nothing was done. Try them with find_records first."
         )
-    return ActionRecords(keys=found)
+    return found
 
 
 #: Fields that a sentence names.
@@ -163,7 +158,7 @@ class ActionCall(OfferedAction):
         while values or the agreement of a person are missing.
         """
         # First: without records nothing else is to be said.
-        keys = self.selection.keys
+        keys = self.keys
         menu = self._menu_pairs()
         if self._asked_at() == "start":
             form = self._declared("mcp_form")
@@ -212,7 +207,7 @@ class ActionCall(OfferedAction):
         """Go on only if the person agrees: to the page with its values, or without one to the
         records and all values.
         """
-        keys = self.selection.keys
+        keys = self.keys
         labels = record_labels(self.rights, self.exposure.model, keys) if keys else []
         statement = [] if page is None else [page.statement]
         lines = cut_short("\n".join(self._answer_lines(page)), LONGEST_LINES)
@@ -224,7 +219,7 @@ class ActionCall(OfferedAction):
             question=question(
                 self.action.description, labels=labels, count=len(keys), parts=[*statement, lines]
             ),
-            digest=digest_of_json(self.selection.digest, "" if page is None else page.digest),
+            digest=digest_of_json(digest_of_keys(self.keys), "" if page is None else page.digest),
             preview=lambda: self._members(
                 page,
                 outcome="asks",
@@ -275,11 +270,11 @@ class ActionCall(OfferedAction):
         return ToolResult(
             content=[TextContent(encoded.decode()), *file],
             is_error=answer.is_error,
-            records=len(self.selection.keys),
+            records=len(self.keys),
         )
 
     def _members(self, page: ActionPage | None, *, outcome: str, **members: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = {"outcome": outcome, "records": len(self.selection.keys)}
+        answer: dict[str, Any] = {"outcome": outcome, "records": len(self.keys)}
         if page is not None and page.text:
             answer["page"] = {"title": page.title, "text": page.text}
         members["messages"] = messages_as_json(self.messages)
@@ -315,14 +310,14 @@ class ActionCall(OfferedAction):
         return Filters(**{name: getattr(self.arguments, name, UNSET) for name in names})
 
     @cached_property
-    def selection(self) -> ActionRecords:
+    def keys(self) -> Sequence[Any]:
         """Raises ToolError unless there are records, all of them there for the caller."""
         place, pks, asked = self.action.place, self._value("pks"), self._filters()
         if place is Place.MODEL_BUTTON:
-            return ActionRecords(keys=[])
+            return []
         if place is not Place.CHANGELIST:
             return named(self.rights, self.exposure, [self.arguments.pk])
-        return selected_records(self.rights, self.exposure, pks, asked)
+        return selected_keys(self.rights, self.exposure, pks, asked)
 
     # The form of the menu: some sites have more in it than the action.
 

@@ -195,52 +195,30 @@ def action_definition(
     """The definition, of at most MOST_BYTES. `answer` is the schema of a declared form, which is
     left out where it does not fit: the first answer of the tool tells it as well.
     """
-    function = action.function
-    is_read_only = bool(getattr(function, "mcp_read_only", False))
-    title = folded(action.description)
+    function, title = action.function, folded(action.description)
     given = folded(getattr(function, "mcp_description", ""))
     documented = folded((inspect.getdoc(function) or "").split("\n\n")[0])
-    return made_definition(
+    text, short_title = given or documented or title, title[:LONGEST_TITLE]
+    mark = UNDECLARED if action.permissions is None else ""
+    is_read_only = bool(getattr(function, "mcp_read_only", False))
+    schema = arguments_of(name, action.place).schema
+    titled = ToolDefinition(
         name=name,
-        title=title[:LONGEST_TITLE],
-        text=given or documented or title,
-        mark=UNDECLARED if action.permissions is None else "",
-        place=action.place,
+        title="" if short_title == text else short_title,
+        description="",
+        input_schema=schema,
         annotations=ToolAnnotations(
             read_only=is_read_only,
             destructive=bool(getattr(function, "mcp_destructive", not is_read_only)),
             idempotent=bool(getattr(function, "mcp_idempotent", is_read_only)),
             open_world=False,
         ),
-        answer=None if answer is None else msgspec.json.encode(for_clients(dict(answer))),
-    )
-
-
-@lru_cache(maxsize=500)
-def made_definition(
-    *,
-    name: str,
-    title: str,
-    text: str,
-    mark: str,
-    place: Place,
-    annotations: ToolAnnotations,
-    answer: bytes | None,
-) -> ToolDefinition:
-    """Made once for the same words, so that its bytes are, too."""
-    schema = arguments_of(name, place).schema
-    titled = ToolDefinition(
-        name=name,
-        title="" if title == text else title,
-        description="",
-        input_schema=schema,
-        annotations=annotations,
     )
     # A title says in other words what the name says already.
     untitled = replace(titled, title="")
     attempts = [(titled, SHORTEST_TEXT), (untitled, 1)]
     if answer is not None:
-        properties = {**schema["properties"], "answer": msgspec.json.decode(answer)}
+        properties = {**schema["properties"], "answer": for_clients(dict(answer))}
         whole = replace(titled, input_schema={**schema, "properties": properties})
         attempts.insert(0, (whole, SHORTEST_TEXT))
     for attempt, shortest in attempts:

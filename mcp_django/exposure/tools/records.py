@@ -106,10 +106,11 @@ class RecordTool:
     def with_example(
         self, error: ToolError, rights: Rights, arguments: Mapping[str, Any]
     ) -> ToolError:
-        """Return the refusal with a call of this tool that works for this caller."""
-        call = example_for(rights, arguments.get("model"), tool=self.name)
+        """Return the refusal, with a call of this tool that works for this caller, if any."""
+        example = example_for(rights, arguments.get("model"), tool=self.name)
+        shown = self.arguments.shown_call(example)
         kind = next((one for one in KEPT_KINDS if isinstance(error, one)), ToolError)
-        return kind(f"{error}{self.arguments.shown_call(call)}")
+        return kind(f"{error}{shown}") if shown else error
 
 
 #: Refusals that records of calls tell from others.
@@ -245,12 +246,6 @@ class WriteTool(RecordTool):
 
         return writes.question_about(context, rights, self.decode(arguments))
 
-    def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
-        return self.function(context, rights, self.decode(arguments))
-
-    def decode(self, given: Mapping[str, Any]) -> Any:
-        return self.arguments.decode(given)
-
 
 class HistoryTool(RecordTool):
     """It exists for those to whom an admin shows pages of records."""
@@ -324,7 +319,7 @@ MOST_UPDATED = 200
 def update_records(context: CallContext, rights: Rights, given: asked.UpdateRecords) -> ToolResult:
     # The admin is optional, but who may write has it.
     from mcp_django.exposure.admin_bridge import writes
-    from mcp_django.exposure.tools.action_calls import selected_records
+    from mcp_django.exposure.tools.action_calls import digest_of_keys, selected_keys
 
     exposure = rights.exposure(given.model)
     model_admin_for(rights, exposure, CHANGE)
@@ -332,10 +327,10 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
     if not given.values:
         raise ToolError("values: name at least one field and its value. Nothing was changed.")
     filters = asked.Filters(filters=given.filters, exclude=given.exclude, search=given.search)
-    selection = selected_records(rights, exposure, asked.or_default(given.pks), filters)
-    if len(selection.keys) > MOST_UPDATED:
+    keys = selected_keys(rights, exposure, asked.or_default(given.pks), filters)
+    if len(keys) > MOST_UPDATED:
         raise ToolError(
-            f"These are {len(selection.keys)} records, and one call changes {MOST_UPDATED} at "
+            f"These are {len(keys)} records, and one call changes {MOST_UPDATED} at "
             "most. Nothing was changed. Name fewer, and call again for the others."
         )
     answer = writes.save_each(
@@ -343,7 +338,7 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
         rights,
         exposure,
         # Two calls that change the same records must not wait for each other.
-        sorted(selection.keys, key=str),
+        sorted(keys, key=str),
         given.values,
         agree=lambda question: approve(
             context,
@@ -351,8 +346,8 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
             tool="update_records",
             arguments=msgspec.to_builtins(given),
             question=question,
-            digest=selection.digest,
-            preview=lambda: {"records": len(selection.keys)},
+            digest=digest_of_keys(keys),
+            preview=lambda: {"records": len(keys)},
         ),
         dry_run=given.dry_run,
     )
