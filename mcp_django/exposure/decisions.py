@@ -39,7 +39,6 @@ from mcp_django.exposure.paths import (
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER, CachePerPrincipal, Principal
-from mcp_django.protocol.results import ToolDefinition
 from mcp_django.signing import digest_of
 
 if TYPE_CHECKING:
@@ -239,8 +238,6 @@ class Exposed:
         self.masking = {model: code for model, code in candidates.items() if code.mask}
         #: Columns whose texts strangers wrote, by model, closed ones as well.
         self.untrusted: dict[type[Model], frozenset[str]] = {}
-        #: Definitions of tools in the words of staff, by name, after those they were made from.
-        self.redefined: dict[str, tuple[ToolDefinition, ToolDefinition]] = {}
         self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
         for model, code in candidates.items():
             exposure = self._add(code, before) if has_table(model) else code

@@ -73,9 +73,9 @@ class SiteFunction:
         self.asks = asks
         self.permission = check_permission(permission, of=f"{self.kind} {key!r}")
         self.signature = read_signature(function, type_of_untyped=self.type_of_untyped)
-        self.documented = parse_docstring(function.__doc__ or "")
+        text, self.parameters = parse_docstring(function.__doc__ or "")
         self.title = title or ""
-        self.description = description or self.documented.text
+        self.description = description or text
         if self.described_for and not self.description:
             raise ImproperlyConfigured(
                 f"The {self.kind} {key!r} has no description, so no model could know when to "

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.resources.completion import Completion, complete_resource
+from mcp_django.exposure.resources.completion import complete_resource
 from mcp_django.handlers.prompts import find_prompt
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import parse_params
@@ -22,12 +22,12 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     rights = Rights(context.request, context.principal)
     earlier = (asked.context and asked.context.arguments) or {}
     name, value = asked.argument.name, asked.argument.value
-    found: Completion | None
+    found: CompletionResult | None
     try:
         match asked.ref:
             case {"type": "ref/prompt", "name": str(prompt)}:
                 values = find_prompt(rights, prompt).complete(rights, name, value)
-                found = None if values is None else Completion(values=values)
+                found = None if values is None else CompletionResult(values=values)
             case {"type": "ref/resource", "uri": str(uri)}:
                 found = complete_resource(rights, uri, name, value, given=earlier)
             case _:

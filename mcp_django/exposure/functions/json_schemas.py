@@ -172,7 +172,7 @@ def input_schema(
         return for_clients({"type": "object", "additionalProperties": False})
     schemas, components = components_of(tuple(annotations.values()))
     properties = {
-        name: rewritten(hint(schema, annotations[name]), with_numbers)
+        name: hint(schema, annotations[name])
         for name, schema in zip(annotations, schemas, strict=True)
     }
     for name, description in descriptions.items():
@@ -186,10 +186,8 @@ def input_schema(
         schema["required"] = required
     schema["additionalProperties"] = False
     if components:
-        schema["$defs"] = {
-            name: rewritten(component, with_numbers) for name, component in components.items()
-        }
-    return for_clients(schema)
+        schema["$defs"] = components
+    return for_clients(rewritten(schema, with_numbers))
 
 
 def output_schema(annotation: Any) -> tuple[dict[str, Any], bool]:

@@ -28,16 +28,11 @@ FIELD = re.compile(
 PARAMETER_FIELDS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Docstring:
-    """`text` without the parts about parameters, which are by name."""
+def parse_docstring(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return the text and, by name, what is said about each parameter.
 
-    text: str
-    parameters: dict[str, str]
-
-
-def parse_docstring(docstring: str) -> Docstring:
-    """Read Google's "Args:" and reST's ":param x:". Never raises: other styles stay text."""
+    Reads Google's "Args:" and reST's ":param x:". Never raises: other styles stay text.
+    """
     text: list[str] = []
     parameters: dict[str, list[str]] = {}
     #: The part that further lines belong to; None in the text.
@@ -60,8 +55,7 @@ def parse_docstring(docstring: str) -> Docstring:
             part = parameters[entry["name"]] = [entry["text"]]
         else:
             part.append(line)
-    folded = {name: fold(lines) for name, lines in parameters.items()}
-    return Docstring(text=fold(text), parameters=folded)
+    return fold(text), {name: fold(lines) for name, lines in parameters.items()}
 
 
 def fold(lines: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -51,35 +51,6 @@ class Part:
 
     role: str
     content: RestrictedTemplate | URITemplate
-
-
-def rendered(
-    context: CallContext,
-    rights: Rights,
-    parts: Iterable[Part],
-    names: Mapping[str, Any],
-    texts: Mapping[str, str],
-) -> Iterator[PromptMessage]:
-    """The messages, resources read with the rights of the caller. Raises ToolError.
-
-    `names` are the values for templates, and `texts` those for addresses.
-    """
-    budget = Budget()
-    for part in parts:
-        if isinstance(part.content, URITemplate):
-            pieces: list[Piece] = [Embedded(part.content.expand(texts))]
-        else:
-            try:
-                pieces = render_template(part.content, names, budget=budget)
-            except TemplateError as error:
-                raise ToolError(f"The prompt cannot be made of these values. {error}") from None
-        for piece in pieces:
-            contents: list[Content] = (
-                embedded(context, rights, piece.uri)
-                if isinstance(piece, Embedded)
-                else [TextContent(piece.strip())]
-            )
-            yield from (PromptMessage(content=content, role=part.role) for content in contents)
 
 
 def embedded(context: CallContext, rights: Rights, uri: str) -> list[Content]:
@@ -226,13 +197,35 @@ class TemplatePrompt:
         names.update(read)
         texts = {name: arguments[name] for name in read}
         self.add_objects(rights, names, texts)
-        messages = list(rendered(context, rights, self.body.parts, names, texts))
+        messages = list(self._render(context, rights, names, texts))
         if not messages:
             raise ToolError("With these arguments the prompt says nothing.")
         return PromptResult(
             messages=messages_of(messages, prompt=self.name),
             description=self.definition.description,
         )
+
+    def _render(
+        self, context: CallContext, rights: Rights, names: dict[str, Any], texts: dict[str, str]
+    ) -> Iterator[PromptMessage]:
+        """The messages of these values for templates, and of these texts for addresses."""
+        budget = Budget()
+        for part in self.body.parts:
+            if isinstance(part.content, URITemplate):
+                pieces: list[Piece] = [Embedded(part.content.expand(texts))]
+            else:
+                try:
+                    pieces = render_template(part.content, names, budget=budget)
+                except TemplateError as error:
+                    sentence = f"The prompt cannot be made of these values. {error}"
+                    raise ToolError(sentence) from None
+            for piece in pieces:
+                contents: list[Content] = (
+                    embedded(context, rights, piece.uri)
+                    if isinstance(piece, Embedded)
+                    else [TextContent(piece.strip())]
+                )
+                yield from (PromptMessage(content=one, role=part.role) for one in contents)
 
     def add_objects(self, rights: Rights, names: dict[str, Any], texts: dict[str, str]) -> None:
         """Replace keys of objects, by the names of their arguments."""

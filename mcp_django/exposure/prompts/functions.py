@@ -196,7 +196,7 @@ class CodePrompt(SiteFunction):
             arguments_of(
                 self.name,
                 self.signature,
-                descriptions=self.documented.parameters,
+                descriptions=self.parameters,
                 completions=completions or {},
             )
         )

@@ -18,8 +18,8 @@ from django.db import IntegrityError, router, transaction
 from django.utils.timezone import make_naive
 
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.functions.results import structured
 from mcp_django.exposure.query.arguments import CONFIRMATION
-from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolDefinition, ToolResult
 from mcp_django.signing import digest_of, keyed_digests
 
@@ -121,13 +121,9 @@ def question_answer(
 ) -> ToolResult:
     """Return the question to a person for clients that cannot ask it themselves."""
     answer = {**preview, "question": question, ARGUMENT: confirmation, "next": NEXT}
-    encoded = msgspec.json.encode(answer)
     declared = rights.registry.tools.get(tool)
-    return ToolResult(
-        content=[TextContent(encoded.decode())],
-        structured=msgspec.Raw(encoded),
-        has_structured=declared is not None and declared.definition.output_schema is not None,
-    )
+    has_schema = declared is not None and declared.definition.output_schema is not None
+    return replace(structured(msgspec.json.encode(answer)), has_structured=has_schema)
 
 
 #: Members of a schema that count for all schemas within it.

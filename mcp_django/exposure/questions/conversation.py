@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -397,8 +397,7 @@ class Elicitation:
                 )
             )
         except (InputNeeded, ToolError) as error:
-            self._ended = error
-            raise
+            self._end(error)
 
     def _agree(self, key: str, said: str, *, digest: str) -> None:
         asked = AskedForm(ConfirmForm, features=self.context.revision.features)
@@ -436,7 +435,7 @@ class Elicitation:
         finally:
             self._is_gathering = False
         if self._open:
-            raise self._end()
+            self._end(self._ending())
 
     def settle(self) -> None:
         if self._ended is not None:
@@ -482,8 +481,7 @@ class Elicitation:
         if not (once or self.is_single_use) or self._is_spent or self._state is None:
             return
         if not confirmations.spend(self._state.nonce, expires_at=self._state.ends_at):
-            self._ended = ToolError(USED)
-            raise self._ended
+            self._end(ToolError(USED))
         self._is_spent = True
 
     # What has no answer
@@ -492,14 +490,15 @@ class Elicitation:
         self._given.pop(key, None)
         self._open[key] = question
         if not self._is_gathering:
-            raise self._end()
+            self._end(self._ending())
 
-    def _end(self) -> Exception:
-        """Why the call ends: the questions, or that this client cannot be asked."""
-        self._ended = self._ending()
-        return self._ended
+    def _end(self, why: Exception) -> NoReturn:
+        """End the call, even if code of the site catches this."""
+        self._ended = why
+        raise why
 
     def _ending(self) -> Exception:
+        """Why the call ends: the questions, or that this client cannot be asked."""
         if not self.context.is_reachable:
             return ToolError(UNASKABLE)
         features = self.context.revision.features
@@ -544,8 +543,7 @@ class Elicitation:
         if not isinstance(message.content, (TextContent, ImageContent, AudioContent)):
             raise TypeError("Messages to a model are texts, pictures and sounds.")
         if isinstance(message.content, AudioContent) and not self.context.revision.features.audio:
-            self._ended = ToolError(SILENT)
-            raise self._ended
+            self._end(ToolError(SILENT))
         wire = content(plain_block(message.content), self.context.revision.features)
         return {"role": message.role, "content": wire}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from mcp_django.exceptions import NotFound, QueryError
@@ -17,6 +16,7 @@ from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.serializers import as_text
 from mcp_django.exposure.resources.models import model_templates
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, FILE, OBJECT
+from mcp_django.protocol.results import CompletionResult
 
 if TYPE_CHECKING:
     from mcp_django.exposure.options import ModelExposure
@@ -31,24 +31,16 @@ COMPARING = frozenset({"gt", "gte", "lt", "lte", "range"})
 BOOLEANS = ("true", "false")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Completion:
-    """Values, best first. `total` counts them all where the search did not stop early."""
-
-    values: Sequence[str]
-    total: int | None = None
-    #: Whether there are values beyond these.
-    has_more: bool = False
-
-    @classmethod
-    def of(cls, values: Iterable[str], *, has_more: bool = False) -> Completion:
-        found = list(values)
-        return cls(values=found, total=None if has_more else len(found), has_more=has_more)
+def offer(values: Iterable[str], *, has_more: bool = False) -> CompletionResult:
+    """Values, best first, counted where the search did not stop early: then there are more."""
+    offered = list(values)
+    total = None if has_more else len(offered)
+    return CompletionResult(values=offered, total=total, has_more=has_more)
 
 
 def complete_resource(
     rights: Rights, uri: str, argument: str, value: str, *, given: Mapping[str, str]
-) -> Completion | None:
+) -> CompletionResult | None:
     """Values of a variable of a template that match `value`, best first.
 
     `given` holds the variables that were chosen before. None for a template or a variable that
@@ -58,7 +50,7 @@ def complete_resource(
         if not own.exists_for(rights):
             return None
         offered = own.offered(rights, argument, value, given=given)
-        return None if offered is None else Completion.of(ranked(value, offered))
+        return None if offered is None else offer(ranked(value, offered))
     template = TEMPLATES.get(uri)
     if template is None or uri not in {one.uri_template for one in model_templates(rights)}:
         return None
@@ -67,11 +59,11 @@ def complete_resource(
             (one.label, (one.label, as_text(one.model._meta.verbose_name_plural)))
             for one in rights.exposures()
         ]
-        return Completion.of(ranked_by(value, models))
+        return offer(ranked_by(value, models))
     try:
         exposure = rights.exposure(given.get("model"))
     except NotFound:
-        return Completion.of(()) if argument in template.variables else None
+        return offer(()) if argument in template.variables else None
     if argument in template.variables:
         return complete_variable(rights, exposure, argument, value)
     return filter_values(rights, exposure, argument, value) if template is COLLECTION else None
@@ -108,28 +100,27 @@ def rank(text: str, candidate: str) -> int:
 # What each variable offers
 
 
-def keys(rights: Rights, exposure: ModelExposure, value: str) -> Completion:
+def keys(rights: Rights, exposure: ModelExposure, value: str) -> CompletionResult:
     """Keys of visible records that are found by their key or by what stands for them."""
     found = queries.keys_of(rights, exposure, value)
     names = ranked_by(value, found.candidates)
     # The database may match more than lower() does.
     known = set(names)
     names += [name for name, _ in found.candidates if name not in known]
-    return Completion.of(names, has_more=found.has_more)
+    return offer(names, has_more=found.has_more)
 
 
 def complete_variable(
     rights: Rights, exposure: ModelExposure, variable: str, value: str
-) -> Completion:
+) -> CompletionResult:
     if exposure.aggregates_only:
-        return Completion.of(())
+        return offer(())
     access = allowed_paths(rights, exposure)
     match variable:
         case "pk":
             return keys(rights, exposure, value)
         case "field":
-            names = [field.name for field in allowed_paths(rights, exposure).files]
-            return Completion.of(ranked(value, names))
+            return offer(ranked(value, [field.name for field in access.files]))
         case "order_by":
             key_paths = (path.text for path in access.key_paths)
             paths = dict.fromkeys([*access.names(ORDER), *key_paths])
@@ -137,18 +128,18 @@ def complete_variable(
         case "fields":
             return last_of_list(value, access.names(RETURN))
         case "filters":
-            return Completion.of(ranked(value, dict.fromkeys(filter_names(access, value))))
-    return Completion.of(())
+            return offer(ranked(value, dict.fromkeys(filter_names(access, value))))
+    return offer(())
 
 
-def last_of_list(value: str, names: Sequence[str]) -> Completion:
+def last_of_list(value: str, names: Sequence[str]) -> CompletionResult:
     """Names for the end of a list with commas, without those that it has already."""
     head, comma, last = value.rpartition(",")
     taken = {name.removeprefix("-") for name in head.split(",")}
     if not taken <= {"", *(name.removeprefix("-") for name in names)}:
-        return Completion.of(())
+        return offer(())
     left = [name for name in names if name.removeprefix("-") not in taken]
-    return Completion.of(f"{head}{comma}{name}" for name in ranked(last, left))
+    return offer(f"{head}{comma}{name}" for name in ranked(last, left))
 
 
 def filter_names(access: AccessiblePaths, value: str) -> Iterator[str]:
@@ -161,7 +152,7 @@ def filter_names(access: AccessiblePaths, value: str) -> Iterator[str]:
 
 def filter_values(
     rights: Rights, exposure: ModelExposure, lookup: str, value: str
-) -> Completion | None:
+) -> CompletionResult | None:
     """Values of a filter. None for a lookup that this caller cannot use."""
     access = paths_of_call(rights, exposure, {"filters": [lookup]})
     if exposure.aggregates_only:  # its collection cannot be read
@@ -171,24 +162,26 @@ def filter_values(
     except QueryError:
         return None
     if operator == "isnull":
-        return Completion.of(ranked(value, BOOLEANS))
+        return offer(ranked(value, BOOLEANS))
     if transform or operator in COMPARING:
-        return Completion.of(())
+        return offer(())
     return path_values(rights, access, path, value)
 
 
-def path_values(rights: Rights, access: AccessiblePaths, path: Path, value: str) -> Completion:
+def path_values(
+    rights: Rights, access: AccessiblePaths, path: Path, value: str
+) -> CompletionResult:
     kind = kind_of(path.field)
     if kind == "key":
         target = target_exposure(rights, path)
-        return Completion.of(()) if target is None else keys(rights, target, value)
+        return offer(()) if target is None else keys(rights, target, value)
     if choices := choices_of(path.field):
         pairs = [(str(key), (str(key), as_text(label))) for key, label in choices]
-        return Completion.of(ranked_by(value, pairs))
+        return offer(ranked_by(value, pairs))
     if kind == "boolean":
-        return Completion.of(ranked(value, BOOLEANS))
+        return offer(ranked(value, BOOLEANS))
     values, has_more = queries.distinct_values(rights, access, path, value)
-    return Completion.of(ranked(value, values), has_more=has_more)
+    return offer(ranked(value, values), has_more=has_more)
 
 
 def target_exposure(rights: Rights, path: Path) -> ModelExposure | None:

@@ -196,7 +196,7 @@ class CodeResource(SiteFunction):
         super().__init__(function, key=uri, **options)
         check_variables(self.template, self.signature)
         check_attributes(uri, annotations, size=size)
-        self.arguments = Arguments(uri, self.signature, descriptions=self.documented.parameters)
+        self.arguments = Arguments(uri, self.signature, descriptions=self.parameters)
         self.name = name or function.__name__
         self.mime_type = mime_type or ""
         self.shown_mime_type = mime_type or mime_type_of(self.signature.returns)

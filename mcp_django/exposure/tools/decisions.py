@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_django.context import CallContext
-from mcp_django.exposure.decisions import ToolDecision
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Tool
 from mcp_django.exposure.questions import confirmations
@@ -35,19 +34,9 @@ def tool_exists(rights: Rights, tool: Tool) -> bool:
 
 def tool_definition(rights: Rights, tool: Tool) -> ToolDefinition:
     """What clients get in lists, in the words of staff where they wrote some."""
-    decision = rights.exposed.decisions.tools.get(tool.name)
-    definition = tool.definition
+    decision, definition = rights.exposed.decisions.tools.get(tool.name), tool.definition
     if decision is None:
         return definition
-    # Cached, with its encodings, while both stay the same.
-    kept = rights.exposed.redefined.get(tool.name)
-    if kept is None or kept[0] is not definition:
-        kept = definition, redefined(tool, definition, decision)
-        rights.exposed.redefined[tool.name] = kept
-    return kept[1]
-
-
-def redefined(tool: Tool, definition: ToolDefinition, decision: ToolDecision) -> ToolDefinition:
     annotations = {MEMBERS[name]: value for name, value in decision.annotations}
     if decision.needs_confirmation:
         definition = with_confirmation(definition)

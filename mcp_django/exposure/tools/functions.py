@@ -136,7 +136,7 @@ class FunctionTool(SiteFunction):
         self.arguments = reader_for(
             self.name,
             self.signature,
-            self.documented.parameters,
+            self.parameters,
             schema=input_schema,
             serializer=serializer,
         )
