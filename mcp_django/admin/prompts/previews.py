@@ -91,10 +91,10 @@ def preview(
     version = newest_version(template)
     context: dict[str, Any] = {"original": template, "version": version}
     try:
-        body = body_of(version) if version else Body.empty()
+        body = body_of(version) if version else Body()
     except BrokenContents as error:
         context["error"] = str(error)
-        body = Body.empty()
+        body = Body()
     may_choose = request.user.has_perm(PREVIEW_AS)
     data = request.POST if request.method == "POST" else None
     person: Any = request.user

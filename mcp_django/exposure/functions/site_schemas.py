@@ -65,7 +65,7 @@ class RawSchema:
         try:
             check_plain(value, deepest=get_config().max_depth)
             if not self._validator.is_valid(value):
-                if not is_explainable(value):
+                if work_to_explain(value) > MOST_EXPLAINED:
                     return "Something does not fit the schema, and there is too much to say what"
                 self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -125,23 +125,16 @@ class RawSchema:
         return ImproperlyConfigured(f"{self.what} {why}.")
 
 
-def is_explainable(value: Any) -> bool:
-    """Return whether it takes bounded time to say what is wrong with a value.
+def work_to_explain(value: Any) -> int:
+    """Return how many values may be looked at to say what is wrong with this one.
 
     A schema that refers to itself from several alternatives explains each level once for each of
     them.
     """
-    work, level, each = 0, [value], 1
-    while level and work <= MOST_EXPLAINED:
-        work += each * len(level)
-        each *= 4
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (Mapping, list, tuple))
-            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
-        ]
-    return work <= MOST_EXPLAINED
+    if not isinstance(value, (Mapping, list, tuple)):
+        return 1
+    inner = value.values() if isinstance(value, Mapping) else value
+    return 1 + 4 * sum(map(work_to_explain, inner))
 
 
 def never_fetch(uri: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -159,13 +159,9 @@ class Contents:
 class Body:
     """Compiled contents, shared by all calls."""
 
-    contents: Contents
-    arguments: PromptArguments
-    parts: Sequence[Part]
-
-    @classmethod
-    def empty(cls) -> Body:
-        return cls(contents=Contents(), arguments=PromptArguments([]), parts=())
+    contents: Contents = Contents()
+    arguments: PromptArguments = field(default_factory=PromptArguments)
+    parts: Sequence[Part] = ()
 
 
 class TemplatePrompt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -22,7 +22,7 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.arguments import hint_about, shown
 from mcp_django.exposure.functions.json_schemas import without_none
 from mcp_django.exposure.functions.results import messages_of, refusals_in_words
-from mcp_django.exposure.functions.signatures import Signature, SiteOptions
+from mcp_django.exposure.functions.signatures import SiteOptions
 from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry, check_name
 from mcp_django.exposure.registry import registry as default_registry
@@ -67,16 +67,6 @@ def notes_of(annotation: Any) -> list[Any]:
     """Return the notes of an annotation, such as msgspec.Meta."""
     parts = (annotation, *get_args(annotation))
     return [note for part in parts for note in getattr(part, "__metadata__", ())]
-
-
-def read_plain(text: str, kind: type, annotation: Any) -> Any:
-    """Return the value of a text. Raises ValueError."""
-    value: Any = text if kind is str else text.strip()
-    if kind in NUMERALS:
-        if not NUMERALS[kind].fullmatch(value) or not isfinite(float(value)):
-            raise ValueError
-        value = kind(value)
-    return msgspec.convert(value, annotation)
 
 
 # The arguments of a prompt.
@@ -129,7 +119,14 @@ class Argument:
         try:
             if self.kind is bool:
                 return BOOLEANS[text.strip().lower()]
-            return self.texts[text] if self.texts else read_plain(text, self.kind, self.annotation)
+            if self.texts:
+                return self.texts[text]
+            value: Any = text if self.kind is str else text.strip()
+            if self.kind in NUMERALS:
+                if not NUMERALS[self.kind].fullmatch(value) or not isfinite(float(value)):
+                    raise ValueError
+                value = self.kind(value)
+            return msgspec.convert(value, self.annotation)
         except UNREADABLE:
             sentence = f"Argument {self.name}: {shown(text)} is not {self.wanted}."
             raise ToolError(sentence) from None
@@ -138,7 +135,7 @@ class Argument:
 class PromptArguments:
     """All arguments of one prompt, in their order."""
 
-    def __init__(self, arguments: Sequence[Argument]) -> None:
+    def __init__(self, arguments: Sequence[Argument] = ()) -> None:
         self.by_name = {argument.name: argument for argument in arguments}
         self.definitions = [argument.definition for argument in arguments]
 
@@ -192,14 +189,7 @@ class CodePrompt(SiteFunction):
     ) -> None:
         self.name = check_name(name or function.__name__, kind="prompt")
         super().__init__(function, key=self.name, **options)
-        self.arguments = PromptArguments(
-            arguments_of(
-                self.name,
-                self.signature,
-                descriptions=self.parameters,
-                completions=completions or {},
-            )
-        )
+        self.arguments = PromptArguments([*self._arguments(completions or {})])
         self._definition = PromptDefinition(
             name=self.name,
             title=known_now(self.title),
@@ -229,42 +219,33 @@ class CodePrompt(SiteFunction):
     def complete(self, rights: Rights, argument: str, value: str) -> list[str] | None:
         return self.arguments.complete(rights.request, argument, value)
 
-
-def arguments_of(
-    prompt: str,
-    signature: Signature,
-    *,
-    descriptions: Mapping[str, str],
-    completions: Mapping[str, Complete],
-) -> list[Argument]:
-    if unknown := sorted(completions.keys() - signature.annotations.keys()):
-        raise ImproperlyConfigured(
-            f"The prompt {prompt!r} has no argument {unknown[0]!r} to complete. "
-            f"It has: {', '.join(signature.annotations) or 'none'}."
-        )
-    arguments = []
-    for name, annotation in signature.annotations.items():
-        kind = without_none(annotation)
-        if kind not in WANTED and not texts_of(kind):
+    def _arguments(self, completions: Mapping[str, Complete]) -> Iterator[Argument]:
+        annotations = self.signature.annotations
+        if unknown := sorted(completions.keys() - annotations.keys()):
             raise ImproperlyConfigured(
-                f"The argument {name} of the prompt {prompt!r}: {annotation!r} cannot be read from"
-                " a text. Arguments of prompts are texts: take a str, int, date, bool, Literal or "
-                "Enum, such as the key of a record, and look the record up yourself."
+                f"The prompt {self.name!r} has no argument {unknown[0]!r} to complete. "
+                f"It has: {', '.join(annotations) or 'none'}."
             )
-        notes = [getattr(note, "description", None) for note in notes_of(annotation)]
-        arguments.append(
-            Argument(
+        for name, annotation in annotations.items():
+            kind = without_none(annotation)
+            if kind not in WANTED and not texts_of(kind):
+                raise ImproperlyConfigured(
+                    f"The argument {name} of the prompt {self.name!r}: {annotation!r} cannot be "
+                    "read from a text. Arguments of prompts are texts: take a str, int, date, "
+                    "bool, Literal or Enum, such as the key of a record, and look the record up "
+                    "yourself."
+                )
+            notes = [getattr(note, "description", None) for note in notes_of(annotation)]
+            yield Argument(
                 definition=PromptArgument(
                     name=name,
-                    description=descriptions.get(name) or next(filter(None, notes), ""),
-                    required=name not in signature.defaults,
+                    description=self.parameters.get(name) or next(filter(None, notes), ""),
+                    required=name not in self.signature.defaults,
                 ),
                 annotation=annotation,
                 takes_empty=kind is str,
                 complete=completions.get(name),
             )
-        )
-    return arguments
 
 
 class PromptOptions(SiteOptions, total=False):

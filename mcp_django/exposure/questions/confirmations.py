@@ -12,15 +12,13 @@ from datetime import UTC, datetime
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import msgspec
 from django.conf import settings
 from django.db import IntegrityError, router, transaction
 from django.utils.timezone import make_naive
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.functions.results import structured
 from mcp_django.exposure.query.arguments import CONFIRMATION
-from mcp_django.protocol.results import ToolDefinition, ToolResult
+from mcp_django.protocol.results import ToolDefinition
 from mcp_django.signing import digest_of, keyed_digests
 
 if TYPE_CHECKING:
@@ -114,16 +112,6 @@ def unspend(secret: str) -> None:
 
     alias = router.db_for_write(SpentConfirmation)
     SpentConfirmation.objects.using(alias).filter(digest=digest_of(secret)).delete()
-
-
-def question_answer(
-    rights: Rights, tool: str, preview: Mapping[str, Any], *, question: str, confirmation: str
-) -> ToolResult:
-    """Return the question to a person for clients that cannot ask it themselves."""
-    answer = {**preview, "question": question, ARGUMENT: confirmation, "next": NEXT}
-    declared = rights.registry.tools.get(tool)
-    has_schema = declared is not None and declared.definition.output_schema is not None
-    return replace(structured(msgspec.json.encode(answer)), has_structured=has_schema)
 
 
 #: Members of a schema that count for all schemas within it.

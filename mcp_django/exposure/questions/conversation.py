@@ -25,7 +25,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import Declined, InputNeeded, ToolError
 from mcp_django.exposure.forms.schemas import Describer
 from mcp_django.exposure.functions.arguments import check_plain
-from mcp_django.exposure.functions.results import plain_block, plain_text
+from mcp_django.exposure.functions.results import plain_block, plain_text, structured
 from mcp_django.exposure.options import SECRET_WORDS
 from mcp_django.exposure.questions import confirmations
 from mcp_django.exposure.questions.words import without_times
@@ -377,27 +377,21 @@ class Elicitation:
             return self._agree(key, question, digest=digest)
         arguments = confirmations.without_token(self.arguments)
         approved = digest_of_json(self.name, arguments, digest)
-        at = len(self._redeemed)
-        try:
-            if self._tokens[at:]:
-                token = self._tokens[at]
-                confirmations.redeem(self.rights, token, approved, tool=self.name)
-                self._redeemed.append(token)
-                return
-            if self._access_ends_soon():
-                raise ToolError(ENDS_SOON)
-            token = confirmations.issue(self.rights, approved)
-            raise InputNeeded(
-                confirmations.question_answer(
-                    self.rights,
-                    self.name,
-                    preview(),
-                    question=question,
-                    confirmation=" ".join([*self._redeemed, token]),
-                )
-            )
-        except (InputNeeded, ToolError) as error:
-            self._end(error)
+        if tokens := self._tokens[len(self._redeemed) :]:
+            try:
+                confirmations.redeem(self.rights, tokens[0], approved, tool=self.name)
+            except ToolError as error:
+                self._end(error)
+            self._redeemed.append(tokens[0])
+            return
+        if self._access_ends_soon():
+            self._end(ToolError(ENDS_SOON))
+        text = " ".join([*self._redeemed, confirmations.issue(self.rights, approved)])
+        asks = {"question": question, confirmations.ARGUMENT: text, "next": confirmations.NEXT}
+        result = structured(msgspec.json.encode({**preview(), **asks}))
+        declared = self.rights.registry.tools.get(self.name)
+        has_schema = declared is not None and declared.definition.output_schema is not None
+        self._end(InputNeeded(replace(result, has_structured=has_schema)))
 
     def _agree(self, key: str, said: str, *, digest: str) -> None:
         asked = AskedForm(ConfirmForm, features=self.context.revision.features)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import msgspec
 from django.contrib.admin import ModelAdmin
-from django.forms import BaseForm
 from django.utils.text import get_text_list
 from msgspec import UNSET
 
@@ -347,9 +346,3 @@ class ActionCall(OfferedAction):
         """The values for the page, or None without an answer."""
         answer, menu = self._value("answer"), self._menu_form().fields
         return answer and {name: value for name, value in answer.items() if name not in menu}
-
-
-def declared_schema(form: type[BaseForm], rights: Rights) -> dict[str, Any]:
-    """What the form takes that an action declares. The answer may have fields of the menu, too."""
-    schema = AdminDescriber(rights).form(form())
-    return {name: value for name, value in schema.items() if name != "additionalProperties"}

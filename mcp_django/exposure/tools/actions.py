@@ -26,6 +26,7 @@ from mcp_django.exposure.admin_bridge.compat import (
     known_actions,
     offered_actions,
 )
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber
 from mcp_django.exposure.admin_bridge.requests import NotRouted, admin_request, path_of
 from mcp_django.exposure.admin_sites import AdminSource, model_admins, overrides
 from mcp_django.exposure.forms.schemas import NEWEST, folded
@@ -38,7 +39,7 @@ from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
 from mcp_django.exposure.query.arguments import about
 from mcp_django.exposure.query.related import MOST_OBJECTS
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
-from mcp_django.exposure.tools.action_calls import ActionCall, OfferedAction, declared_schema
+from mcp_django.exposure.tools.action_calls import ActionCall, OfferedAction
 from mcp_django.levels import Level
 from mcp_django.principal import ACTION, READ
 from mcp_django.protocol.render import tool_definition
@@ -264,7 +265,10 @@ class ActionTool(OfferedAction):
     def definition(self) -> ToolDefinition:
         form, answer = getattr(self.action.function, "mcp_form", None), None
         try:
-            answer = None if form is None else declared_schema(form, self.rights)
+            if form is not None:
+                answer = AdminDescriber(self.rights).form(form())
+                # It may have fields of the menu, too.
+                del answer["additionalProperties"]
         except Exception as error:
             raise_lost_database(error)
             # Code of the site: a tool without it is better than none at all.

@@ -13,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from mcp_django.context import CallContext
 from mcp_django.exposure.functions.arguments import Arguments
 from mcp_django.exposure.functions.results import Results
-from mcp_django.exposure.functions.signatures import Signature, SiteOptions
+from mcp_django.exposure.functions.signatures import SiteOptions
 from mcp_django.exposure.functions.site_schemas import RawArguments, RawResults, param_headers
 from mcp_django.exposure.primitives import Lane, Outcome
 from mcp_django.exposure.questions.confirmations import ARGUMENT, with_confirmation, without_token
@@ -38,40 +38,6 @@ class Reader(Protocol):
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         """The function's arguments by name. Raises ToolError for those that do not fit."""
         ...
-
-
-def reader_for(
-    tool: str,
-    signature: Signature,
-    descriptions: Mapping[str, str],
-    *,
-    schema: Any,
-    serializer: Any,
-) -> Reader:
-    """Raises ImproperlyConfigured for what cannot be relied on, as `results_for` does."""
-    if schema is not None and serializer is not None:
-        raise ImproperlyConfigured(
-            f"The tool {tool!r} has an input_schema and a serializer. One must decide."
-        )
-    if schema is not None:
-        return RawArguments(tool, signature, schema)
-    if serializer is not None:
-        read: Reader = framework_for(tool).SerializerArguments(tool, signature, serializer)
-        return read
-    return Arguments(tool, signature, descriptions=descriptions)
-
-
-def results_for(tool: str, signature: Signature, *, schema: Any, serializer: Any) -> Results:
-    if schema is not None and serializer is not None:
-        raise ImproperlyConfigured(
-            f"The tool {tool!r} has an output_schema and an output_serializer. One must decide."
-        )
-    if schema is not None:
-        return RawResults(tool, schema)
-    if serializer is not None:
-        made: Results = framework_for(tool).SerializerResults(tool, serializer)
-        return made
-    return Results(tool, signature.returns)
 
 
 def framework_for(tool: str) -> ModuleType:
@@ -133,16 +99,8 @@ class FunctionTool(SiteFunction):
             )
         # The code before a question runs again with the answer.
         self.atomic = atomic or (self.asks and not self.is_async)
-        self.arguments = reader_for(
-            self.name,
-            self.signature,
-            self.parameters,
-            schema=input_schema,
-            serializer=serializer,
-        )
-        self.results = results_for(
-            self.name, self.signature, schema=output_schema, serializer=output_serializer
-        )
+        self.arguments = self._reader(input_schema, serializer)
+        self.results = self._results(output_schema, output_serializer)
         schema = self.arguments.schema
         if ARGUMENT in schema.get("properties", {}):
             raise ImproperlyConfigured(
@@ -165,6 +123,34 @@ class FunctionTool(SiteFunction):
             param_headers=param_headers(schema, tool=self.name),
         )
         self._definition = with_confirmation(definition) if self.asks else definition
+
+    def _reader(self, schema: Any, serializer: Any) -> Reader:
+        """Raises ImproperlyConfigured for what cannot be relied on, as `_results` does."""
+        if schema is not None and serializer is not None:
+            raise ImproperlyConfigured(
+                f"The tool {self.name!r} has an input_schema and a serializer. One must decide."
+            )
+        if schema is not None:
+            return RawArguments(self.name, self.signature, schema)
+        if serializer is not None:
+            read: Reader = framework_for(self.name).SerializerArguments(
+                self.name, self.signature, serializer
+            )
+            return read
+        return Arguments(self.name, self.signature, descriptions=self.parameters)
+
+    def _results(self, schema: Any, serializer: Any) -> Results:
+        if schema is not None and serializer is not None:
+            raise ImproperlyConfigured(
+                f"The tool {self.name!r} has an output_schema and an output_serializer. "
+                "One must decide."
+            )
+        if schema is not None:
+            return RawResults(self.name, schema)
+        if serializer is not None:
+            made: Results = framework_for(self.name).SerializerResults(self.name, serializer)
+            return made
+        return Results(self.name, self.signature.returns)
 
     @property
     def definition(self) -> ToolDefinition:

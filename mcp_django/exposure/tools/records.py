@@ -203,13 +203,14 @@ class WriteTool(RecordTool):
         *,
         verb: str,
         title: str,
-        destructive: bool = True,
-        idempotent: bool = False,
         confirms_itself: bool = False,
         part_of: str = "",
     ) -> None:
         annotations = ToolAnnotations(
-            read_only=False, destructive=destructive, idempotent=idempotent, open_world=False
+            read_only=False,
+            destructive=verb != ADD,
+            idempotent=verb == CHANGE,
+            open_world=False,
         )
         super().__init__(function, arguments, title=title, annotations=annotations)
         self.verb = verb
@@ -513,22 +514,13 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(aggregate_records, asked.AggregateRecords, title="Aggregate records"),
         RecordTool(list_resources, asked.ListResources, title="List resources"),
         RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
-        WriteTool(
-            create_record, asked.CreateRecord, verb=ADD, title="Create a record", destructive=False
-        ),
-        WriteTool(
-            update_record,
-            asked.UpdateRecord,
-            verb=CHANGE,
-            title="Change a record",
-            idempotent=True,
-        ),
+        WriteTool(create_record, asked.CreateRecord, verb=ADD, title="Create a record"),
+        WriteTool(update_record, asked.UpdateRecord, verb=CHANGE, title="Change a record"),
         WriteTool(
             update_records,
             asked.UpdateRecords,
             verb=CHANGE,
             title="Change several records",
-            idempotent=True,
             confirms_itself=True,
             part_of="update_record",
         ),
