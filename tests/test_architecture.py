@@ -149,7 +149,7 @@ BUDGET = {
     ("exposure/admin_bridge", "exposure/forms"): 5_609,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_014,
+    ): 6_984,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_300,
     ("stores", "transports"): 8_914,
     ("admin",): 4_293,

@@ -32,6 +32,7 @@ from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.functions.signatures import Signature
 from mcp_django.exposure.functions.site_schemas import (
     LONGEST_MESSAGE,
+    RawArguments,
     RawResults,
     is_dict,
     only_parameter,
@@ -220,7 +221,7 @@ def limits(field: Any, names: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-class SerializerArguments:
+class SerializerArguments(RawArguments):
     """Reads arguments with a serializer of the site, which knows the request by its context."""
 
     def __init__(self, tool: str, signature: Signature, serializer: Any) -> None:

@@ -305,8 +305,11 @@ class Examples:
         match kinds:
             case "object":
                 return self._make_object(schema, depth=depth)
+            case "array" if "prefixItems" in schema:
+                return [self.make(item, depth=depth + 1) for item in schema["prefixItems"]]
             case "array":
-                return self._make_array(schema, depth=depth)
+                least = min(schema.get("minItems", 1), LONGEST)
+                return [self.make(schema.get("items", {}), depth=depth + 1) for _ in range(least)]
             case "integer" | "number":
                 return make_number(schema)
             case "boolean":
@@ -355,12 +358,6 @@ class Examples:
         for number in range(missing):
             made[f"key{number + 1}"] = self.make(others, depth=depth + 1)
         return made
-
-    def _make_array(self, schema: Mapping[str, Any], *, depth: int) -> list[Any]:
-        if "prefixItems" in schema:
-            return [self.make(item, depth=depth + 1) for item in schema["prefixItems"]]
-        least = min(schema.get("minItems", 1), LONGEST)
-        return [self.make(schema.get("items", {}), depth=depth + 1) for _ in range(least)]
 
 
 def make_number(schema: Mapping[str, Any]) -> int | float:

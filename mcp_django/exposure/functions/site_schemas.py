@@ -224,8 +224,7 @@ class RawArguments:
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         """Raises ToolError that names the place, says what is wrong and shows a valid call."""
         declared = as_declared(arguments, self._raw.schema)
-        fault = self._raw.fault(declared)
-        if fault is None:
+        if (fault := self._raw.fault(declared)) is None:
             return {self.parameter: declared}
         shown = f" A valid call: {self.tool} {self._example}" if self._example else ""
         raise ToolError(f"{fault}.{shown}")
@@ -243,10 +242,9 @@ class RawResults(Results):
 
     def _check(self, raw: bytes) -> None:
         # What is longer is refused for its length, later.
-        if len(raw) <= get_config().max_response:
-            fault = self._raw.fault(msgspec.json.decode(raw))
-            if fault is not None:
-                raise self._broken(f"returned something else ({fault})")
+        is_short = len(raw) <= get_config().max_response
+        if is_short and (fault := self._raw.fault(msgspec.json.decode(raw))) is not None:
+            raise self._broken(f"returned something else ({fault})")
 
 
 def only_parameter(tool: str, signature: Signature) -> tuple[str, Any]:

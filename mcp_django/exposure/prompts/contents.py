@@ -189,22 +189,10 @@ class TemplatePrompt:
         names: dict[str, Any] = {
             argument.name: "" if argument.type in (TEXT, CHOICE) else None
             for argument in self.body.contents.arguments
-        }
-        names.update(read)
+        } | read
         texts = {name: arguments[name] for name in read}
         self.add_objects(rights, names, texts)
-        messages = list(self._render(context, rights, names, texts))
-        if not messages:
-            raise ToolError("With these arguments the prompt says nothing.")
-        return PromptResult(
-            messages=messages_of(messages, prompt=self.name),
-            description=self.definition.description,
-        )
-
-    def _render(
-        self, context: CallContext, rights: Rights, names: dict[str, Any], texts: dict[str, str]
-    ) -> Iterator[PromptMessage]:
-        """The messages of these values for templates, and of these texts for addresses."""
+        messages: list[PromptMessage] = []
         budget = Budget()
         for part in self.body.parts:
             if isinstance(part.content, URITemplate):
@@ -221,7 +209,13 @@ class TemplatePrompt:
                     if isinstance(piece, Embedded)
                     else [TextContent(piece.strip())]
                 )
-                yield from (PromptMessage(content=one, role=part.role) for one in contents)
+                messages += [PromptMessage(content=one, role=part.role) for one in contents]
+        if not messages:
+            raise ToolError("With these arguments the prompt says nothing.")
+        return PromptResult(
+            messages=messages_of(messages, prompt=self.name),
+            description=self.definition.description,
+        )
 
     def add_objects(self, rights: Rights, names: dict[str, Any], texts: dict[str, str]) -> None:
         """Replace keys of objects, by the names of their arguments."""

@@ -369,9 +369,7 @@ class StoredPrompt(TemplatePrompt):
     def exists_for(self, rights: Rights) -> bool:
         # Whoever may call this server: all that a prompt shows beyond its own words is read with
         # the rights of the caller.
-        if not rights.has_scopes(frozenset({READ})):
-            return False
-        return rights.is_member(self.groups)
+        return rights.has_scopes(frozenset({READ})) and rights.is_member(self.groups)
 
     def add_objects(self, rights: Rights, names: dict[str, Any], texts: dict[str, str]) -> None:
         for name, label in self.body.contents.models.items():
@@ -419,10 +417,9 @@ class StoredPrompts:
 
 def load_prompts(server: str, before: CachedPrompts | None) -> CachedPrompts:
     compiled = before.bodies if before else {}
-    rows = rows_of(server)
     bodies: dict[Any, Body | None] = {}
     prompts = {}
-    for version, groups in rows:
+    for version, groups in rows_of(server):
         key = version.pk, version.created_at
         try:
             body = compiled[key] if key in compiled else body_of(version)

@@ -103,10 +103,9 @@ def rank(text: str, candidate: str) -> int:
 def keys(rights: Rights, exposure: ModelExposure, value: str) -> CompletionResult:
     """Keys of visible records that are found by their key or by what stands for them."""
     found = queries.keys_of(rights, exposure, value)
-    names = ranked_by(value, found.candidates)
     # The database may match more than lower() does.
-    known = set(names)
-    names += [name for name, _ in found.candidates if name not in known]
+    every = (name for name, _ in found.candidates)
+    names = dict.fromkeys((*ranked_by(value, found.candidates), *every))
     return offer(names, has_more=found.has_more)
 
 

@@ -294,9 +294,9 @@ def not_found() -> NotFound:
     return NotFound("There is no such resource.")
 
 
-def code_resources(rights: Rights) -> list[CodeResource]:
+def code_definitions(rights: Rights) -> list[Resource | ResourceTemplate]:
     """Those that exist for this caller, in the order in which a URI is looked up."""
-    return [one for one in in_order(rights) if one.exists_for(rights)]
+    return [one.definition(rights.request) for one in in_order(rights) if one.exists_for(rights)]
 
 
 def in_order(rights: Rights) -> list[CodeResource]:

@@ -32,7 +32,7 @@ from mcp_django.exposure.query.find import (
     get_record,
 )
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.resources.functions import code_resources, read_code_resource
+from mcp_django.exposure.resources.functions import code_definitions, read_code_resource
 from mcp_django.exposure.uris import (
     COLLECTION,
     DEFINITION,
@@ -166,15 +166,13 @@ def list_resources(rights: Rights) -> list[Resource]:
                 description=exposure.description or f"The first page of all {plural}.",
             )
         )
-    own = [one.definition(rights.request) for one in code_resources(rights)]
-    return found + [one for one in own if isinstance(one, Resource)]
+    return found + [one for one in code_definitions(rights) if isinstance(one, Resource)]
 
 
 def list_templates(rights: Rights) -> list[ResourceTemplate]:
     """Those of the models, if this caller has any, and those of code."""
-    own = [one.definition(rights.request) for one in code_resources(rights)]
-    templates = [one for one in own if isinstance(one, ResourceTemplate)]
-    return [*model_templates(rights), *templates]
+    own = [one for one in code_definitions(rights) if isinstance(one, ResourceTemplate)]
+    return [*model_templates(rights), *own]
 
 
 def model_templates(rights: Rights) -> list[ResourceTemplate]:

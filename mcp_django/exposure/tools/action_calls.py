@@ -33,7 +33,7 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import key_value
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import Condition, allowed_paths
-from mcp_django.exposure.query.arguments import Filters
+from mcp_django.exposure.query.arguments import Filters, or_default
 from mcp_django.exposure.query.filters import ParsedFilters, parse
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related import find_keys
@@ -286,8 +286,7 @@ class ActionCall(OfferedAction):
         return getattr(self.action.function, name, None)
 
     def _value(self, name: str) -> Any:
-        value = getattr(self.arguments, name, UNSET)
-        return None if value is UNSET else value
+        return or_default(getattr(self.arguments, name, UNSET))
 
     def _asked_at(self) -> Literal["start", "page", "never"]:
         """Return when the person is asked: before the action is chosen, or about its page. Staff

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
 
 # Arguments and results are declared by annotations, by a schema or by a serializer.
-
-
-class Reader(Protocol):
-    """Reads the arguments of calls."""
-
-    schema: dict[str, Any]
-
-    def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
-        """The function's arguments by name. Raises ToolError for those that do not fit."""
-        ...
 
 
 def framework_for(tool: str) -> ModuleType:
@@ -124,7 +114,7 @@ class FunctionTool(SiteFunction):
         )
         self._definition = with_confirmation(definition) if self.asks else definition
 
-    def _reader(self, schema: Any, serializer: Any) -> Reader:
+    def _reader(self, schema: Any, serializer: Any) -> Arguments | RawArguments:
         """Raises ImproperlyConfigured for what cannot be relied on, as `_results` does."""
         if schema is not None and serializer is not None:
             raise ImproperlyConfigured(
@@ -133,10 +123,10 @@ class FunctionTool(SiteFunction):
         if schema is not None:
             return RawArguments(self.name, self.signature, schema)
         if serializer is not None:
-            read: Reader = framework_for(self.name).SerializerArguments(
+            made: RawArguments = framework_for(self.name).SerializerArguments(
                 self.name, self.signature, serializer
             )
-            return read
+            return made
         return Arguments(self.name, self.signature, descriptions=self.parameters)
 
     def _results(self, schema: Any, serializer: Any) -> Results:

@@ -107,10 +107,10 @@ class RecordTool:
         self, error: ToolError, rights: Rights, arguments: Mapping[str, Any]
     ) -> ToolError:
         """Return the refusal, with a call of this tool that works for this caller, if any."""
-        example = example_for(rights, arguments.get("model"), tool=self.name)
-        shown = self.arguments.shown_call(example)
+        call = example_for(rights, arguments.get("model"), tool=self.name)
+        example = self.arguments.shown_call(call)
         kind = next((one for one in KEPT_KINDS if isinstance(error, one)), ToolError)
-        return kind(f"{error}{shown}") if shown else error
+        return kind(f"{error}{example}") if example else error
 
 
 #: Refusals that records of calls tell from others.
@@ -207,10 +207,7 @@ class WriteTool(RecordTool):
         part_of: str = "",
     ) -> None:
         annotations = ToolAnnotations(
-            read_only=False,
-            destructive=verb != ADD,
-            idempotent=verb == CHANGE,
-            open_world=False,
+            read_only=False, destructive=verb != ADD, idempotent=verb == CHANGE, open_world=False
         )
         super().__init__(function, arguments, title=title, annotations=annotations)
         self.verb = verb
