@@ -29,7 +29,7 @@ from mcp_django.principal import DEFAULT_SERVER
 
 LARGEST = 256 * 1024
 MOST_DOCUMENTS = 200
-#: As JSON writes it. Behind an odd number of backslashes it is an escape.
+#: A NUL as JSON escapes it. Behind an escaped backslash it is the text "\u0000" itself.
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 #: Of a row, by the names that documents use.

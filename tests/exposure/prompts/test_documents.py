@@ -43,7 +43,7 @@ def test_what_goes_out_comes_in_again_and_changes_nothing():
         "Hi {{ order }}, {{ tone }}.",
         {"role": "assistant", "resource": "django://site"},
         arguments=[ORDER, TONE],
-        title="Hello",
+        title=r"Hello, not a NUL: \u0000",
         description="Says it.",
         enabled=False,
         groups=[group],
