@@ -56,7 +56,7 @@ def suggest_tool_name(name: str) -> str:
 registrations_changed = Signal()
 
 
-def name_of(kind: str, key: Any) -> str:
+def described_key(kind: str, key: Any) -> str:
     return str(key._meta.label) if kind == "model" else f"The {kind} {key!r}"
 
 
@@ -132,7 +132,7 @@ class Registry:
     def _add(self, kind: str, registered: dict[Any, Any], key: Any, value: Any) -> None:
         with self._lock:
             if key in registered or (kind == "tool" and key in BUILT_IN):
-                raise AlreadyRegistered(f"{name_of(kind, key)} is already registered.")
+                raise AlreadyRegistered(f"{described_key(kind, key)} is already registered.")
             registered[key] = value
             if kind == "model":
                 self._candidates = None
@@ -141,7 +141,7 @@ class Registry:
     def _remove(self, kind: str, registered: dict[Any, Any], key: Any) -> None:
         with self._lock:
             if registered.pop(key, None) is None:
-                raise NotRegistered(f"{name_of(kind, key)} is not registered.")
+                raise NotRegistered(f"{described_key(kind, key)} is not registered.")
             if kind == "model":
                 self._candidates = None
         registrations_changed.send(self, kind=kind)

@@ -34,11 +34,11 @@ from mcp_django.exposure.admin_bridge.requests import (
     CapturedMessage,
     Recorder,
     admin_request,
-    failure,
     page_match,
     path_info,
     path_of,
     signed_copy,
+    site_failure,
 )
 from mcp_django.exposure.forms.values import Pair
 from mcp_django.exposure.limits import lift_deadlines
@@ -383,7 +383,7 @@ class ActionRun:
             self.action.place is Place.CHANGE_FORM
             or router.db_for_write(self.model_admin.model) in self.transactions()
         )
-        return failure(
+        return site_failure(
             f"The action {self.action.name} of {self.model_admin.opts.label_lower}",
             "What it did in the database was taken back."
             if is_undone

@@ -114,7 +114,7 @@ def one_line(given: object, *, most: int = LONGEST_NAME) -> str:
     return " ".join(printable.split())
 
 
-def failure(what: str, outcome: str) -> ToolError:
+def site_failure(what: str, outcome: str) -> ToolError:
     """Return an error for what code of the site raised just now, which only the log tells, under
     the same number.
     """
@@ -133,7 +133,7 @@ def site_code(model_admin: ModelAdmin[Any]) -> Iterator[None]:
         raise
     except Exception as error:
         what = f"The admin of {model_admin.opts.label_lower}"
-        raise failure(what, "Nothing was changed.") from error
+        raise site_failure(what, "Nothing was changed.") from error
 
 
 #: Facts of the HTTP request around the call that are none of the request inside it.
