@@ -356,7 +356,7 @@ def check_permissions(**kwargs: Any) -> Iterator[CheckMessage]:
             *(codename for codename, _ in opts.permissions),
         )
     }
-    offered = (registry.tools, registry.code_prompts, registry.resources)
+    offered: Any = (registry.tools, registry.code_prompts, registry.resources)
     for thing in chain.from_iterable(one.values() for one in offered):
         permission = getattr(thing, "permission", None)
         if not isinstance(permission, str) or permission in names:
