@@ -29,6 +29,33 @@ from mcp_django.exposure.query.guard import Inspection, PathRule
 from mcp_django.exposure.query.search import Search
 from tests.nasty import models
 
+SUPERUSER, SOME = "superuser with a read token", "staff with some rights"
+NARROWED, BY_ROWS = "staff who see the open rows", "staff where rows hide what code shows"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A leak, which the function that it decorates plants."""
+
+    name: str
+    viewer: str
+    #: The model that is asked about.
+    root: Any
+    #: The promise that it breaks.
+    promise: str
+    #: Whether only paths that nobody was told of show it.
+    is_exhaustive: bool = False
+    #: Whether it is about paths that nobody lists.
+    is_ruled: bool = False
+
+    def __call__(self, plant: Plant) -> Plant:
+        MUTANTS[self] = plant
+        return plant
+
+
+Plant = Callable[[Any], None]
+MUTANTS: dict[Mutant, Plant] = {}
+
 
 def let_through(patch: Any, *, is_told: bool) -> None:
     """A hidden path in the tables of one exposure; told of, or to be guessed."""
@@ -49,10 +76,27 @@ def let_through(patch: Any, *, is_told: bool) -> None:
     patch.setattr(AccessiblePaths, "__init__", make_with_more)
 
 
+@Mutant("a hidden path is let through", SUPERUSER, models.Watch, "difference")
+def let_a_hidden_path_through(patch: Any) -> None:
+    let_through(patch, is_told=True)
+
+
+@Mutant(
+    "a hidden path is let through and not told of",
+    SUPERUSER,
+    models.Watch,
+    "undescribed",
+    is_exhaustive=True,
+)
+def let_an_untold_path_through(patch: Any) -> None:
+    let_through(patch, is_told=False)
+
+
 def drop_the_column_rule(patch: Any) -> None:
     patch.setattr(Inspection, "column", lambda self, col, *, use: None)
 
 
+@Mutant("labels are not masked", NARROWED, models.Tag, "canary")
 def show_all_labels(patch: Any) -> None:
     labels_of_keys = selection.labels_of_keys
     patch.setattr(
@@ -62,6 +106,7 @@ def show_all_labels(patch: Any) -> None:
     )
 
 
+@Mutant("a narrowed hop is joined", NARROWED, models.Tricky, "difference")
 def join_narrowed_hops(patch: Any) -> None:
     def first_of_many(self: AccessiblePaths, path: Any, start: int = 0) -> int | None:
         hops = enumerate(path.hops)
@@ -70,10 +115,12 @@ def join_narrowed_hops(patch: Any) -> None:
     patch.setattr(AccessiblePaths, "needs_subquery", first_of_many)
 
 
+@Mutant("search looks into what looks secret", SUPERUSER, User, "difference")
 def search_what_looks_secret(patch: Any) -> None:
     patch.setattr(admin_sites, "is_open", lambda model, path: True)
 
 
+@Mutant("search looks into what is forbidden", SOME, models.Line, "difference")
 def search_what_is_forbidden(patch: Any) -> None:
     is_usable = AccessiblePaths._is_usable
     patch.setattr(
@@ -83,10 +130,12 @@ def search_what_is_forbidden(patch: Any) -> None:
     )
 
 
+@Mutant("cursors hold what records do not show", SUPERUSER, models.Tricky, "canary")
 def keep_hidden_columns_in_cursors(patch: Any) -> None:
     patch.setattr(pagination, "is_shown", lambda access, order: True)
 
 
+@Mutant("a description shows what is declared", SOME, models.Line, "undescribed")
 def describe_what_is_declared(patch: Any) -> None:
     def declared(rights: Any, exposure: Any) -> AccessiblePaths:
         found = copy.copy(allowed_paths(rights, exposure))
@@ -96,28 +145,19 @@ def describe_what_is_declared(patch: Any) -> None:
     patch.setattr(describe, "allowed_paths", declared)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mutant:
-    name: str
-    plant: Callable[[Any], None]
-    viewer: str
-    roots: tuple[Any, ...]
-    #: The promise that it breaks.
-    promise: str
-    #: Whether only paths that nobody was told of show it.
-    is_exhaustive: bool = False
-    #: Whether it is about paths that nobody lists.
-    is_ruled: bool = False
-
-
-SUPERUSER, SOME = "superuser with a read token", "staff with some rights"
-NARROWED = "staff who see the open rows"
-
-
+@Mutant("a path passes what staff took away", BY_ROWS, models.Line, "undescribed")
 def pass_what_staff_took_away(patch: Any) -> None:
     patch.setattr(access, "begins_with", lambda names, gone: False)
 
 
+@Mutant(
+    "a path by rule ends at what nobody shows",
+    SUPERUSER,
+    models.Line,
+    "difference",
+    is_exhaustive=True,
+    is_ruled=True,
+)
 def end_by_rule_at_what_nobody_shows(patch: Any) -> None:
     patch.setattr(
         AccessiblePaths,
@@ -132,15 +172,38 @@ def end_by_rule_at_what_nobody_shows(patch: Any) -> None:
     patch.setattr(AccessiblePaths, "is_left", lambda self, names, *, use: True)
 
 
+@Mutant(
+    "a path by rule passes rows that are judged one by one",
+    SUPERUSER,
+    User,
+    "difference",
+    is_exhaustive=True,
+    is_ruled=True,
+)
 def pass_rows_that_are_judged(patch: Any) -> None:
     patch.setattr(paths_by_rule, "is_open", lambda *args, **options: True)
 
 
+@Mutant(
+    "a path by rule joins a narrowed hop",
+    NARROWED,
+    models.Line,
+    "difference",
+    is_exhaustive=True,
+    is_ruled=True,
+)
 def join_narrowed_hops_by_rule(patch: Any) -> None:
     patch.setattr(paths_by_rule.Rule, "is_narrowed", lambda self, model: False)
     join_narrowed_hops(patch)
 
 
+@Mutant(
+    "a count takes rows that the caller does not see",
+    NARROWED,
+    models.Order,
+    "difference",
+    is_ruled=True,
+)
 def count_rows_that_nobody_sees(patch: Any) -> None:
     tables_of = related_counts.tables_of
     patch.setattr(
@@ -168,6 +231,13 @@ class AllRows:
         return QuerySet(model)
 
 
+@Mutant(
+    "related records that the caller does not see are counted beside a record",
+    NARROWED,
+    models.Order,
+    "difference",
+    is_exhaustive=True,
+)
 def count_members_that_nobody_sees(patch: Any) -> None:
     make = included.RelationSubquery
     patch.setattr(
@@ -177,6 +247,7 @@ def count_members_that_nobody_sees(patch: Any) -> None:
     )
 
 
+@Mutant("conditions find masked values", SUPERUSER, models.Note, "difference")
 def use_masked_columns(patch: Any) -> None:
     is_usable = AccessiblePaths._is_usable
 
@@ -191,10 +262,14 @@ def use_masked_columns(patch: Any) -> None:
     patch.setattr(AccessiblePaths, "_is_usable", usable)
 
 
+@Mutant("masked values are shown", SUPERUSER, models.Note, "canary")
 def show_masked_columns(patch: Any) -> None:
     patch.setattr(selection, "mask_column", lambda values, kind, *, reader: list(values))
 
 
+@Mutant(
+    "groups have labels of rows that the caller does not see", NARROWED, models.Watch, "canary"
+)
 def label_groups_by_any_row(patch: Any) -> None:
     labels_by_key = aggregates.labels_by_key
     patch.setattr(
@@ -204,6 +279,7 @@ def label_groups_by_any_row(patch: Any) -> None:
     )
 
 
+@Mutant("numbers are of rows that the caller does not see", NARROWED, models.Seat, "difference")
 def measure_rows_that_nobody_sees(patch: Any) -> None:
     guarded = aggregates.guarded
     patch.setattr(
@@ -211,6 +287,9 @@ def measure_rows_that_nobody_sees(patch: Any) -> None:
     )
 
 
+@Mutant(
+    "a note counts records that the caller does not see", NARROWED, models.Customer, "difference"
+)
 def note_records_that_nobody_sees(patch: Any) -> None:
     count = Search.count
     patch.setattr(
@@ -222,14 +301,22 @@ def note_records_that_nobody_sees(patch: Any) -> None:
     )
 
 
+@Mutant("a page shows rows that are judged away", SUPERUSER, models.Application, "canary")
 def show_rows_that_are_judged_away(patch: Any) -> None:
     patch.setattr(find, "judge", lambda search, rows: [True] * rows.count)
 
 
+@Mutant("a record is found that is judged away", SUPERUSER, models.Application, "canary")
 def find_records_that_are_judged_away(patch: Any) -> None:
     patch.setattr(Rights, "may_view_object", lambda self, model, obj: True)
 
 
+@Mutant(
+    "conditions are met by related rows that the caller does not see",
+    NARROWED,
+    models.Line,
+    "difference",
+)
 def filter_by_rows_that_nobody_sees(patch: Any) -> None:
     make = access.RelationSubquery
     patch.setattr(
@@ -237,170 +324,3 @@ def filter_by_rows_that_nobody_sees(patch: Any) -> None:
         "RelationSubquery",
         lambda rights, *args, **options: make(AllRows(rights), *args, **options),
     )
-
-
-MUTANTS = (
-    Mutant(
-        name="conditions find masked values",
-        plant=use_masked_columns,
-        viewer=SUPERUSER,
-        roots=(models.Note,),
-        promise="difference",
-    ),
-    Mutant(
-        name="masked values are shown",
-        plant=show_masked_columns,
-        viewer=SUPERUSER,
-        roots=(models.Note,),
-        promise="canary",
-    ),
-    Mutant(
-        name="groups have labels of rows that the caller does not see",
-        plant=label_groups_by_any_row,
-        viewer=NARROWED,
-        roots=(models.Watch,),
-        promise="canary",
-    ),
-    Mutant(
-        name="numbers are of rows that the caller does not see",
-        plant=measure_rows_that_nobody_sees,
-        viewer=NARROWED,
-        roots=(models.Seat,),
-        promise="difference",
-    ),
-    Mutant(
-        name="a note counts records that the caller does not see",
-        plant=note_records_that_nobody_sees,
-        viewer=NARROWED,
-        roots=(models.Customer,),
-        promise="difference",
-    ),
-    Mutant(
-        name="a page shows rows that are judged away",
-        plant=show_rows_that_are_judged_away,
-        viewer=SUPERUSER,
-        roots=(models.Application,),
-        promise="canary",
-    ),
-    Mutant(
-        name="a record is found that is judged away",
-        plant=find_records_that_are_judged_away,
-        viewer=SUPERUSER,
-        roots=(models.Application,),
-        promise="canary",
-    ),
-    Mutant(
-        name="conditions are met by related rows that the caller does not see",
-        plant=filter_by_rows_that_nobody_sees,
-        viewer=NARROWED,
-        roots=(models.Line,),
-        promise="difference",
-    ),
-    Mutant(
-        name="related records that the caller does not see are counted beside a record",
-        plant=count_members_that_nobody_sees,
-        viewer=NARROWED,
-        roots=(models.Order,),
-        promise="difference",
-        is_exhaustive=True,
-    ),
-    Mutant(
-        name="a count takes rows that the caller does not see",
-        plant=count_rows_that_nobody_sees,
-        viewer=NARROWED,
-        roots=(models.Order,),
-        promise="difference",
-        is_ruled=True,
-    ),
-    Mutant(
-        name="a path by rule ends at what nobody shows",
-        plant=end_by_rule_at_what_nobody_shows,
-        viewer=SUPERUSER,
-        roots=(models.Line,),
-        promise="difference",
-        is_exhaustive=True,
-        is_ruled=True,
-    ),
-    Mutant(
-        name="a path by rule passes rows that are judged one by one",
-        plant=pass_rows_that_are_judged,
-        viewer=SUPERUSER,
-        roots=(User,),
-        promise="difference",
-        is_exhaustive=True,
-        is_ruled=True,
-    ),
-    Mutant(
-        name="a path by rule joins a narrowed hop",
-        plant=join_narrowed_hops_by_rule,
-        viewer=NARROWED,
-        roots=(models.Line,),
-        promise="difference",
-        is_exhaustive=True,
-        is_ruled=True,
-    ),
-    Mutant(
-        name="a hidden path is let through",
-        plant=lambda patch: let_through(patch, is_told=True),
-        viewer=SUPERUSER,
-        roots=(models.Watch,),
-        promise="difference",
-    ),
-    Mutant(
-        name="a hidden path is let through and not told of",
-        plant=lambda patch: let_through(patch, is_told=False),
-        viewer=SUPERUSER,
-        roots=(models.Watch,),
-        promise="undescribed",
-        is_exhaustive=True,
-    ),
-    Mutant(
-        name="labels are not masked",
-        plant=show_all_labels,
-        viewer=NARROWED,
-        roots=(models.Tag,),
-        promise="canary",
-    ),
-    Mutant(
-        name="a narrowed hop is joined",
-        plant=join_narrowed_hops,
-        viewer=NARROWED,
-        roots=(models.Tricky,),
-        promise="difference",
-    ),
-    Mutant(
-        name="search looks into what looks secret",
-        plant=search_what_looks_secret,
-        viewer=SUPERUSER,
-        roots=(User,),
-        promise="difference",
-    ),
-    Mutant(
-        name="search looks into what is forbidden",
-        plant=search_what_is_forbidden,
-        viewer=SOME,
-        roots=(models.Line,),
-        promise="difference",
-    ),
-    Mutant(
-        name="cursors hold what records do not show",
-        plant=keep_hidden_columns_in_cursors,
-        viewer=SUPERUSER,
-        roots=(models.Tricky,),
-        promise="canary",
-    ),
-    Mutant(
-        name="a description shows what is declared",
-        plant=describe_what_is_declared,
-        viewer=SOME,
-        roots=(models.Line,),
-        promise="undescribed",
-    ),
-    Mutant(
-        name="a path passes what staff took away",
-        plant=pass_what_staff_took_away,
-        viewer="staff where rows hide what code shows",
-        roots=(models.Line,),
-        promise="undescribed",
-    ),
-)

@@ -143,10 +143,10 @@ def test_it_says_how_much_it_asked(reports, seed):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
 def test_a_planted_leak_is_found(mutant, database, seed, monkeypatch):
-    mutant.plant(monkeypatch)
+    MUTANTS[mutant](monkeypatch)
 
     with database():
-        sweep = Sweep(VIEWERS[mutant.viewer], seed, roots=mutant.roots, is_ruled=mutant.is_ruled)
+        sweep = Sweep(VIEWERS[mutant.viewer], seed, roots=[mutant.root], is_ruled=mutant.is_ruled)
         report = sweep.run(is_exhaustive=mutant.is_exhaustive)
 
     assert report.leaks[mutant.promise]
