@@ -8,10 +8,7 @@ from django.http import HttpRequest
 
 import mcp_django as mcp
 from mcp_django.audit.reasons import LONGEST_SENTENCE, reason_of
-from mcp_django.exceptions import InvalidArguments, ToolError
-from mcp_django.exposure.functions.arguments import Arguments
-from mcp_django.exposure.functions.signatures import Signature
-from mcp_django.protocol.jsonrpc import MAX_VALUES
+from mcp_django.exceptions import ToolError
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, WSGIClient
 from tests.spec import requirement
@@ -101,21 +98,6 @@ def test_the_reason_of_a_refusal_is_found_in_its_beginning():
     reason = reason_of(ToolError(sentence), {"name": "settle", "arguments": {"a": 1, "b": 2}})
 
     assert reason == "The tool refused the call: a"
-
-
-@pytest.mark.parametrize(("values", "is_read"), [(MAX_VALUES, True), (MAX_VALUES + 1, False)])
-def test_a_text_of_json_has_no_more_values_than_a_body(values, is_read):
-    signature = Signature(annotations={"lines": list[int]}, defaults={})
-    reader = Arguments("order", signature, descriptions={})
-    # The list itself is one of them.
-    text = "[" + "1," * (values - 1) + "1]"
-
-    try:
-        lines = reader.decode({"lines": text}).lines
-    except InvalidArguments:
-        lines = None
-
-    assert (lines is not None) == is_read
 
 
 def test_a_refusal_with_half_a_character_is_still_a_refusal(client, add_tool):

@@ -282,16 +282,6 @@ def test_a_discovery_of_a_known_caller_has_the_id_of_its_own_request(client, req
     assert answer["result"] == before
 
 
-def test_instructions_of_staff_are_discovered_at_once(client):
-    before = [client.discover().get("instructions") for _ in range(2)]
-
-    ServerSettings.objects.update_or_create(defaults={"instructions": "Ask the office."})
-    after = [client.discover().get("instructions") for _ in range(2)]
-
-    assert "Ask the office." not in before
-    assert after == ["Ask the office."] * 2
-
-
 def test_other_members_of_a_discovery_are_looked_at(client):
     client.discover()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
-from mcp_django.context import CallContext
 from mcp_django.exposure.functions.site_schemas import param_headers
 from mcp_django.protocol.revisions import Era, Revision
 from tests.clients import CheckedClient, WSGIClient
@@ -180,18 +179,3 @@ def test_a_tool_that_does_not_exist_for_a_caller_is_not_told_apart_by_its_header
         "message": missing[1]["error"]["message"].replace("regiox", "region"),
     }
     assert hidden[1]["error"]["code"] == -32602
-
-
-@pytest.mark.django_db
-def test_a_tool_sees_these_headers_and_not_the_credential(client, add_tool):
-    seen: list[Any] = []
-
-    def spy(context: CallContext, region: Mirrored) -> None:
-        """Look around."""
-        seen.append(context.sent_params)
-
-    add_tool(spy)
-
-    client.call_tool("spy", region="eu")
-
-    assert seen == [{"mcp-param-region": ["eu"]}]

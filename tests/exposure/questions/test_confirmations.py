@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Barrier
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connections, transaction
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -28,7 +26,6 @@ from tests.clients import CheckedClient
 from tests.depot import actions
 from tests.depot.models import Driver, Parcel
 from tests.shop.models import Customer, Memo
-from tests.waiting import PATIENCE
 
 # Of packages that were written for Django 6.0.
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding get_action")
@@ -418,51 +415,3 @@ def test_another_program_or_server_of_the_same_person_cannot_use_it(rights, toke
 
     assert OTHER in refusal(rights_of(user, client="another program"), token)
     assert OTHER in refusal(rights_of(user, server="another server"), token)
-
-
-@pytest.mark.django_db
-def test_one_with_any_character_changed_confirms_nothing(rights, token):
-    for at in range(len(token)):
-        changed = token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :]
-        assert "is not valid" in refusal(rights, changed)
-
-
-@pytest.mark.django_db
-def test_confirmations_outlive_a_new_secret_key_as_long_as_the_old_one_is_known(
-    rights, token, settings
-):
-    settings.SECRET_KEY = "another"
-    assert OTHER in refusal(rights, token)
-    settings.SECRET_KEY_FALLBACKS = ["not-a-secret"]
-
-    redeem(rights, token, "two orders", tool="clear")
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("fails", [frozenset(), frozenset({0, 1})], ids=len)
-def test_of_many_calls_with_one_confirmation_at_the_same_time_one_does_its_work(
-    rights, token, fails
-):
-    """Those numbered in `fails` roll back what they have done, and leave it to another."""
-    start = Barrier(6)
-
-    def run(number):
-        start.wait(PATIENCE)
-        try:
-            with transaction.atomic():
-                redeem(rights, token, "two orders", tool="clear")
-                Memo.objects.create(code=f"memo-{number}")
-                if number in fails:
-                    return transaction.set_rollback(True)
-            return "done"
-        except ToolError as error:
-            return "used" if "was used already" in str(error) else str(error)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(6) as pool:
-        outcomes = list(pool.map(run, range(6)))
-
-    assert set(outcomes) <= {"done", "used", None}
-    assert outcomes.count("done") == 1
-    assert Memo.objects.count() == 1

@@ -10,7 +10,6 @@ from django.db import connection
 from django.db import models as django_models
 from django.test.utils import isolate_apps
 
-from mcp_django.exceptions import QueryError
 from mcp_django.exposure.paths import Path
 from mcp_django.exposure.query import completion
 from mcp_django.exposure.resources.completion import (
@@ -143,17 +142,6 @@ AGGREGATES = changed(fields="id number status", aggregates_only=True)
 )
 def test_who_is_offered_what(shop, who, template, argument, typed, values):
     assert offered(argument, typed, who=caller(**who), template=template) == values
-
-
-@pytest.mark.parametrize("model", ["nasty.order", "nasty.nothing", "", None])
-def test_hidden_and_missing_models_offer_the_same_nothing(shop, model):
-    who = caller(**TAGS)
-
-    assert offered("pk", who=who, template=OBJECT, model=model) == []
-    for argument in ("order_by", "fields", "filters"):
-        assert offered(argument, who=who, model=model) == []
-    assert offered("status", who=who, model=model) is None
-    assert complete_resource(caller(), OBJECT.text + "/x", "model", "", given={}) is None
 
 
 # Keys
@@ -390,16 +378,6 @@ def test_booleans_in_the_query_of_a_uri_are_understood(shop, query, expected):
     ).contents
 
     assert msgspec.json.decode(page.text)["rows"] == [[number] for number in expected]
-
-
-def test_a_boolean_of_a_hidden_column_is_refused_like_one_of_a_missing_column():
-    sentences = set()
-    for name in ("api_token", "nothing_to"):
-        with pytest.raises(QueryError) as raised:
-            read_resource(caller(), f"django://objects/nasty.order?{name}=true")
-        sentences.add(str(raised.value).replace(name, "NAME"))
-
-    assert len(sentences) == 1
 
 
 CALLED = {

@@ -100,17 +100,6 @@ def test_missing_and_forbidden_are_not_found_in_the_revisions_own_code(staff, re
     assert failure.value.message == "Resource not found."
 
 
-def test_a_hidden_column_and_an_unknown_one_answer_alike(client):
-    answers = {
-        client.failure("resources/read", uri=f"django://objects/shop.order?{name}=1")[1].replace(
-            name, "NAME"
-        )
-        for name in ("margin", "nargim")
-    }
-
-    assert len(answers) == 1
-
-
 @requirement("definitions:described")
 def test_resources_and_templates_are_listed_with_descriptions(client):
     listed = client.list_resources()

@@ -233,14 +233,6 @@ def test_filters_exclude_and_search_narrow_together(greeter):
     assert fewer.data["question"].endswith("1 record: Ada.")
 
 
-def test_a_search_is_confirmed_and_then_acted_on(greeter):
-    shown = greet(greeter, search="ada")
-    done = greet(greeter, search="ada", confirmation=shown.data["confirmation"])
-
-    assert "messages" not in shown.data
-    assert done.data["messages"][0]["text"] == "Greeted 2."
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -65,18 +65,6 @@ def test_a_person_is_asked_about_the_first_page_only(depot, make_user, parcel):
     assert shown.data["outcome"] == "goes on"
 
 
-def test_a_confirmation_does_not_send_the_first_page_twice(boss, parcel):
-    answer = {"kind": "other"}
-    token = call(boss, "go_on", parcel, answer=answer).data["confirmation"]
-    call(boss, "go_on", parcel, answer=answer, confirmation=token)
-    Parcel.objects.update(carrier="")
-
-    refused = call(boss, "go_on", parcel, answer=answer, confirmation=token)
-
-    assert "This confirmation was used already." in refused.text
-    assert state(parcel) == ("waiting", "")
-
-
 def test_html_that_comes_again_is_a_page_that_took_no_value(boss, parcel):
     again = go_through(boss, "stand_still", parcel, {"word": "a"}, {"word": "a"})
 

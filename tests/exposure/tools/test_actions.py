@@ -166,21 +166,6 @@ def test_an_action_that_only_the_request_brings_is_found_by_its_name(boss, monke
 # Lists that are kept for a second
 
 
-def test_a_right_that_is_given_or_lost_shows_in_a_kept_list_at_once(make_user):
-    user = make_user("ada", "view_customer", "change_customer", is_staff=True)
-    client = Client(user=user)
-    before = [names(client), names(client)]
-
-    user.user_permissions.clear()
-    lost = [names(client), names(client)]
-    user.is_superuser = True
-    user.save()
-
-    assert all("shop_customer_greet" in found for found in before)
-    assert not any("shop_customer_greet" in found for found in lost)
-    assert "shop_customer_greet" in names(client)
-
-
 def act(permission):
     """An action of that permission, which the admin has a rule for."""
 

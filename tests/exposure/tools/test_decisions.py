@@ -120,13 +120,3 @@ def test_whom_staff_made_read_only_has_no_tool_that_writes(staff, make_user, add
     assert definition(client, "echo") is not None
     assert (definition(other, "write_down") is None) is is_for_all
     assert "Unknown tool" in client.failure("tools/call", name="write_down", arguments={})[1]
-
-
-def test_a_list_asks_the_database_nothing_about_decisions_while_nothing_changes(
-    client, django_assert_num_queries
-):
-    decide("echo", title="Parrot")
-    client.list_tools()
-
-    with django_assert_num_queries(0):
-        client.list_tools()
