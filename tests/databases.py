@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -59,3 +60,16 @@ def mariadb(name: str, own: str) -> dict[str, Any]:
 
 
 KINDS = {"sqlite": sqlite, "postgresql": postgresql, "mariadb": mariadb}
+
+
+def failing_for(table: str, error: Exception) -> AbstractContextManager[None]:
+    """While the statements of the default database that have this text in them fail."""
+    # Not at the top: settings import this module.
+    from django.db import connection
+
+    def fail(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if table in sql:
+            raise error
+        return execute(sql, params, many, context)
+
+    return connection.execute_wrapper(fail)

@@ -21,6 +21,7 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, GROUP, METRIC, ORDER, RETURN, SEARCH, Declaration
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool
+from tests.databases import failing_for
 from tests.nasty.site import REGISTRY
 from tests.shop.models import Order
 
@@ -217,12 +218,12 @@ def test_before_its_tables_are_made_nothing_is_decided_and_the_transaction_goes_
 def test_any_other_trouble_is_no_reason_to_open_what_was_closed():
     ExposedModel.objects.create(label="shop.order", level=Level.HIDDEN)
 
-    def fail(execute, sql, params, many, context):
-        if ExposedModel._meta.db_table in sql and sql.startswith("SELECT"):
-            raise OperationalError("The disk is on fire.")
-        return execute(sql, params, many, context)
+    fire = OperationalError("The disk is on fire.")
 
-    with connection.execute_wrapper(fail), pytest.raises(OperationalError, match="on fire"):
+    with (
+        failing_for("mcp_django_exposedmodel", fire),
+        pytest.raises(OperationalError, match="fire"),
+    ):
         read_decisions("default")
 
 
@@ -237,9 +238,6 @@ class Ghost(models.Model):
 def test_a_table_of_a_database_that_does_not_answer_is_taken_for_granted(shop):
     """Reading it is an error then, and no shorter list."""
 
-    def refuse(execute, sql, params, many, context):
-        raise OperationalError("The database is gone.")
-
     assert not has_table(Ghost)
-    with connection.execute_wrapper(refuse):
+    with failing_for("", OperationalError("The database is gone.")):
         assert has_table(Ghost)

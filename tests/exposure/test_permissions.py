@@ -6,7 +6,7 @@ import pytest
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, Permission
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError
 from django.test import RequestFactory, override_settings
 
 import mcp_django as mcp
@@ -15,6 +15,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.principal import READ, Principal, Restriction
 from mcp_django.testing import Client, ProtocolFailure
+from tests.databases import failing_for
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver
 from tests.shop.admin import CustomerAdmin, OrderAdmin
@@ -414,17 +415,6 @@ ASKED_AGAIN = [
     ("tools/call", LIST, "auth_user_groups"),
     ("tools/call", LIST, "depot_parcel"),
 ]
-
-
-def failing_for(table, error):
-    """While statements about a table fail: for `connection.execute_wrapper`."""
-
-    def fail(execute, sql, params, many, context):
-        if table in sql:
-            raise error
-        return execute(sql, params, many, context)
-
-    return connection.execute_wrapper(fail)
 
 
 @pytest.mark.parametrize(("method", "params", "table"), ASKED_AGAIN)

@@ -20,6 +20,7 @@ from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool, PromptTemplate, PromptVersion
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
+from tests.databases import failing_for
 from tests.exposure.function_tools import rights_of
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
 from tests.shop.models import Customer, Order
@@ -183,14 +184,7 @@ def test_a_broken_row_is_left_out_and_the_log_says_why(client, caplog, broken):
 
 
 def failing(error):
-    """Make the queries for prompts fail."""
-
-    def execute(execute, sql, *arguments):
-        if "mcp_django_prompttemplate" in sql:
-            raise error
-        return execute(sql, *arguments)
-
-    return connection.execute_wrapper(execute)
+    return failing_for("mcp_django_prompttemplate", error)
 
 
 def test_without_tables_there_are_no_rows_and_everything_else_is_there(client, caplog):

@@ -1,13 +1,15 @@
-"""The content of file fields."""
+"""The content of file fields, and the links to it beside a record."""
 
 from __future__ import annotations
 
 import base64
 
+import msgspec
 import pytest
 from django.core.files.base import ContentFile
 
 from mcp_django.testing import Client
+from tests.clients import CheckedClient
 from tests.shop.models import Memo
 from tests.spec import requirement
 
@@ -79,3 +81,53 @@ def test_the_template_is_listed_only_to_who_may_see_a_file(make_user, client):
 
     assert "file" in templates(client)
     assert "file" not in templates(other)
+
+
+# Beside a record
+
+
+def blocks(client, **arguments):
+    params = {"name": "get_record", "arguments": arguments}
+    result = client.request("tools/call", params)
+    return result["content"]
+
+
+@requirement("resources:attributes")
+def test_a_record_is_followed_by_links_to_its_files(staff, revision, memo):
+    client = CheckedClient(user=staff, revision=revision)
+
+    text, link = blocks(client, model="shop.memo", pk=memo.pk)
+
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+    if revision.features.resource_links:
+        assert link == {
+            "type": "resource_link",
+            "uri": uri,
+            "name": "scan.png",
+            "title": "scan",
+            "mimeType": "image/png",
+            "size": 4,
+        }
+        assert msgspec.json.decode(text["text"])["scan"] == "scan.png"
+    else:
+        assert link == {"type": "text", "text": f"scan: {uri}"}
+    assert "django://files" not in text["text"]
+    assert client.request("resources/read", {"uri": uri})["contents"][0]["blob"]
+
+
+def test_only_files_that_the_answer_names_are_linked(client, memo):
+    empty = Memo.objects.create(text="x", code="e")
+
+    assert len(blocks(client, model="shop.memo", pk=memo.pk, fields=["code"])) == 1
+    assert len(blocks(client, model="shop.memo", pk=empty.pk)) == 1
+    assert "draft" not in str(blocks(client, model="shop.memo", pk=memo.pk))
+
+
+@pytest.mark.parametrize("stored", ["gone.q7z", "../../etc/passwd"])
+def test_a_file_that_cannot_be_measured_has_no_size(client, memo, stored):
+    Memo.objects.update(scan=stored)
+
+    _, link = blocks(client, model="shop.memo", pk=memo.pk)
+
+    assert "size" not in link
+    assert link["name"] == stored.rpartition("/")[2]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 from mcp_django.exposure.resources import models as resources
 from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.testing.client import rows_as_objects
 from tests.clients import browser_of
+from tests.databases import failing_for
 from tests.shop.models import Customer, Memo, Order
 from tests.spec import requirement
 
@@ -113,6 +114,11 @@ def test_resources_and_templates_are_listed_with_descriptions(client):
         "django://files/{model}/{pk}/{field}",
     }
     assert all(one["description"] for one in [*listed, *templates])
+    # What a client should see first.
+    priorities = {one["uri"]: one.get("annotations", {}).get("priority") for one in listed}
+    assert priorities["django://site"] == 1.0
+    assert priorities["django://models/shop.order"] == 0.8
+    assert priorities["django://objects/shop.order"] is None
 
 
 def test_who_sees_no_model_is_told_of_no_template(make_user):
@@ -145,12 +151,9 @@ def test_without_the_scope_to_read_no_resource_exists(staff):
 
 
 def test_a_model_that_takes_too_long_to_count_has_no_number(client, monkeypatch, caplog):
-    def refuse(execute, sql, params, many, context):
-        if "COUNT(" in sql.upper() and Memo._meta.db_table in sql:
-            raise OperationalError(f"no such table: {Memo._meta.db_table}")
-        return execute(sql, params, many, context)
+    missing = OperationalError("no such table: shop_memo")
 
-    with connection.execute_wrapper(refuse):
+    with failing_for("shop_memo", missing):
         overview = client.read_resource("django://site")
 
     assert {one["model"]: one["records"] for one in overview["models"]}["shop.memo"] is None

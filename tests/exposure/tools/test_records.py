@@ -21,7 +21,7 @@ from mcp_django.exposure.tools.records import RECORD_TOOLS, with_admin_url
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.testing import Client
-from tests.clients import browser_of
+from tests.clients import CheckedClient, browser_of
 from tests.exposure.test_permissions import rights_of
 from tests.shop.admin import OrderAdmin
 from tests.shop.mcp import OrderExposure
@@ -139,6 +139,19 @@ def test_who_sees_nothing_is_shown_no_call_of_others(make_user):
 
     assert "valid call" not in client.call_tool("find_records").text
     assert "django://site" in client.call_tool("read_resource").text
+
+
+def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypatch):
+    monkeypatch.setattr(OrderExposure, "modified_field", "placed_at")
+    order = Order.objects.create(number="A1", placed_at="2026-01-31T12:00:00Z")
+    client = CheckedClient(user=staff, revision=revision)
+
+    call = {"name": "get_record", "arguments": {"model": "shop.order", "pk": order.pk}}
+    (text,) = client.request("tools/call", call)["content"]
+
+    shown = text.get("annotations", {}).get("lastModified")
+    has_it = revision.features.last_modified
+    assert shown == ("2026-01-31T12:00Z" if has_it else None)
 
 
 # The address of a record's page in the admin
