@@ -246,6 +246,13 @@ def clerk(depot, make_user):
 
 
 @pytest.fixture
+def asker(make_user):
+    """Asks its person about everything, who may do it and agrees."""
+    user = make_user("asker", is_staff=True, is_superuser=True)
+    return CheckedClient(user=user, answers={"confirmation": {"confirm": True}})
+
+
+@pytest.fixture
 def add_tool():
     """Offer a function as a tool until the test ends."""
     added = []

@@ -17,50 +17,44 @@ from mcp_django.exposure.uris import (
 )
 
 
-def test_reserved_keys_are_arguments_and_their_exact_form_is_a_filter():
-    address = parse_uri(
-        "django://objects/a.b?search=x%20y&order_by=-a,b&fields=a&fields=b&cursor=c&search__exact=z"
-    )
-
-    assert query_arguments(address.query) == {
-        "search": "x y",
-        "order_by": ["-a", "b"],
-        "fields": ["a", "b"],
-        "cursor": "c",
-        "filters": {"search__exact": "z"},
-    }
-
-
 @pytest.mark.parametrize(
-    ("query", "filters"),
+    ("query", "arguments"),
     [
-        ("a=new&a=paid&b__gte=5", {"a__in": ["new", "paid"], "b__gte": "5"}),
-        ("a__in=1", {"a__in": ["1"]}),
-        ("a__range=1&a__range=2", {"a__range": ["1", "2"]}),
-        ("a__exact=1&a__exact=2", {"a__in": ["1", "2"]}),
-        ("a=", {"a": ""}),
-        # Of clients that write all filters as the value of one variable.
-        ("filters=a%3D1%26b__in%3D2%26b__in%3D3", {"a": "1", "b__in": ["2", "3"]}),
+        # Reserved keys are arguments, and their exact form is a filter.
         (
-            "filters=%7B%22a%22%3A%201%2C%20%22b__in%22%3A%20%5B%222%22%5D%7D",
-            {"a": 1, "b__in": ["2"]},
+            "search=x%20y&order_by=-a,b&fields=a&fields=b&cursor=c&search__exact=z",
+            {
+                "search": "x y",
+                "order_by": ["-a", "b"],
+                "fields": ["a", "b"],
+                "cursor": "c",
+                "filters": {"search__exact": "z"},
+            },
         ),
-        ("filters=a", {"filters": "a"}),
-        ("filters__exact=a%3D1", {"filters__exact": "a=1"}),
-    ],
-)
-def test_filters_are_read_as_find_records_takes_them(query, filters):
-    address = parse_uri(f"django://objects/a.b?{query}")
-
-    assert query_arguments(address.query)["filters"] == filters
-
-
-def test_what_is_empty_in_a_query_is_left_out():
-    for query, arguments in (
         ("fields=&order_by=&search=&cursor=&limit=&filters=", {}),
         ("fields=a,,b&search=x", {"fields": ["a", "b"], "search": "x"}),
-    ):
-        assert query_arguments(parse_uri(f"django://objects/a.b?{query}").query) == arguments
+        *(
+            (query, {"filters": filters})
+            for query, filters in {
+                "a=new&a=paid&b__gte=5": {"a__in": ["new", "paid"], "b__gte": "5"},
+                "a__in=1": {"a__in": ["1"]},
+                "a__range=1&a__range=2": {"a__range": ["1", "2"]},
+                "a__exact=1&a__exact=2": {"a__in": ["1", "2"]},
+                "a=": {"a": ""},
+                # Of clients that write all filters as the value of one variable.
+                "filters=a%3D1%26b__in%3D2%26b__in%3D3": {"a": "1", "b__in": ["2", "3"]},
+                "filters=%7B%22a%22%3A%201%2C%20%22b__in%22%3A%20%5B%222%22%5D%7D": {
+                    "a": 1,
+                    "b__in": ["2"],
+                },
+                "filters=a": {"filters": "a"},
+                "filters__exact=a%3D1": {"filters__exact": "a=1"},
+            }.items()
+        ),
+    ],
+)
+def test_a_query_is_read_as_the_arguments_of_find_records(query, arguments):
+    assert query_arguments(parse_uri(f"django://objects/a.b?{query}").query) == arguments
 
 
 @pytest.mark.parametrize(

@@ -158,12 +158,6 @@ def test_a_resource_is_read_with_the_rights_of_the_caller(staff):
 # Broken files
 
 
-@pytest.mark.parametrize("name", ["Brief", "a__b", "a-b", "x" * 41])
-def test_a_file_is_called_like_a_function(name):
-    with pytest.raises(BrokenPrompt, match="called like a function"):
-        FilePrompt(name, "Hi")
-
-
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [

@@ -9,20 +9,18 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from django.core.exceptions import ImproperlyConfigured, PermissionDenied, ValidationError
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db import models
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
 
 import mcp_django as mcp
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered, ToolError
-from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import registry
-from mcp_django.principal import READ
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import PromptArgument, PromptMessage
-from tests.exposure.function_tools import context_of, rights_of
+from tests.exposure.function_tools import rights_of
 from tests.exposure.prompts.function_prompts import get, prompt_of, said
 from tests.shop.models import Order
 
@@ -254,61 +252,11 @@ def test_anything_else_is_a_bug_of_the_function_and_not_shown(value):
     assert "SECRET" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (ValidationError("Too late."), "Too late."),
-        (ToolError("Name a day."), "Name a day."),
-        # Of the function's answer.
-        (None, "The prompt is too long; ask for less."),
-    ],
-)
-def test_a_refusal_is_a_sentence(settings, error, sentence):
+def test_a_prompt_that_is_too_long_is_refused(settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 100}
 
-    def answer():
-        if error:
-            raise error
-        return "x" * 200
-
-    with pytest.raises(ToolError, match=f"^{sentence}$"):
-        get(prompt_of(answer))
-
-
-@pytest.mark.asyncio
-async def test_an_async_function_waits_outside_of_the_thread():
-    async def later(city: str) -> str:
-        if not city:
-            raise Http404
-        return city
-
-    rights = rights_of()
-    pending, refused = (
-        prompt_of(later).get(context_of(rights), rights, {"city": city}) for city in ("Bonn", "")
-    )
-
-    assert isinstance(pending, PendingCall)
-    result = pending.finish(await pending.awaitable)
-    assert result.messages == [PromptMessage(content=TextContent("Bonn"))]
-    with pytest.raises(ToolError, match="no such object"):
-        await refused.awaitable
-
-
-# Rights
-
-
-@pytest.mark.parametrize(
-    ("permission", "rights", "exists"),
-    [
-        (None, rights_of(user(is_staff=False)), False),
-        (None, rights_of(user(), read_only=True, scopes=(READ,)), True),
-        (None, rights_of(user(), models=frozenset({"shop.order"})), False),
-        (lambda request: request.user.pk == 1, rights_of(user(is_staff=False)), True),
-        (lambda request: request.user.pk == 1, rights_of(user(pk=2)), False),
-    ],
-)
-def test_who_knows_of_a_prompt(permission, rights, exists):
-    assert prompt_of(brief, permission=permission).exists_for(rights) is exists
+    with pytest.raises(ToolError, match=r"^The prompt is too long; ask for less\.$"):
+        get(prompt_of(lambda: "x" * 200, name="one"))
 
 
 # Completion

@@ -5,41 +5,16 @@ import threading
 import pytest
 from django.db import connections
 
-from mcp_django.exposure.prompts.contents import Contents
 from mcp_django.exposure.prompts.stored import (
     add_version,
-    contents_of,
     difference,
-    newest_version,
     readable,
 )
-from mcp_django.models import PromptTemplate, PromptVersion
 from tests.exposure import stored
 from tests.exposure.stored import ORDER, TONE
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.database
-
-
-@pytest.mark.django_db
-def test_each_version_has_the_next_number_and_the_last_is_what_counts(staff):
-    template = stored.make_prompt("apple", "one")
-
-    made = add_version(template, stored.contents_of("two"), user=staff, comment="Better.")
-
-    assert (made.number, made.created_by, made.comment) == (2, staff, "Better.")
-    assert newest_version(template) == made
-    assert newest_version(PromptTemplate(name="new")) is None
-    assert contents_of(made) == stored.contents_of("two")
-
-
-@pytest.mark.django_db
-def test_what_cannot_be_read_any_more_says_nothing():
-    template = PromptTemplate.objects.create(name="broken")
-    version = PromptVersion.objects.create(template=template, number=1, messages=[{"rôle": 1}])
-
-    assert contents_of(version) == Contents()
-    assert contents_of(None) == Contents()
 
 
 @pytest.mark.django_db(transaction=True)

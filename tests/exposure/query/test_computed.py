@@ -156,9 +156,6 @@ def value_of(shop, value):
     return cells(who("value"), "value", filters={"number": "A1"})["A1"]
 
 
-# What can be a column
-
-
 # Where it is shown
 
 

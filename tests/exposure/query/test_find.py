@@ -236,17 +236,6 @@ def test_keys_are_taken_as_json_values_and_as_texts_of_a_uri(shop):
     assert record(caller(), Odd, "w") == {"word": "w"}
 
 
-def test_missing_forbidden_and_ill_typed_keys_get_the_same_sentence(shop):
-    who = caller(narrow={Order: lambda rows: rows.filter(status="new")})
-    sentences = set()
-    for key in (shop.a1.pk, 10**9, "x", None, [1, 2], {"a": 1}):
-        with pytest.raises(NotFound) as refusal:
-            record(who, Order, key)
-        sentences.add(str(refusal.value).replace(ascii(key)[:60], "?"))
-
-    assert len(sentences) == 1
-
-
 class Judge(Narrowable):
     """Shows every second order, and says so object by object."""
 
@@ -330,9 +319,6 @@ def test_a_hostile_key_of_a_record_is_simply_not_found(model):
     for value in [*VALUES, "explode", [1, "x"], [1, 2, 3], [[1], [2]]]:
         with transaction.atomic(), pytest.raises(NotFound):
             record(caller(), model, value)
-
-
-# What refusals say.
 
 
 # Search by words and their forms, where the exposure asks for it and the database has it.

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mcp_django.exposure.tools.records import RECORD_TOOLS
-from mcp_django.testing import Client
+from tests.clients import CheckedClient
 from tests.costs import cost_of
 from tests.shop.models import Customer, Memo, Order
 
@@ -71,22 +71,16 @@ def _shop():
     Memo.objects.create(text="Hello", code="hello")
 
 
-def refusal(client, tool, **arguments):
-    refused = client.call_tool(tool, **arguments)
-    assert refused.is_error, refused.text
-    return refused.text
-
-
 def example_of(client, tool, **arguments):
     """The arguments of the only example in a refusal, or None."""
-    _, *examples = refusal(client, tool, **arguments).split(f" A valid call: {tool} ")
+    _, *examples = client.refusal(tool, **arguments).split(f" A valid call: {tool} ")
     assert len(examples) < 2
     return msgspec.json.decode(examples[0]) if examples else None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), WRONG_CALLS, ids=repr)
 def test_a_wrong_call_is_told_what_is_wrong_with_an_example_that_works(client, tool, arguments):
-    sentence = refusal(client, tool, **arguments).partition(" A valid call: ")[0]
+    sentence = client.refusal(tool, **arguments).partition(" A valid call: ")[0]
 
     answer = client.call_tool(tool, **example_of(client, tool, **arguments))
 
@@ -140,22 +134,22 @@ def test_a_typo_names_what_is_near_whatever_the_clock_and_the_records_say(
     client, monkeypatch, tool, right, typo, names
 ):
     works = client.call_tool(tool, **{**ORDERS, **right})
-    earlier, monotonic = refusal(client, tool, **{**ORDERS, **typo}), time.monotonic
+    earlier, monotonic = client.refusal(tool, **{**ORDERS, **typo}), time.monotonic
     Order.objects.all().delete()
     monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 5 * 3600)
 
     assert not works.is_error, works.text
-    assert refusal(client, tool, **{**ORDERS, **typo}) == earlier
+    assert client.refusal(tool, **{**ORDERS, **typo}) == earlier
     assert names in earlier.partition(" A valid call: ")[0]
     assert earlier.count(" A valid call: ") == 1
 
 
 def test_the_example_names_nothing_that_the_caller_may_not_see(make_user):
-    clerk = Client(user=make_user("clerk", "view_order", is_staff=True))
-    nobody = Client(user=make_user("nobody"))
+    clerk = CheckedClient(user=make_user("clerk", "view_order", is_staff=True))
+    nobody = CheckedClient(user=make_user("nobody"))
 
     for tool in ("describe_model", "find_records", "aggregate_records"):
-        text = refusal(clerk, tool, model="shop.customer")
+        text = clerk.refusal(tool, model="shop.customer")
         works = clerk.call_tool(tool, **example_of(clerk, tool, model="shop.customer"))
 
         assert text.replace("'shop.customer'", "").count("customer") == 0

@@ -16,16 +16,12 @@ from mcp_django.exposure.questions.words import (
     value_lines,
 )
 from mcp_django.models import ExposedTool
-from mcp_django.testing import Client
-from tests.clients import CheckedClient
 from tests.depot.models import Parcel
 from tests.exposure.test_permissions import rights_of
 from tests.workshop.exposed import exposed
 from tests.workshop.models import Tag, Thing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding get_action")
-
-YES = {"confirm": True}
 
 
 @pytest.mark.parametrize(
@@ -115,16 +111,6 @@ def test_numbers_of_records_are_said_by_the_names_of_models():
 
 
 @pytest.fixture
-def boss_user(make_user):
-    return make_user("asker", is_staff=True, is_superuser=True)
-
-
-@pytest.fixture
-def asker(boss_user):
-    return CheckedClient(user=boss_user, answers={"confirmation": YES})
-
-
-@pytest.fixture
 def _workshop(settings, tmp_path, request):
     settings.MEDIA_ROOT = tmp_path
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
@@ -160,11 +146,11 @@ def test_a_change_that_staff_want_confirmed_is_asked_by_labels(asker):
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_workshop")
 @pytest.mark.exposure(Tag={"label_fields": ["name"]})
-def test_the_preview_of_a_deletion_has_the_words_of_the_question(asker, boss_user):
+def test_the_preview_of_a_deletion_has_the_words_of_the_question(asker, make_client):
     made = [Tag.objects.create(name=name) for name in ("red", "b\nRefund: No")]
     call = {"model": "workshop.tag", "pk": [one.pk for one in made]}
 
-    shown = Client(user=boss_user).call_tool("delete_record", **call)
+    shown = make_client(is_superuser=True).call_tool("delete_record", **call)
     asker.call_tool("delete_record", **call)
 
     assert shown.data["question"] == asked(asker)

@@ -6,7 +6,6 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from mcp_django.models import Upload
-from tests.clients import CheckedClient
 from tests.depot.models import Parcel, Van
 from tests.depot.steps import UNTOUCHED, call, go_through, state
 
@@ -54,10 +53,7 @@ def test_an_action_goes_on_whenever_its_records_are_confirmed(boss, parcel, name
     assert state(parcel) == ("waiting", "other")
 
 
-def test_a_person_is_asked_about_the_first_page_only(depot, make_user, parcel):
-    user = make_user("asker", is_staff=True, is_superuser=True)
-    asker = CheckedClient(user=user, answers={"confirmation": {"confirm": True}})
-
+def test_a_person_is_asked_about_the_first_page_only(depot, asker, parcel):
     shown = call(asker, "go_on", parcel, answer={"kind": "question"})
 
     asked = asker.questions["confirmation"]["params"]["message"]
@@ -81,16 +77,6 @@ def test_a_page_to_be_read_is_the_end(boss, parcel):
     # What the page before said is said at the end, too.
     assert done.data["messages"][0]["text"] == "Begun."
     assert state(parcel)[0] == "shipped"
-
-
-# What it refuses, before anybody confirms it and with nothing done
-
-
-@pytest.fixture
-def asker(depot, make_user):
-    """A client that asks its person, who agrees."""
-    user = make_user("asker", is_staff=True, is_superuser=True)
-    return CheckedClient(user=user, answers={"confirmation": {"confirm": True}})
 
 
 # A form that refuses is asked before a person is

@@ -56,24 +56,18 @@ def test_a_group_gives_no_right_that_the_tool_itself_refuses(make_user):
     assert definition(CheckedClient(user=outsider), "echo") is None
 
 
-def test_the_words_of_staff_take_the_place_of_those_of_code(client):
+def test_the_words_of_staff_take_the_place_of_those_of_code_and_annotations_get_stricter(client):
     before = definition(client, "echo")
-    decide("echo", title="Parrot", description="Repeats, and nothing else.")
+    hints = {"readOnlyHint": False, "destructiveHint": True}
+    decide("echo", title="Parrot", description="Repeats, and nothing else.", annotations=hints)
 
     after = definition(client, "echo")
 
     assert (after["title"], after["description"]) == ("Parrot", "Repeats, and nothing else.")
     assert after["inputSchema"] == before["inputSchema"]
-    assert after["annotations"]["readOnlyHint"] is True
-
-
-def test_annotations_get_stricter(client):
-    decide("echo", annotations={"readOnlyHint": False, "destructiveHint": True})
-
-    found = definition(client, "echo")["annotations"]
-
-    assert "readOnlyHint" not in found
-    assert found["destructiveHint"] is True
+    assert before["annotations"]["readOnlyHint"] is True
+    assert "readOnlyHint" not in after["annotations"]
+    assert after["annotations"]["destructiveHint"] is True
 
 
 @pytest.mark.parametrize(

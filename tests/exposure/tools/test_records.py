@@ -134,13 +134,6 @@ def test_records_take_one_query_however_many_they_are(
         client.data(tool, model="shop.order", **arguments)
 
 
-def test_who_sees_nothing_is_shown_no_call_of_others(make_user):
-    client = Client(user=make_user("bob"))
-
-    assert "valid call" not in client.call_tool("find_records").text
-    assert "django://site" in client.call_tool("read_resource").text
-
-
 def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypatch):
     monkeypatch.setattr(OrderExposure, "modified_field", "placed_at")
     order = Order.objects.create(number="A1", placed_at="2026-01-31T12:00:00Z")
