@@ -160,18 +160,6 @@ def test_an_exposure_that_defines_rows_only_still_asks_for_the_permission(make_u
     assert not rights_with(OwnRows, make_user("bob")).may_view(Order)
 
 
-@requirement("tools:access")
-def test_a_right_that_is_taken_away_is_gone_at_the_next_call(make_user):
-    user = make_user("ada", "view_order", is_staff=True)
-    client = Client(user=user)
-    before = models_of(client)
-
-    user.user_permissions.clear()
-
-    assert before == ["shop.order"]
-    assert models_of(client) == []
-
-
 def test_an_entry_of_the_admin_that_is_no_model_does_no_harm(client, monkeypatch):
     class NotAModel:
         pass

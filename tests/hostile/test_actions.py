@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from django.contrib.admin.options import ModelAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db import connections
 from django.http import HttpResponse, HttpResponseRedirect
 
 import mcp_django as mcp
@@ -19,7 +15,7 @@ from tests.clients import CheckedClient
 from tests.depot.admin import ParcelAdmin
 from tests.depot.admin import site as depot_site
 from tests.depot.models import Parcel, Van
-from tests.waiting import PATIENCE
+from tests.exposure.races import together
 
 # Of packages that were written for Django 6.0.
 pytestmark = [
@@ -207,21 +203,15 @@ def test_a_button_that_the_page_of_a_record_hides_is_refused(boss):
 @pytest.mark.django_db(transaction=True)
 def test_twenty_users_at_once_leave_no_mark_on_the_admin_that_they_share(depot, make_user):
     parcel = Parcel.objects.create(number="n1")
-    users = [
-        make_user(f"user{n}", "view_parcel", "change_parcel", is_staff=True) for n in range(20)
-    ]
+    rights = ("view_parcel", "change_parcel")
+    users = [make_user(f"user{n}", *rights, is_staff=True) for n in range(20)]
     clients = [Client(user=user, inline=False) for user in users]
     admin = depot_site._registry[Parcel]
-    before = dict(vars(admin))
-    barrier = threading.Barrier(20)
+    before, call = dict(vars(admin)), {"pks": [parcel.pk]}
 
-    def act(client):
-        barrier.wait(PATIENCE)
-        return client.call_tool("depot_parcel_leave_a_mark", pks=[parcel.pk]).data
-
-    with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(act, clients))
-    connections.close_all()
+    answers = together(
+        lambda n: clients[n].call_tool("depot_parcel_leave_a_mark", **call).data, count=20
+    )
 
     said = [answer["messages"] for answer in answers]
     names = [user.get_username() for user in users]

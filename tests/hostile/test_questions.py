@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Barrier
 
 import pytest
 from django import forms
-from django.db import connections
 
 import mcp_django as mcp
 from mcp_django.models import ExposedTool, SpentConfirmation
@@ -17,9 +14,9 @@ from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.transports.http.streamable_http import MCPApplication
 from tests.asking import TALKATIVE, Talk, accepted
 from tests.clients import CheckedClient
+from tests.exposure.races import together
 from tests.shop.models import Memo, Order
 from tests.spec import requirement
-from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 STALE = (
@@ -331,17 +328,8 @@ def test_of_many_calls_with_one_answer_at_the_same_time_one_does_its_work(clerk,
     asked = Talk.call(Client(user=clerk, capabilities=TALKATIVE, inline=False), tool)
     if tool == "awrite":
         asked = asked.accept("number", number="1")
-    start = Barrier(4)
 
-    def send(number):
-        start.wait(PATIENCE)
-        try:
-            return asked.answer({**ANSWERS, "confirm": YES}).text
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(4) as pool:
-        texts = list(pool.map(send, range(4)))
+    texts = together(lambda _: asked.answer({**ANSWERS, "confirm": YES}).text, count=4)
 
     assert texts.count(words) == 1
     assert sum(text.startswith(USED) for text in texts) == 3

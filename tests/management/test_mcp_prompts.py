@@ -4,10 +4,12 @@ import json
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
+from mcp_django.exposure.prompts.documents import document_of
 from mcp_django.models import PromptTemplate
-from tests.exposure.stored import TONE, make_prompt
+from tests.exposure.stored import ORDER, TONE, make_prompt
 
 pytestmark = pytest.mark.django_db
 
@@ -21,19 +23,32 @@ def run(*arguments):
 
 
 def test_prompts_go_out_to_files_and_come_in_again(tmp_path):
-    make_prompt("late", "Draft a {{ tone }} mail.", arguments=[TONE], title="Late")
+    late = make_prompt(
+        "late",
+        "Draft a {{ tone }} mail about {{ order }}.",
+        {"role": "assistant", "resource": "django://site"},
+        arguments=[ORDER, TONE],
+        title="Late",
+        description="For late orders.",
+        enabled=False,
+        groups=[Group.objects.create(name="Support")],
+    )
     make_prompt("hello", "Hi.")
     make_prompt("elsewhere", "Hi.", server="other")
-    folder = tmp_path / "a" / "b"
+    document, folder = document_of(late), tmp_path / "a" / "b"
 
     written = run("export", folder)
 
     assert written == [str(folder / "hello.json"), str(folder / "late.json")]
-    assert json.loads((folder / "late.json").read_text())["arguments"] == [TONE]
+    assert json.loads((folder / "late.json").read_text()) == document
+    assert document["enabled"] is False
     assert run("import", folder) == ["hello: as it was", "late: as it was"]
+    assert late.versions.count() == 1
     PromptTemplate.objects.all().delete()
     assert run("import", folder) == ["hello: new", "late: new"]
-    assert PromptTemplate.objects.get(name="late").versions.get().comment == "Imported."
+    made = PromptTemplate.objects.get(name="late")
+    assert document_of(made) == document
+    assert made.versions.get().comment == "Imported."
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path):

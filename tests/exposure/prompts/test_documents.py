@@ -3,19 +3,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from django.contrib.auth.models import Group
 
 from mcp_django.exposure.prompts.documents import (
     LARGEST,
     BrokenDocuments,
     carry_out,
-    document_of,
-    encode,
     parse_documents,
     plan,
 )
 from mcp_django.models import ExposedModel, PromptTemplate
-from tests.exposure.stored import ORDER, TONE, make_prompt
+from tests.exposure.stored import make_prompt
 
 HELLO = {"name": "hello", "messages": [{"role": "user", "text": "Hi."}]}
 
@@ -33,29 +30,6 @@ def refusal(data, *, server="default"):
     with pytest.raises(BrokenDocuments) as broken:
         plan(parse_documents(encoded), server=server)
     return broken.value.sentences
-
-
-@pytest.mark.django_db
-def test_what_goes_out_comes_in_again_and_changes_nothing():
-    group = Group.objects.create(name="Support")
-    template = make_prompt(
-        "hello",
-        "Hi {{ order }}, {{ tone }}.",
-        {"role": "assistant", "resource": "django://site"},
-        arguments=[ORDER, TONE],
-        title=r"Hello, not a NUL: \u0000",
-        description="Says it.",
-        enabled=False,
-        groups=[group],
-    )
-    found = document_of(template)
-
-    assert take_over(found) == ["hello: as it was"]
-    assert template.versions.count() == 1
-    template.delete()
-    assert take_over(json.loads(encode(found))) == ["hello: new"]
-    assert document_of(PromptTemplate.objects.get()) == found
-    assert found["enabled"] is False
 
 
 @pytest.mark.django_db

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import threading
-
 import pytest
-from django.db import connections
 
 from mcp_django.exposure.prompts.stored import (
     add_version,
@@ -11,8 +8,8 @@ from mcp_django.exposure.prompts.stored import (
     readable,
 )
 from tests.exposure import stored
+from tests.exposure.races import together
 from tests.exposure.stored import ORDER, TONE
-from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.database
 
@@ -20,25 +17,13 @@ pytestmark = pytest.mark.database
 @pytest.mark.django_db(transaction=True)
 def test_of_saves_at_once_each_becomes_a_version_with_a_number_of_its_own():
     template = stored.make_prompt("apple", "one")
-    barrier, failures = threading.Barrier(4), []
 
-    def save(number):
-        try:
-            barrier.wait(PATIENCE)
-            add_version(template, stored.contents_of(f"by {number}"))
-        except Exception as error:
-            failures.append(error)
-        finally:
-            connections.close_all()
+    made = together(
+        lambda number: add_version(template, stored.contents_of(f"by {number}")), count=4
+    )
 
-    threads = [threading.Thread(target=save, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-
-    assert failures == []
     versions = list(template.versions.order_by("number"))
+    assert {one.number for one in made} == {2, 3, 4, 5}
     assert [one.number for one in versions] == [1, 2, 3, 4, 5]
     assert {one.messages[0]["text"] for one in versions[1:]} == {f"by {n}" for n in range(4)}
 
