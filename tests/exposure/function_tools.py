@@ -1,4 +1,4 @@
-"""What the tests of functions as tools share."""
+"""What the tests of functions as tools and prompts share."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from django.http import HttpRequest
 
 from mcp_django.context import CallContext
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.prompts.functions import CodePrompt, prompt
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.tools.functions import FunctionTool, tool
 from mcp_django.principal import SCOPES, Principal, Restriction
 from mcp_django.protocol.content import TextContent
-from mcp_django.protocol.results import ToolResult
+from mcp_django.protocol.results import PromptResult, ToolResult
 from mcp_django.protocol.revisions import Revision
 
 
@@ -79,3 +80,24 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
     jsonschema_rs.meta.validate(schema)
     validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
     return validator.is_valid(value)
+
+
+def prompt_of(function: Callable[..., Any], **options: Any) -> CodePrompt:
+    """The prompt that `@mcp.prompt(...)` makes of a function, in a registry of its own."""
+    registry = Registry()
+    prompt(registry=registry, **options)(function)
+    (made,) = registry.prompts.values()
+    return cast(CodePrompt, made)
+
+
+def get(one: Any, rights: Any = None, **arguments: str) -> PromptResult:
+    rights = rights or rights_of()
+    return cast(PromptResult, one.get(context_of(rights), rights, arguments))
+
+
+def said(one: Any, rights: Any = None, **arguments: str) -> list[tuple[str, str]]:
+    """Who says what."""
+    return [
+        (message.role, cast(TextContent, message.content).text)
+        for message in get(one, rights, **arguments).messages
+    ]

@@ -23,7 +23,7 @@ from tests.exposure.functions.test_arguments import everything
 from tests.exposure.functions.test_drf import OrderForm, place
 from tests.exposure.functions.test_signatures import ANNOTATIONS
 from tests.exposure.functions.test_site_schemas import SHIP, ship
-from tests.exposure.tools.test_action_definitions import action
+from tests.exposure.tools.test_actions import action
 
 ROOT_COMBINATIONS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum"})
 

@@ -20,8 +20,7 @@ from mcp_django.exceptions import AlreadyRegistered, NotRegistered, ToolError
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import PromptArgument, PromptMessage
-from tests.exposure.function_tools import rights_of
-from tests.exposure.prompts.function_prompts import get, prompt_of, said
+from tests.exposure.function_tools import get, prompt_of, rights_of, said
 from tests.shop.models import Order
 
 if TYPE_CHECKING:

@@ -14,7 +14,13 @@ from django.test.utils import CaptureQueriesContext
 import mcp_django as mcp
 from mcp_django.cached import Cached
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.prompts.stored import all_prompts, stored_prompts
+from mcp_django.exposure.prompts.stored import (
+    add_version,
+    all_prompts,
+    difference,
+    readable,
+    stored_prompts,
+)
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool, PromptTemplate, PromptVersion
@@ -22,7 +28,9 @@ from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.databases import failing_for
 from tests.exposure.function_tools import rights_of
+from tests.exposure.races import together
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
+from tests.exposure.stored import contents_of as made_of
 from tests.shop.models import Customer, Order
 
 pytestmark = pytest.mark.django_db
@@ -428,3 +436,52 @@ def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeyp
         -32602,
         "shop://later cannot stand in a prompt: its function is async.",
     )
+
+
+# Versions
+
+
+@pytest.mark.database
+@pytest.mark.django_db(transaction=True)
+def test_of_saves_at_once_each_becomes_a_version_with_a_number_of_its_own():
+    template = make_prompt("apple", "one")
+
+    made = together(lambda number: add_version(template, made_of(f"by {number}")), count=4)
+
+    versions = list(template.versions.order_by("number"))
+    assert {one.number for one in made} == {2, 3, 4, 5}
+    assert [one.number for one in versions] == [1, 2, 3, 4, 5]
+    assert {one.messages[0]["text"] for one in versions[1:]} == {f"by {n}" for n in range(4)}
+
+
+def test_a_difference_shows_lines_that_people_can_read():
+    before = made_of("Hi\nthere", arguments=[TONE])
+    after = made_of(
+        "Hi\nyou",
+        {"role": "assistant", "resource": "django://site"},
+        arguments=[TONE, {**ORDER, "title": "Order", "description": "Which."}],
+    )
+
+    assert [*readable(before)] == [
+        "argument tone: choice, optional",
+        "  choice: warm",
+        "  choice: firm",
+        "user:",
+        "  Hi",
+        "  there",
+    ]
+    assert difference(before, after) == [
+        "@@ -2,5 +2,10 @@",
+        "   choice: warm",
+        "   choice: firm",
+        "+argument order: object, shop.order, required",
+        "+  title: Order",
+        "+  description: Which.",
+        " user:",
+        "   Hi",
+        "-  there",
+        "+  you",
+        "+assistant:",
+        "+  resource django://site",
+    ]
+    assert difference(before, before) == []
