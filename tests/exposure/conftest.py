@@ -10,7 +10,7 @@ from tests.nasty import models
 from tests.services import is_there
 
 # It imports what a site without extras has not.
-collect_ignore = [] if is_there("drf") else ["test_drf_tools.py"]
+collect_ignore = [] if is_there("drf") else ["functions/test_drf.py"]
 
 
 @pytest.fixture

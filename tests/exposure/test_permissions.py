@@ -51,7 +51,8 @@ def replaced(monkeypatch):
 
 def test_a_user_with_every_permission_who_is_not_staff_gets_nothing_of_an_admin(make_user):
     Order.objects.create(number="A1")
-    client = Client(user=make_user("clerk", *all_codenames()))
+    permissions = Permission.objects.values_list("codename", flat=True)
+    client = Client(user=make_user("clerk", *permissions))
 
     missing = client.call_tool("find_records", model="shop.xxxxx").text
     found = client.call_tool("find_records", model="shop.order").text
@@ -60,10 +61,6 @@ def test_a_user_with_every_permission_who_is_not_staff_gets_nothing_of_an_admin(
     assert found == missing.replace("shop.xxxxx", "shop.order")
     listed = client.call_tool("list_resources").data["resources"]
     assert not any("order" in one["uri"] for one in [*client.list_resources(), *listed])
-
-
-def all_codenames():
-    return Permission.objects.values_list("codename", flat=True)
 
 
 def test_a_model_without_an_admin_asks_has_perm_and_not_staff(make_user):

@@ -124,10 +124,7 @@ def test_json_is_read_into_what_the_annotation_says(everything_tool, name, sent,
     [
         ({"number": "1"}, "Argument number: Expected int, got str: '1'."),
         ({"number": True}, "Argument number: Expected int, got bool: true."),
-        ({"number": 1.5}, "Argument number: Expected int, got float: 1.5."),
         ({"number": None}, "Argument number: Expected int, got null."),
-        ({"flag": "true"}, "Argument flag: Expected bool, got str: 'true'."),
-        ({"flag": 1}, "Argument flag: Expected bool, got int: 1."),
         ({"when": "yesterday"}, "Argument when: Invalid RFC3339 encoded date: 'yesterday'."),
         (
             {"status": "lost"},

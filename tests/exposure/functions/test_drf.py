@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import enum
 import json
 import sys
 from decimal import Decimal
@@ -27,11 +26,8 @@ from tests.exposure.function_tools import (
     text_of,
     tool_of,
 )
+from tests.exposure.functions.test_signatures import Colour
 from tests.shop.models import Customer, Order
-
-
-class Colour(enum.Enum):
-    RED = "red"
 
 
 class Line(serializers.Serializer):
@@ -43,7 +39,7 @@ class OrderForm(serializers.Serializer):
     id = serializers.IntegerField(read_only=True)
     number = serializers.CharField(max_length=20, help_text=_("Yes"))
     status = serializers.ChoiceField(choices=Order.Status.choices, default="new")
-    total = serializers.DecimalField(max_digits=5, decimal_places=2, required=False)
+    total = serializers.DecimalField(5, 2, required=False, allow_null=True)
     lines = Line(many=True, allow_empty=False)
     secret = serializers.CharField(write_only=True, required=False, allow_blank=True)
     owner = serializers.HiddenField(default="me")
@@ -89,7 +85,13 @@ def test_writable_fields_become_the_schema():
         "properties": {
             "number": {"type": "string", "maxLength": 20, "minLength": 1, "description": "Yes"},
             "status": {"type": "string", "enum": ["new", "paid"], "default": "new"},
-            "total": {"anyOf": [{"type": "number"}, {"type": "string", "format": "decimal"}]},
+            "total": {
+                "anyOf": [
+                    {"type": "number"},
+                    {"type": "string", "format": "decimal"},
+                    {"type": "null"},
+                ]
+            },
             "lines": {
                 "type": "array",
                 "items": {
@@ -130,16 +132,6 @@ class OwnField(serializers.IntegerField):
         ),
         (serializers.IntegerField(max_value=Decimal(7)), {"type": "integer", "maximum": 7.0}),
         (serializers.IntegerField(min_value=_("1")), {"type": "integer"}),
-        (
-            serializers.DecimalField(5, 2, allow_null=True),
-            {
-                "anyOf": [
-                    {"type": "number"},
-                    {"type": "string", "format": "decimal"},
-                    {"type": "null"},
-                ]
-            },
-        ),
         (serializers.DateField(), {"type": "string", "format": "date"}),
         (serializers.DateField(input_formats=["%d.%m.%Y"]), {"type": "string"}),
         (serializers.DateTimeField(), {"type": "string", "format": "date-time"}),

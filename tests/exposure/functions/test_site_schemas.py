@@ -77,8 +77,6 @@ def nested(depth):
         ([], "must be a dict"),
         (nested(65), "deeper than 64"),
         ({"type": "strin"}, "is not valid at #/type"),
-        ({"properties": {"a": {"minLength": -1}}}, "is not valid at #/properties/a/minLength"),
-        ({"properties": []}, "is not valid at #/properties"),
         ({"pattern": "("}, 'The value is not a "regex"'),
         ({"properties": {"a": {"pattern": "("}}}, "is not valid at #/properties/a"),
         ({"$id": "http://[bad"}, "Invalid URI reference 'http://[bad'"),
@@ -173,32 +171,22 @@ def test_no_schema_opens_a_connection(monkeypatch):
     ("schema", "value", "sentence"),
     [
         ({"required": ["a"]}, {}, 'Arguments: "a" is a required property'),
-        ({"type": "object"}, 5, 'Arguments: The value is not of type "object": 5'),
         (
             {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}},
             {"a": [{}, {"b": "x"}]},
             "Argument a[1].b: The value is not of type \"integer\": 'x'",
         ),
-        ({"properties": {"a": {"format": "date"}}}, {"a": "soon"}, "is not a \"date\": 'soon'"),
-        ({"properties": {"a": {"minimum": 3}}}, {"a": 2}, "less than the minimum of 3: 2"),
         (
             {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]},
             {},
             '("phone" is a required property; or "mail" is a required property)',
         ),
-        ({"additionalProperties": False}, {"a": 1}, "Arguments: No such member is allowed"),
         (
             {"properties": {"a": {}}, "additionalProperties": False},
             {"é\n": 1},
             "('\\xe9 ' was unexpected)",
         ),
         ({"properties": {"a": {"enum": ["x"]}}}, {"a": None}, ": null"),
-        ({"properties": {"a": {"type": "null"}}}, {"a": {}}, 'The value is not of type "null"'),
-        (
-            {"properties": {"a": {"oneOf": [{"type": "null"}, {"minLength": 2}]}}},
-            {"a": "x"},
-            "Argument a: The value is not valid under any of the schemas",
-        ),
         ({"properties": {"a": {"pattern": "^(?=(a+)+b)a"}}}, {"a": "a" * 500}, "match"),
     ],
 )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import enum
 from datetime import date, datetime, time
 from decimal import Decimal
 from types import SimpleNamespace
@@ -10,7 +9,6 @@ from uuid import UUID
 import msgspec
 import pytest
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
-from django.db import models
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
@@ -21,20 +19,11 @@ from mcp_django.exposure.registry import registry
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import PromptArgument, PromptMessage
 from tests.exposure.function_tools import get, prompt_of, rights_of, said
+from tests.exposure.functions.test_signatures import Colour, Size
 from tests.shop.models import Order
 
 if TYPE_CHECKING:
     from tests.exposure.functions.test_signatures import Address
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Size(models.IntegerChoices):
-    SMALL = 1, "small"
-    LARGE = 2, "large"
 
 
 def user(**fields: Any) -> Any:
@@ -143,7 +132,7 @@ KEY = "12345678-1234-5678-1234-567812345678"
         (datetime, "2026-11-18T12:00:00Z", datetime.fromisoformat("2026-11-18T12:00:00Z")),
         (time, "12:30:00", time(12, 30)),
         (UUID, KEY, UUID(KEY)),
-        (Color, "red", Color.RED),
+        (Colour, "red", Colour.RED),
         (Size, "2", Size.LARGE),
         (Literal["warm", 1], "1", 1),
         (bool, "Yes", True),
@@ -179,7 +168,7 @@ def test_what_is_left_out_or_left_empty_has_its_default(annotation):
         (datetime, "12", "is not a time such as 2026-11-18T12:00:00Z."),
         (time, "12", "is not a time of day such as 12:00:00."),
         (UUID, "1", "is not a UUID."),
-        (Color, "RED", "Argument it: 'RED' is not one of: red, blue."),
+        (Colour, "RED", "Argument it: 'RED' is not one of: red, blue."),
         (Size, "3", "is not one of: 1, 2."),
         (Literal["warm", 1], "cool", "is not one of: warm, 1."),
         (bool, "maybe", "is not true or false."),
@@ -273,8 +262,8 @@ def refuse(request: HttpRequest, value: str) -> list[str]:
 @pytest.mark.parametrize(
     ("annotation", "options", "value", "offered"),
     [
-        (Color, {}, "", ["blue", "red"]),
-        (Color, {}, "r", ["red"]),
+        (Colour, {}, "", ["blue", "red"]),
+        (Colour, {}, "r", ["red"]),
         (Size, {}, "", ["1", "2"]),
         (Literal["warm", 1], {}, "W", ["warm"]),
         (bool, {}, "t", ["true"]),

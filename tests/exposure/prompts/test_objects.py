@@ -148,9 +148,7 @@ def test_rows_that_are_judged_one_by_one_are_judged_here_too(shop):
 @pytest.fixture
 def named():
     """Callers for whom customers have keys and names."""
-    return caller(
-        tables=registry({models.Customer: {"fields": "id name", "label_fields": "name"}})
-    )
+    return caller(tables=registry({models.Customer: NAMED}))
 
 
 def test_an_object_is_found_by_the_whole_of_its_label(shop, named):

@@ -31,7 +31,7 @@ class ColorForm(forms.Form):
 def create(ctx: mcp.Context) -> str:
     """Make an order, and ask for its number afterwards."""
     order = Order.objects.create(number="?")
-    answer = ctx.ask("number", NumberForm, "Which number?")
+    answer = ctx.ask("number", NumberForm, format_lazy("Which {}?", mark_safe("number")))
     order.number = answer["number"]
     order.save()
     return f"{order.number}{'!' if answer['urgent'] else ''}"
@@ -120,20 +120,6 @@ def test_what_was_done_before_is_undone_until_the_form_takes_the_answer(offer, c
     assert before == 0
     assert answered.text == "A-7!"
     assert [order.number for order in Order.objects.all()] == ["A-7"]
-
-
-def test_a_form_may_be_an_instance_which_is_filled_in(offer, answering):
-    def pick(ctx: mcp.Context) -> str:
-        """Ask for a color."""
-        form = ColorForm(initial={"color": "b"}, prefix="x")
-        ctx.ask("color", form, format_lazy("Which {}?", mark_safe("<b>")))
-        return f"{form.is_bound} {form.cleaned_data['color']}"
-
-    offer(pick)
-    client = answering(color={"color": "r"})
-
-    assert client.call_tool("pick").text == "True r"
-    assert client.questions["color"]["params"]["message"] == "Which <b>?"
 
 
 def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
