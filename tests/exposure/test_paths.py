@@ -89,11 +89,6 @@ def test_every_bad_declaration_is_told_in_words_and_refused_when_used(model, opt
         allowed_paths(caller(tables=tables), tables.exposures[model])
 
 
-def reach(options, **rights):
-    tables = registry({Order: options})
-    return allowed_paths(caller(tables=tables, **rights), tables.exposures[Order])
-
-
 def test_callers_with_equal_rights_share_one_reach_and_others_do_not():
     def of(**rights):
         who = caller(**rights)

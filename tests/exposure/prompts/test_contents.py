@@ -42,13 +42,11 @@ def test_what_has_another_shape_is_refused_with_its_place(arguments, messages, s
         ({"name": "a b"}, "name: use a-z, 0-9 and underscores"),
         ({"name": "x" * 41}, "name: use a-z"),
         ({"name": "settings"}, "name: 'settings' cannot be the name of an argument"),
-
         ({"name": "not"}, "name: 'not' cannot be"),
         ({"name": "a", "title": "x" * 101}, "title: longer than 100"),
         ({"name": "a", "choices": ["x"]}, "choices: only an argument of the type choice"),
         ({"name": "a", "type": "choice"}, "choices: write the choices"),
         ({"name": "a", "type": "choice", "choices": ["x", "x"]}, "choices: a choice is there tw"),
-
         ({"name": "a", "type": "choice", "choices": ["x" * 101]}, "choices: a choice is empty or"),
         ({"name": "a", "type": "choice", "choices": [*"x" * 101]}, "choices: more than 100"),
         ({"name": "a", "type": "object"}, "model: choose the model"),
@@ -78,9 +76,7 @@ def test_every_mistake_is_told_at_once():
     ("text", "sentence"),
     [
         ("Hi\n{% load static %}", "line 2: there is no tag 'load'; there are: comment, for, if, "),
-
         ("\n\n{{ settings.SECRET_KEY }}", "line 3: unknown name 'settings'; the arguments are: a"),
-
         ("{{ a|add:a }}", "line 1: Invalid filter: 'add'"),
         ("x" * 32_769, "text: longer than 32768 characters"),
         ("{% if a %}" * 13, "line 1: nested deeper than 12"),

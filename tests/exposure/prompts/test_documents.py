@@ -66,10 +66,6 @@ def test_what_differs_is_replaced_and_the_version_before_stays():
         ({**HELLO, "title": "x" * 101}, "'hello': title: Ensure this value has at most 100"),
         ({**HELLO, "groups": ["Nobody"]}, "'hello': there is no group 'Nobody'"),
         (
-            {**HELLO, "messages": [{"text": "a", "x": 1}]},
-            "'hello': Message 1: Object contains unk",
-        ),
-        (
             {**HELLO, "messages": [{"text": "a"}, {"text": "\n{% load a %}"}]},
             "'hello': Message 2, line 2: there is no tag 'load'",
         ),
