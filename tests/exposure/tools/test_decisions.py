@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 
 import mcp_django as mcp
-from mcp_django.models import ExposedModel, ExposedTool, ServerSettings, UserRestriction
+from mcp_django.models import ExposedModel, ExposedTool, ServerSettings
 from mcp_django.testing import CANCEL, DECLINE, Client
 from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient, call_with_token
@@ -61,20 +61,6 @@ def test_a_group_gives_no_right_that_the_tool_itself_refuses(make_user):
     assert definition(CheckedClient(user=outsider), "echo") is None
 
 
-def test_the_words_of_staff_take_the_place_of_those_of_code_and_annotations_get_stricter(client):
-    before = definition(client, "echo")
-    hints = {"readOnlyHint": False, "destructiveHint": True}
-    decide("echo", title="Parrot", description="Repeats, and nothing else.", annotations=hints)
-
-    after = definition(client, "echo")
-
-    assert (after["title"], after["description"]) == ("Parrot", "Repeats, and nothing else.")
-    assert after["inputSchema"] == before["inputSchema"]
-    assert before["annotations"]["readOnlyHint"] is True
-    assert "readOnlyHint" not in after["annotations"]
-    assert after["annotations"]["destructiveHint"] is True
-
-
 @pytest.mark.parametrize(
     "annotations", [{"readOnlyHint": True}, {"destructiveHint": False}, {"title": "x"}, ["x"]]
 )
@@ -96,29 +82,6 @@ def test_instructions_of_staff_take_the_place_of_those_of_the_settings(staff, se
 
     assert before == "From the settings."
     assert greet()["instructions"] == "From the admin."
-
-
-@pytest.mark.parametrize("is_for_all", [True, False])
-def test_whom_staff_made_read_only_has_no_tool_that_writes(staff, make_user, add_tool, is_for_all):
-    def write_down(text: str) -> str:
-        """Write it down."""
-        return text
-
-    add_tool(write_down, read_only=False)
-    client = CheckedClient(user=staff)
-    other = CheckedClient(user=make_user("other", is_staff=True))
-    before = definition(client, "write_down")
-
-    if is_for_all:
-        ServerSettings.objects.create(read_only=True)
-    else:
-        UserRestriction.objects.create(user=staff)
-
-    assert before is not None
-    assert definition(client, "write_down") is None
-    assert definition(client, "echo") is not None
-    assert (definition(other, "write_down") is None) is is_for_all
-    assert "Unknown tool" in client.failure("tools/call", name="write_down", arguments={})[1]
 
 
 # Tools that staff want to be confirmed
