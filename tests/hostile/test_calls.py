@@ -58,20 +58,6 @@ def test_a_tool_gets_a_user_with_the_permissions_that_the_token_is_held_to(
     assert answer.data == {"result": [False, True, False]}
 
 
-def test_bytes_in_the_query_string_are_a_bad_request(client, monkeypatch):
-    original = client.scope
-    monkeypatch.setattr(
-        client,
-        "scope",
-        lambda *arguments, **options: {
-            **original(*arguments, **options),
-            "query_string": b"a=\xff",
-        },
-    )
-
-    assert client.post_request("tools/list").status == 400
-
-
 @pytest.mark.database
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only there it is a setting")
 @pytest.mark.django_db(transaction=True)

@@ -113,6 +113,10 @@ def test_an_address_without_a_credential_is_nobodys_business(staff, query):
     assert sent_with(Client(user=staff), query_string=query.encode()).status == 200
 
 
+def test_bytes_in_the_query_string_are_a_bad_request(staff):
+    assert sent_with(Client(user=staff), query_string=b"a=\xff").status == 400
+
+
 LONG = "session_id=".ljust(LONGEST_VALUE + 1, "x")
 
 
