@@ -14,7 +14,7 @@ from mcp_django.testing import Client
 from mcp_django.transports.http.http_sse import HTTPSSEApplication
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import EventStream
-from tests.transports.wire import Connection
+from tests.transports.wire import Connection, hello
 from tests.waiting import PATIENCE
 
 NEWEST = "2025-11-25"
@@ -47,12 +47,7 @@ class HTTPSSEClient:
     async def begin(self, revision: str = NEWEST, **capabilities: Any) -> HTTPSSEClient:
         """With a handshake."""
         await self.open()
-        hello = {"name": "old", "version": "1"}
-        params = {
-            "protocolVersion": revision,
-            "capabilities": capabilities,
-            "clientInfo": hello,
-        }
+        params = hello(Revision(revision), "old", **capabilities)
         self.hello = (await self.ask("initialize", params))["result"]
         self.revision = Revision(self.hello["protocolVersion"])
         await self.tell("notifications/initialized")

@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from django import forms
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from mcp_django.transports.sessions import key_of
 from tests.transports.event_stream import EventStream
-from tests.transports.wire import Connection, speaking
+from tests.transports.wire import Connection, hello, speaking
 
 #: Everything that a client may declare.
 ANYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+
+
+class NumberForm(forms.Form):
+    """What tools of these tests ask for."""
+
+    number = forms.CharField(max_length=5, label="Order number")
+    urgent = forms.BooleanField(required=False)
 
 
 class SessionClient:
@@ -35,11 +43,7 @@ class SessionClient:
     ) -> SessionClient:
         """In the revision of the client, unless another is named."""
         client = client if revision is None else speaking(client, revision)
-        params = {
-            "protocolVersion": client.revision.value,
-            "capabilities": ANYTHING if capabilities is None else capabilities,
-            "clientInfo": {"name": "x", "version": "1"},
-        }
+        params = hello(client.revision, **(ANYTHING if capabilities is None else capabilities))
         call = await Connection.asking(client, "initialize", params).whole()
         session = cls(client, call.headers["mcp-session-id"])
         if is_ready:

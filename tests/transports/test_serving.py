@@ -19,15 +19,6 @@ NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 # Refusals of the whole request
 
 
-@requirement("authorization:401")
-def test_a_credential_that_is_wrong_is_challenged_with_an_error():
-    answer = CheckedClient(token="wrong").post(NOTIFICATION)
-
-    assert answer.status == 401
-    assert 'error="invalid_token"' in answer.headers["www-authenticate"]
-    assert answer.headers["cache-control"] == "no-store"
-
-
 @requirement("security:closed")
 def test_a_site_without_authenticators_serves_nobody_and_tells_only_its_log(configure, caplog):
     configure(AUTHENTICATORS=[])

@@ -18,14 +18,9 @@ from tests.transports.event_stream import EventStream, asking_to_listen
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
 from tests.transports.session_client import SessionClient
-from tests.transports.wire import Connection, speaking
+from tests.transports.wire import Connection, hello, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-HELLO = {
-    "protocolVersion": LATEST_LEGACY.value,
-    "capabilities": {},
-    "clientInfo": {"name": "x", "version": "1"},
-}
 
 
 @pytest.fixture
@@ -103,7 +98,7 @@ async def test_a_closed_server_opens_no_stream_and_tells_strangers_nothing(clien
 
     assert_closed(await asking_to_listen(client, toolsListChanged=True).whole())
     assert_closed(await EventStream.get(legacy, **session.headers).whole())
-    assert_closed(await asking(legacy, "initialize", HELLO).whole())
+    assert_closed(await asking(legacy, "initialize", hello(LATEST_LEGACY)).whole())
     assert_closed((await HTTPSSEClient(client).open()).stream)
     assert not get_hub().streams
     assert not await sessions()

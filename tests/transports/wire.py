@@ -17,6 +17,8 @@ from tests.oracle import assert_valid_message
 from tests.waiting import PATIENCE
 
 PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+#: The same as a message.
+PINGING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 #: A call of the tool of the fixture `patient`.
 PATIENT = {"name": "patient", "arguments": {}}
 
@@ -144,6 +146,15 @@ class Gate:
         call.start()
         await self.until_reached()
         return call
+
+
+def hello(revision: Revision, name: str = "x", **capabilities: Any) -> dict[str, Any]:
+    """The params of a handshake."""
+    return {
+        "protocolVersion": revision.value,
+        "capabilities": capabilities,
+        "clientInfo": {"name": name, "version": "1"},
+    }
 
 
 def speaking(client: Client, revision: Revision) -> CheckedClient:

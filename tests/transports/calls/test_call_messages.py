@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django import forms
 from django.db import models
 
 import mcp_django as mcp
@@ -13,17 +12,13 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports.calls import running
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.session_client import text_of
+from tests.transports.session_client import NumberForm, text_of
 from tests.transports.wire import Connection, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 LATEST = Revision.V2025_11_25
 MODERN = Revision.V2026_07_28
-
-
-class NumberForm(forms.Form):
-    number = forms.CharField()
 
 
 @pytest.fixture

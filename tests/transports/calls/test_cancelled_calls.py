@@ -6,7 +6,6 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from django import forms
 from django.db import OperationalError, connection
 
 import mcp_django as mcp
@@ -16,17 +15,13 @@ from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.calls.test_statements import Connections
-from tests.transports.session_client import SessionClient, id_of, text_of
+from tests.transports.session_client import NumberForm, SessionClient, id_of, text_of
 from tests.transports.wire import Connection, finished
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 LATEST = Revision.V2025_11_25
-
-
-class NumberForm(forms.Form):
-    number = forms.CharField()
 
 
 def ends(gathered):

@@ -10,17 +10,15 @@ from asgiref.sync import sync_to_async
 from django import forms
 
 import mcp_django as mcp
-from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LEGACY
 from mcp_django.stores.bounds import MOST_QUESTIONS
 from mcp_django.stores.interface import Question, get_store
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.calls import client_requests
 from mcp_django.transports.sessions import LONGEST_ANSWER
-from tests.clients import CheckedClient
-from tests.shop.models import Customer, Order
+from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.session_client import SessionClient, id_of, text_of
+from tests.transports.session_client import NumberForm, id_of, text_of
 from tests.transports.wire import Connection, Gate
 from tests.waiting import PATIENCE
 
@@ -29,11 +27,6 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 _, V2503, V2506, LATEST = LEGACY
 ASKED = [revision for revision in LEGACY if revision.features.elicitation]
 CLOSED = "closed the question"
-
-
-class NumberForm(forms.Form):
-    number = forms.CharField(max_length=5, label="Order number")
-    urgent = forms.BooleanField(required=False)
 
 
 class TextForm(forms.Form):
@@ -383,16 +376,6 @@ async def test_questions_that_are_asked_together_are_answered_in_any_order(asked
     assert text_of(await answer_to(call)) == "1 2"
 
 
-async def test_questions_one_after_the_other_keep_the_answers_before(asked):
-    person, call, question = await asked(steps)
-
-    await person.accept(question, text="x")
-    for number in "12":
-        await person.accept(await call.message(), number=number)
-
-    assert text_of(await answer_to(call)) == "x12"
-
-
 # Who can be asked
 
 
@@ -558,22 +541,3 @@ async def test_a_flood_of_answers_hurts_nobody_else(asked, configure):
     assert set(statuses) == {202}
     assert text_of(await answer_to(call)) == "A-7"
     assert more[-1] == 429
-
-
-@pytest.mark.parametrize("agrees", [True, False])
-async def test_the_person_is_asked_before_a_record_is_deleted(make_user, agrees):
-    boss = await sync_to_async(make_user)("boss", is_staff=True, is_superuser=True)
-    await ExposedModel.objects.acreate(label="shop.customer", level=5)
-    customer = await Customer.objects.acreate(name="Ada")
-    person = await SessionClient.begin(await sync_to_async(CheckedClient)(user=boss), LATEST)
-    call = await person.called("delete_record", model="shop.customer", pk=customer.pk)
-
-    question = await call.message()
-    yes, no = {"action": "accept", "content": {"confirm": True}}, {"action": "decline"}
-    await person.say(question, **(yes if agrees else no))
-    answer = await answer_to(call)
-
-    assert question["method"] == "elicitation/create"
-    assert question["params"]["message"].startswith("Delete this customer? 1 record: ")
-    assert await Customer.objects.acount() == (0 if agrees else 1)
-    assert ("The person declined. Nothing was done." in text_of(answer)) is not agrees

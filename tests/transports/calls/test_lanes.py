@@ -13,7 +13,7 @@ from django.utils import timezone, translation
 
 from mcp_django.auth.authenticate import ADDRESS
 from mcp_django.connections import KEPT, close_old_connections
-from mcp_django.exceptions import Busy, Cancelled
+from mcp_django.exceptions import Busy
 from mcp_django.transports.calls.lanes import OutOfTime, ThreadLane
 from tests.waiting import PATIENCE
 
@@ -113,16 +113,6 @@ async def test_a_lane_refuses_while_half_of_its_threads_are_lost(make_lane, gate
     await asyncio.to_thread(lane.close)
     assert lane.lost_threads == 0
     assert await done(start(lane, int)) == 0
-
-
-async def test_a_job_whose_flag_is_set_before_it_begins_does_not_run(make_lane):
-    cancelled, started = Event(), Event()
-    cancelled.set()
-
-    with pytest.raises(Cancelled):
-        await done(start(make_lane(), started.set, cancelled=cancelled))
-
-    assert not started.is_set()
 
 
 @pytest.mark.thorough

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import threading
 
 import pytest
 from django.db import connections
-from django.test import RequestFactory
 
 import mcp_django as mcp
 from mcp_django.auth import Anonymous
@@ -17,10 +15,8 @@ from mcp_django.protocol.headers import LONGEST_VALUE
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports.http import bodies, endpoint, http_sse
 from mcp_django.transports.http.endpoint import LONGEST_AT_ONCE
-from mcp_django.transports.http.wsgi import mcp_view
 from tests.clients import CheckedClient, WSGIClient
-from tests.transports.calls.test_client_requests import NumberForm
-from tests.transports.session_client import SessionClient, text_of
+from tests.transports.session_client import NumberForm, SessionClient, text_of
 from tests.transports.wire import PING, Connection, finished, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -247,19 +243,6 @@ async def test_middleware_has_its_say_about_a_request_without_a_credential(confi
     call = await Connection(CheckedClient(), PING).whole()
 
     assert (call.status, call.headers["x-site"]) == (401, "shop")
-
-
-async def test_without_streams_nobody_reads_a_body_without_a_credential(only_tokens):
-    class Unreadable(io.BytesIO):
-        def read(self, *args):
-            raise AssertionError("Nobody should read this.")
-
-    request = RequestFactory().post("/mcp", data=PING, content_type="application/json")
-    request._stream = Unreadable()
-
-    response = await in_thread(mcp_view, request)
-
-    assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
 
 
 # How long a body may take

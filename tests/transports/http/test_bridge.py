@@ -466,23 +466,6 @@ async def test_an_async_tool_inside_middleware_is_cancelled_with_its_call(client
     assert call.sent == []
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_an_async_tool_inside_middleware_has_a_loop_of_its_own(client, run, add_tool):
-    loop = asyncio.get_running_loop()
-
-    async def look() -> bool:
-        """Look where it runs."""
-        return asyncio.get_running_loop() is loop
-
-    run("function")
-    add_tool(look)
-
-    call = await Connection.calling(client, "look").whole()
-
-    assert call.json["result"]["structuredContent"] == {"result": False}
-
-
 @pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
@@ -496,17 +479,3 @@ async def test_an_async_tool_inside_middleware_that_runs_for_too_long_frees_its_
 
     assert "0.5 seconds" in call.json["result"]["content"][0]["text"]
     assert await asyncio.to_thread(endless[1].wait, PATIENCE)
-
-
-def test_an_async_tool_inside_middleware_that_cancels_itself_is_a_bug(
-    client, run, add_tool, caplog
-):
-    run("function")
-
-    async def sleep() -> str:
-        """Cancel itself."""
-        raise asyncio.CancelledError
-
-    add_tool(sleep)
-
-    assert client.failure("tools/call", name="sleep") == (-32603, "Internal error")

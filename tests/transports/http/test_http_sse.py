@@ -28,15 +28,9 @@ from tests.spec import requirement
 from tests.transports.event_stream import changed, turn_the_wheel
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.middlewares import seen
-from tests.transports.wire import PATIENT, finished
+from tests.transports.wire import PATIENT, PINGING, finished, hello
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-HELLO = {
-    "protocolVersion": "2024-11-05",
-    "capabilities": {},
-    "clientInfo": {"name": "old", "version": "1"},
-}
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 class Posts:
@@ -192,7 +186,7 @@ async def test_a_change_before_the_handshake_is_told_after_it(client):
     changed(TOOLS)
     await settled()
 
-    await session.send("initialize", HELLO)
+    await session.send("initialize", hello(LEGACY[0]))
 
     assert (await session.message())["id"] == 1
     assert (await session.message())["method"] == "notifications/tools/list_changed"
@@ -201,9 +195,8 @@ async def test_a_change_before_the_handshake_is_told_after_it(client):
 
 async def test_there_is_one_handshake(client):
     session = await HTTPSSEClient(client).begin("2024-11-05")
-    changes = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "x", "version": "1"}}
 
-    again = await session.ask("initialize", HELLO | changes)
+    again = await session.ask("initialize", hello(LEGACY[-1]))
 
     assert again["error"]["code"] == -32600
     kept = await sync_to_async(get_store().session)(key_of(session.id))
@@ -212,7 +205,7 @@ async def test_there_is_one_handshake(client):
 
 
 async def test_a_post_whose_connection_is_given_up_runs_on(session, patient, gate):
-    many = [session.posting({**PING, "id": f"p{n}", "method": "tools/list"}) for n in range(3)]
+    many = [session.posting({**PINGING, "id": f"p{n}", "method": "tools/list"}) for n in range(3)]
 
     tasks = [post.start() for post in many]
     await asyncio.sleep(0)
@@ -258,7 +251,7 @@ async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(posts,
 
     agreed = ("http_sse", "2025-06-18", "old", key)
     assert (stream.kind, stream.revision, stream.client, stream.session) == agreed
-    assert (await session.post(PING)).status == 404
+    assert (await session.post(PINGING)).status == 404
     assert await sync_to_async(store.session)(key) is None
     assert await sync_to_async(store.streams)() == []
     assert not get_hub().streams
@@ -333,21 +326,21 @@ MALFORMED = [
         (b"\xff", {}, 400, -32700),
         (b"[" * 4_000, {}, 400, -32700),
         (b"[]", {}, 400, -32600),
-        ([PING], {}, 400, -32600),
-        ({**PING, "id": None}, {}, 400, -32600),
-        ({**PING, "jsonrpc": "1.0"}, {}, 400, -32600),
-        (PING, {"Content-Type": "text/plain"}, 415, -32600),
-        (PING, {"Content-Encoding": "gzip"}, 415, -32600),
+        ([PINGING], {}, 400, -32600),
+        ({**PINGING, "id": None}, {}, 400, -32600),
+        ({**PINGING, "jsonrpc": "1.0"}, {}, 400, -32600),
+        (PINGING, {"Content-Type": "text/plain"}, 415, -32600),
+        (PINGING, {"Content-Encoding": "gzip"}, 415, -32600),
         (b"[" + b" " * 10_000 + b"]", {}, 413, -32600),
-        (PING, {"verb": "GET"}, 405, -32600),
-        (PING, {"verb": "PUT"}, 405, -32600),
-        (PING, {"Origin": "https://evil.example"}, 403, -32600),
-        (PING, {"Host": "evil.example"}, 400, -32600),
-        (PING, {"Authorization": "Bearer nobody"}, 401, -32600),
-        *((PING, {"query": query}, 400, -32600) for query in MALFORMED),
-        (PING, {"query": "session_id=" + "x" * 100_000}, 414, -32600),
-        (PING, {"query": "session_id=" + "x" * 43}, 404, -32600),
-        (PING, {"query": "session_id=6f1f0a1de05e4b0c8f0c3b1f6b8d2d11"}, 404, -32600),
+        (PINGING, {"verb": "GET"}, 405, -32600),
+        (PINGING, {"verb": "PUT"}, 405, -32600),
+        (PINGING, {"Origin": "https://evil.example"}, 403, -32600),
+        (PINGING, {"Host": "evil.example"}, 400, -32600),
+        (PINGING, {"Authorization": "Bearer nobody"}, 401, -32600),
+        *((PINGING, {"query": query}, 400, -32600) for query in MALFORMED),
+        (PINGING, {"query": "session_id=" + "x" * 100_000}, 414, -32600),
+        (PINGING, {"query": "session_id=" + "x" * 43}, 404, -32600),
+        (PINGING, {"query": "session_id=6f1f0a1de05e4b0c8f0c3b1f6b8d2d11"}, 404, -32600),
     ],
 )
 async def test_a_post_that_cannot_be_accepted_is_told_why(
@@ -393,7 +386,7 @@ async def test_an_origin_of_ours_opens_a_stream(client):
     session = await HTTPSSEClient(client).open(Origin="http://testserver")
 
     assert session.stream.status == 200
-    assert (await session.post(PING, Origin="http://testserver")).status == 202
+    assert (await session.post(PINGING, Origin="http://testserver")).status == 202
     await session.leave()
 
 
@@ -402,8 +395,8 @@ async def test_a_session_of_somebody_else_does_not_exist(client, eve):
     own, foreign = await HTTPSSEClient(client).begin(), await HTTPSSEClient(eve).begin()
     stranger = {"Authorization": f"Bearer {eve.token}"}
 
-    at_foreign = await own.post(PING, endpoint=own.endpoint, **stranger)
-    nowhere = await own.post(PING, endpoint="/mcp/messages?session_id=nobody", **stranger)
+    at_foreign = await own.post(PINGING, endpoint=own.endpoint, **stranger)
+    nowhere = await own.post(PINGING, endpoint="/mcp/messages?session_id=nobody", **stranger)
 
     assert (at_foreign.status, at_foreign.body) == (404, nowhere.body)
     assert (await own.ask("ping"))["result"] == {}
@@ -415,7 +408,7 @@ async def test_a_session_of_somebody_else_does_not_exist(client, eve):
 async def test_sessions_of_the_two_http_transports_do_not_mix(client, session):
     headers = {"Mcp-Session-Id": session.id, "MCP-Protocol-Version": "2025-11-25"}
 
-    reply = await sync_to_async(client.post)(PING, headers=headers)
+    reply = await sync_to_async(client.post)(PINGING, headers=headers)
 
     assert reply.status == 404
 
@@ -455,7 +448,7 @@ async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
     monkeypatch.setattr(http_sse, "MOST_CALLS", 2)
     numbers = [await session.send("tools/call", PATIENT) for _ in range(2)]
 
-    refused = await session.post({**PING, "id": "more"})
+    refused = await session.post({**PINGING, "id": "more"})
     gate.open()
 
     assert (refused.status, refused.json["id"]) == (503, "more")
@@ -477,7 +470,7 @@ async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
 
     with monkeypatch.context() as broken:
         broken.setattr(get_store(), "session", fail)
-        posted = await session.post(PING)
+        posted = await session.post(PINGING)
 
     assert (posted.status, posted.json["error"]["message"]) == (500, "Internal error")
     assert posted.json["error"]["data"]["id"] in caplog.text
@@ -488,7 +481,7 @@ async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
 async def test_too_many_calls_are_refused_by_the_post(session, configure):
     configure(CALLS_PER_MINUTE=1)
 
-    statuses = [(await session.post({**PING, "id": f"x{n}"})).status for n in range(3)]
+    statuses = [(await session.post({**PINGING, "id": f"x{n}"})).status for n in range(3)]
 
     assert statuses[-1] == 429
 
@@ -499,7 +492,7 @@ async def test_a_server_without_a_free_thread_refuses_post_and_stream(
     configure(MAX_WAITING=0)
     await asyncio.to_thread(fresh_lanes.close)
 
-    posted = await session.post(PING)
+    posted = await session.post(PINGING)
     opened = await HTTPSSEClient(client).open()
 
     assert (posted.status, opened.stream.status) == (503, 503)

@@ -16,9 +16,8 @@ from mcp_django.transports.sessions import key_of
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import changed
 from tests.transports.http_sse_client import HTTPSSEClient, settled
-from tests.transports.wire import PATIENT
+from tests.transports.wire import PATIENT, PINGING
 
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 
@@ -52,7 +51,7 @@ async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divide
     stream._is_reading = True
 
     accepted = []
-    while (posted := await session.post({**PING, "id": f"p{len(accepted)}"})).status == 202:
+    while (posted := await session.post({**PINGING, "id": f"p{len(accepted)}"})).status == 202:
         accepted.append(f"p{len(accepted)}")
     await elsewhere.settled()
     stream._is_reading = False
@@ -91,7 +90,7 @@ async def test_a_session_whose_process_was_killed_is_not_found(
     in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
     session.posts = elsewhere
 
-    posted = await session.post(PING)
+    posted = await session.post(PINGING)
 
     assert posted.status == 404
     assert in_memory.session(key_of(session.id)) is None

@@ -13,15 +13,10 @@ from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.http.streamable_http import MCPApplication
 from tests.clients import CheckedClient
 from tests.spec import requirement
-from tests.transports.wire import PING, Connection, finished, speaking
+from tests.transports.wire import PING, Connection, finished, hello, speaking
 
 pytestmark = pytest.mark.django_db
 LATEST = Revision.V2025_11_25
-HELLO = {
-    "protocolVersion": LATEST.value,
-    "capabilities": {},
-    "clientInfo": {"name": "x", "version": "1"},
-}
 
 
 # One URL, all revisions
@@ -43,7 +38,7 @@ def test_each_handshake_begins_a_session_of_its_own(client):
     ids = []
 
     for _ in range(3):
-        answer = client.post_request("initialize", HELLO, headers=headers)
+        answer = client.post_request("initialize", hello(LATEST), headers=headers)
         ids.append(answer.headers["mcp-session-id"])
         headers = {"Mcp-Session-Id": ids[-1]}
 
@@ -283,7 +278,3 @@ async def test_discovery_is_answered_however_soon_the_second_ends(
     second = await Connection.asking(client, "server/discover").whole()
 
     assert second.json["result"] == first.json["result"]
-
-
-def test_discovery_says_that_answers_may_stream(client, db):
-    assert "experimental" not in client.discover()["capabilities"]

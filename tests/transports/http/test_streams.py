@@ -119,19 +119,6 @@ async def test_each_report_goes_out_when_it_is_made_and_values_rise(client, add_
     assert call.is_whole()
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-async def test_of_many_reports_at_once_the_last_arrives(client):
-    call = Connection.asking(client, "tools/call", counting("t", 5000))
-
-    await call.whole()
-
-    values = [message["params"]["progress"] for message in call.messages[:-1]]
-    assert values[-1] == 5000
-    assert values == sorted(set(values))
-    assert len(values) < 5000
-
-
 # Errors before and after the first event
 
 

@@ -19,14 +19,9 @@ from tests.clients import CheckedClient, WSGIClient
 from tests.settings import MIDDLEWARE
 from tests.spec import requirement
 from tests.transports.middlewares import owner, seen
-from tests.transports.wire import PING
+from tests.transports.wire import PING, hello
 
 pytestmark = pytest.mark.django_db
-HELLO = {
-    "protocolVersion": LATEST_LEGACY.value,
-    "capabilities": {},
-    "clientInfo": {"name": "x", "version": "1"},
-}
 
 
 @pytest.fixture
@@ -163,13 +158,22 @@ def test_a_body_that_is_too_long_or_stops_is_refused_quietly(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+def test_nobody_reads_a_body_without_a_credential(client, settings):
+    settings.MIDDLEWARE = MIDDLEWARE
+    client.token = None
+    request = build_request(client.scope("POST", headers={"Content-Length": "5"}), b"")
+    request._stream = Untouched()
+
+    assert mcp_view(request).status_code == 401
+
+
 # No sessions and no streams
 
 
 @pytest.mark.parametrize("is_real", [True, False])
 def test_the_id_of_a_session_means_nothing(client, is_real):
     asgi = CheckedClient(token=client.token, revision=LATEST_LEGACY)
-    begun = asgi.post(asgi.message("initialize", HELLO)).headers["mcp-session-id"]
+    begun = asgi.post(asgi.message("initialize", hello(LATEST_LEGACY))).headers["mcp-session-id"]
     client = WSGIClient(token=client.token, revision=LATEST_LEGACY)
     headers = {"Mcp-Session-Id": begun if is_real else "x"}
 

@@ -17,11 +17,10 @@ from mcp_django.transports.http.responses import Brake, brake_of
 from mcp_django.transports.sessions import key_of
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.http_sse_client import HTTPSSEClient
+from tests.transports.wire import PINGING
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-
-PING = {"jsonrpc": "2.0", "id": "more", "method": "ping"}
 
 
 class Request:
@@ -87,7 +86,7 @@ async def test_more_is_refused_while_too_much_waits(client, application, stream,
     stream().producers[0].pauseProducing()
     number = await called(session, "x" * 1000)
 
-    refused = await session.post(PING)
+    refused = await session.post({**PINGING, "id": "more"})
     stream().producers[0].resumeProducing()
 
     assert (refused.status, refused.json["id"]) == (503, "more")

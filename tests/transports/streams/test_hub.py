@@ -11,7 +11,7 @@ from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import chosen, get_store
+from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import Change
@@ -24,9 +24,8 @@ from tests.transports.event_stream import (
     looked,
     turn_the_wheel,
 )
-from tests.transports.session_client import SessionClient
 from tests.transports.streams.test_layer import CORE, Layer, from_another
-from tests.transports.wire import Connection, speaking
+from tests.transports.wire import Connection, hello, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -191,26 +190,9 @@ async def test_a_stream_opens_though_the_store_cannot_show_it(
     assert "cannot be reached" in caplog.text
 
 
-async def test_a_standalone_stream_in_another_process_is_one_as_well(client):
-    session = await SessionClient.begin(speaking(client, Revision.V2025_11_25))
-
-    @sync_to_async
-    def open_elsewhere():
-        get_store().hold_standalone(session.key, owner="another")
-        get_store().renew("another")
-
-    await open_elsewhere()
-
-    assert (await session.get()).status == 409
-
-
 async def test_a_handshake_that_says_too_much_begins_nothing(client):
     client = speaking(client, Revision.V2025_11_25)
-    params = {
-        "protocolVersion": client.revision.value,
-        "capabilities": {},
-        "clientInfo": {"name": "x" * 20_000, "version": "1"},
-    }
+    params = hello(client.revision, "x" * 20_000)
 
     refused = await Connection.asking(client, "initialize", params).whole()
 
