@@ -13,6 +13,7 @@ from django.utils import timezone
 from mcp_django.admin import calls, make_all_rows
 from mcp_django.auth.authenticators import principal_of
 from mcp_django.models import CallRecord, PersonalToken, UserRestriction
+from tests.admin.looking import add_session, url
 from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
@@ -61,29 +62,32 @@ def test_pages_about_a_model_a_tool_a_user_and_a_token_link_to_its_calls(make_us
     auditor = make_user(
         "auditor",
         *("view_callrecord", "view_exposedmodel", "view_exposedtool", "view_userrestriction"),
-        "inspect_as",
+        *("inspect_as", "view_session", "view_user"),
     )
     make_all_rows(using="default")
     token, _ = PersonalToken.create(user=auditor, name="my phone")
     restriction = UserRestriction.objects.create(user=auditor)
     mine = called(auditor, principal=principal_of(token).key)
     called(make_user("bob"), target="echo")
-    pages = [
-        "exposedmodel/shop.order",
-        "exposedtool/find_records",
-        f"userrestriction/{restriction.pk}",
-        f"personaltoken/{token.pk}",
-    ]
+    add_session(user=auditor)
+    browser = browser_of(auditor)
 
-    for page in pages:
-        source = browser_of(auditor).get(f"/admin/mcp_django/{page}/change/").content.decode()
-        [link] = re.findall(rf'href="({LIST}\?[^"]*)"', source)
-        assert targets(browser_of(auditor).get(html.unescape(link))) == [mine.target], page
+    def links():
+        changed = [
+            "exposedmodel/shop.order",
+            "exposedtool/find_records",
+            f"userrestriction/{restriction.pk}",
+            f"personaltoken/{token.pk}",
+        ]
+        pages = [browser.get(f"/admin/mcp_django/{page}/change/") for page in changed]
+        pages += [browser.get(url("live")), browser.post(url("inspect"), {"username": "auditor"})]
+        sources = [page.content.decode() for page in pages]
+        return [re.findall(rf'href="({LIST}\?[^"]*)"', source) for source in sources]
 
+    for [link] in links():
+        assert targets(browser.get(html.unescape(link))) == [mine.target], link
     auditor.user_permissions.remove(Permission.objects.get(codename="view_callrecord"))
-    for page in pages:
-        source = browser_of(auditor).get(f"/admin/mcp_django/{page}/change/").content.decode()
-        assert f"{LIST}?" not in source
+    assert links() == [[]] * 6
 
 
 def test_with_the_permission_there_are_those_of_everybody(browser, make_user):
@@ -228,6 +232,3 @@ def test_columns_cannot_be_sorted_by_and_pages_end_where_counting_does(
     assert page.context["cl"].paginator.count == 150
     assert "sortable" not in page.content.decode()
     assert browser.get(LIST, {"p": 2}).status_code == 200
-
-
-# One record

@@ -332,10 +332,3 @@ def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
     ExposedPrompt.objects.create(name="late", enabled=False)
 
     assert "late" in names(client)
-
-
-@of_hello
-def test_rows_of_another_server_decide_nothing(client):
-    ExposedPrompt.objects.create(server="second", name="hello", enabled=False)
-
-    assert "hello" in names(client)

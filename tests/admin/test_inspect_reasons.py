@@ -296,5 +296,6 @@ def test_the_page_says_why_something_is_not_there(scene, look, prepare, place, s
 
     row = row_of(page, field) if place else text_of(page)
     assert sentence in row
+    assert ("As token phone of bob" in text_of(page)) is bool(token)
     # What is said of a switch is not said of a scope as well.
     assert not ("read-only" in sentence and "scope" in row)

@@ -329,14 +329,3 @@ def test_a_session_that_was_not_heard_of_for_five_minutes_is_counted_and_not_lis
     assert "Ends all sessions of everybody: 3." in text_of(page)
     browser.post(LIVE, {"sessions": "all"})
     assert not get_store().sessions()
-
-
-def test_a_user_leads_to_the_calls_of_that_user(browser, warden, ada, make_session):
-    make_session()
-    link = f'href="/admin/mcp_django/callrecord/?user={ada.pk}"'
-    before = browser.get(LIVE).content.decode()
-
-    allow(warden, "mcp_django.view_callrecord")
-
-    assert link not in before
-    assert link in browser.get(LIVE).content.decode()

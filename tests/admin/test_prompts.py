@@ -39,11 +39,6 @@ def browser(writer):
     return browser_of(writer)
 
 
-@pytest.fixture
-def reader(make_user):
-    return make_user("reader", "view_prompttemplate", is_staff=True)
-
-
 def rows(prefix, *given, initial=0):
     """The controls of a formset."""
     found = {
@@ -244,20 +239,12 @@ def test_the_page_says_which_names_messages_can_print(browser):
     assert "margin" not in page
 
 
-def test_who_may_only_look_sees_what_it_says_and_changes_nothing(reader):
-    template = make_prompt("late", "Hi <b>there</b>", arguments=[TONE])
-    browser = browser_of(reader)
+def test_who_may_only_look_reads_of_what_type_arguments_are(make_user):
+    browser = browser_of(make_user("reader", "view_prompttemplate", is_staff=True))
 
-    page = browser.get(url(template)).content.decode()
-    sent = controls("Ho")
+    page = browser.get(url(make_prompt("late", "Hi", arguments=[TONE]))).content.decode()
 
-    assert "Hi &lt;b&gt;there&lt;/b&gt;" in page
     assert "argument tone: choice, optional" in page
-    assert browser.post(url(template), sent).status_code == 403
-    assert browser.get(ADD).status_code == 403
-    assert browser.get(UPLOAD).status_code == 403
-    assert browser.post(url(template, "versions"), {"restore": "1"}).status_code == 403
-    assert template.versions.count() == 1
 
 
 # The list

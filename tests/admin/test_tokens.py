@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Permission
 from django.contrib.sessions.models import Session
 from django.test import RequestFactory
 from django.urls import reverse
@@ -15,8 +15,6 @@ from django.utils import timezone
 
 from mcp_django.admin import tokens as token_forms
 from mcp_django.auth.authenticate import authenticate
-from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.registry import Registry
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
 from tests.clients import browser_of
@@ -79,7 +77,8 @@ def test_the_form_starts_with_the_default_expiry_and_reading(alice):
 
 def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice, settings):
     browser = browser_of(alice)
-    response = browser.post(ADD, form(scopes=["mcp:read", "mcp:write"], read_only="on"))
+    limits = {"read_only": "on", "models": ["shop.order"]}
+    response = browser.post(ADD, form(scopes=["mcp:read", "mcp:write"], **limits))
     secret, token = secret_in(response), PersonalToken.objects.get()
     header = {"authorization": f"Bearer {secret}"}
     principal = authenticate(RequestFactory().post("/mcp", headers=header))
@@ -106,19 +105,9 @@ def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice
     assert "Bearer TOKEN" not in page
     assert (principal.user, principal.scopes) == (alice, {"mcp:read", "mcp:write"})
     assert principal.restriction.read_only
-    assert principal.restriction.models is None
+    assert principal.restriction.models == {"shop.order"}
     settings.MCP_DJANGO = {"NAME": "Shop"}
     assert "Configuration with this token" not in browser.post(ADD, form()).content.decode()
-
-
-def test_the_token_may_be_held_to_exposed_models(alice, monkeypatch):
-    registry = Registry()
-    registry.register(Group, type("G", (ModelExposure,), {"fields": ["name"]}))
-    monkeypatch.setattr(token_forms, "registry", registry)
-
-    browser_of(alice).post(ADD, form(models=["auth.group"]))
-
-    assert PersonalToken.objects.get().models == ["auth.group"]
 
 
 @pytest.mark.parametrize(

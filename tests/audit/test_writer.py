@@ -84,16 +84,6 @@ def test_what_is_put_is_written_in_order_and_together(make_writer, make_end):
     assert writer.lost == 0
 
 
-def test_who_waits_goes_on_when_its_own_entry_is_written(make_writer, make_end):
-    table = Table()
-    writer = make_writer(write=table, gather=PATIENCE * 10)
-    writer.put(make_end("before"))
-
-    writer.put(make_end("mine"), wait=True)
-
-    assert table.targets == ["before", "mine"]
-
-
 def test_an_urgent_entry_behind_many_is_written_with_them(make_writer, make_end):
     table = Table(is_stuck=True)
     writer = make_writer(write=table, gather=PATIENCE * 10)

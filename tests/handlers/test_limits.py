@@ -145,18 +145,6 @@ def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, limit
 # All calls
 
 
-def test_each_element_of_a_batch_counts(staff, limit):
-    limit(CALLS_PER_MINUTE=50)
-    client = CheckedClient(user=staff, revision="2025-03-26", record=True)
-    batch = [client.message("resources/list") for _ in range(49)]
-
-    first, second = client.post(batch), client.post(batch[:2])
-
-    assert (first.status, second.status) == (200, 429)
-    assert int(second.headers["retry-after"]) == 60
-    assert outcomes() == [*[("resources/list", "done")] * 49, ("resources/list", "limited")]
-
-
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover"])
 def test_of_many_refusals_the_first_is_recorded_and_heard_of(client, limit, clock, method):
     heard = []

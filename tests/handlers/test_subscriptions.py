@@ -11,7 +11,6 @@ from mcp_django.protocol.revisions import LEGACY, MODERN
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.event_stream import EventStream
 
 pytestmark = pytest.mark.django_db
 SITE = "django://site"
@@ -115,16 +114,3 @@ def test_a_stream_subscribes_to_so_many_resources_and_no_more(modern, settings):
     refusal = modern.failure("subscriptions/listen", notifications=wishes)
 
     assert refusal == (-32602, "A stream subscribes to 2 resources at most.")
-
-
-@pytest.mark.asyncio
-@pytest.mark.django_db(transaction=True)
-async def test_the_same_wish_twice_is_one_and_what_is_not_there_is_left_out(modern, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 3}
-    wishes = {"resourceSubscriptions": [SITE, SITE, SITE, TOO_LONG, f"{COLLECTION}/0"]}
-
-    stream = EventStream.asking(modern, "subscriptions/listen", {"notifications": wishes})
-    first = await (await stream.opened()).message()
-
-    assert first["params"]["notifications"] == {"resourceSubscriptions": [SITE]}
-    await stream.left()

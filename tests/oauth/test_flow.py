@@ -54,13 +54,6 @@ def test_a_client_gets_from_the_401_to_the_page_where_people_sign_in(flow):
     assert server.keys().isdisjoint({"registration_endpoint", "introspection_endpoint"})
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp", "/elsewhere", "/..", "//"])
-def test_the_metadata_of_the_authorization_server_are_in_one_place(flow, path):
-    response = flow.program.get(f"/.well-known/oauth-authorization-server{path}")
-
-    assert response.status_code == (200 if not path.strip("/") else 404)
-
-
 def test_consent_buys_a_token_for_the_endpoint_with_the_rights_of_the_person(flow, alice):
     login = Flow(flow.application).ask()
     page = flow.ask(scope="mcp:read mcp:write")

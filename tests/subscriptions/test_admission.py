@@ -7,10 +7,9 @@ from django.contrib import admin
 from django.test import RequestFactory
 
 import mcp_django as mcp
-from mcp_django.exceptions import NotFound, QueryError, ToolError
+from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import registry
-from mcp_django.exposure.resources.models import read
 from mcp_django.exposure.uris import object_uri
 from mcp_django.principal import READ, WRITE, Principal, Restriction
 from mcp_django.subscriptions.admission import (
@@ -176,30 +175,6 @@ def test_what_was_never_there_is_no_subscription(staff, uri, verdict):
     assert admit(rights_of(staff), uri) is verdict
     with pytest.raises(NotFound):
         may_subscribe(rights_of(staff), uri)
-
-
-def test_missing_and_forbidden_are_refused_in_the_words_of_a_read(staff, make_user):
-    order = Order.objects.create(number="A1")
-    nobody = make_user("nobody")
-
-    for user, uri in [
-        (staff, f"django://objects/shop.order/{order.pk + 1}"),
-        (nobody, uri_of(order)),
-        (nobody, f"django://objects/shop.order/{order.pk + 1}"),
-        (nobody, "django://objects/no.model/1"),
-    ]:
-        assert refusal(may_subscribe, rights_of(user), uri) == refusal(
-            read, None, rights_of(user), uri
-        )
-    assert refusal(may_subscribe, rights_of(nobody), uri_of(order)) == refusal(
-        may_subscribe, rights_of(nobody), f"django://objects/shop.order/{order.pk + 1}"
-    )
-
-
-def refusal(function, *arguments):
-    with pytest.raises(ToolError) as caught:
-        function(*arguments)
-    return type(caught.value), str(caught.value)
 
 
 def test_a_model_with_numbers_only_has_no_records_to_hear_of():
