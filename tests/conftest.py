@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,13 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.calls.lanes import lanes, make_lane
 from tests import workers
+from tests.changed import Heard
 from tests.clients import CheckedClient
 from tests.clock import Clock
 from tests.demo.state import Demo
 from tests.emptying import empty_databases
 from tests.services import Services, needs_a_service
+from tests.waiting import PATIENCE
 
 TESTS = Path(__file__).parent
 #: The address of an object, and the text of a set, whose order differs between processes.
@@ -95,10 +98,19 @@ def pytest_runtest_call(item):
 
 
 @pytest.fixture
-def only_tokens(settings):
+def configure(settings):
+    """Change some settings of ours."""
+
+    def set_some(**changes):
+        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+
+    return set_some
+
+
+@pytest.fixture
+def only_tokens(configure):
     """Nobody signs in for a client, whatever is installed."""
-    authenticators = ["mcp_django.auth.PersonalTokens"]
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": authenticators}
+    configure(AUTHENTICATORS=["mcp_django.auth.PersonalTokens"])
 
 
 @pytest.fixture(autouse=True)
@@ -226,9 +238,23 @@ def client(staff):
 
 
 @pytest.fixture
-def depot(settings):
+def heard():
+    """What is announced from now on."""
+    # What an earlier test decided was rolled back without a word, and what it took off a list is
+    # no news here.
+    generations.forget()
+    outbox.flush()
+    found = Heard()
+    outbox.add_sink(found)
+    yield found
+    outbox.flush(PATIENCE)
+    outbox.remove_sink(found)
+
+
+@pytest.fixture
+def depot(configure):
     """Make the admin of the depot one that assistants may reach. See tests/depot."""
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin", "depot"]}
+    configure(ADMIN_SITES=["admin", "depot"])
 
 
 @pytest.fixture
@@ -252,33 +278,38 @@ def asker(make_user):
     return CheckedClient(user=user, answers={"confirmation": {"confirm": True}})
 
 
-@pytest.fixture
-def add_tool():
-    """Offer a function as a tool until the test ends."""
+@contextmanager
+def offering(remove):
+    """Declare functions, each by its name or that of its address, until the test ends."""
     added = []
 
-    def add(function, **options):
-        mcp.tool(**{"read_only": True, **options})(function)
-        added.append(function.__name__)
+    def add(declare, function, name=None):
+        declare(function)
+        added.append(name or function.__name__)
         outbox.flush()
         return function
 
     yield add
     for name in added:
-        registry.remove_tool(name)
+        remove(name)
+
+
+@pytest.fixture
+def add_tool():
+    """Offer a function as a tool until the test ends."""
+    with offering(registry.remove_tool) as add:
+        yield lambda function, **options: add(mcp.tool(**{"read_only": True, **options}), function)
 
 
 @pytest.fixture
 def add_prompt():
     """Offer a function as a prompt until the test ends."""
-    added = []
+    with offering(registry.remove_prompt) as add:
+        yield lambda function, **options: add(mcp.prompt(**options), function, options.get("name"))
 
-    def add(function, **options):
-        mcp.prompt(**options)(function)
-        added.append(options.get("name", function.__name__))
-        outbox.flush()
-        return function
 
-    yield add
-    for name in added:
-        registry.remove_prompt(name)
+@pytest.fixture
+def add_resource():
+    """Offer a function as a resource of this address until the test ends."""
+    with offering(registry.remove_resource) as add:
+        yield lambda uri, function, **options: add(mcp.resource(uri, **options), function, uri)

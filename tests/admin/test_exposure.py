@@ -240,8 +240,8 @@ def test_what_code_marks_stays_marked_whatever_staff_tick(browser, monkeypatch):
         (["shop", "auth.Group"], {"auth.group", "shop.ledger"}),
     ],
 )
-def test_the_settings_say_which_models_staff_may_open(browser, settings, names, openable):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STAFF_MAY_OPEN": names}
+def test_the_settings_say_which_models_staff_may_open(browser, configure, names, openable):
+    configure(STAFF_MAY_OPEN=names)
 
     page = browser.get(LIST, {"all": ""}).content.decode()
 
@@ -463,10 +463,10 @@ def test_staff_are_warned_where_tokens_can_change_nothing_of_what_is_opened(
     assert NOBODY not in browser.get(LIST, {"q": "memo"}).content.decode()
 
 
-def test_other_credentials_are_not_judged(browser, editor, opened, settings):
+def test_other_credentials_are_not_judged(browser, editor, opened, configure):
     PersonalToken.create(user=editor, name="laptop")
     both = ["mcp_django.auth.PersonalTokens", "mcp_django.auth.Anonymous"]
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "AUTHENTICATORS": both}
+    configure(AUTHENTICATORS=both)
 
     assert NOBODY not in browser.get(LIST).content.decode()
 

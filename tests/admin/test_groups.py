@@ -101,11 +101,11 @@ def test_nobody_sees_groups_that_the_admin_does_not_show(make_group, make_user):
 
 
 @pytest.mark.parametrize("switch", ["setting", "staff"])
-def test_a_site_that_is_read_only_says_so(make_group, viewer, settings, switch):
+def test_a_site_that_is_read_only_says_so(make_group, viewer, configure, switch):
     make_group("analysts", "view_order")
     before = browser_of(viewer).get(url("groups")).content.decode()
     if switch == "setting":
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
+        configure(READ_ONLY=True)
     else:
         ServerSettings.objects.create(read_only=True)
 

@@ -9,16 +9,8 @@ from django.contrib.auth.models import Group
 from django.urls import resolve
 
 from mcp_django.exposure.registry import registry
-from mcp_django.models import (
-    ExposedModel,
-)
-from tests.admin.looking import (
-    allow,
-    decide,
-    row_of,
-    text_of,
-    url,
-)
+from mcp_django.models import ExposedModel
+from tests.admin.looking import allow, decide, row_of, text_of, url
 from tests.clients import browser_of
 from tests.shop.models import Customer, Memo, Order
 
@@ -142,11 +134,8 @@ def turn_away(get_response):
     return lambda request: HttpResponse("no")
 
 
-def test_middleware_sees_the_user_who_is_looked_at(look, bob, settings):
-    settings.MCP_DJANGO = {
-        **settings.MCP_DJANGO,
-        "RUN_MIDDLEWARE": ["tests.admin.test_inspect.note_user"],
-    }
+def test_middleware_sees_the_user_who_is_looked_at(look, bob, configure):
+    configure(RUN_MIDDLEWARE=["tests.admin.test_inspect.note_user"])
     noted.clear()
 
     assert "yes" in row_of(look(), "shop.order")

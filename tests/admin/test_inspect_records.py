@@ -9,13 +9,7 @@ import mcp_django as mcp
 from mcp_django.admin.inspect.access import as_text
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from tests.admin.looking import (
-    allow,
-    decide,
-    many_models,
-    row_of,
-    text_of,
-)
+from tests.admin.looking import allow, decide, many_models, row_of, text_of
 from tests.library.models import Author, Book
 from tests.shop.models import Customer, Ledger, Order
 

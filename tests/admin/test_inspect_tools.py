@@ -6,21 +6,10 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group
 
-import mcp_django as mcp
-from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.models import (
-    ExposedPrompt,
-    ExposedTool,
-    PromptTemplate,
-)
+from mcp_django.models import ExposedPrompt, ExposedTool, PromptTemplate
 from mcp_django.testing import Client
-from tests.admin.looking import (
-    allow,
-    decide,
-    row_of,
-    text_of,
-)
+from tests.admin.looking import allow, decide, row_of, text_of
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Order
 
@@ -111,19 +100,6 @@ def test_resources_are_those_that_both_have(look, bob, add_resource):
     assert "yes" in row_of(response, "shop://years/{year}")
     assert "yes" in row_of(response, "django://objects/shop.order")
     assert "django://objects/shop.memo" not in text_of(response)
-
-
-@pytest.fixture
-def add_resource():
-    added = []
-
-    def add(uri, function, **options):
-        mcp.resource(uri, **options)(function)
-        added.append(uri)
-
-    yield add
-    for uri in added:
-        registry.remove_resource(uri)
 
 
 # Prompts

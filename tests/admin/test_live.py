@@ -15,11 +15,9 @@ from django.utils import timezone
 from mcp_django.exposure.generation import generations
 from mcp_django.models import ServerSettings, UserRestriction
 from mcp_django.stores.interface import get_store
-from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import control_topic
 from tests.admin.looking import add_session, add_stream, allow, text_of, url
 from tests.clients import browser_of
-from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 LIVE = url("live")
@@ -56,21 +54,6 @@ def make_session(ada):
 @pytest.fixture
 def make_stream(ada):
     return partial(add_stream, user=ada)
-
-
-@pytest.fixture
-def heard():
-    """Topics that were published."""
-    batches = []
-    outbox.flush(PATIENCE)
-    outbox.add_sink(batches.append)
-
-    def topics():
-        assert outbox.flush(PATIENCE)
-        return {change.topic for batch in batches for change in batch}
-
-    yield topics
-    outbox.remove_sink(batches.append)
 
 
 def keys_on(page):
@@ -161,7 +144,7 @@ def test_what_is_on_another_server_is_not_of_this_page(browser, make_session, ma
     browser.post(LIVE, {"streams": "t1"})
 
     assert get_store().session("s1") is not None
-    assert heard() == set()
+    assert heard.topics == set()
     assert not LogEntry.objects.exists()
 
 
@@ -181,9 +164,11 @@ def test_a_store_that_is_gone_is_said_and_no_page_of_errors(
     assert "ConnectionError: gone" in caplog.text
 
 
-def test_the_page_says_what_there_is_to_know_of_the_server(browser, warden, monkeypatch, settings):
+def test_the_page_says_what_there_is_to_know_of_the_server(
+    browser, warden, monkeypatch, configure
+):
     before = text_of(browser.get(LIVE))
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": "memory"}
+    configure(STORE="memory")
     ServerSettings.objects.create(closed=True)
     after = text_of(browser.get(LIVE))
 
@@ -230,7 +215,7 @@ def test_each_list_is_for_those_with_the_permission_for_it_and_ends_nothing_with
     for sent in ({"sessions": "s1"}, {"streams": "t1"}):
         assert browser.post(LIVE, sent).status_code == 403
     assert get_store().session("s1") is not None
-    assert heard() == set()
+    assert heard.topics == set()
     assert not LogEntry.objects.exists()
 
 
@@ -246,7 +231,7 @@ def test_a_session_is_ended_and_the_log_says_so(browser, warden, make_session, h
     assert page.redirect_chain == [(f"{LIVE}?user=ada", 302)]
     assert "Ended the session of ada, Editor 1.2." in page.content.decode()
     assert keys_on(page) == ["s2"]
-    assert control_topic("session", "s1") in heard()
+    assert control_topic("session", "s1") in heard.topics
     entry = LogEntry.objects.get()
     assert (entry.user, entry.action_flag) == (warden, DELETION)
     assert (entry.content_type.model, entry.object_id) == ("session", "s1")
@@ -275,7 +260,7 @@ def test_a_stream_is_told_to_close_and_the_log_says_so(browser, make_stream, hea
     page = browser.post(LIVE, {"streams": "t1"}, follow=True)
 
     assert "Ended the stream of ada, Assistant." in page.content.decode()
-    assert heard() == {control_topic("close", "t1")}
+    assert heard.topics == {control_topic("close", "t1")}
     assert LogEntry.objects.get().content_type.model == "livestream"
 
 
@@ -290,7 +275,7 @@ def test_a_key_of_nothing_ends_nothing(browser, make_session, make_stream, heard
 
     assert "This session is over already." in page.content.decode()
     assert keys_on(page) == ["s1", "t1"]
-    assert heard() == set()
+    assert heard.topics == set()
     assert not LogEntry.objects.exists()
 
 

@@ -129,9 +129,9 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("options", "tool", "arguments", "words"), REFUSALS)
 def test_a_call_that_is_refused_says_so_as_it_does_to_a_model(
-    call, settings, options, tool, arguments, words
+    call, configure, options, tool, arguments, words
 ):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, **options}
+    configure(**options)
 
     response = call(tool, **arguments)
 
@@ -141,8 +141,8 @@ def test_a_call_that_is_refused_says_so_as_it_does_to_a_model(
 
 @pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
-def test_a_tool_that_runs_too_long_is_left_alone(call, add_tool, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "TOOL_TIMEOUT": 0.2}
+def test_a_tool_that_runs_too_long_is_left_alone(call, add_tool, configure):
+    configure(TOOL_TIMEOUT=0.2)
     over = []
 
     def sleepy(ctx: mcp.Context) -> str:
@@ -160,18 +160,15 @@ def test_a_tool_that_runs_too_long_is_left_alone(call, add_tool, settings):
     assert over
 
 
-def test_a_busy_server_says_so(call, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_WAITING": 0}
+def test_a_busy_server_says_so(call, configure):
+    configure(MAX_WAITING=0)
     with real_lanes():
         assert "The server is busy." in text_of(call("echo", text="x"))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_call_that_breaks_in_middleware_says_a_number(trier, settings):
-    settings.MCP_DJANGO = {
-        **settings.MCP_DJANGO,
-        "RUN_MIDDLEWARE": ["tests.admin.test_try_it.breaks_calls"],
-    }
+def test_a_call_that_breaks_in_middleware_says_a_number(trier, configure):
+    configure(RUN_MIDDLEWARE=["tests.admin.test_try_it.breaks_calls"])
 
     browser = browser_of(trier, raise_request_exception=False)
     with real_lanes():

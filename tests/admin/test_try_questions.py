@@ -8,7 +8,6 @@ import pytest
 from django import forms
 
 import mcp_django as mcp
-from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool
 from tests.admin.looking import in_this_thread, text_of, url
 from tests.clients import browser_of
@@ -165,7 +164,7 @@ def test_questions_that_come_together_are_answered_together(call, answer, add_to
     assert "Ada meets Bob in Rome." in text_of(done)
 
 
-def test_a_resource_that_asks_is_answered_as_well(trier, answer, request):
+def test_a_resource_that_asks_is_answered_as_well(trier, answer, add_resource):
     def seat(ctx: mcp.Context) -> str:
         """A seat."""
 
@@ -174,8 +173,7 @@ def test_a_resource_that_asks_is_answered_as_well(trier, answer, request):
 
         return f"Row {ctx.ask('seat', Seat, 'Which row?')['row']}"
 
-    mcp.resource("desk://seat", asks=True, mime_type="text/plain")(seat)
-    request.addfinalizer(lambda: registry.remove_resource("desk://seat"))
+    add_resource("desk://seat", seat, asks=True, mime_type="text/plain")
     page = browser_of(trier).post(url("try_it"), {"uri": "desk://seat"})
 
     assert "Which row?" in text_of(page)

@@ -77,8 +77,8 @@ def test_staff_put_a_file_and_read_what_to_tell_their_assistant(browser, ada, th
         ("x" * 250, 5, "The name of the file is too long: at most 200 bytes."),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_with_the_limit(browser, settings, name, most, words):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_UPLOAD": most}
+def test_a_file_that_does_not_fit_is_refused_with_the_limit(browser, configure, name, most, words):
+    configure(MAX_UPLOAD=most)
 
     assert words in text_of(put(browser, name=name))
     assert not Upload.objects.exists()

@@ -24,13 +24,7 @@ from django.db import (
 )
 
 from mcp_django.audit import records as writers
-from mcp_django.audit.records import (
-    BATCH,
-    COLUMNS,
-    Records,
-    write_ends,
-    write_rows,
-)
+from mcp_django.audit.records import BATCH, COLUMNS, Records, write_ends, write_rows
 from mcp_django.models import CallRecord
 from tests.waiting import LONG_PATIENCE, PATIENCE, wait_until
 

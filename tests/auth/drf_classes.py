@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import AnonymousUser
-from rest_framework.authentication import (  # type: ignore[import-untyped]
-    BaseAuthentication,
-    SessionAuthentication,
-)
-from rest_framework.exceptions import (  # type: ignore[import-untyped]
-    APIException,
-    AuthenticationFailed,
-    PermissionDenied,
-)
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication  # type: ignore[import-untyped]
+from rest_framework.exceptions import APIException, AuthenticationFailed, PermissionDenied  # type: ignore[import-untyped]
 
 
 class Keys(BaseAuthentication):  # type: ignore[misc]  # untyped

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from rest_framework.throttling import (  # type: ignore[import-untyped]
-    ScopedRateThrottle,
-    SimpleRateThrottle,
-    UserRateThrottle,
-)
+from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle, UserRateThrottle  # type: ignore[import-untyped]
 
 
 class TwoPerUser(UserRateThrottle):  # type: ignore[misc]  # untyped

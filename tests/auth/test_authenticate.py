@@ -20,11 +20,7 @@ from mcp_django.auth.authenticate import (
     challenge,
 )
 from mcp_django.auth.authenticators import authenticators
-from mcp_django.exceptions import (
-    AuthenticationFailed,
-    NotAuthenticated,
-    TooManyRequests,
-)
+from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated, TooManyRequests
 from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Principal

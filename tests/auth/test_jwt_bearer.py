@@ -16,11 +16,7 @@ from mcp_django.auth import JWTBearer, jwt_bearer, resource
 from mcp_django.auth.authenticate import authenticate, challenge
 from mcp_django.auth.authenticators import prepared
 from mcp_django.auth.jwt_bearer import KEYS_LIFETIME, KEYS_RENEWAL, LEEWAY, PAUSE
-from mcp_django.exceptions import (
-    AuthenticationFailed,
-    IssuerUnavailable,
-    NotAuthenticated,
-)
+from mcp_django.exceptions import AuthenticationFailed, IssuerUnavailable, NotAuthenticated
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import ProtocolFailure
@@ -422,10 +418,10 @@ def test_a_token_opens_the_endpoint_and_an_outage_of_its_issuer_does_not_blame_i
 
 
 @pytest.fixture
-def root(use, settings, alice):
+def root(use, configure, alice):
     """May do everything in the admin of the workshop."""
     use()
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+    configure(ADMIN_SITES=["workshop"])
     alice.is_staff = alice.is_superuser = True
     alice.save()
     with exposed():
@@ -490,8 +486,8 @@ def test_a_call_that_needs_more_scopes_is_answered_with_all_to_ask_for(
         ("create_record", {"READ_ONLY": True}),
     ],
 )
-def test_no_scope_is_asked_for_where_none_would_help(issuer, root, settings, tool, changes):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": changes.get("READ_ONLY", False)}
+def test_no_scope_is_asked_for_where_none_would_help(issuer, root, configure, tool, changes):
+    configure(READ_ONLY=changes.get("READ_ONLY", False))
     root.is_superuser = changes.get("is_superuser", True)
     root.save()
     client = CheckedClient(token=issuer.token())
@@ -505,10 +501,10 @@ def test_no_scope_is_asked_for_where_none_would_help(issuer, root, settings, too
 
 @pytest.mark.parametrize("is_personal", [False, True])
 def test_other_credentials_have_the_scopes_that_they_have(
-    use, issuer, root, settings, is_personal
+    use, issuer, root, configure, is_personal
 ):
     use(scopes=["mcp:read"])
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+    configure(ADMIN_SITES=["workshop"])
     _, secret = PersonalToken.create(user=root, name="x", scopes=["mcp:read"])
     client = CheckedClient(token=secret if is_personal else issuer.token())
 

@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 
 import mcp_django
-from mcp_django.auth.redaction import (
-    LOGGERS,
-    RedactSecrets,
-    install,
-    redact,
-)
+from mcp_django.auth.redaction import LOGGERS, RedactSecrets, install, redact
 from mcp_django.token_secrets import new_secret
 from tests.spec import requirement
 

@@ -20,14 +20,6 @@ def empty_cache():
     cache.clear()
 
 
-@pytest.fixture
-def use(settings):
-    def configure(*paths):
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "THROTTLES": list(paths)}
-
-    return configure
-
-
 @pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
 def client(request, staff):
     return request.param(user=staff, record=True)
@@ -39,8 +31,8 @@ def statuses(client, times, method="resources/list"):
 
 @pytest.mark.needs("drf")
 @pytest.mark.parametrize("method", ["resources/list", "tools/list"])
-def test_a_throttle_of_rest_framework_counts_calls(client, use, make_user, method):
-    use(f"{DRF}.TwoPerUser")
+def test_a_throttle_of_rest_framework_counts_calls(client, configure, make_user, method):
+    configure(THROTTLES=[f"{DRF}.TwoPerUser"])
 
     assert statuses(client, 4, method) == [200, 200, 429, 429]
     other = type(client)(user=make_user("other", is_staff=True))
@@ -49,8 +41,8 @@ def test_a_throttle_of_rest_framework_counts_calls(client, use, make_user, metho
 
 
 @pytest.mark.needs("drf")
-def test_the_scope_is_mcp_and_the_longest_wait_counts(client, use):
-    use(f"{DRF}.TwoPerUser", f"{DRF}.ThreePerScope")
+def test_the_scope_is_mcp_and_the_longest_wait_counts(client, configure):
+    configure(THROTTLES=[f"{DRF}.TwoPerUser", f"{DRF}.ThreePerScope"])
     assert statuses(client, 4) == [200, 200, 429, 429]
 
     answer = client.post_request("resources/list")
@@ -60,16 +52,16 @@ def test_the_scope_is_mcp_and_the_longest_wait_counts(client, use):
 
 
 @pytest.mark.needs("drf")
-def test_a_throttle_sees_the_method_and_the_user(client, use):
-    use(f"{DRF}.OnePerMethod")
+def test_a_throttle_sees_the_method_and_the_user(client, configure):
+    configure(THROTTLES=[f"{DRF}.OnePerMethod"])
 
     assert statuses(client, 2) == [200, 429]
     assert statuses(client, 2, "prompts/list") == [200, 429]
 
 
 @pytest.mark.needs("drf")
-def test_each_element_of_a_batch_is_asked_about(staff, use):
-    use(f"{DRF}.TwoPerUser")
+def test_each_element_of_a_batch_is_asked_about(staff, configure):
+    configure(THROTTLES=[f"{DRF}.TwoPerUser"])
     client = CheckedClient(user=staff, revision="2025-03-26")
 
     answer = client.post([client.message("resources/list") for _ in range(3)])
@@ -77,20 +69,20 @@ def test_each_element_of_a_batch_is_asked_about(staff, use):
     assert answer.status == 429
 
 
-def test_any_class_with_the_two_methods_will_do(client, use):
-    use(f"{PLAIN}.OnlyReading")
+def test_any_class_with_the_two_methods_will_do(client, configure):
+    configure(THROTTLES=[f"{PLAIN}.OnlyReading"])
 
     assert client.list_resources()
     with pytest.raises(ProtocolFailure, match="Try again in 13 seconds") as raised:
         client.call_tool("echo", text="x")
     assert raised.value.status == 429
     # One that does not say how long means a minute.
-    use(f"{PLAIN}.Never")
+    configure(THROTTLES=[f"{PLAIN}.Never"])
     assert "Try again in 60 seconds" in client.failure("resources/list")[1]
 
 
-def test_one_whose_cache_is_away_stops_nobody(client, use, caplog):
-    use(f"{PLAIN}.Broken")
+def test_one_whose_cache_is_away_stops_nobody(client, configure, caplog):
+    configure(THROTTLES=[f"{PLAIN}.Broken"])
 
     assert client.list_resources()
     assert "Broken cannot count." in caplog.text

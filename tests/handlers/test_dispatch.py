@@ -141,8 +141,8 @@ def test_the_handshake_tells_who_the_server_is_and_what_it_can(any_revision, rev
     assert any_revision.request("ping") == {}
 
 
-def test_discovery_names_the_revisions_and_the_server(client, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "INSTRUCTIONS": "Start with list_models."}
+def test_discovery_names_the_revisions_and_the_server(client, configure):
+    configure(INSTRUCTIONS="Start with list_models.")
 
     found = client.discover()
 

@@ -11,14 +11,6 @@ from tests.clients import CheckedClient, WSGIClient
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def limit(settings):
-    def set_some(**limits):
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **limits}
-
-    return set_some
-
-
 @pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
 def client(request, staff):
     return request.param(user=staff, record=True)
@@ -82,8 +74,8 @@ def test_a_question_before_it_does_not_count_as_a_call_of_its_tool(client, staff
 # Completion
 
 
-def test_completions_have_a_limit_of_their_own(client, limit, clock):
-    limit(COMPLETIONS_PER_MINUTE=2)
+def test_completions_have_a_limit_of_their_own(client, configure, clock):
+    configure(COMPLETIONS_PER_MINUTE=2)
     asked = {
         "ref": {"type": "ref/resource", "uri": "django://models/{model}"},
         "argument": {"name": "model", "value": ""},
@@ -102,8 +94,8 @@ def test_completions_have_a_limit_of_their_own(client, limit, clock):
 # Failing
 
 
-def test_who_only_fails_has_to_wait_and_is_told_so(client, limit, clock):
-    limit(FAILURES_PER_MINUTE=3)
+def test_who_only_fails_has_to_wait_and_is_told_so(client, configure, clock):
+    configure(FAILURES_PER_MINUTE=3)
     client.call_tool("fail", kind="tool")
     client.call_tool("find_records", model="shop.order", filters={"margin": 1})
     refused(client, "tools/call", name="no_such_tool")
@@ -119,8 +111,8 @@ def test_who_only_fails_has_to_wait_and_is_told_so(client, limit, clock):
     assert not client.call_tool("echo", text="x").is_error
 
 
-def test_guessing_at_resources_ends_soon(client, limit):
-    limit(FAILURES_PER_MINUTE=2)
+def test_guessing_at_resources_ends_soon(client, configure):
+    configure(FAILURES_PER_MINUTE=2)
     for pk in range(2):
         refused(client, "resources/read", uri=f"django://objects/shop.order/{pk}")
 
@@ -130,8 +122,8 @@ def test_guessing_at_resources_ends_soon(client, limit):
     assert failure.data == {"retryAfter": 60}
 
 
-def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, limit):
-    limit(FAILURES_PER_MINUTE=1)
+def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, configure):
+    configure(FAILURES_PER_MINUTE=1)
     ExposedTool.objects.create(name="echo", calls_per_minute=1)
     for _ in range(3):
         client.call_tool("echo", text="x")
@@ -146,14 +138,14 @@ def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, limit
 
 
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover"])
-def test_of_many_refusals_the_first_is_recorded_and_heard_of(client, limit, clock, method):
+def test_of_many_refusals_the_first_is_recorded_and_heard_of(client, configure, clock, method):
     heard = []
 
     def hear(sender, record, context, **kwargs):
         # On an event loop this would raise.
         heard.append((record.outcome, CallRecord.objects.count()))
 
-    limit(CALLS_PER_MINUTE=3)
+    configure(CALLS_PER_MINUTE=3)
     params = {"name": "echo", "arguments": {"text": "x"}} if method == "tools/call" else {}
     for _ in range(3):
         client.request(method, params)

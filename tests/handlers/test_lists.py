@@ -13,8 +13,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def small_pages(settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 2}
+def small_pages(configure):
+    configure(LIST_PAGE_SIZE=2)
 
 
 def pages(client, method):
@@ -37,10 +37,10 @@ LISTS = [
 @requirement("tools:order", "resources:listed", "lists:pages", "caching:pages")
 @pytest.mark.parametrize(("method", "member", "key"), LISTS)
 def test_pages_hold_everything_once_and_in_order(
-    client, small_pages, settings, method, member, key
+    client, small_pages, configure, method, member, key
 ):
     found = pages(client, method)
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 1000}
+    configure(LIST_PAGE_SIZE=1000)
 
     keys = [one[key] for page in found for one in page[member]]
 
@@ -82,14 +82,14 @@ def test_a_cursor_is_good_for_its_user_its_list_and_an_hour(
     assert refusal[0] == -32602
 
 
-def test_a_list_that_shrinks_between_two_pages_ends_with_an_empty_one(client, settings, add_tool):
+def test_a_list_that_shrinks_between_two_pages_ends_with_an_empty_one(client, configure, add_tool):
     def zzz() -> str:
         """Stand at the end of the list."""
         return ""
 
     add_tool(zzz)
     size = len(client.list_tools()) - 1
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": size}
+    configure(LIST_PAGE_SIZE=size)
     cursor = client.request("tools/list")["nextCursor"]
     ExposedTool.objects.create(name="zzz", enabled=False)
 

@@ -55,14 +55,6 @@ def hear():
         signal.disconnect(receiver)
 
 
-@pytest.fixture
-def set_audit(settings):
-    def configure(**options):
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **options}
-
-    return configure
-
-
 def only():
     [record] = CallRecord.objects.all()
     return record
@@ -163,9 +155,9 @@ def decide(ctx: mcp.Context) -> str:
 
 
 def test_a_question_is_recorded_as_one_and_its_state_is_no_argument(
-    staff, add_tool, hear, set_audit
+    staff, add_tool, hear, configure
 ):
-    set_audit(AUDIT_ARGUMENTS=True)
+    configure(AUDIT_ARGUMENTS=True)
     add_tool(decide, asks=True)
     client = Client(user=staff, record=True, answers={"confirm": {"confirm": True}})
     heard = hear(signals.tool_called)
@@ -217,11 +209,11 @@ def test_a_list_that_is_answered_on_the_event_loop_is_recorded_as_any_other(
 # What it must not hold
 
 
-def test_arguments_are_kept_only_where_the_site_asks_for_them(client, set_audit, caplog):
+def test_arguments_are_kept_only_where_the_site_asks_for_them(client, configure, caplog):
     caplog.set_level(logging.INFO, "mcp_django.calls")
 
     client.call_tool("echo", text="ada@example.com")
-    set_audit(AUDIT_ARGUMENTS=True)
+    configure(AUDIT_ARGUMENTS=True)
     client.call_tool("echo", text=f"Bearer {SECRET}")
 
     kept = {"name": "echo", "arguments": {"text": "Bearer [redacted]"}}
@@ -235,9 +227,9 @@ def test_arguments_are_kept_only_where_the_site_asks_for_them(client, set_audit,
 
 
 def test_arguments_are_kept_as_they_were_when_the_call_ended(
-    client, add_tool, set_audit, monkeypatch
+    client, add_tool, configure, monkeypatch
 ):
-    set_audit(AUDIT_ARGUMENTS=True)
+    configure(AUDIT_ARGUMENTS=True)
     received, waiting = [], []
     monkeypatch.setattr(records, "put", lambda end, **options: waiting.append(end))
 
@@ -274,9 +266,9 @@ def test_names_that_clients_choose_are_one_short_line(staff, name):
 
 @pytest.mark.parametrize("is_heard", [True, False])
 def test_with_the_audit_off_there_is_no_record_but_the_log_and_the_signal_where_somebody_listens(
-    client, caplog, set_audit, hear, is_heard
+    client, caplog, configure, hear, is_heard
 ):
-    set_audit(AUDIT=False)
+    configure(AUDIT=False)
     caplog.set_level(logging.INFO if is_heard else logging.WARNING, "mcp_django.calls")
     heard = hear(signals.tool_called) if is_heard else []
 

@@ -107,8 +107,8 @@ def test_the_level_of_one_session_is_not_that_of_another(session, tell):
 # The modern era
 
 
-def test_a_stream_subscribes_to_so_many_resources_and_no_more(modern, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_SUBSCRIPTIONS": 2}
+def test_a_stream_subscribes_to_so_many_resources_and_no_more(modern, configure):
+    configure(MAX_SUBSCRIPTIONS=2)
     wishes = {"resourceSubscriptions": [SITE, COLLECTION, "x"]}
 
     refusal = modern.failure("subscriptions/listen", notifications=wishes)

@@ -28,7 +28,7 @@ def test_prompts_go_out_to_files_and_come_in_again(tmp_path):
         "Draft a {{ tone }} mail about {{ order }}.",
         {"role": "assistant", "resource": "django://site"},
         arguments=[ORDER, TONE],
-        title="Late",
+        title=r"Late, and not a NUL: \u0000",
         description="For late orders.",
         enabled=False,
         groups=[Group.objects.create(name="Support")],

@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from django.test import Client
 
+from mcp_django.testing import Client as MCPClient
+
 RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/callback"
 VERIFIER = "v" * 43
@@ -90,21 +92,12 @@ class Flow:
         return self.exchange(self.code(**changes)).json()
 
     def call(self, token, *, method="tools/list", path="/mcp", **params):
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **params}}
-        headers = {
-            "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": method,
-            "Accept": "application/json, text/event-stream",
-        }
-        if "name" in params:
-            headers["Mcp-Name"] = params["name"]
+        client = MCPClient()
+        message = client.message(method, params)
+        accept = {"Accept": "application/json, text/event-stream"}
+        headers = {**accept, **client.routing_headers(message)}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return self.program.post(
-            path, json.dumps(body), content_type="application/json", headers=headers
+            path, json.dumps(message), content_type="application/json", headers=headers
         )

@@ -23,9 +23,9 @@ ORDERS, TAGS, THINGS = "shop.order", "workshop.tag", "workshop.thing"
 
 
 @pytest.fixture
-def clerk(settings, make_user, browser):
+def clerk(configure, make_user, browser):
     """Signed in: may change tags, view things and pay orders, and nothing else."""
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admin", "workshop"]}
+    configure(ADMIN_SITES=["admin", "workshop"])
     codenames = ("view_tag", "change_tag", "view_thing", "view_order", "change_order")
     user = make_user("clerk", *codenames, is_staff=True)
     browser.force_login(user)

@@ -34,12 +34,8 @@ PATHS = {path: method for method, path, *_ in reversed(REQUESTS)}
 
 
 @pytest.fixture
-def origins(settings):
-    settings.MCP_DJANGO = {
-        **settings.MCP_DJANGO,
-        "ALLOWED_ORIGINS": [CHAT],
-        "REGISTRATION": "cimd+dcr",
-    }
+def origins(configure):
+    configure(ALLOWED_ORIGINS=[CHAT], REGISTRATION="cimd+dcr")
 
 
 async def awaited(response):
@@ -151,7 +147,7 @@ def test_a_check_says_how_middleware_leaves_preflights_to_us(send, cors, setting
     assert control(ask(send, "/oauth/token", origin=SITE)) == {}
 
 
-def test_the_check_is_for_sites_with_clients_in_pages(cors, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ALLOWED_ORIGINS": []}
+def test_the_check_is_for_sites_with_clients_in_pages(cors, configure):
+    configure(ALLOWED_ORIGINS=[])
 
     assert problems() == []

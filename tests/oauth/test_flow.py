@@ -104,8 +104,8 @@ def test_a_token_is_for_the_endpoint_however_the_client_names_it(flow, resource)
 
 
 @pytest.fixture
-def workshop(settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+def workshop(configure):
+    configure(ADMIN_SITES=["workshop"])
     with exposed():
         yield
 

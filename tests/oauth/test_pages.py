@@ -73,9 +73,9 @@ def test_the_page_names_the_address_and_a_way_for_each_client(as_eve, settings):
     ],
 )
 def test_clients_that_cannot_register_here_get_a_token(
-    settings, registration, with_tokens, with_ids
+    configure, registration, with_tokens, with_ids
 ):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": registration}
+    configure(REGISTRATION=registration)
 
     cards = {card.title: card for card in client_cards(ADDRESS)}
 
@@ -87,8 +87,8 @@ def test_clients_that_cannot_register_here_get_a_token(
     assert ("client ID" in cards["ChatGPT"].steps) is with_ids
 
 
-def test_links_open_clients_with_the_address_filled_in(settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": "cimd+dcr"}
+def test_links_open_clients_with_the_address_filled_in(configure):
+    configure(REGISTRATION="cimd+dcr")
 
     links = {card.title: urlsplit(card.link) for card in client_cards(ADDRESS)}
 

@@ -317,8 +317,8 @@ def test_no_assistant_reads_what_people_allowed(db):
 
 
 @pytest.fixture
-def register(settings, db):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": "cimd+dcr"}
+def register(configure, db):
+    configure(REGISTRATION="cimd+dcr")
 
     def send(body, **extra):
         sent = body if isinstance(body, (bytes, str)) else json.dumps(body)
@@ -440,13 +440,13 @@ def test_clients_that_nobody_used_are_gone_after_a_day(register, browser):
     ],
 )
 def test_a_client_that_the_site_does_not_want_any_more_gets_nothing(
-    new_client, browser, register, settings, setting, source, status
+    new_client, browser, register, configure, setting, source, status
 ):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": "cimd+dcr"}
+    configure(REGISTRATION="cimd+dcr")
     flow = Flow(new_client(source=source), browser=browser)
     tokens = flow.tokens()
 
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "REGISTRATION": setting}
+    configure(REGISTRATION=setting)
 
     registered = register({"redirect_uris": [CALLBACK]})
 

@@ -59,14 +59,14 @@ def database(clock, dice):
 
 
 @pytest.fixture
-def redis(clock, dice, settings):
+def redis(clock, dice, configure):
     """A store with keys of its own."""
     # Not at the top: it is an extra.
     from mcp_django.stores.redis import RedisStore
 
     host = os.environ.get("MCP_TEST_REDIS_HOST", "127.0.0.1")
     port = os.environ.get("MCP_TEST_REDIS_PORT", "6379")
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE_URL": f"redis://{host}:{port}/9"}
+    configure(STORE_URL=f"redis://{host}:{port}/9")
     store = RedisStore(clock=clock, dice=dice, prefix=f"test:{uuid4()}:")
     yield store
     for key in store.client.scan_iter(f"{store.prefix}*", count=1000):

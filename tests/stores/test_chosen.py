@@ -11,14 +11,6 @@ from mcp_django.stores.interface import get_store
 from mcp_django.stores.memory import MemoryStore
 
 
-@pytest.fixture
-def choose(settings):
-    def by_name(name, **others):
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": name, **others}
-
-    return by_name
-
-
 def test_the_database_is_the_default(settings):
     settings.MCP_DJANGO = {}
 
@@ -26,19 +18,19 @@ def test_the_database_is_the_default(settings):
 
 
 @pytest.mark.parametrize("name", ["memory", "mcp_django.stores.memory.MemoryStore"])
-def test_a_process_has_one_store_until_the_settings_change(choose, name):
-    choose(name)
+def test_a_process_has_one_store_until_the_settings_change(configure, name):
+    configure(STORE=name)
     store = get_store()
 
     assert isinstance(store, MemoryStore)
     assert get_store() is store
-    choose(name, NAME="Another")
+    configure(STORE=name, NAME="Another")
     assert get_store() is not store
 
 
 @pytest.mark.parametrize("name", ["mamory", "", ".", "tests.nowhere.Store", "tests.stores.No"])
-def test_a_store_that_nobody_has_is_an_error_that_names_it(choose, name):
-    choose(name)
+def test_a_store_that_nobody_has_is_an_error_that_names_it(configure, name):
+    configure(STORE=name)
 
     with pytest.raises(ImproperlyConfigured, match=repr(name)):
         get_store()
@@ -47,8 +39,8 @@ def test_a_store_that_nobody_has_is_an_error_that_names_it(choose, name):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 # pytest's own threads do not matter to a child that only answers one question.
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_has_a_store_of_its_own(choose):
-    choose("memory")
+def test_a_forked_process_has_a_store_of_its_own(configure):
+    configure(STORE="memory")
     before = get_store()
 
     child = os.fork()
@@ -58,18 +50,18 @@ def test_a_forked_process_has_a_store_of_its_own(choose):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_redis_without_its_package_is_a_mistake_that_says_what_to_install(choose, monkeypatch):
+def test_redis_without_its_package_is_a_mistake_that_says_what_to_install(configure, monkeypatch):
     # As where it is not installed: None makes the import fail.
     monkeypatch.setitem(sys.modules, "redis", None)
     monkeypatch.delitem(sys.modules, "mcp_django.stores.redis", raising=False)
-    choose("redis", STORE_URL="redis://127.0.0.1:1/0")
+    configure(STORE="redis", STORE_URL="redis://127.0.0.1:1/0")
 
     with pytest.raises(ImproperlyConfigured, match=r"django-mcp-orm\[redis\]"):
         get_store()
 
 
-def test_a_mistake_of_a_store_of_the_project_is_its_own(choose):
-    choose("tests.stores.test_chosen.Faulty")
+def test_a_mistake_of_a_store_of_the_project_is_its_own(configure):
+    configure(STORE="tests.stores.test_chosen.Faulty")
 
     with pytest.raises(ValueError, match="no room"):
         get_store()

@@ -88,8 +88,8 @@ def test_a_session_is_found_by_its_key_as_it_was_added(store, add_session):
 
 
 @pytest.mark.parametrize(("changes", "seconds"), [({}, 1800), ({"SESSION_IDLE": 90}, 90)])
-def test_a_session_that_nobody_uses_is_gone(store, clock, session, settings, changes, seconds):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
+def test_a_session_that_nobody_uses_is_gone(store, clock, session, configure, changes, seconds):
+    configure(**changes)
     clock.pass_by(seconds=seconds - 1)
     assert store.session("s1")
 

@@ -7,12 +7,7 @@ from threading import Event, Thread
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from mcp_django.models import (
-    EventLog,
-    LogEvent,
-    OpenQuestion,
-    Subscription,
-)
+from mcp_django.models import EventLog, LogEvent, OpenQuestion, Subscription
 from mcp_django.models import Session as SessionRow
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.stores import transactions

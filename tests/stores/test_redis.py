@@ -21,13 +21,13 @@ def store(redis):
 
 
 @pytest.fixture
-def at(settings):
+def at(configure):
     """A store at an address."""
 
     def make(url):
         from mcp_django.stores.redis import RedisStore
 
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE_URL": url}
+        configure(STORE_URL=url)
         return RedisStore()
 
     return make

@@ -6,18 +6,11 @@ import pytest
 from django.contrib import admin
 from django.test import RequestFactory
 
-import mcp_django as mcp
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.registry import registry
 from mcp_django.exposure.uris import object_uri
 from mcp_django.principal import READ, WRITE, Principal, Restriction
-from mcp_django.subscriptions.admission import (
-    Existence,
-    Verdict,
-    admit_all,
-    may_subscribe,
-)
+from mcp_django.subscriptions.admission import Existence, Verdict, admit_all, may_subscribe
 from tests.changed import admit
 from tests.nasty import models as nasty
 from tests.nasty.site import caller
@@ -221,20 +214,20 @@ def test_one_query_serves_all_who_have_every_row(make_user, django_assert_num_qu
     assert admit(everybody[0], "django://objects/shop.memo/0", existence=existence) is GONE
 
 
-def test_resources_of_code_are_there_for_whom_their_permission_lets_in(staff, make_user):
+def test_resources_of_code_are_there_for_whom_their_permission_lets_in(
+    staff, make_user, add_resource
+):
     ran = []
 
-    @mcp.resource("shop://reports/{year}", permission="shop.view_order")
     def report(year: int) -> str:
         """What was sold in a year."""
         ran.append(year)
         return "much"
 
-    try:
-        assert admit(rights_of(staff), "shop://reports/2026") is VISIBLE
-        may_subscribe(rights_of(staff), "shop://reports/2026")
-        assert admit(rights_of(staff), "shop://reports/x") is SILENT
-        assert admit(rights_of(make_user("nobody")), "shop://reports/2026") is SILENT
-        assert not ran
-    finally:
-        registry.remove_resource("shop://reports/{year}")
+    add_resource("shop://reports/{year}", report, permission="shop.view_order")
+
+    assert admit(rights_of(staff), "shop://reports/2026") is VISIBLE
+    may_subscribe(rights_of(staff), "shop://reports/2026")
+    assert admit(rights_of(staff), "shop://reports/x") is SILENT
+    assert admit(rights_of(make_user("nobody")), "shop://reports/2026") is SILENT
+    assert not ran

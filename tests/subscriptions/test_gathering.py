@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_django.subscriptions.outbox import Gathering, collapse
-from mcp_django.subscriptions.topics import (
-    ANSWER,
-    EVERYTHING,
-    LOG,
-    TOOLS,
-    Change,
-    control_topic,
-)
+from mcp_django.subscriptions.topics import ANSWER, EVERYTHING, LOG, TOOLS, Change, control_topic
 from tests.changed import list_changed
 
 ORDERS = "django://objects/shop.order"

@@ -19,13 +19,7 @@ from mcp_django.models import (
     UserRestriction,
 )
 from mcp_django.subscriptions.receivers import registered
-from mcp_django.subscriptions.topics import (
-    LISTS,
-    PROMPTS,
-    RESOURCES,
-    TOOLS,
-    Change,
-)
+from mcp_django.subscriptions.topics import LISTS, PROMPTS, RESOURCES, TOOLS, Change
 from tests.changed import list_changed
 from tests.shop.models import Ledger
 
