@@ -6,7 +6,7 @@ from tests.faults.model import Fault, Room
 
 #: Pages, limits, and what is kept of a call.
 HANDLERS = Room(
-    tests=("tests/handlers",),
+    tests=("tests/handlers", "tests/transports/streams/test_listening.py"),
     faults=(
         Fault(
             file="handlers/lists.py",

@@ -12,15 +12,11 @@ from typing import Any
 import msgspec
 from django.db import connection
 
+from mcp_django.testing import Client
 from tests.children import start
 from tests.waiting import LONG_PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
-META = "io.modelcontextprotocol/"
-MODERN = {
-    META + "protocolVersion": "2026-07-28",
-    META + "clientCapabilities": {},
-}
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -46,7 +42,8 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        self.count = 0
+        #: Writes the messages.
+        self.client = Client()
 
     def __enter__(self) -> Process:
         self.timer = Timer(LONG_PATIENCE, self.popen.kill)
@@ -63,10 +60,9 @@ class Process:
         self.popen.stdin.flush()
 
     def ask(self, method: str, **params: Any) -> int:
-        self.count += 1
-        params["_meta"] = MODERN
-        self.send({"jsonrpc": "2.0", "id": self.count, "method": method, "params": params})
-        return self.count
+        message = self.client.message(method, params)
+        self.send(message)
+        return message["id"]
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """The result of a tool."""

@@ -10,10 +10,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from mcp_django.models import CallRecord, PersonalToken
+from mcp_django.testing import Client
 from mcp_django.transports import shutdown
 from mcp_django.transports.stdio import conversation
 from mcp_django.transports.stdio.conversation import Pipes
-from tests.management.processes import MODERN, Process
+from tests.management.processes import Process
 from tests.spec import requirement
 from tests.waiting import PATIENCE, wait_until
 
@@ -152,7 +153,7 @@ def test_a_token_comes_from_the_environment_and_tools_find_neither_it_nor_the_in
 
 def test_scopes_limit_what_the_user_may_do(make_user, say):
     make_user("ada", "view_order", "change_order", is_staff=True)
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN}}
+    message = Client().message("tools/list")
     tools = {}
     for scopes in (["--scope", "mcp:read"], []):
         answer = msgspec.json.decode(say(msgspec.json.encode(message), "--user", "ada", *scopes))

@@ -33,14 +33,6 @@ def gate():
 
 
 @pytest.fixture
-def configure(settings):
-    def set_some(**changes):
-        settings.MCP_DJANGO = {**settings.MCP_DJANGO, **changes}
-
-    return set_some
-
-
-@pytest.fixture
 def run(settings):
     """Put middleware of these names behind what the site has."""
     seen.clear()

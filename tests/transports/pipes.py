@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import Revision
+from mcp_django.testing import Client
 from mcp_django.transports.stdio.conversation import Pipes, serve
 from tests.oracle import assert_valid_message
+from tests.transports.wire import hello
 from tests.waiting import PATIENCE
-
-META = "io.modelcontextprotocol/"
 
 
 class Peer:
@@ -62,14 +62,8 @@ class Peer:
 
     def request(self, key: Any, method: str, revision: Revision, **params: Any) -> dict[str, Any]:
         self.methods[key] = method
-        if revision.era is Era.MODERN:
-            envelope = {
-                META + "protocolVersion": revision.value,
-                META + "clientCapabilities": self.capabilities,
-                META + "clientInfo": {"name": "pipes", "version": "1"},
-            }
-            params["_meta"] = {**envelope, **params.get("_meta", {})}
-        return {"jsonrpc": "2.0", "id": key, "method": method, "params": params}
+        client = Client(revision=revision, capabilities=self.capabilities)
+        return {**client.message(method, params), "id": key}
 
     def call(self, tool: str, revision: Revision | None = None, **arguments: Any) -> int:
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
@@ -83,13 +77,7 @@ class Peer:
 
     def handshake(self, revision: Revision) -> int:
         self.revision = revision
-        return self.ask(
-            "initialize",
-            revision,
-            protocolVersion=revision.value,
-            capabilities=self.capabilities,
-            clientInfo={"name": "pipes", "version": "1"},
-        )
+        return self.ask("initialize", revision, **hello(revision, **self.capabilities))
 
     async def initialize(self, revision: Revision, *, is_complete: bool = True) -> Any:
         self.handshake(revision)

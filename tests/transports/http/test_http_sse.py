@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import timedelta
-from functools import partial
 
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django import forms
-from django.utils import timezone
 
 import mcp_django as mcp
 from mcp_django.asgi import get_mcp_application
@@ -17,10 +14,10 @@ from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores.interface import get_store
-from mcp_django.subscriptions.topics import CLOSE, TOOLS, control_topic
+from mcp_django.subscriptions.topics import TOOLS
 from mcp_django.transports.http import http_sse
 from mcp_django.transports.http.http_sse import stream_here
-from mcp_django.transports.sessions import end_session, key_of
+from mcp_django.transports.sessions import key_of
 from mcp_django.transports.streams.hub import get_hub
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
@@ -217,22 +214,6 @@ async def test_a_post_whose_connection_is_given_up_runs_on(session, patient, gat
     assert {answer["id"] for answer in answers} == {"p0", "p1", "p2"}
 
 
-async def test_an_open_stream_keeps_its_session_alive(client, configure):
-    configure(STORE="memory")
-    store, now = get_store(), timezone.now()
-    session = await HTTPSSEClient(client).begin()
-
-    for minutes in (20, 40):
-        store.clock = partial(now.__add__, timedelta(minutes=minutes))
-        turn_the_wheel()
-        assert (await session.stream.frame()).is_comment
-        await settled()
-
-    assert store.session(key_of(session.id)) is not None
-    assert (await session.ask("ping"))["result"] == {}
-    await session.leave()
-
-
 # The end
 
 
@@ -259,28 +240,17 @@ async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(posts,
     assert patient == [True]
 
 
-def end_elsewhere(session, staff):
-    end_session(key_of(session.id))
-
-
-def close_streams_of_the_user(session, staff):
-    changed(control_topic(CLOSE, "user", "default", str(staff.pk)))
-
-
-def revoke(session, staff):
-    PersonalToken.objects.all().delete()
-
-
-@pytest.mark.parametrize("end", [end_elsewhere, close_streams_of_the_user, revoke, None])
-async def test_a_stream_that_the_server_ends_ends_its_session(client, staff, end):
+@pytest.mark.parametrize("is_revoked", [True, False])
+async def test_a_stream_that_the_server_ends_ends_its_session(client, is_revoked):
+    """What staff end: tests/transports/test_switches.py."""
     session = await HTTPSSEClient(client).begin()
 
-    if end is None:
+    if is_revoked:
+        await PersonalToken.objects.all().adelete()
+        turn_the_wheel()
+    else:
         # The end of the server.
         get_hub().close()
-    else:
-        await sync_to_async(end)(session, staff)
-        turn_the_wheel()
 
     assert await session.stream.rest() == []
     assert session.stream.is_whole()
@@ -427,19 +397,6 @@ async def test_middleware_runs_round_both_and_its_late_failure_is_told_on_the_st
     assert answer["error"]["code"] == -32603
     await session.leave()
     await other.leave()
-
-
-async def test_a_principal_has_only_so_many_streams(client, configure):
-    configure(MAX_STREAMS_PER_PRINCIPAL=1)
-    first = await HTTPSSEClient(client).open()
-
-    second = await HTTPSSEClient(client).open()
-
-    assert (second.stream.status, second.stream.headers["retry-after"]) == (503, "1")
-    await second.stream.end()
-    await settled()
-    assert len(await sync_to_async(get_store().sessions)()) == 1
-    await first.leave()
 
 
 async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
