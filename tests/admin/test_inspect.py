@@ -6,12 +6,12 @@ import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
-from django.urls import resolve
 
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedModel
 from tests.admin.looking import allow, decide, row_of, text_of, url
 from tests.clients import browser_of
+from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Memo, Order
 
 pytestmark = pytest.mark.django_db
@@ -50,16 +50,22 @@ def test_forged_names_find_nobody(look, bob, name):
 
 def test_users_whom_the_user_admin_does_not_show_do_not_exist(look, bob, make_user, monkeypatch):
     narrow = make_user("narrow", "inspect_as", "view_order", is_staff=True)
+    others = type(bob).objects.exclude(pk=bob.pk)
+    rules = {
+        "get_queryset": lambda self, request: others,
+        "has_view_permission": lambda self, request, obj=None: obj is None,
+    }
 
-    response = look(by=narrow)
-    user_admin = admin.site.get_model_admin(type(bob))
-    monkeypatch.setattr(
-        type(user_admin), "has_view_permission", lambda self, request, obj=None: obj is None
-    )
-    one_by_one = look()
+    pages = [look(by=narrow)]
+    for name, rule in rules.items():
+        with monkeypatch.context() as patched:
+            user_admin = type(admin.site.get_model_admin(type(bob)))
+            patched.setattr(user_admin, name, rule, raising=False)
+            pages.append(look())
     monkeypatch.delitem(admin.site._registry, type(bob))
+    pages.append(look())
 
-    for page in (response, one_by_one, look()):
+    for page in pages:
         assert "There is no such user whom you may see." in text_of(page)
     assert "bob" not in text_of(browser_of(narrow).get(url("inspect")))
     assert "shop.order" in text_of(look("looker"))
@@ -134,42 +140,24 @@ def turn_away(get_response):
     return lambda request: HttpResponse("no")
 
 
-def test_middleware_sees_the_user_who_is_looked_at(look, bob, configure):
-    configure(RUN_MIDDLEWARE=["tests.admin.test_inspect.note_user"])
-    noted.clear()
-
-    assert "yes" in row_of(look(), "shop.order")
-    assert noted == [("bob", "mcp_django:endpoint", "mcp_django:endpoint")]
-
-
-noted = []
-
-
-def note_user(get_response):
-    def middleware(request):
-        views = resolve(request.path_info).view_name, request.resolver_match.view_name
-        noted.append((request.user.get_username(), *views))
-        return get_response(request)
-
-    return middleware
-
-
 # All of it at once
 
 
 def test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights(
-    look, admin_user, make_user, add_tool
+    look, admin_user, make_user, add_tool, add_prompt
 ):
     def canary_tool() -> str:
         """A canary-description."""
         return ""
 
     add_tool(canary_tool, permission="shop.view_memo")
+    add_prompt(canary_tool, permission="shop.view_memo")
+    make_prompt("canary_off", "Off.", enabled=False)
     narrow = make_user("narrow", "inspect_as", "view_user", "view_order", is_staff=True)
     customer = Customer.objects.create(name="canary-customer", country="FR")
     Order.objects.create(number="A-1", customer=customer, margin=987654321)
     Memo.objects.create(text="canary-text", code="canary-code")
-    Group.objects.create(name="canary-group")
+    make_prompt("canary_group", "Help.", groups=[Group.objects.create(name="canary-group")])
     ExposedModel.objects.create(label="shop.order").groups.add(Group.objects.get())
     labels = [exposure.label for exposure in registry.candidates.values()]
 
@@ -180,3 +168,4 @@ def test_nothing_of_a_superuser_shows_through_to_somebody_with_fewer_rights(
     for text in texts:
         for secret in ("canary", "987654321", "shop.memo", "shop.customer", "shop.ledger"):
             assert secret not in text
+        assert not {"shop_customer_greet", "pay"} & {*text.split()}

@@ -157,6 +157,12 @@ def hello(revision: Revision, name: str = "x", **capabilities: Any) -> dict[str,
     }
 
 
+def counting(token: Any, number: int = 3) -> dict[str, Any]:
+    """The params of a call that reports progress, if there is a token for it."""
+    meta = {} if token is None else {"progressToken": token}
+    return {"name": "count_to", "arguments": {"number": number}, "_meta": meta}
+
+
 def speaking(client: Client, revision: Revision) -> CheckedClient:
     return CheckedClient(token=client.token, revision=revision)
 

@@ -16,7 +16,7 @@ from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.middlewares import owner, seen
-from tests.transports.wire import Connection
+from tests.transports.wire import Connection, counting
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
@@ -99,13 +99,7 @@ def test_middleware_and_its_hooks_run_in_order_round_a_tool(client, run, add_too
 def test_progress_streams_out_of_the_middleware(client, run):
     run("function")
 
-    answer = post(
-        client,
-        "tools/call",
-        name="count_to",
-        arguments={"number": 2},
-        _meta={"progressToken": "t"},
-    )
+    answer = post(client, "tools/call", **counting("t"))
 
     assert answer.is_stream
     assert "result" in answer.messages[-1]

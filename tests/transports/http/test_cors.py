@@ -8,7 +8,7 @@ from mcp_django.asgi import get_mcp_application
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.transports.http.endpoint import with_cors
 from tests.clients import CheckedClient, WSGIClient
-from tests.transports.wire import PING
+from tests.transports.wire import PING, counting
 
 pytestmark = pytest.mark.django_db
 
@@ -132,9 +132,7 @@ def test_the_addresses_of_http_sse_answer_such_pages_as_well(end):
 
 
 def test_a_stream_can_be_read(client):
-    arguments = {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}}
-
-    answer = client.post_request("tools/call", arguments, headers={"Origin": CHAT})
+    answer = client.post_request("tools/call", counting("t"), headers={"Origin": CHAT})
 
     assert answer.is_stream
     assert answer.headers["access-control-allow-origin"] == CHAT

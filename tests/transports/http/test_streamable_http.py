@@ -13,7 +13,7 @@ from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.http.streamable_http import MCPApplication
 from tests.clients import CheckedClient
 from tests.spec import requirement
-from tests.transports.wire import PING, Connection, finished, hello, speaking
+from tests.transports.wire import PING, Connection, counting, finished, hello, speaking
 
 pytestmark = pytest.mark.django_db
 LATEST = Revision.V2025_11_25
@@ -191,8 +191,7 @@ def test_a_batch_of_nothing_but_rubbish_is_a_bad_request(client):
 
 def test_a_batch_in_which_a_tool_reports_progress_is_a_stream_with_an_event_per_answer(client):
     client = speaking(client, BATCHES)
-    params = {"name": "count_to", "arguments": {"number": 2}, "_meta": {"progressToken": "t"}}
-    batch = [client.message("ping"), client.message("tools/call", params)]
+    batch = [client.message("ping"), client.message("tools/call", counting("t"))]
 
     answer = client.post(batch, headers={"MCP-Protocol-Version": BATCHES.value})
 

@@ -11,17 +11,11 @@ from mcp_django.transports.http.responses import ResponseStream
 from tests.clients import CheckedClient
 from tests.spec import requirement
 from tests.transports.event_stream import Event
-from tests.transports.wire import Connection, Gate
+from tests.transports.wire import Connection, Gate, counting
 
 pytestmark = pytest.mark.django_db
 
 MODERN = Revision.V2026_07_28
-
-
-def counting(token, number=3):
-    """The params of a call that reports progress, if there is a token for it."""
-    meta = {} if token is None else {"progressToken": token}
-    return {"name": "count_to", "arguments": {"number": number}, "_meta": meta}
 
 
 # A tool that reports progress
