@@ -101,3 +101,10 @@ class Flow:
         return self.program.post(
             path, json.dumps(message), content_type="application/json", headers=headers
         )
+
+    def tool(self, token, name, **arguments):
+        return self.call(token, method="tools/call", name=name, arguments=arguments)
+
+    def tools(self, token):
+        """The names of the tools that the token lists."""
+        return {tool["name"] for tool in self.call(token).json()["result"]["tools"]}

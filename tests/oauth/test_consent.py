@@ -41,10 +41,6 @@ def offered(page):
     return dict(zip(parts[1::2], words, strict=True))
 
 
-def names_of(response):
-    return {tool["name"] for tool in response.json()["result"]["tools"]}
-
-
 def labels_of(response):
     [block] = response.json()["result"]["content"]
     return set(re.findall(r"\b(?:shop|workshop)\.[a-z]+", block["text"]))
@@ -52,7 +48,7 @@ def labels_of(response):
 
 def list_models(flow, tokens):
     cache.clear()
-    return flow.call(tokens["access_token"], method="tools/call", name="list_models", arguments={})
+    return flow.tool(tokens["access_token"], "list_models")
 
 
 def allow(flow, *, scope=EVERYTHING, **changes):
@@ -142,10 +138,8 @@ def test_a_kind_that_was_unticked_does_not_come_back_by_itself(flow, clerk):
 def test_a_client_that_may_only_read_is_offered_nothing_that_writes(flow, clerk):
     tokens = allow(flow, read_only="on")
 
-    names = names_of(flow.call(tokens["access_token"]))
-    refused = flow.call(
-        tokens["access_token"], method="tools/call", name="pay", arguments={"number": "1"}
-    )
+    names = flow.tools(tokens["access_token"])
+    refused = flow.tool(tokens["access_token"], "pay", number="1")
 
     assert "find_records" in names
     assert names.isdisjoint({"update_record", "pay"})
@@ -167,11 +161,7 @@ def test_what_is_allowed_last_holds_for_tokens_from_before_as_well(flow, clerk):
 
     for tokens in (before, after):
         assert labels_of(list_models(flow, tokens)) == {ORDERS}
-        arguments = {"number": "1"}
-        refused = flow.call(
-            tokens["access_token"], method="tools/call", name="pay", arguments=arguments
-        )
-        assert refused.status_code == 403
+        assert flow.tool(tokens["access_token"], "pay", number="1").status_code == 403
     renewed = flow.refresh(before["refresh_token"]).json()
     assert labels_of(list_models(flow, renewed)) == {ORDERS}
 

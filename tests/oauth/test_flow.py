@@ -25,10 +25,6 @@ pytestmark = pytest.mark.needs("oauth")
 METADATA = "http://testserver/.well-known/oauth-protected-resource/mcp"
 
 
-def names_of(response):
-    return {tool["name"] for tool in response.json()["result"]["tools"]}
-
-
 def test_a_client_gets_from_the_401_to_the_page_where_people_sign_in(flow):
     challenge = flow.call(None).headers["WWW-Authenticate"]
     resource = flow.program.get("/.well-known/oauth-protected-resource/mcp").json()
@@ -59,7 +55,7 @@ def test_consent_buys_a_token_for_the_endpoint_with_the_rights_of_the_person(flo
     page = flow.ask(scope="mcp:read mcp:write")
     answer = flow.answer(page)
     tokens = flow.exchange(query_of(answer.headers["Location"])["code"]).json()
-    response = flow.call(tokens["access_token"])
+    offered = flow.tools(tokens["access_token"])
 
     assert login.headers["Location"].startswith("/admin/login/?next=/oauth/authorize")
     assert "Allow Claude to use Test shop as you?" in page.content.decode()
@@ -73,7 +69,7 @@ def test_consent_buys_a_token_for_the_endpoint_with_the_rights_of_the_person(flo
     )
     assert tokens["scope"] == "mcp:read mcp:write"
     assert tokens["expires_in"] == 3600
-    assert "find_records" in names_of(response)
+    assert "find_records" in offered
     authorization = Authorization.objects.get()
     assert authorization.user == alice
     assert authorization.resource == RESOURCE
@@ -114,15 +110,8 @@ def test_a_client_takes_one_more_consent_to_call_what_needs_more(flow, workshop)
     tokens = flow.tokens()
     arguments = {"model": "shop.customer", "values": {"name": "Ann"}}
 
-    described = flow.call(
-        tokens["access_token"],
-        method="tools/call",
-        name="describe_model",
-        arguments={"model": "workshop.tag"},
-    )
-    refused = flow.call(
-        tokens["access_token"], method="tools/call", name="create_record", arguments=arguments
-    )
+    described = flow.tool(tokens["access_token"], "describe_model", model="workshop.tag")
+    refused = flow.tool(tokens["access_token"], "create_record", **arguments)
 
     assert "create_record" in described.json()["result"]["content"][0]["text"]
     assert refused.status_code == 403, refused.content
@@ -130,10 +119,7 @@ def test_a_client_takes_one_more_consent_to_call_what_needs_more(flow, workshop)
     assert 'error="insufficient_scope"' in challenge
     assert 'scope="mcp:read mcp:write"' in challenge
     more = flow.tokens(scope="mcp:read mcp:write")
-    allowed = flow.call(
-        more["access_token"], method="tools/call", name="create_record", arguments=arguments
-    )
-    assert allowed.status_code == 200
+    assert flow.tool(more["access_token"], "create_record", **arguments).status_code == 200
 
 
 def revoke(flow, tokens):
