@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
         (Order, "number__contains", "number is not a relation"),
         (Order, "customer__orders__customer__orders__number", f"at most {MAX_HOPS} relations"),
         (Order, "", "Order has no field"),
-        (Note, "target__number", "generic and cannot be followed"),
+        (Note, "target__number", "generic, or of another package, and cannot be followed"),
         (Seat, "pk", "list the parts of the composite key"),
     ],
 )

@@ -77,8 +77,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         file="exposure/query/related_names.py",
-        old="if len(chosen := exact or rows) == 1:",
-        new="if len(chosen := rows) == 1:",
+        old="return [row for row in rows if text in row[1:]] or rows",
+        new="return rows",
     ),
     Fault(
         file="exposure/query/related_counts.py",

@@ -38,6 +38,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, NotFound, ToolError
 from mcp_django.exposure.forms.values import Pair, query_dict
 from mcp_django.exposure.functions.results import refusals_in_words
+from mcp_django.exposure.limits import is_missing_table
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.exposure.request_attributes import EmptySession
@@ -125,13 +126,17 @@ def site_failure(what: str, outcome: str) -> ToolError:
 
 @contextmanager
 def site_code(model_admin: ModelAdmin[Any]) -> Iterator[None]:
-    """Turn what pages of the admin raise into ToolErrors. Errors of the database pass."""
+    """Turn what pages of the admin raise into ToolErrors. Errors of the database pass, but for a
+    missing table, which is a mistake of the code that asks.
+    """
     try:
         with refusals_in_words():
             yield
-    except (ToolError, Cancelled, Error):
+    except (ToolError, Cancelled):
         raise
     except Exception as error:
+        if isinstance(error, Error) and not is_missing_table(error):
+            raise
         what = f"The admin of {model_admin.opts.label_lower}"
         raise site_failure(what, "Nothing was changed.") from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
@@ -43,6 +42,7 @@ from mcp_django.exposure.admin_bridge.requests import (
     admin_request,
     messages_as_json,
     path_of,
+    site_code,
 )
 from mcp_django.exposure.admin_bridge.rights import (
     ADD,
@@ -58,8 +58,7 @@ from mcp_django.exposure.admin_bridge.rights import (
 )
 from mcp_django.exposure.forms.schemas import shown_fields
 from mcp_django.exposure.forms.values import takes_json
-from mcp_django.exposure.functions.results import refusals_in_words
-from mcp_django.exposure.limits import contended, is_timeout, limited, raise_lost_database
+from mcp_django.exposure.limits import contended, is_timeout, limited
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.arguments import (
@@ -85,8 +84,6 @@ from mcp_django.exposure.questions.words import (
 )
 
 # What a caller can set of the records of a model: the forms of the admin as schemas.
-
-logger = logging.getLogger("mcp_django")
 
 #: Records that are looked at for one that the caller may change.
 MOST_TRIED = 25
@@ -116,16 +113,12 @@ def described(
     describe: Any, context: CallContext, rights: Rights, exposure: ModelExposure
 ) -> dict[str, Any]:
     try:
-        with refusals_in_words():
+        with site_code(rights.model_admin(exposure.model)):
             made: dict[str, Any] = describe(context, rights, exposure)
             return made
     except ToolError as error:
+        # The rest of the description holds.
         return {"unavailable": str(error)}
-    except Exception as error:
-        raise_lost_database(error)
-        # Code of the site. The rest of the description holds.
-        logger.exception("What can be set of %s cannot be described.", exposure.label)
-        return {"unavailable": "It cannot be described: the form of the admin failed."}
 
 
 def as_for_create(schemas: Mapping[str, Any]) -> str:
