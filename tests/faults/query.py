@@ -76,6 +76,16 @@ FAULTS: tuple[Fault, ...] = (
         new="(max(known) <= EXACT)",
     ),
     Fault(
+        file="exposure/query/pagination.py",
+        old='return raw if vendor == "sqlite" or hasattr',
+        new="return raw if hasattr",
+    ),
+    Fault(
+        file="exposure/query/filters.py",
+        old='if is_text or (operator != "iexact" and path.field.get_lookup(operator)):',
+        new="if is_text:",
+    ),
+    Fault(
         file="exposure/query/related_names.py",
         old="return [row for row in rows if text in row[1:]] or rows",
         new="return rows",

@@ -50,6 +50,16 @@ def test_what_is_not_sent_is_as_the_add_form_shows_it(client):
     assert "through an assistant: mcp_django.testing" in LogEntry.objects.get().change_message
 
 
+def test_a_slug_that_the_page_makes_need_not_be_sent(client, monkeypatch):
+    monkeypatch.setattr(Thing._meta.get_field("slug"), "blank", False)
+
+    described = client.data("describe_model", model="workshop.thing")["writing"]["create_record"]
+
+    assert described["values"]["required"] == ["title"]
+    assert not create(client, title="A title").is_error
+    assert Thing.objects.get().slug == "a-title"
+
+
 def test_a_slug_that_is_sent_is_not_made_of_the_title(client):
     create(client, title="A title", slug="other")
 

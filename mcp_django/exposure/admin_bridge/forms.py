@@ -386,7 +386,7 @@ class RecordForm:
         return [name for name in names if name in common]
 
     def _obstacle(self) -> str:
-        filled_in = {*self.names, *self._prepopulated_fields()}
+        filled_in = {*self.names, *self.prepopulated_fields()}
         needed = [name for name in needed_fields(self.form) if name not in filled_in]
         if not needed:
             return ""
@@ -401,7 +401,7 @@ class RecordForm:
             f"requires {what}. A person can do it in the admin."
         )
 
-    def _prepopulated_fields(self) -> Mapping[str, Sequence[str]]:
+    def prepopulated_fields(self) -> Mapping[str, Sequence[str]]:
         request, _ = self._request()
         fields: Mapping[str, Sequence[str]] = self.admin.get_prepopulated_fields(request, None)
         return fields
@@ -449,7 +449,7 @@ class RecordForm:
         post.refuse_unknown([one for one in values if one not in self.browser_only], self.names)
         given = {name: values[name] for name in self.names if name in values}
         if self.obj is None:
-            given |= prepopulated(self.form, self._prepopulated_fields(), given)
+            given |= prepopulated(self.form, self.prepopulated_fields(), given)
         post.add_form(self.form, given)
         offered = [one.prefix for one in self.inlines if one.is_offered]
         post.refuse_unknown(inlines, offered, what="an inline")

@@ -139,7 +139,12 @@ def creation(context: CallContext, rights: Rights, exposure: ModelExposure) -> d
     form = RecordForm(context, rights, exposure, rights.model_admin(exposure.model))
     if form.obstacle:
         return {"unavailable": form.obstacle}
-    found = {"values": AdminDescriber(rights).form(form.form, names=form.names)}
+    values = AdminDescriber(rights).form(form.form, names=form.names)
+    # A slug that the page makes of a title need not be sent.
+    made = form.prepopulated_fields()
+    if required := [name for name in values.pop("required", ()) if name not in made]:
+        values["required"] = required
+    found = {"values": values}
     describer = AdminDescriber(rights, partial=True, sets=Sets.EITHER)
     rows = {
         one.prefix: describer.formset(one.formset, names=one.names)
