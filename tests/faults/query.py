@@ -6,6 +6,11 @@ from tests.faults.model import Fault, Room
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        file="exposure/options.py",
+        old="words = CERTAIN_WORDS if name in listed else SECRET_WORDS",
+        new="words = CERTAIN_WORDS",
+    ),
+    Fault(
         file="exposure/permissions.py",
         old="return not groups or not groups.isdisjoint(self._groups)",
         new="return not groups or bool(self._groups)",
