@@ -146,7 +146,7 @@ BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_504,
     ("exposure/query",): 5_512,
-    ("exposure/admin_bridge", "exposure/forms"): 5_700,
+    ("exposure/admin_bridge", "exposure/forms"): 5_705,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 6_986,
