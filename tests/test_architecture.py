@@ -153,7 +153,7 @@ BUDGET = {
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_300,
     ("stores", "transports"): 8_914,
     ("admin",): 4_293,
-    ("", "templating", "testing", "management", "templatetags"): 3_714,
+    ("", "templating", "testing", "management", "templatetags"): 3_723,
     ("oauth",): 1_829,
 }
 

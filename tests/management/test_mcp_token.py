@@ -41,6 +41,18 @@ def test_a_new_token_works_and_is_all_that_stdout_gets(alice):
     assert out.strip() not in err
 
 
+def test_a_token_that_shows_nothing_says_so(make_user):
+    make_user("seer", "view_order", is_staff=True)
+    make_user("outsider", "view_order")
+    make_user("clerk", is_staff=True)
+
+    told = {
+        name: "no records yet" in run("create", name)[1] for name in ("seer", "outsider", "clerk")
+    }
+
+    assert told == {"seer": False, "outsider": True, "clerk": True}
+
+
 def test_a_program_gets_one_json_object(alice):
     out, err = run("create", "alice", "--json", "--name", "ci")
 

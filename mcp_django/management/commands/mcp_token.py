@@ -12,11 +12,13 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
+from django.http import HttpRequest
 from django.utils import timezone
 
 from mcp_django.audit.entries import printable
-from mcp_django.auth.authenticators import is_active
+from mcp_django.auth.authenticators import is_active, principal_of
 from mcp_django.conf import get_config
+from mcp_django.exposure.permissions import Rights
 from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES
 
@@ -92,6 +94,13 @@ class Command(BaseCommand):
         self.stderr.write(
             f"This is shown once: keep it now. It expires on {token.expires_at:%Y-%m-%d}."
         )
+        request = HttpRequest()
+        request.user = owner
+        if not Rights(request, principal_of(token)).exposures():
+            self.stderr.write(
+                f"It shows no records yet: {user} has no permission to view a model that is "
+                "exposed, or is no staff, whom the admin asks for."
+            )
 
     def list(self, *, user: str | None, as_json: bool, **options: Any) -> None:
         tokens = PersonalToken.objects.select_related("user").order_by("pk")
