@@ -117,7 +117,7 @@ def join_narrowed_hops(patch: Any) -> None:
 
 @Mutant("search looks into what looks secret", SUPERUSER, User, "difference")
 def search_what_looks_secret(patch: Any) -> None:
-    patch.setattr(admin_sites, "is_open", lambda model, path: True)
+    patch.setattr(admin_sites, "is_open", lambda model, path, listed: True)
 
 
 @Mutant("search looks into what is forbidden", SOME, models.Line, "difference")
