@@ -130,8 +130,10 @@ class Scripts:
         if random.random() < 0.15:
             step = step[0], mutated(random, step[1])
         steps = [step]
-        is_confirmed = step[0] == "delete_record" or "inlines" in step[1]
-        if is_confirmed and isinstance(step[1], dict) and random.random() < 0.5:
+        # A mutated step may have any value in place of its arguments.
+        is_whole = isinstance(step[1], dict)
+        is_confirmed = is_whole and (step[0] == "delete_record" or "inlines" in step[1])
+        if is_confirmed and random.random() < 0.5:
             steps.append(confirmed(step))
         return [*steps, ("find_records", {"model": random.choice(READ), "limit": 50})]
 
