@@ -146,10 +146,10 @@ BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_504,
     ("exposure/query",): 5_512,
-    ("exposure/admin_bridge", "exposure/forms"): 5_705,
+    ("exposure/admin_bridge", "exposure/forms"): 5_714,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 6_986,
+    ): 6_997,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_300,
     ("stores", "transports"): 8_914,
     ("admin",): 4_293,

@@ -50,11 +50,11 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
 
 
 def text_of(name: str, value: str | int | float) -> str:
-    """Return the shortest text of a value: `true` for True, `7` for 7 and for 7.0. Raises
-    ToolError for a number that has none.
-    """
-    if isinstance(value, str | bool):
-        return str(value).lower() if isinstance(value, bool) else value
+    """Return the shortest text of a value: `true`, `7` for 7.0. Raises ToolError without one."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
     if not abs(value) <= MOST:  # nor is NaN
         raise ToolError(f"Argument {named(name)}: this number is too large. Send it as a text.")
     return str(int(value)) if value == int(value) else str(value)

@@ -44,8 +44,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         file=f"{BRIDGE}/requests.py",
-        old="if isinstance(error, Error) and not is_missing_table(error):",
-        new="if True:",
+        old='raise site_failure(what, "Nothing was changed.") from error',
+        new="raise",
     ),
     Fault(
         file=f"{BRIDGE}/posts.py",

@@ -21,7 +21,7 @@ from mcp_django.templating.fences import fenced, inside_fence
 #: Characters of a text, before it and after it.
 LONGEST_VALUE = 200
 #: In place of values that the caller can set and not read.
-UNREADABLE = "Set. You cannot read it."
+UNREAD_CHANGE = "Set. You cannot read it."
 
 
 def shows_relation(rights: Rights, field: Any) -> bool:
@@ -99,7 +99,7 @@ def before_and_after(
             if before is None or old != after.record[name]:
                 found[name] = [brief(value, mark=rights.mark) for value in pair]
         else:
-            found[name] = changed[name] or UNREADABLE
+            found[name] = changed[name] or UNREAD_CHANGE
     return found
 
 
@@ -108,7 +108,7 @@ def members_moved(
 ) -> dict[str, Any] | str:
     """Return the visible members that a set gained and lost, where the caller sees the set."""
     if not (after.record and shows_relation(rights, relation)):
-        return UNREADABLE
+        return UNREAD_CHANGE
     old = frozenset() if before is None else before.members[relation.name]
     new = after.members[relation.name]
     labels = fenced_labels_of(rights, relation.related_model, old ^ new)
@@ -138,7 +138,7 @@ def shows_members(rights: Rights, model: type[Model], changed: Mapping[str, Any]
     """Whether the caller sees each member now that the answer of a write names."""
     relations = {one.name: one for one in relations_of(model, changed)}
     for name, moved in changed.items():
-        if name not in relations or moved == UNREADABLE:
+        if name not in relations or moved == UNREAD_CHANGE:
             continue
         named = {str(one["pk"]) for members in moved.values() for one in members}
         related = relations[name].related_model

@@ -367,12 +367,12 @@ def apply_values(
             kept.add(name)
             value = initial
             if initial is None:
-                value = stored(form.instance, name) if name in known else cleaned_nothing(field)
+                value = stored(form.instance, name) if name in known else clean_nothing(field)
             set_aside(field, value)
     leave_unchecked(form, kept)
 
 
-def cleaned_nothing(field: Any) -> Any:
+def clean_nothing(field: Any) -> Any:
     """Return what a field makes of nothing: an empty list of tags, for example."""
     try:
         return field.clean(None)

@@ -19,7 +19,6 @@ from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.messages import constants
 from django.contrib.messages.storage.base import BaseStorage
-from django.db import Error
 from django.http import HttpRequest
 from django.urls import (
     NoReverseMatch,
@@ -38,7 +37,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import Cancelled, NotFound, ToolError
 from mcp_django.exposure.forms.values import Pair, query_dict
 from mcp_django.exposure.functions.results import refusals_in_words
-from mcp_django.exposure.limits import is_missing_table
+from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.exposure.request_attributes import EmptySession
@@ -135,8 +134,7 @@ def site_code(model_admin: ModelAdmin[Any]) -> Iterator[None]:
     except (ToolError, Cancelled):
         raise
     except Exception as error:
-        if isinstance(error, Error) and not is_missing_table(error):
-            raise
+        raise_lost_database(error)
         what = f"The admin of {model_admin.opts.label_lower}"
         raise site_failure(what, "Nothing was changed.") from error
 

@@ -60,7 +60,9 @@ def members_of(obj: Model) -> list[list[Any]]:
     found = []
     for field in fields:
         if not isinstance(field, ManyToManyField):  # as packages for tags have it
-            found.append([field.name, sorted(str(one.pk) for one in field.value_from_object(obj))])
+            with suppress(Exception):  # the record counts without a relation that cannot be read
+                members = field.value_from_object(obj)
+                found.append([field.name, sorted(as_text(one) for one in members)])
             continue
         through: Any = field.remote_field.through
         theirs = through._meta.get_field(field.m2m_reverse_field_name()).attname

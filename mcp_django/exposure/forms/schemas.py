@@ -183,6 +183,14 @@ KINDS: tuple[tuple[type[fields.Field], str], ...] = (
     (fields.MultiValueField, "parts"),
     (fields.Field, "text"),
 )
+
+
+def kind_of_form_field(field: fields.Field) -> str:
+    kind = next(kind for known, kind in KINDS if isinstance(field, known))
+    # Arrays of django.contrib.postgres.
+    return "array" if kind == "text" and hasattr(field, "base_field") else kind
+
+
 #: The formats of texts. A time of day has no offset here, and one of JSON Schema must have one;
 #: durations with fractions of a second are none of JSON Schema. So these two have an example.
 FORMATS: tuple[tuple[type[fields.Field], str], ...] = (
@@ -284,9 +292,7 @@ class Describer:
         if self.flat and isinstance(field.widget, widgets.PasswordInput):
             # "Servers MUST NOT use form mode elicitation to request sensitive information."
             raise NotAskable("A person cannot be asked for a secret in a form.")
-        kind = next(kind for known, kind in KINDS if isinstance(field, known))
-        if kind == "text" and hasattr(field, "base_field"):  # arrays of django.contrib.postgres
-            kind = "array"
+        kind = kind_of_form_field(field)
         own: Schema | None = getattr(field, "mcp_schema", None)
         schema: Schema = getattr(self, kind)(field) if own is None else dict(own)
         # A set of related records may be empty, but it is never null.

@@ -27,7 +27,12 @@ from django.utils.dateparse import parse_date, parse_datetime, parse_duration, p
 
 from mcp_django.exposure.forms.files import FORM, file_of
 from mcp_django.exposure.forms.html import read_page, successful
-from mcp_django.exposure.forms.schemas import KINDS, InvalidValue, example_of_parts, options
+from mcp_django.exposure.forms.schemas import (
+    InvalidValue,
+    example_of_parts,
+    kind_of_form_field,
+    options,
+)
 from mcp_django.exposure.functions.arguments import MOST_DIGITS, shown
 
 # JSON values -> the Python values that form fields mean by them, before any locale is asked.
@@ -46,10 +51,8 @@ def parsed(field: fields.Field, value: Any) -> Any:
 
 
 def takes_text(field: fields.Field) -> bool:
-    """Return whether values are texts as they are: what a schema calls a text, but no array."""
-    kind = next(kind for known, kind in KINDS if isinstance(field, known))
-    is_other = hasattr(field, "base_field") or hasattr(field, "mcp_schema")
-    return kind == "text" and not is_other
+    """Return whether values are texts as they are: what a schema calls a text."""
+    return kind_of_form_field(field) == "text" and not hasattr(field, "mcp_schema")
 
 
 def number(value: Any) -> Decimal:

@@ -199,27 +199,38 @@ def action_definition(
     function, title = action.function, folded(action.description)
     given = folded(getattr(function, "mcp_description", ""))
     documented = folded((inspect.getdoc(function) or "").split("\n\n")[0])
-    text, short_title = given or documented or title, title[:LONGEST_TITLE]
-    mark = UNDECLARED if action.permissions is None else ""
     is_read_only = bool(getattr(function, "mcp_read_only", False))
-    schema = arguments_of(name, action.place).schema
+    annotations = ToolAnnotations(
+        read_only=is_read_only,
+        destructive=bool(getattr(function, "mcp_destructive", not is_read_only)),
+        idempotent=bool(getattr(function, "mcp_idempotent", is_read_only)),
+        open_world=False,
+    )
+    words = title[:LONGEST_TITLE], given or documented or title
+    mark = UNDECLARED if action.permissions is None else ""
+    encoded = None if answer is None else msgspec.json.encode(for_clients(dict(answer)))
+    return fitting_definition(name, action.place, annotations, words, mark, encoded)
+
+
+@lru_cache(maxsize=500)
+def fitting_definition(
+    name: str, place: Place, annotations: Any, words: tuple[str, str], mark: str, answer: Any
+) -> ToolDefinition:
+    """Make a definition once for the same title and text, so that its bytes are made once, too."""
+    title, text = words
+    schema = arguments_of(name, place).schema
     titled = ToolDefinition(
         name=name,
-        title="" if short_title == text else short_title,
+        title="" if title == text else title,
         description="",
         input_schema=schema,
-        annotations=ToolAnnotations(
-            read_only=is_read_only,
-            destructive=bool(getattr(function, "mcp_destructive", not is_read_only)),
-            idempotent=bool(getattr(function, "mcp_idempotent", is_read_only)),
-            open_world=False,
-        ),
+        annotations=annotations,
     )
     # A title says in other words what the name says already.
     untitled = replace(titled, title="")
     attempts = [(titled, SHORTEST_TEXT), (untitled, 1)]
     if answer is not None:
-        properties = {**schema["properties"], "answer": for_clients(dict(answer))}
+        properties = {**schema["properties"], "answer": msgspec.json.decode(answer)}
         whole = replace(titled, input_schema={**schema, "properties": properties})
         attempts.insert(0, (whole, SHORTEST_TEXT))
     for attempt, shortest in attempts:

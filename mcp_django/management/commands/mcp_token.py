@@ -96,10 +96,10 @@ class Command(BaseCommand):
         )
         request = HttpRequest()
         request.user = owner
-        if not Rights(request, principal_of(token)).exposures():
+        if READ in token.scopes and not Rights(request, principal_of(token)).exposures():
             self.stderr.write(
-                f"It shows no records yet: {user} has no permission to view a model that is "
-                "exposed, or is no staff, whom the admin asks for."
+                f"It shows no records yet. {user} needs a permission to view an exposed model, "
+                "and has to be staff where the admin decides."
             )
 
     def list(self, *, user: str | None, as_json: bool, **options: Any) -> None:
