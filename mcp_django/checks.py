@@ -398,8 +398,11 @@ def serves_asgi() -> bool:
     """Whether ASGI may serve views. A site whose endpoint is a view, and that has no ASGI
     application, is served by WSGI.
     """
-    has_application = getattr(settings, "ASGI_APPLICATION", None) or apps.is_installed("daphne")
-    return bool(has_application) or not has_view()
+    return has_application() or not has_view()
+
+
+def has_application() -> bool:
+    return bool(getattr(settings, "ASGI_APPLICATION", None)) or apps.is_installed("daphne")
 
 
 def has_view() -> bool:
@@ -510,8 +513,16 @@ def check_chain(**kwargs: Any) -> Iterator[CheckMessage]:
 
 @a_check()
 def check_view(**kwargs: Any) -> Iterator[CheckMessage]:
-    """W007: what chooses a tenant for the view must see who calls."""
+    """W007: what chooses a tenant for the view must see who calls. W013: nothing serves MCP."""
     if not has_view():
+        if not has_application():
+            yield Warning(
+                "Nothing serves MCP: no URL of the site leads to it, and ASGI_APPLICATION is not "
+                "set.",
+                hint='urlpatterns += [path("mcp", include("mcp_django.urls"))]. With ASGI: '
+                'ASGI_APPLICATION = "site.asgi.application", from get_mcp_application().',
+                id="mcp_django.W013",
+            )
         return
     try:
         early = middleware_before_caller()

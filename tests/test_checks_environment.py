@@ -129,13 +129,16 @@ def test_middleware_that_does_not_see_the_caller_of_the_view_is_named_and_the_hi
     assert list(check_view()) == []
 
 
-def test_a_site_without_the_view_needs_nothing_in_front_of_it(settings):
+def test_a_site_without_the_view_needs_nothing_in_front_of_it_but_an_application(settings):
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, TENANT]
     settings.ROOT_URLCONF = "django.contrib.auth.urls"
+    settings.ASGI_APPLICATION = "site.asgi.application"
 
     assert list(check_view()) == []
     del settings.ROOT_URLCONF
     assert list(check_view()) == []
+    del settings.ASGI_APPLICATION
+    assert ids(check_view()) == ["mcp_django.W013"]
 
 
 def test_middleware_that_cannot_be_imported_is_told_once(settings):

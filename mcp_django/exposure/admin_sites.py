@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin, sites
+from django.contrib.admin.options import InlineModelAdmin
 from django.contrib.admin.sites import all_sites
 from django.contrib.admin.utils import flatten, flatten_fieldsets
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
-from django.db.models import CharField, ManyToManyField, Model, QuerySet
-from django.forms.models import ALL_FIELDS, ModelFormOptions
+from django.db.models import CharField, ManyToManyField, Model, Q, QuerySet
+from django.db.models.functions import Cast
+from django.forms.models import ALL_FIELDS, ModelFormOptions, _get_foreign_key
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
@@ -171,7 +173,6 @@ def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
     """An exposure for each ModelAdmin. The first site with `mcp_expose = True` wins, else the
     first that has the model; it waits for staff then."""
     found: dict[type[Model], type[ModelExposure]] = {}
-    names = get_config().staff_may_open
     # Some packages register classes that are no models.
     model: Any
     for site in admin_sites():
@@ -181,13 +182,21 @@ def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
             is_better = is_waiting and (is_offered or model not in found)
             if not (is_better and issubclass(model, Model)):
                 continue
-            own = {model._meta.app_label, model._meta.label_lower}
-            if is_offered or names is None or not own.isdisjoint(name.lower() for name in names):
+            if is_offered or staff_may_open(model):
                 base = ModelExposure if is_offered else WaitingExposure
                 made = exposure_of(model_admin, base=base)
                 if made.fields:
                     found[model] = made
+    for model, places in inline_places().items():
+        if staff_may_open(model):
+            found[model] = exposure_of_inlines(places)
     return found
+
+
+def staff_may_open(model: type[Model]) -> bool:
+    names = get_config().staff_may_open
+    own = {model._meta.app_label, model._meta.label_lower}
+    return names is None or not own.isdisjoint(name.lower() for name in names)
 
 
 def exposure_of(
@@ -227,6 +236,110 @@ def exposure_of(
         "__module__": type(model_admin).__module__,
     }
     return type(f"{type(model_admin).__name__}Exposure", (base,), attributes)
+
+
+class InlineExposure(WaitingExposure):
+    """Rows that the admin shows only in the forms of other records: those of the records that it
+    shows to this request.
+    """
+
+    #: The ModelAdmins with their inlines of the model.
+    places: Sequence[tuple[ModelAdmin[Any], InlineModelAdmin[Any, Any]]] = ()
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return bool(self._open_places(request))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        shown = Q(pk__in=())
+        for model_admin, inline in self._open_places(request):
+            records = model_admin.get_queryset(request).order_by()
+            rows = inline.get_queryset(request).filter(of_parents(inline, records))
+            shown |= Q(pk__in=rows.order_by().values("pk"))
+        return self.model._default_manager.filter(shown)
+
+    def _open_places(self, request: HttpRequest) -> list[tuple[Any, Any]]:
+        """Those whose records are not judged one by one: rows could not be counted then."""
+        gates = Gates(request)
+        return [
+            (model_admin, inline)
+            for model_admin, inline in self.places
+            for parent in [AdminSource(model_admin)]
+            if gates.is_open(model_admin.admin_site)
+            and parent.may_view(request)
+            and not parent.checks_rows_one_by_one(request)
+            and not looks_at_object(
+                partial(inline.has_view_permission, request), model_admin.model
+            )
+        ]
+
+
+def of_parents(inline: Any, parents: QuerySet[Any]) -> Q | None:
+    """Return the condition for the rows of an inline that belong to one of these records: by a
+    foreign key, or by a generic one. None: neither, as where formsets find their rows themselves.
+    """
+    if hasattr(inline, "ct_field"):
+        from django.contrib.contenttypes.models import ContentType
+
+        kind = ContentType.objects.db_manager(parents.db).get_for_model(parents.model)
+        column = inline.model._meta.get_field(inline.ct_fk_field)
+        keys = parents.values_list(Cast("pk", output_field=column))
+        return Q((inline.ct_field, kind), (f"{inline.ct_fk_field}__in", keys))
+    key = parent_key(inline, parents.model)
+    return None if key is None else Q((f"{key.name}__in", parents.values(key.to_fields[0])))
+
+
+def parent_key(inline: Any, parent: type[Model]) -> Any:
+    """Return the foreign key by which the rows of an inline belong to a record, or None."""
+    return _get_foreign_key(parent, inline.model, fk_name=inline.fk_name, can_fail=True)
+
+
+#: Where code of the site may choose what a form shows to whom.
+INLINE_METHODS = ("get_formset", "get_fields", "get_exclude", "get_fieldsets")
+
+
+def inline_places() -> dict[type[Model], list[tuple[ModelAdmin[Any], Any]]]:
+    """Return the inlines of models that no site has, but for those that code of the site chooses,
+    or whose columns it chooses, by the request.
+    """
+    found: dict[type[Model], list[tuple[ModelAdmin[Any], Any]]] = {}
+    registered = {model for site in admin_sites() for model in site._registry}
+    model: Any
+    for site in admin_sites():
+        for model, model_admin in site._registry.items():
+            # Some packages register classes that are no models.
+            is_fixed = issubclass(model, Model) and not overrides(
+                model_admin, "get_inlines", "get_inline_instances"
+            )
+            for kind in model_admin.inlines if is_fixed else ():
+                methods = [getattr(kind, name) for name in INLINE_METHODS]
+                if (
+                    kind.model not in registered
+                    and not kind.model._meta.auto_created
+                    and (hasattr(kind, "ct_field") or parent_key(kind, model))
+                    and all(method.__module__.startswith("django.") for method in methods)
+                ):
+                    found.setdefault(kind.model, []).append((model_admin, kind(model, site)))
+    return found
+
+
+def exposure_of_inlines(places: Sequence[tuple[ModelAdmin[Any], Any]]) -> type[ModelExposure]:
+    """Return an exposure of the columns that each of these inlines of a model shows, and of those
+    that say to which record a row belongs.
+    """
+    columns, links = [], []
+    for model_admin, inline in places:
+        # A ModelAdmin says in these what its list has.
+        inline.list_display = inline.list_filter = inline.search_fields = inline.mcp_computed = ()
+        columns.append({*exposure_of(inline).fields})
+        if hasattr(inline, "ct_field"):
+            links += [inline.ct_field, inline.ct_fk_field]
+        else:
+            links.append(parent_key(inline, model_admin.model).name)
+    made = exposure_of(places[0][1], base=InlineExposure)
+    names = [name for name in made.fields if all(name in shown for shown in columns)]
+    made.fields = tuple(dict.fromkeys([*names, *links]))
+    made.places = places  # type: ignore[attr-defined]
+    return made
 
 
 def can_be_label(model: type[Model], name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 import math
 import re
@@ -51,6 +52,8 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*NUMBERS, *TIMES), ORDERED),
     "boolean": ("exact", "isnull"),
     **dict.fromkeys(("uuid", "ip", "key"), DISCRETE),
+    "json": ("contains", "has_key", "isnull"),
+    "array": ("contains", "overlap", "isnull"),
     "other": ("isnull",),
 }
 #: Transform -> lowest and highest value. MariaDB's years start at 1000, Python's end at 9999.
@@ -81,7 +84,8 @@ MEASURES: dict[str, tuple[str, ...]] = {
 }
 #: The first that fits decides, so the special stand before the general.
 KINDS: tuple[tuple[Any, str], ...] = (
-    ((models.JSONField, models.BinaryField, models.FileField), "other"),
+    (models.JSONField, "json"),
+    ((models.BinaryField, models.FileField), "other"),
     (models.DateTimeField, "datetime"),
     (models.DateField, "date"),
     (models.TimeField, "time"),
@@ -107,7 +111,15 @@ def kind_of(field: Any) -> str:
 
 @cache
 def kind_of_class(field_class: type[Any]) -> str:
+    # Its module needs the driver of PostgreSQL.
+    if "django.contrib.postgres.fields.array" in {base.__module__ for base in field_class.__mro__}:
+        return "array"
     return next((kind for known, kind in KINDS if issubclass(field_class, known)), "other")
+
+
+def has_equals(field: Any) -> bool:
+    """Whether databases compare the values of a column, and order and group by them."""
+    return "exact" in OPERATORS[kind_of(field)]
 
 
 def measures_of(field: Any) -> tuple[str, ...]:
@@ -149,6 +161,8 @@ def choices_of(field: Any) -> list[tuple[Any, Any]]:
 
 #: Characters in a text value.
 TERM = 100
+#: Characters of a part of JSON.
+LONGEST_JSON = 1000
 #: Values in a list.
 ITEMS = 100
 SIGNED_64 = (-(2**63), 2**63 - 1)
@@ -165,6 +179,17 @@ def convert(field: Any, operator: str, value: Any, *, using: str) -> Any:
         raise QueryError("A filter value cannot be null; use isnull.")
     if operator not in ("gte", "lt") and kind_of(target_of(field)) == "datetime":
         check_times(value if isinstance(value, list) else [value])
+    kind = kind_of(field)
+    if operator not in OPERATORS[kind]:
+        raise QueryError(f"This field has only {', '.join(OPERATORS[kind])}.")
+    if kind == "json" and operator == "contains":
+        if not connections[using].features.supports_json_field_contains:
+            raise QueryError("The database of this site has no contains for JSON; use has_key.")
+        return attempt(json_part, value, "a short part of JSON")
+    if kind == "json":
+        return bounded_text(value)  # a key
+    if kind == "array":
+        return [scalar(field.base_field, one, using=using) for one in items(operator, value)]
     if operator in ("in", "range"):
         return [scalar(field, item, using=using) for item in items(operator, value)]
     return scalar(field, value, using=using)
@@ -186,7 +211,7 @@ def items(operator: str, value: Any) -> list[Any]:
         if not isinstance(value, list) or len(value) != 2:
             raise QueryError("range takes a list of two values, the lowest and the highest.")
     elif not isinstance(value, list) or not value:
-        raise QueryError("in takes a list with at least one value.")
+        raise QueryError(f"{operator} takes a list with at least one value.")
     elif len(value) > ITEMS:
         raise QueryError(f"A list has at most {ITEMS} values; this one has {len(value)}.")
     return list(value)
@@ -295,6 +320,14 @@ def number(value: Any) -> Decimal:
     if not result.is_finite() or result.adjusted() > 60 or result.adjusted() < -30:
         raise ValueError
     return result
+
+
+def json_part(value: Any) -> Any:
+    written = json.dumps(value)
+    # PostgreSQL holds no NUL, and nothing holds half a character.
+    if len(written) > LONGEST_JSON or re.search(r"\\u(0000|d[89ab]|d[c-f])", written):
+        raise ValueError
+    return value
 
 
 def boolean(value: Any) -> bool:

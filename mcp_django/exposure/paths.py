@@ -20,7 +20,7 @@ from django.db.models.sql import Query
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure import fields
-from mcp_django.exposure.fields import choices_of, kind_of, measures_of, target_of
+from mcp_django.exposure.fields import choices_of, has_equals, kind_of, measures_of, target_of
 from mcp_django.exposure.masks import MASKS
 from mcp_django.exposure.options import ModelExposure
 
@@ -442,7 +442,7 @@ def value_problem(path: Path) -> str:
 
 
 def has_order(path: Path) -> bool:
-    return kind_of(path.field) != "other"
+    return has_equals(path.field)
 
 
 def makes_groups(path: Path) -> bool:
@@ -452,7 +452,7 @@ def makes_groups(path: Path) -> bool:
     is_long = kind == "text" and (isinstance(field, TextField) or longest > LONGEST_NAME)
     # What is unique among customers is shared by all orders of one.
     is_unique = field.unique and not any(hop.field.many_to_one for hop in path.hops)
-    return kind != "other" and not is_long and not is_unique
+    return has_equals(field) and not is_long and not is_unique
 
 
 def is_measure(path: Path) -> bool:
@@ -502,7 +502,7 @@ def parse_key(model: ModelClass, pk: Any, *, using: str) -> tuple[Any, ...]:
 
 
 def key_value(part: Any, value: Any, *, using: str) -> Any:
-    if kind_of(target_of(part)) != "other":
+    if has_equals(target_of(part)):
         return fields.scalar(part, value, using=using, longest=LONGEST_KEY)
     # A class of the site's own knows its values; the text is one that every database takes.
     written = fields.bounded_text(value, longest=LONGEST_KEY)

@@ -308,7 +308,9 @@ def test_afterwards_only_the_name_can_change(alice):
 
     assert "auth.group" in browser.get(change_page(token)).content.decode()
     browser.post(change_page(token), form(name="desk", scopes=["mcp:write"], read_only="on"))
+    refused = browser.post(change_page(token), {**form(name=""), "_saveasnew": "1"})
 
+    assert refused.status_code == 200
     after = PersonalToken.objects.get()
     assert after.name == "desk"
     assert (after.scopes, after.read_only, after.digest) == (["mcp:read"], False, token.digest)

@@ -11,6 +11,7 @@ from tests.services import is_there
 
 # It imports what a site without extras has not.
 collect_ignore = [] if is_there("drf") else ["functions/test_drf.py"]
+PAYLOAD = {"color": "red", "sizes": [1, 2]}
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def shop(db):
         owner=boss, customer=anne, number="A1", status="paid", total="10.00", quantity=1,
         api_token="t1", placed_at=datetime(2026, 1, 31, 23, 30, tzinfo=UTC),
     )  # fmt: skip
-    a2 = make(owner=boss, customer=bert, number="A2", total="20.00", quantity=2)
+    a2 = make(owner=boss, customer=bert, number="A2", total="20.00", quantity=2, payload=PAYLOAD)
     a3 = make(owner=boss, customer=None, number="A3", status="paid", quantity=3)
     red, blue = (models.Tag.objects.create(slug=slug) for slug in ("red", "blue"))
     a1.tags.add(red, blue)

@@ -69,7 +69,7 @@ BAD = [
     ("took", "P999999D", "is not a duration such as"),
     ("ref", 5, "is not a UUID"),
     ("ip", "fe80::1%eth0", "is not an IP address"),
-    ("payload", "x", "this field only has isnull"),
+    ("payload", "x", "This field has only contains, has_key, isnull"),
 ]
 
 

@@ -196,13 +196,21 @@ def test_tags_are_a_text_and_count_for_the_version(boss):
     assert sorted(notice.tags.names()) == ["x", "z"]
     assert changed["changed"] == {"tags": "Set. You cannot read it."}
     assert changed["version"] != read
-    for values, words in [({"tags": "y"}, "changed after you read it"), ({"tags": ["y"]}, "text")]:
+    for values, words in [
+        ({"tags": "y"}, "changed after you read it"),
+        ({"tags": ["y"]}, "a bare list would drop what is not in it"),
+        ({"tags": {"add": "y"}}, "each with a list of names"),
+        ({"tags": {"add": ['a"b']}}, "These names cannot be told apart."),
+    ]:
         refused = refusal(
             boss, "update_record", "notice", pk=notice.pk, values=values, version=read
         )
         assert words in refused
         read = changed["version"]
-    assert sorted(notice.tags.names()) == ["x", "z"]
+    updated(boss, "notice", notice.pk, tags={"add": ["two words", "a, b"], "remove": ["x"]})
+    assert sorted(notice.tags.names()) == ["a, b", "two words", "z"]
+    made = done(boss, "create_record", "notice", values={"title": "New", "tags": ["p", "q"]})
+    assert sorted(Notice.objects.get(pk=made["pk"]).tags.names()) == ["p", "q"]
 
 
 def test_a_relation_of_a_package_is_told_by_the_checks_and_takes_nothing_away(boss, caplog):

@@ -13,8 +13,8 @@ from typing import Any
 from django.contrib.admin.utils import quote
 from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, router
-from django.db.models import Model, Q
-from django.forms.models import BaseModelForm, _get_foreign_key
+from django.db.models import Model
+from django.forms.models import BaseModelForm
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
@@ -44,7 +44,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     settable,
     version_of,
 )
-from mcp_django.exposure.admin_sites import overrides
+from mcp_django.exposure.admin_sites import of_parents, overrides
 from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
 from mcp_django.exposure.forms.values import posted_texts, shown_value, takes_json
 from mcp_django.exposure.options import ModelExposure
@@ -240,9 +240,11 @@ def version_in_form(rights: Rights, row: Model | None) -> str:
 def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
     """The rows in the form of a record that this caller may see and could change there."""
     model_admin = rights.model_admin(type(obj))
+    using = obj._state.db or DEFAULT_DB_ALIAS
     try:
+        records = type(obj)._base_manager.using(using).filter(pk=obj.pk)
         inlines = [
-            (one.model, of_parent(one, obj))
+            (one.model, of_parents(one, records))
             for one in model_admin.get_inlines(rights.request, obj)
             if rights.level(one.model) >= Level.WRITE
         ]
@@ -250,7 +252,6 @@ def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
         # Code of the site, written for its pages. The record counts without its rows.
         logger.exception("The inlines of %s cannot be listed.", obj._meta.label)
         inlines = []
-    using = obj._state.db or DEFAULT_DB_ALIAS
     found: list[Model] = []
     for model, condition in inlines:
         if condition is not None:
@@ -258,20 +259,6 @@ def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
             exposure = rights.exposed.exposures[model]
             found += visible_objects(rights, exposure, rows[:MOST_VERSIONED], using=using)
     return found
-
-
-def of_parent(inline: Any, obj: Model) -> Q | None:
-    """The condition for the rows of an inline: a foreign key to the record, or a generic one.
-
-    None: neither. The formsets of some packages find their rows themselves.
-    """
-    if hasattr(inline, "ct_field"):
-        from django.contrib.contenttypes.models import ContentType
-
-        kind = ContentType.objects.db_manager(obj._state.db).get_for_model(obj)
-        return Q((inline.ct_field, kind), (inline.ct_fk_field, obj.pk))
-    key: Any = _get_foreign_key(type(obj), inline.model, fk_name=inline.fk_name, can_fail=True)
-    return None if key is None else Q((key.name, obj))
 
 
 #: Where a formset keeps the rows that it has saved.

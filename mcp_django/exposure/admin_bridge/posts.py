@@ -22,7 +22,9 @@ from mcp_django.exposure.admin_bridge.relations import (
     find_members,
     find_related,
     join_members,
+    names_as_text,
     posted_keys,
+    takes_names,
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
 from mcp_django.exposure.forms.values import (
@@ -122,6 +124,8 @@ class SubmittedForm:
             keys, left, hidden = find_members(self.rights, bound, value)
             data = dict.fromkeys([*keys, *posted_keys(field, [*left, *hidden])])
             return [*data], partial(join_members, keys=keys, left=left, hidden=hidden)
+        if isinstance(value, dict | list) and takes_names(bound):
+            value = names_as_text(bound, value)
         meant = meaning(
             field, value, find=partial(find_related, self.rights), user=self.rights.principal.user
         )

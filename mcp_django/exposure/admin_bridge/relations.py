@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from django.contrib.admin.widgets import AutocompleteMixin, ForeignKeyRawIdWidget
+from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.forms import FileField
@@ -23,6 +24,7 @@ from mcp_django.exposure.forms.schemas import (
     Describer,
     InvalidValue,
     Schema,
+    kind_of_form_field,
 )
 from mcp_django.exposure.forms.values import inner, shown_value
 from mcp_django.exposure.limits import limited
@@ -178,6 +180,31 @@ def find_members(
     keys = posted_keys(field, visible)
     left = [one for one, key in zip(visible, keys, strict=True) if key not in removed]
     return added, left, hidden
+
+
+def takes_names(bound: Any) -> bool:
+    """Return whether a field of texts stands for a set: that of the tags of a package."""
+    sets = [field.name for field in bound.form.instance._meta.many_to_many]
+    return bound.name in sets and kind_of_form_field(bound.field) == "text"
+
+
+def names_as_text(bound: Any, value: Any) -> str:
+    """Return what a person would type for what a value makes of a set of names. Raises
+    InvalidValue.
+    """
+    changes = set_changes(value, is_new=bound.form.instance._state.adding)
+    present = [] if "set" in changes else [str(one) for one in bound.initial or ()]
+    sent = [changes.get(name, []) for name in ("set", "add", "remove")]
+    if not all(isinstance(one, list) and all(isinstance(n, str) for n in one) for one in sent):
+        raise InvalidValue(f"This field takes {FORMS}, each with a list of names.")
+    names = dict.fromkeys([*present, *sent[0], *sent[1]])
+    names = {name: None for name in names if name not in sent[2]}
+    typed = ", ".join(f'"{name}"' for name in names)
+    # The form says what is wrong, but a name with a quote in it would become two.
+    with suppress(ValidationError):
+        if {*map(str, bound.field.clean(typed))} != {*names}:
+            raise InvalidValue("These names cannot be told apart. Send what a person would type.")
+    return typed
 
 
 def join_members(

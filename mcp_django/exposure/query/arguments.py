@@ -11,6 +11,8 @@ from typing import Annotated, Any
 from django.db.models.constants import LOOKUP_SEP
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from mcp_django.exposure.fields import OPERATORS
+
 
 def about(description: str) -> Any:
     return Meta(description=description)
@@ -64,15 +66,19 @@ def or_default(value: Any, default: Any = None) -> Any:
 
 
 LONGEST_LOOKUP = 200
+#: The names of all operators.
+NAMES = frozenset(name for names in OPERATORS.values() for name in names)
 #: Operators in one object. With the length of a path it bounds what a short text can grow to.
 MOST_OPERATORS = 32
 
 
 def lookups_of(given: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     """Lookups and values. An object of operators stands for several: {"total": {"gt": 1}} says
-    `total__gt`. No column is compared with an object, so one that is too large is no value."""
+    `total__gt`. Only JSON contains objects; for the rest one that is too large is no value."""
     for key, value in given.items():
         is_path = isinstance(key, str) and len(key) <= LONGEST_LOOKUP
+        if is_path and key.endswith("__contains") and isinstance(value, Mapping):
+            is_path = not NAMES.isdisjoint(value)
         has_operators = isinstance(value, Mapping) and 0 < len(value) <= MOST_OPERATORS
         if is_path and has_operators and all(isinstance(name, str) for name in value):
             for operator, operand in value.items():

@@ -12,7 +12,7 @@ import msgspec
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure import fields
-from mcp_django.exposure.fields import kind_of, target_of
+from mcp_django.exposure.fields import has_equals, kind_of, target_of
 from mcp_django.exposure.paths import FILTER, LONGEST_KEY, RETURN, Path, declaration_of, key_value
 from mcp_django.exposure.query.access import AccessiblePaths, Condition, allowed_paths
 from mcp_django.exposure.query.filters import ParsedFilters
@@ -88,7 +88,7 @@ def distinct_values(
 ) -> tuple[list[str], bool]:
     """Values of a column that begin with the text, in rows and columns that records show."""
     shown = access.tables[RETURN].get(path.text)
-    if shown is None or kind_of(path.field) == "other" or not is_usable(text):
+    if shown is None or not has_equals(path.field) or not is_usable(text):
         return [], False
     using = rights.rows(access.model).db
     alternatives = list(matching(path, text, using=using, anywhere=False))

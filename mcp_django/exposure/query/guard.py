@@ -19,6 +19,7 @@ from django.db import connections
 from django.db.models import (
     Avg,
     Count,
+    Func,
     Max,
     Min,
     Model,
@@ -56,7 +57,7 @@ COUNTED, EXTREME = "counted", "extreme"
 
 LOOKUPS = frozenset({
     "exact", "iexact", "in", "isnull", "contains", "icontains", "startswith", "istartswith",
-    "endswith", "iendswith", "gt", "gte", "lt", "lte", "range", "search",
+    "endswith", "iendswith", "gt", "gte", "lt", "lte", "range", "search", "has_key", "overlap",
 })  # fmt: skip
 #: Exact classes, not subclasses: a site's own expression may hold anything.
 TRANSPARENT = frozenset(
@@ -300,6 +301,8 @@ class Inspection:
             self.operand(node.rhs, use=use)
         elif kind in (SiteCondition, NothingNode):
             return  # the site's own
+        elif kind is Func and {type(one) for one in node.get_source_expressions()} == {Value}:
+            return  # a list of values, without a column
         elif kind in TRANSPARENT or (kind in BUCKETS and use == GROUP):
             for source in node.get_source_expressions():
                 self.visit(source, use=use)

@@ -21,7 +21,7 @@ from django.utils.duration import duration_iso_string
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeData
 
-from mcp_django.exposure.fields import choices_of, kind_of, log_once, target_of
+from mcp_django.exposure.fields import choices_of, has_equals, kind_of, log_once, target_of
 
 Values: TypeAlias = Sequence[Any]
 Columns: TypeAlias = Mapping[str, Values]
@@ -96,10 +96,10 @@ def value_converter(field: Any, *, whole: bool) -> Callable[[Any], Any] | None:
         return lambda value: as_text(value) or None
     if isinstance(field, models.BinaryField):
         return lambda value: {"bytes": len(value)}
-    kind = kind_of(field)
-    if hasattr(field, "from_db_value") or kind == "other":
+    if hasattr(field, "from_db_value") or not has_equals(field):
         most = MOST_PARTS_OF_WHOLE if whole else MOST_PARTS
         return lambda value: Trimming(most, whole=whole).json(stored_form(field, value))
+    kind = kind_of(field)
     if kind == "text":
         # SQLite does not hold columns to their length; the size of the answer is held anyway.
         is_short = field.max_length is not None and field.max_length <= LONGEST

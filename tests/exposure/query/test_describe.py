@@ -35,7 +35,6 @@ def test_a_model_is_described_with_its_fields_filters_and_orders():
     assert field(found, "payload") == {
         "name": "payload",
         "type": "json",
-        "filter": "other",
         "not": ["order", "group"],
     }
     assert {"filter", "order", "group"} <= set(field(found, "remark")["not"])

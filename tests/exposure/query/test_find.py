@@ -8,12 +8,12 @@ from datetime import date
 import msgspec
 import pytest
 from django.contrib import admin
-from django.db import connection, transaction
+from django.db import connection, models, transaction
 from django.db.models import Count, F, FilteredRelation, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Upper
 from django.test import override_settings
-from django.test.utils import modify_settings
+from django.test.utils import isolate_apps, modify_settings
 from django.utils import timezone
 
 from mcp_django.exceptions import NotFound, QueryError
@@ -73,12 +73,59 @@ MEANINGS = [
     ({"total__range": [5, "15.5"]}, "A1"),
     ({"tags__parent__slug__isnull": True}, "A1 A2"),
     ({"gift__isnull": True, "quantity__lt": 2}, "A1 R1"),
+    ({"payload__has_key": "color"}, "A2"),
 ]
 
 
 @pytest.mark.parametrize(("filters", "expected"), MEANINGS, ids=str)
 def test_filters_mean_what_django_means(shop, filters, expected):
     assert numbers(filters=filters) == expected.split()
+
+
+PARTS_OF_JSON = [
+    ({"payload__contains": {"color": "red"}}, "A2"),
+    ({"payload": {"contains": {"sizes": [1]}}}, "A2"),
+    ({"payload__contains": {"color": "blue"}}, ""),
+]
+
+
+@pytest.mark.parametrize(("filters", "expected"), PARTS_OF_JSON, ids=str)
+def test_json_is_searched_for_a_part_where_the_database_can(shop, filters, expected):
+    if connection.features.supports_json_field_contains:
+        assert numbers(filters=filters) == expected.split()
+    else:
+        with pytest.raises(QueryError, match="no contains for JSON; use has_key"):
+            numbers(filters=filters)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has them")
+def test_arrays_are_searched_for_their_values(transactional_db):
+    from django.contrib.postgres.fields import ArrayField
+
+    with isolate_apps("tests.nasty"):
+
+        class Word(models.Model):
+            letters = ArrayField(models.CharField(max_length=5))
+
+            class Meta:
+                app_label = "nasty"
+
+    with connection.schema_editor() as editor:
+        editor.create_model(Word)
+    try:
+        Word.objects.bulk_create([Word(letters=["a", "b,c"]), Word(letters=["d"])])
+        who = caller(tables=registry({Word: {"fields": "id letters"}}))
+
+        def keys(**filters):
+            return [row["id"] for row in records(who, Word, filters=filters)]
+
+        assert keys(letters__contains=["b,c", "a"]) == [1]
+        assert keys(letters__overlap=["d", "e"]) == [2]
+        with pytest.raises(QueryError, match="contains takes a list with at least one value"):
+            keys(letters__contains="a")
+    finally:
+        with connection.schema_editor() as editor:
+            editor.delete_model(Word)
 
 
 def test_the_sites_own_manager_does_not_rewrite_what_we_ask(shop):

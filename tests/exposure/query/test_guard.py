@@ -85,7 +85,7 @@ EVIL = {
     "second transform": lambda r: r.filter(placed_at__date__year=2000),
     "json key": lambda r: r.filter(payload__password="x"),
     "json deep": lambda r: r.filter(payload__a__b__0="x"),
-    "json has_key": lambda r: r.filter(payload__has_key="x"),
+    "json has_keys": lambda r: r.filter(payload__has_keys=["x"]),
     "json contains": lambda r: r.filter(payload__password__icontains="x"),
     "json key select": lambda r: r.annotate(x=KT("payload__password")).values("x"),
     "json order": lambda r: r.order_by("payload__password").values("number"),
