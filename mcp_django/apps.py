@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from traceback import extract_tb
+
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -13,6 +16,7 @@ class MCPDjangoConfig(AppConfig):
         # Models cannot be imported before this point.
         from mcp_django import checks  # noqa: F401  registers them
         from mcp_django.auth import redaction
+        from mcp_django.exceptions import AlreadyRegistered, NotRegistered
         from mcp_django.exposure import decisions, generation
         from mcp_django.exposure.prompts.files import PromptFiles
         from mcp_django.exposure.registry import registry
@@ -26,4 +30,10 @@ class MCPDjangoConfig(AppConfig):
         receivers.connect()
         receivers.connect_lists()
         registry.prompt_files = PromptFiles()
-        autodiscover_modules("mcp")
+        try:
+            autodiscover_modules("mcp")
+        except (ImproperlyConfigured, AlreadyRegistered, NotRegistered) as error:
+            # A check says so in a line, where a traceback would have forty.
+            frames = [one for one in extract_tb(error.__traceback__) if "mcp.py" in one.filename]
+            place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
+            registry.mistake = ImproperlyConfigured(f"{place}{error}")

@@ -29,9 +29,12 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     from django.core.handlers.asgi import ASGIHandler
 
     from mcp_django.auth import resource
+    from mcp_django.exposure.registry import registry
     from mcp_django.transports.http.http_sse import MESSAGES, STREAM, HTTPSSEApplication
     from mcp_django.transports.http.streamable_http import MCPApplication
 
+    if registry.mistake:
+        raise registry.mistake
     site = http or ASGIHandler()
     own = f"/{path.strip('/')}".rstrip("/")
     resource.routed_to(own)

@@ -189,7 +189,9 @@ def find(model: ModelClass, name: str, *, text: str) -> Any:
     try:
         field: Any = opts.get_field(opts.pk.name if name == "pk" else name)
     except FieldDoesNotExist:
-        raise ImproperlyConfigured(f"{text}: {model.__name__} has no field {name}.") from None
+        hint = meant(name, (one.name for one in opts.get_fields()))
+        sentence = f"{text}: {model.__name__} has no field {name}{hint}."
+        raise ImproperlyConfigured(sentence) from None
     if isinstance(field, models.CompositePrimaryKey):
         raise ImproperlyConfigured(f"{text}: list the parts of the composite key instead.")
     return field

@@ -73,6 +73,8 @@ class Registry:
         self.prompt_files: PromptFiles | None = None
         #: Resources of code, by URI or template.
         self.resources: dict[str, CodeResource] = {}
+        #: What is wrong in an `mcp.py`, where the rest of it was not read. Nothing is served then.
+        self.mistake: ImproperlyConfigured | None = None
         self._candidates: dict[type[Model], ModelExposure] | None = None
         #: What `decisions.exposed_by` made of the candidates, for it alone.
         self.in_force: Cached[Any] = Cached()
@@ -86,6 +88,9 @@ class Registry:
         is_model = isinstance(given, type) and issubclass(given, Model)
         if not is_model or given._meta.abstract:
             raise ImproperlyConfigured(f"{model!r} is not a model that can be exposed.")
+        kind: Any = exposure_class
+        if not (isinstance(kind, type) and issubclass(kind, ModelExposure)):
+            raise ImproperlyConfigured(f"{kind!r} is no subclass of mcp_django.ModelExposure.")
         if not exposure_class.fields:
             raise ImproperlyConfigured(
                 f"{exposure_class.__name__} lists no fields. Name what records may show, "
@@ -158,7 +163,10 @@ class Registry:
     @property
     def candidates(self) -> dict[type[Model], ModelExposure]:
         """Every model that there can be, ordered by label: those that code opened, and those of
-        the admin that staff may open. Admin classes are read at first use."""
+        the admin that staff may open. Admin classes are read at first use. Raises
+        ImproperlyConfigured where an `mcp.py` could not be read to its end."""
+        if self.mistake is not None:
+            raise self.mistake
         found = self._candidates
         if found is None:
             with self._lock:
@@ -208,7 +216,8 @@ def register(
     The options are attributes of ModelExposure. Raises AlreadyRegistered, or ImproperlyConfigured
     when no fields are named or an option does not exist.
     """
-    if not models:
+    first: Any = models[0] if models else ModelExposure
+    if isinstance(first, type) and issubclass(first, ModelExposure):
         raise ImproperlyConfigured("Name the model: @mcp.register(Order).")
     if options:
         exposure_class = with_options(exposure_class or ModelExposure, options)

@@ -158,7 +158,13 @@ class SiteFunction:
 def registering(
     kind: type[SiteFunction], add: Callable[[Any], None], **options: Any
 ) -> Callable[[Function], Function]:
-    """A decorator that registers functions as one kind, and returns them."""
+    """A decorator that registers functions as one kind, and returns them. Raises
+    ImproperlyConfigured for an option that there is not.
+    """
+    made_by = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
+    known = {name for one in made_by[:-1] for name in inspect.signature(one).parameters}
+    if misspelt := options.keys() - known:
+        raise ImproperlyConfigured(f"{kind.decorator} has no option {min(misspelt)!r}.")
 
     def decorate(function: Function) -> Function:
         kind.check_function(function)

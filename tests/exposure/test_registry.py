@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.test import override_settings
@@ -23,6 +26,11 @@ class Numbers(ModelExposure):
 def named() -> str:
     """Look."""
     return ""
+
+
+def typed() -> Order:
+    """Look."""
+    return Order()
 
 
 @pytest.fixture
@@ -85,8 +93,28 @@ def test_what_is_no_concrete_model_is_refused(registry):
     for wrong in (Abstract, object, "shop.Order"):
         with pytest.raises(ImproperlyConfigured, match="not a model"):
             registry.register(wrong, Numbers)
-    with pytest.raises(ImproperlyConfigured, match="Name the model"):
-        mcp.register()
+    for bare in ((), (Numbers,)):
+        with pytest.raises(ImproperlyConfigured, match="Name the model"):
+            mcp.register(*bare)
+    for wrong in (type("Plain", (), {"fields": ["id"]}), admin.ModelAdmin):
+        with pytest.raises(ImproperlyConfigured, match="is no subclass of mcp_django"):
+            mcp.register(Order)(wrong)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "sentence"),
+    [
+        (lambda: mcp.tool(readonly=True), "@mcp.tool has no option 'readonly'."),
+        (lambda: mcp.prompt(titel="T"), "@mcp.prompt has no option 'titel'."),
+        (lambda: mcp.tool(permission=["shop.view_order"])(named), "is not a permission for the"),
+        (lambda: mcp.resource(named), "is no URI. Write a scheme of your own"),
+        (lambda: mcp.tool(typed), "JSON: type <class 'tests.shop.models.Order'> is not supported"),
+    ],
+    ids=range(5),
+)
+def test_a_mistake_in_a_decorator_is_a_sentence(registry, mistake, sentence):
+    with pytest.raises(ImproperlyConfigured, match=re.escape(sentence)):
+        mistake()
 
 
 def test_code_decides_where_an_admin_exposes_the_same_model(registry):

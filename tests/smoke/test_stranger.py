@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -90,6 +91,9 @@ cat > shop/tests.py <<'END OF TESTS'{TESTS}END OF TESTS
 exec >&2
 python manage.py check
 python manage.py test
+printf '\n@mcp.tool\ndef f(a): ...\n' >> shop/mcp.py
+! python manage.py check
+! python -c "import mysite.asgi" 2>&1 | tail -n 1
 """
     printed = run(
         *("bash", "-euo", "pipefail", "-c", script),
@@ -100,6 +104,10 @@ python manage.py test
 
     assert printed.count("no issues (0 silenced)") == 2
     assert "Ran 1 test" in printed
+    # A mistake in mcp.py is a line of the checks, and no server starts with it.
+    assert "Traceback" not in printed
+    assert re.search(r"\(mcp_django\.E005\) .*/shop/mcp\.py, line \d+: a of shop\.mcp\.f", printed)
+    assert re.search(r"ImproperlyConfigured: .*/shop/mcp\.py, line \d+: a of shop", printed)
     assert str(environment) in run(
         *(environment / "python", "-c", "import mcp_django; print(mcp_django.__file__)"),
         cwd=tmp_path,

@@ -19,7 +19,13 @@ from django.core.exceptions import ImproperlyConfigured
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import InvalidArguments
-from mcp_django.exposure.functions.json_schemas import PREFIX, TEXTS, Examples, input_schema
+from mcp_django.exposure.functions.json_schemas import (
+    PREFIX,
+    TEXTS,
+    Examples,
+    input_schema,
+    last_line,
+)
 from mcp_django.exposure.functions.signatures import Signature, unresolved
 from mcp_django.protocol.jsonrpc import has_too_many_values
 
@@ -325,8 +331,9 @@ def check_annotation(name: str, annotation: Any, *, tool: str) -> None:
         raise ImproperlyConfigured(unresolved(error, where=where)) from error
     except TypeError as error:
         raise ImproperlyConfigured(
-            f"The argument {name} of the tool {tool!r} cannot be read from JSON: {error}. "
-            "Take plain data, such as the key of a record, and look the record up yourself."
+            f"The argument {name} of the tool {tool!r} cannot be read from JSON: "
+            f"{last_line(error)}. Take plain data, such as the key of a record, and look the "
+            "record up yourself."
         ) from error
 
 

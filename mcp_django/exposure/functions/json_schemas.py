@@ -225,6 +225,11 @@ def components_of(
     return [dict(one) for one in schemas], components
 
 
+def last_line(error: TypeError) -> str:
+    """What msgspec cannot describe, without the ways to teach it."""
+    return str(error).rpartition("\n")[2].removesuffix(".")
+
+
 def hint(schema: dict[str, Any], annotation: Any) -> dict[str, Any]:
     # msgspec declares a plain "string" for datetimes that may be naive. Those that must be naive,
     # by Meta(tz=False), are not a date-time of JSON Schema.

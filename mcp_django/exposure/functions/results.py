@@ -25,7 +25,7 @@ from django.utils.functional import Promise
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, QueryError, ToolError
-from mcp_django.exposure.functions.json_schemas import NONE, is_union, output_schema
+from mcp_django.exposure.functions.json_schemas import NONE, is_union, last_line, output_schema
 from mcp_django.exposure.functions.signatures import MISSING, unresolved
 from mcp_django.protocol.content import BLOCKS, Content, ResourceContents, TextContent
 from mcp_django.protocol.results import PromptMessage, ToolResult
@@ -58,7 +58,7 @@ class Results:
             raise ImproperlyConfigured(unresolved(error, where=where)) from error
         except TypeError as error:
             raise ImproperlyConfigured(
-                f"What the tool {tool!r} returns cannot be said in JSON: {error}. "
+                f"What the tool {tool!r} returns cannot be said in JSON: {last_line(error)}. "
                 "Return a Struct, a dataclass, a TypedDict or other plain data."
             ) from error
 

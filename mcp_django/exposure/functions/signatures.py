@@ -80,8 +80,9 @@ def check_permission(permission: Permission | None, *, of: str) -> Permission | 
     """Raise ImproperlyConfigured for a text that is no "app.codename"."""
     if permission is None or callable(permission):
         return permission
-    app, _, codename = permission.partition(".")
-    if app and codename:
+    given: Any = permission
+    app, _, codename = str(given).partition(".")
+    if isinstance(given, str) and app and codename:
         return permission
     raise ImproperlyConfigured(
         f"{permission!r} is not a permission for the {of}. Write the label of the app, a dot and "

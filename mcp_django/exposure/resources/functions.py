@@ -345,5 +345,6 @@ def resource(
     Raises AlreadyRegistered when the URI is taken, ImproperlyConfigured when the function or the
     URI cannot be a resource.
     """
+    check_uri(uri)
     add = (registry or default_registry).add_resource
     return registering(CodeResource, add, uri=uri, **options)
