@@ -57,7 +57,7 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "redis": partial(answers, "REDIS", 6379),
     **{
         name: partial(is_on_path, name)
-        for name in ("chromium", "curl", "git", "make", "nginx", "node", "npm")
+        for name in ("chromium", "curl", "git", "make", "nginx", "node", "npm", "pgbouncer")
     },
     # The extras of the package.
     "daphne": partial(is_installed, "daphne"),

@@ -18,7 +18,7 @@ from mcp_django.auth.clients import address_for_clients, client_cards
 from mcp_django.auth.resource import endpoint_path
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.decisions import decisions
-from mcp_django.exposure.limits import lift_deadlines, limited
+from mcp_django.exposure.limits import limited
 from mcp_django.models import CallRecord, PersonalToken
 
 
@@ -116,8 +116,6 @@ def calls(model_admin: Any, request: HttpRequest) -> dict[str, Any]:
         return {**context, "figures": figures(since=timezone.now() - length)}
     except QueryError:
         return {**context, "is_too_slow": True}
-    finally:
-        lift_deadlines()
 
 
 def figures(*, since: datetime) -> dict[str, Any]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
 
-from django.db import DataError, Error, InternalError, OperationalError, connections
+from django.db import (
+    DataError,
+    Error,
+    InternalError,
+    OperationalError,
+    connections,
+    transaction,
+)
 
 from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError, ToolError
@@ -45,16 +52,9 @@ def limited(using: str) -> Iterator[None]:
 
     In a transaction on PostgreSQL a statement that failed breaks the transaction, as everywhere.
     """
-    connection: Any = connections[using]
-    connection.ensure_connection()
-    is_sqlite, seconds = connection.vendor == "sqlite", get_config().statement_timeout
-    if is_sqlite:
-        end = time.monotonic() + seconds
-        connection.connection.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-    elif (setting := setting_of(connection)) is not None:
-        set_deadline(connection, setting, seconds)
     try:
-        yield
+        with deadline(connections[using], get_config().statement_timeout):
+            yield
     except OperationalError as error:
         if is_timeout(error):
             raise QueryError(TOO_SLOW) from None
@@ -65,78 +65,68 @@ def limited(using: str) -> Iterator[None]:
         raise
     except (DataError, InternalError):
         raise QueryError("The database cannot compare these values.") from None
-    finally:
-        if is_sqlite:
-            connection.connection.set_progress_handler(None, 0)
 
 
-class Setting(NamedTuple):
-    """The deadline of a session: what sets it, in which unit, and what takes it back."""
-
-    statement: str
-    unit: Callable[[float], Any]
-    reset: str
-
-
-SETTINGS = {
-    "postgresql": Setting(
-        "SELECT set_config('statement_timeout', %s, false)",
-        lambda seconds: str(int(seconds * 1000)),
-        "RESET statement_timeout",
+#: What sets the deadline, with the unit of its parameter in a second, and what takes it back.
+#: PostgreSQL forgets it with the transaction.
+DEADLINES = {
+    "postgresql": (
+        "SELECT set_config('statement_timeout', (%s)::text, true)",
+        1000,
+        "SET LOCAL statement_timeout TO DEFAULT",
     ),
-    "mysql": Setting(
+    "mysql": (
         "SET SESSION max_execution_time = %s",
-        lambda seconds: int(seconds * 1000),
+        1000,
         "SET SESSION max_execution_time = DEFAULT",
     ),
-    "mariadb": Setting(
+    "mariadb": (
         "SET SESSION max_statement_time = %s",
-        float,
+        1,
         "SET SESSION max_statement_time = DEFAULT",
     ),
 }
 
 
-def setting_of(connection: Any) -> Setting | None:
-    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
-    return SETTINGS.get("mariadb" if is_mariadb else connection.vendor)
-
-
-#: What a connection wrapper remembers: the driver's connection, the commit hooks, the seconds, and
-#: what takes them back.
-MARK = "_mcp_django_deadline"
-NO_MARK = (None, None, None, None)
-
-
-def set_deadline(connection: Any, setting: Setting, seconds: float) -> None:
-    """Set the deadline once for each connection: to set and reset it each time would take two
-    round trips for each read.
-
-    A transaction takes the setting back when it rolls back. Django then has a new list of commit
-    hooks, which is not the one kept here.
+@contextmanager
+def deadline(connection: Any, seconds: float) -> Iterator[None]:
+    """Let each statement of a block run for so many seconds, on databases that can. Afterwards the
+    connection is as it was: the site goes on with it, or, behind a pooler, anybody does.
     """
-    hooks = connection.run_on_commit if connection.in_atomic_block else None
-    raw, known_hooks, known_seconds, _ = getattr(connection, MARK, NO_MARK)
-    is_in_force = raw is connection.connection and known_seconds == seconds
-    if is_in_force and (known_hooks is None or known_hooks is hooks):
+    connection.ensure_connection()
+    if connection.vendor == "sqlite":
+        end = time.monotonic() + seconds
+        connection.connection.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+        try:
+            yield
+        finally:
+            connection.connection.set_progress_handler(None, 0)
         return
-    # The driver's own cursor: this statement is not a query of the project.
-    with connection.wrap_database_errors, connection.connection.cursor() as cursor:
-        cursor.execute(setting.statement, [setting.unit(seconds)])
-    setattr(connection, MARK, (connection.connection, hooks, seconds, setting.reset))
-
-
-def lift_deadlines() -> None:
-    """Give this thread's connections back as they were, since others go on using them."""
-    for connection in connections.all(initialized_only=True):
-        raw, _, _, reset = getattr(connection, MARK, NO_MARK)
-        if raw is None:
-            continue
-        delattr(connection, MARK)
+    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
+    known = DEADLINES.get("mariadb" if is_mariadb else connection.vendor)
+    if known is None:
+        yield
+        return
+    statement, second, reset = known
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        # A pooler may give the session to somebody else between two transactions.
+        with transaction.atomic(using=connection.alias):
+            execute(connection, statement, [int(seconds * second)])
+            yield
+        return
+    execute(connection, statement, [seconds * second])
+    try:
+        yield
+    finally:
         # A transaction that failed takes the setting back itself, and lets nothing else run.
-        if raw is connection.connection and not connection.needs_rollback:
-            with connection.wrap_database_errors, connection.connection.cursor() as cursor:
-                cursor.execute(reset)
+        with suppress(Error):
+            execute(connection, reset)
+
+
+def execute(connection: Any, statement: str, parameters: Sequence[float] = ()) -> None:
+    """Run a statement that is not a query of the project: by a cursor of the driver."""
+    with connection.wrap_database_errors, connection.connection.cursor() as cursor:
+        cursor.execute(statement, parameters or None)
 
 
 def raise_lost_database(error: Exception) -> None:

@@ -25,7 +25,6 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_django.context import CallContext
 from mcp_django.exposure.admin_bridge.rights import ADD, CHANGE, REMOVE, may
-from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.tools.decisions import tool_definition, tool_exists
 from mcp_django.exposure.tools.records import RECORD_TOOLS
@@ -73,20 +72,14 @@ class ScopeOffer:
 
     def models(self) -> list[tuple[str, str]]:
         """Return the labels and names of the models that the person may see."""
-        try:
-            return [
-                (exposure.label, capfirst(str(exposure.model._meta.verbose_name_plural)))
-                for exposure in self._rights(READ).exposures()
-            ]
-        finally:
-            lift_deadlines()
+        return [
+            (exposure.label, capfirst(str(exposure.model._meta.verbose_name_plural)))
+            for exposure in self._rights(READ).exposures()
+        ]
 
     def scopes(self, described: Iterable[tuple[str, str]]) -> list[OfferedScope]:
         """Return what each of the scopes, with its description, adds to reading."""
-        try:
-            return [self._opened_by(*scope) for scope in described]
-        finally:
-            lift_deadlines()
+        return [self._opened_by(*scope) for scope in described]
 
     def _opened_by(self, scope: str, description: str) -> OfferedScope:
         if scope not in SCOPES:  # one of the site's own, which opens nothing here

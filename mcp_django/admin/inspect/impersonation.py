@@ -17,7 +17,6 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.decisions import decisions
 from mcp_django.exposure.inspection import OwnRights, own_rights
-from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.exposure.permissions import Rights
 from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES, Principal
@@ -132,11 +131,8 @@ def call_as(
         return HttpResponse()
 
     chain = loaded.chain()
-    try:
-        # The response is not closed: that would close the connection of the page's own request.
-        _ = innermost(made) if chain is None else chain(made, innermost, view=mcp_view)
-    finally:
-        lift_deadlines()
+    # The response is not closed: that would close the connection of the page's own request.
+    _ = innermost(made) if chain is None else chain(made, innermost, view=mcp_view)
     if not outcomes:
         raise ToolError("Middleware of this site answers in place of the call.")
     return outcomes[0].result()

@@ -41,7 +41,6 @@ from mcp_django.exposure.admin_bridge.requests import (
     site_failure,
 )
 from mcp_django.exposure.forms.values import Pair
-from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.exposure.permissions import Rights
 from mcp_django.protocol.content import EmbeddedResource, ResourceContents
 from mcp_django.protocol.uri_templates import encode
@@ -354,8 +353,6 @@ class ActionRun:
     def _answer(
         self, request: AdminRequest, recorder: Recorder, view: Callable[[AdminRequest], Any]
     ) -> AdminAnswer:
-        # Code of the site follows, with its own idea of slow.
-        lift_deadlines()
         response = view(request)
         if self.missing:  # and code of the site has taken our exception for its own
             raise not_found(self.missing)

@@ -16,7 +16,6 @@ from django.db import connections
 from mcp_django.conf import get_config
 from mcp_django.connections import close_connections
 from mcp_django.exceptions import Busy, Cancelled
-from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.exposure.primitives import Lane
 from mcp_django.handlers.dispatch import PendingAnswer
 from mcp_django.principal import Principal
@@ -369,17 +368,12 @@ def given_up(pending: PendingAnswer, tool: Tool, ending: Work) -> None:
 def respond(service: Service, lane: Lane) -> Outcome:
     """In the thread, which is one of this lane."""
     chain = loaded.chain()
-    try:
-        if chain is None and lane is not Lane.WORK:
+    if chain is None and lane is not Lane.WORK:
+        return service.respond()
+    with turns.call():
+        if chain is None:
             return service.respond()
-        with turns.call():
-            if chain is None:
-                return service.respond()
-            return respond_through(chain, service, view=mcp_view)
-    finally:
-        if lane is Lane.WORK:
-            # The next tool of the project has this connection, and its own idea of slow.
-            lift_deadlines()
+        return respond_through(chain, service, view=mcp_view)
 
 
 # A call as its client follows it: in a stream that may be lost, and resumed while it runs on.

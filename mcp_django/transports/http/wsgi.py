@@ -15,7 +15,6 @@ from django.views.decorators.csrf import csrf_exempt
 
 from mcp_django.auth.authenticate import authenticate, lacks_credential
 from mcp_django.conf import get_config
-from mcp_django.exposure.limits import lift_deadlines
 from mcp_django.protocol.errors import INTERNAL_ERROR
 from mcp_django.protocol.headers import Headers
 from mcp_django.stores.transactions import turns
@@ -134,9 +133,6 @@ def serve_post(request: HttpRequest, headers: Headers) -> HttpResponseBase:
             return response_of(respond(service, caller))
     except Exception:
         return response_of(crashed(exchange))
-    finally:
-        # The site's own views go on with these connections.
-        lift_deadlines()
 
 
 def respond(service: Service, caller: Caller | None) -> Reply:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import time
-from contextlib import nullcontext
-from types import SimpleNamespace
+from contextlib import nullcontext, suppress
 
 import pytest
-from django.db import DataError, InternalError, OperationalError, connection, transaction
+from django.db import (
+    DataError,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 from django.db.models import Q
 from django.db.models.sql import Query
 from django.test import override_settings
 
 from mcp_django.exceptions import QueryError
-from mcp_django.exposure import limits
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.query.access import allowed_paths
+from tests.children import start
 from tests.nasty.models import Order
 from tests.nasty.site import REGISTRY, caller, numbers
+from tests.services import path_of
+from tests.transports.live_servers import free_port, wait_for
 
 pytestmark = pytest.mark.database
 
@@ -51,53 +60,77 @@ def test_a_slow_statement_is_an_answer_and_the_connection_lives(transactional_db
     connection.close()  # and with it the short deadline
 
 
-def deadlines(calls):
-    """How many statements set a deadline while the calls run."""
-    seen = []
-    original = limits.SETTINGS["postgresql"]
-
-    def counted(seconds):
-        seen.append(seconds)
-        return original.unit(seconds)
-
-    limits.SETTINGS["postgresql"] = original._replace(unit=counted)
-    try:
-        for call in calls:
-            call()
-    finally:
-        limits.SETTINGS["postgresql"] = original
-    return len(seen)
+SHOWN = {
+    "postgresql": ("SHOW statement_timeout", "10s"),
+    "mysql": ("SELECT @@max_execution_time", 10_000),
+    "mariadb": ("SELECT @@max_statement_time", 10),
+}
 
 
-def one_read():
-    with limited("default"):
-        run("SELECT 1")
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="the others keep it in the session")
+@pytest.mark.parametrize("end", ["nothing", "transaction", "rollback", "error"])
+def test_the_deadline_is_not_left_on_the_connection(transactional_db, end):
+    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
+    statement, value = SHOWN["mariadb" if is_mariadb else connection.vendor]
+    before = run(statement)
+
+    block = nullcontext() if end == "nothing" else transaction.atomic()
+    with suppress(QueryError), block:
+        with limited("default"):
+            assert run(statement) == [(value,)]
+            if end == "error":
+                raise DataError("out of range")
+        if end != "nothing":
+            assert run(statement) == before
+        if end == "rollback":
+            transaction.set_rollback(True)
+
+    assert run(statement) == before != [(value,)]
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="others set it otherwise")
-def test_the_deadline_is_set_once_per_connection_and_again_after_a_rollback(transactional_db):
+@pytest.fixture
+def pooled(transactional_db, tmp_path):
+    """The database behind PgBouncer, which gives its two sessions to whoever begins a
+    transaction."""
+    port, own = free_port(), connection.settings_dict
+    config = tmp_path / "pgbouncer.ini"
+    config.write_text(f"""
+[databases]
+* = host={own["HOST"]} port={own["PORT"]} user={own["USER"]}
+[pgbouncer]
+auth_type = any
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+pool_mode = transaction
+default_pool_size = 2
+""")
+    # It does not run as root, and who it runs as must find the file.
+    user = ["-u", "nobody"] if os.getuid() == 0 else []
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o755)
+    process = start([path_of("pgbouncer"), "-q", str(config), *user])
+    wait_for(port)
+    direct, connections.settings["default"] = connections["default"], {**own, "PORT": str(port)}
+    connections["default"] = connections.create_connection("default")
+    yield
     connection.close()
-
-    assert deadlines([one_read] * 3) == 1
-    connection.close()
-    with transaction.atomic():
-        assert deadlines([one_read] * 3) == 1
-        transaction.set_rollback(True)
-    assert run("SHOW statement_timeout") == [("0",)]
-    assert deadlines([one_read] * 3) == 1
-    assert run("SHOW statement_timeout") == [("10s",)]
-    with transaction.atomic():
-        assert deadlines([one_read]) == 0
+    connections["default"], connections.settings["default"] = direct, own
+    process.terminate()
+    process.wait()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("max_statement_time", 0.5), ("max_execution_time", 500)]
-)
-def test_mysql_and_mariadb_count_the_deadline_in_their_own_units(name, value):
-    is_mariadb = name == "max_statement_time"
-    setting = limits.setting_of(SimpleNamespace(vendor="mysql", mysql_is_mariadb=is_mariadb))
+@pytest.mark.thorough
+@pytest.mark.needs("pgbouncer")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="it is for PostgreSQL only")
+def test_behind_a_pooler_nobody_else_gets_the_deadline(pooled):
+    statement, value = SHOWN["postgresql"]
 
-    assert (setting.statement, setting.unit(0.5)) == (f"SET SESSION {name} = %s", value)
+    for _ in range(5):
+        with limited("default"):
+            assert run(statement) == [(value,)]
+
+    assert [run(statement) for _ in range(10)] == [[("0",)]] * 10
 
 
 @pytest.mark.parametrize(
@@ -176,12 +209,3 @@ def test_a_query_of_the_sites_own_class_keeps_its_class(shop):
         return rows
 
     assert numbers(caller(narrow={Order: narrow})) == ["A1"]
-
-
-def test_a_deadline_of_a_connection_that_is_gone_is_forgotten(db):
-    # As after `close()`: the driver's connection is another one now.
-    setattr(connection, limits.MARK, (object(), None, 1.0, None))
-
-    limits.lift_deadlines()
-
-    assert not hasattr(connection, limits.MARK)
