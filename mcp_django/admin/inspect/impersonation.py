@@ -22,7 +22,6 @@ from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES, Principal
 from mcp_django.protocol.revisions import MODERN
 from mcp_django.transports.http.middleware import loaded
-from mcp_django.transports.http.wsgi import mcp_view
 from mcp_django.transports.requests import furnish
 
 # The person at a page, as a caller and as somebody who looks at other callers.
@@ -132,7 +131,7 @@ def call_as(
 
     chain = loaded.chain()
     # The response is not closed: that would close the connection of the page's own request.
-    _ = innermost(made) if chain is None else chain(made, innermost, view=mcp_view)
+    _ = innermost(made) if chain is None else chain(made, innermost)
     if not outcomes:
         raise ToolError("Middleware of this site answers in place of the call.")
     return outcomes[0].result()

@@ -53,7 +53,6 @@ from mcp_django.transports.exchanges import (
 from mcp_django.transports.http.endpoint import begins_session
 from mcp_django.transports.http.middleware import loaded, respond_through
 from mcp_django.transports.http.responses import Receive, ResponseStream, until_disconnected
-from mcp_django.transports.http.wsgi import mcp_view
 from mcp_django.transports.serving import NO_INPUT, Service
 from mcp_django.transports.sessions import cancel_topic
 from mcp_django.transports.streams.hub import Hub, get_hub
@@ -373,7 +372,7 @@ def respond(service: Service, lane: Lane) -> Outcome:
     with turns.call():
         if chain is None:
             return service.respond()
-        return respond_through(chain, service, view=mcp_view)
+        return respond_through(chain, service)
 
 
 # A call as its client follows it: in a stream that may be lost, and resumed while it runs on.

@@ -32,7 +32,6 @@ from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, Topic, Uris, c
 from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.http.middleware import Chain, loaded, respond_through
-from mcp_django.transports.http.wsgi import mcp_view
 from mcp_django.transports.requests import own_copy
 from mcp_django.transports.serving import Service
 
@@ -401,7 +400,7 @@ def judge_through(chain: Chain, stream: Subscriber, group: GroupUpdates) -> Verd
         key=stream.stream_group.principal.key,
         group=group,
     )
-    status = respond_through(chain, check, view=mcp_view).status
+    status = respond_through(chain, check).status
     if check.found:
         return check.found[0]
     # What middleware refuses today it may let pass tomorrow. A credential does not come back.
