@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from asgiref.sync import async_to_sync
+from django import urls
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
@@ -26,19 +27,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.core.signals import request_started, setting_changed
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import (
-    Resolver404,
-    ResolverMatch,
-    URLPattern,
-    get_resolver,
-    get_urlconf,
-    include,
-    resolve,
-    set_urlconf,
-)
-from django.urls import (
-    path as url_path,
-)
+from django.urls import Resolver404, ResolverMatch, URLPattern
 from django.urls.resolvers import RoutePattern
 from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.module_loading import import_string
@@ -146,12 +135,12 @@ class Chain(BaseHandler):
         request._mcp_innermost = innermost
         request._mcp_user = getattr(request, "user", None)
         request._mcp_urlconfs = (None, None)
-        before, token = get_urlconf(), served.set(request.path_info.removeprefix("/"))
-        set_urlconf(settings.ROOT_URLCONF)
+        before, token = urls.get_urlconf(), served.set(request.path_info.removeprefix("/"))
+        urls.set_urlconf(settings.ROOT_URLCONF)
         try:
             return self._handler(request)
         finally:
-            set_urlconf(before)
+            urls.set_urlconf(before)
             served.reset(token)
 
     def _view(self, request: Any) -> HttpResponseBase:
@@ -170,29 +159,26 @@ def call_hook(hook: Callable[..., Any], request: Any) -> Any:
 def layer(path: str, handler: Handler) -> Handler:
     """One middleware. As Django has it, what it raises becomes a response for those outside.
 
-    URLs and the caller are there in front of it, and its name is on what it answers by itself.
+    In front of it URLs are set, and who calls: what the one outside has set does not hide the call
+    from it. Its name is on what it answers by itself.
     """
     guarded: Any = convert_exception_to_response(handler)
 
     def run(request: Any) -> Any:
-        keep_caller(request)
         keep_urls(request)
+        caller: Any = request._mcp_user
+        user: Any = getattr(request, "user", None)
+        if user is not caller:
+            # Whom middleware identified, unless that is nobody: it has looked for a session.
+            request.user = request._mcp_user = SimpleLazyObject(
+                lambda: user if user.is_authenticated else caller
+            )
         response = guarded(request)
         if response is not None and not hasattr(response, "_mcp_made_by"):
             response._mcp_made_by = path
         return response
 
     return run
-
-
-def keep_caller(request: Any) -> None:
-    """Where middleware identified nobody, the user is the caller: it looked for a session."""
-    user: Any = getattr(request, "user", None)
-    caller = request._mcp_user
-    if user is not caller:
-        request.user = request._mcp_user = SimpleLazyObject(
-            lambda: user if user.is_authenticated else caller
-        )
 
 
 class Loaded:
@@ -379,20 +365,20 @@ def keep_urls(request: Any) -> None:
     resolving in whatever URLconf middleware chooses for the call.
     """
     before = request._mcp_urlconfs
-    urlconfs = getattr(request, "urlconf", None), get_urlconf()
+    urlconfs = getattr(request, "urlconf", None), urls.get_urlconf()
     if urlconfs == before:
         return
     # Middleware may set either, as Django's own documentation has it.
     urlconf = urlconfs[urlconfs[0] is before[0]] or settings.ROOT_URLCONF
-    urls = with_endpoint(urlconf, endpoint_route())
+    both = with_endpoint(urlconf, endpoint_route())
     try:
-        match = resolve(request.path_info, urlconf)
+        match = urls.resolve(request.path_info, urlconf)
     except Resolver404:
         match = None
-    if match is None or match.func is not urls.endpoint.callback:
-        urlconf = request.urlconf = urls
-        match = urls.endpoint.resolve(served.get())
-    set_urlconf(urlconf)
+    if match is None or match.func is not both.endpoint.callback:
+        urlconf = request.urlconf = both
+        match = both.endpoint.resolve(served.get())
+    urls.set_urlconf(urlconf)
     request.resolver_match = match
     request._mcp_urlconfs = getattr(request, "urlconf", None), urlconf
 
@@ -413,8 +399,8 @@ class SiteURLs:
     """A URLconf of the site, and the endpoint."""
 
     def __init__(self, site: Any, route: str) -> None:
-        self.site = get_resolver(site)
-        included: Any = url_path(route, include("mcp_django.urls"))
+        self.site = urls.get_resolver(site)
+        included: Any = urls.path(route, urls.include("mcp_django.urls"))
         self.endpoint = EndpointURL(RoutePattern(route), included.url_patterns[0].callback)
         # First, since a site may send all other paths to one view. Last, so that a site that
         # includes the endpoint itself reverses to its own path.

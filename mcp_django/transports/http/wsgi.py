@@ -43,15 +43,6 @@ from mcp_django.transports.serving import Service
 logger = logging.getLogger("mcp_django")
 
 
-@contextmanager
-def as_caller(request: HttpRequest) -> Iterator[None]:
-    """Let middleware see the user behind the token, and no session of a browser."""
-    caller = request._mcp_caller = Caller(request, authenticate)  # type: ignore[attr-defined]  # for the view
-    request.user = caller.user
-    with apart_from_browsers(request):
-        yield
-
-
 def headers_of(request: HttpRequest) -> Headers:
     # HTTP/1.0 and Django's own test client send no Host; the server's name stands for it.
     host = request._get_raw_host()  # type: ignore[attr-defined]  # with nothing checked yet
