@@ -40,14 +40,13 @@ from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import Log, Session, Store, StoreFull, get_store
 from mcp_django.subscriptions.outbox import publish
-from mcp_django.subscriptions.topics import LISTS, Change, Topic
+from mcp_django.subscriptions.topics import LISTS, Change
 from mcp_django.transports.calls.log import log_topic
 from mcp_django.transports.calls.running import RunningCall
 from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec
 from mcp_django.transports.http.endpoint import check_body, check_verb, read_soon, refused
 from mcp_django.transports.http.responses import Receive, ResponseStream
 from mcp_django.transports.http.streamable_http import (
-    HTTPReader,
     MCPApplication,
     Opened,
     Scope,
@@ -105,7 +104,8 @@ class SessionStream(EventStream):
         streams = _streams.setdefault(self.hub, {})
         streams[self.spec.session] = self
         try:
-            await self._run(receive)
+            with self.hub.when(self._nudged, log_topic(self.inbox.index)):
+                await self._run(receive)
         finally:
             del streams[self.spec.session]
             publish({Change(topic=work_topic(self.spec.session))})
@@ -138,9 +138,6 @@ class SessionStream(EventStream):
     async def _keep_alive(self) -> None:
         await super()._keep_alive()
         self._nudged()
-
-    def _watched(self) -> dict[Topic, Callable[[], None]]:
-        return {**super()._watched(), log_topic(self.inbox.index): self._nudged}
 
     async def _follow(self, session: Session) -> None:
         if session.revision != self.spec.revision.value or not self.spec.client:
@@ -443,7 +440,7 @@ class HTTPSSEApplication(MCPApplication):
             await stream.reply(reply)
             return None
         stream.headers = reply.headers
-        return SessionStream(reply.opens, stream, source=HTTPReader(scope))
+        return SessionStream(reply.opens, stream, source=Reader(scope))
 
 
 def session_id_of(query: bytes) -> str:

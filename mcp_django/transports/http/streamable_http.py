@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import (
-    authenticate,
     cached_principal,
     caller_of,
     lacks_credential,
@@ -22,7 +21,6 @@ from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions_of_loop, known_decisions
 from mcp_django.handlers.tools import kept_list
-from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.jsonrpc import Request
@@ -53,6 +51,7 @@ from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import RESUMED, Service
 from mcp_django.transports.streams.event_stream import AlreadyOpen, EventStream, ResumedStream
 from mcp_django.transports.streams.hub import TooManyStreams
+from mcp_django.transports.streams.notifier import Reader
 
 Scope: TypeAlias = dict[str, Any]
 Opened: TypeAlias = EventStream | ResumedStream
@@ -144,7 +143,7 @@ class MCPApplication:
             return None
         stream.headers = reply.headers
         kind = ResumedStream if reply.opens.kind == RESUMED else EventStream
-        return kind(reply.opens, stream, source=HTTPReader(scope))
+        return kind(reply.opens, stream, source=Reader(scope))
 
 
 def failure(error: Exception, exchange: Exchange) -> Reply:
@@ -177,21 +176,6 @@ def caller_in(scope: Scope, headers: Headers) -> str:
     # A server behind a socket of its own names no client.
     address, _ = scope.get("client") or ("", 0)
     return caller_of(headers, address)
-
-
-class HTTPReader:
-    """Who reads a stream, by the credential that came with its request."""
-
-    __slots__ = ("_scope",)
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    def request(self) -> HttpRequest:
-        return build_request(self._scope, b"")
-
-    def recognize(self, request: HttpRequest) -> Principal:
-        return authenticate(request)
 
 
 def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:

@@ -48,7 +48,6 @@ from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.exchanges import JSON, Call, Exchange, Reply, StreamSpec, busy, crashed
 from mcp_django.transports.http.endpoint import begins_session, calls_of
-from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import Service
 from mcp_django.transports.sessions import CANCELLATIONS, HEADER, end_session, key_of
 from mcp_django.transports.stdio.lines import (
@@ -61,6 +60,7 @@ from mcp_django.transports.stdio.lines import (
 )
 from mcp_django.transports.streams.event_stream import AlreadyOpen
 from mcp_django.transports.streams.hub import TooManyStreams, get_hub
+from mcp_django.transports.streams.notifier import Reader
 
 # From a line to what it asks for. There are no headers: the message says it all, or its session.
 #
@@ -126,12 +126,11 @@ def takes_back(notice: Message) -> object:
 Recognize = Callable[[HttpRequest], Principal]
 
 
-class Caller:
+class Caller(Reader):
     """One for each process. Each call authenticates again."""
 
     def __init__(self, *, recognize: Recognize = authenticate, token: str = "") -> None:
         """With a `token`, requests carry it as clients send it by HTTP."""
-        self.recognize = recognize
         # Middleware and tools may ask the request for a host that the site answers to.
         hosts = [host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"]
         host = hosts[0] if hosts else "localhost"
@@ -140,7 +139,7 @@ class Caller:
         headers = [(b"host", origin.netloc.encode()), (b"content-type", JSON.encode())]
         if token:
             headers.append((b"authorization", f"Bearer {token}".encode()))
-        self._scope = {
+        scope = {
             "type": "http",
             "method": "POST",
             "scheme": origin.scheme,
@@ -151,9 +150,7 @@ class Caller:
             "client": ("127.0.0.1", 0),
             "server": (origin.hostname, origin.port),
         }
-
-    def request(self, body: bytes = b"") -> HttpRequest:
-        return build_request(self._scope, body)
+        super().__init__(scope, recognize=recognize)
 
     def identify(self) -> Principal:
         """Who that is. Raises as `authenticate`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
@@ -23,7 +23,7 @@ from mcp_django.protocol.render import (
 )
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import OpenStream, Page, Session, Store
-from mcp_django.subscriptions.topics import LISTS, SESSION, Topic, Uris, control_topic
+from mcp_django.subscriptions.topics import LISTS, Uris, control_topic
 from mcp_django.transports import shutdown
 from mcp_django.transports.calls.log import log_topic, may_read
 from mcp_django.transports.calls.output import Waker
@@ -129,27 +129,25 @@ class EventStream(Subscriber):
     async def _run(self, receive: Receive) -> None:
         self.hub.add(self)
         shutdown.prepare()
-        stack = ExitStack()
-        for topic, callback in self._watched().items():
-            stack.enter_context(self.hub.when(callback, topic))
+        topics = [session_topic(self.spec.session)] if self.spec.session else []
         try:
-            await try_store(lambda store: store.show_stream(self._shown()))
-            if self.spec.kind == STANDALONE:
-                # The session may have changed or ended before this process was notified.
-                await self._reload(since=self.spec.at)
-            await self._greet()
-            self._is_greeted = True
-            if self.spec.after:
-                self.hub.mark_stale(self)
-            # Those who have the same rights have one principal, too.
-            principal = self.stream_group.principal
-            self.spec = replace(self.spec, principal=principal, uris={}, first=())
-            # What changed meanwhile has waited: the acknowledgment comes first.
-            self.wake()
-            await self._wait(receive)
-            await self._send(list(self.spec.last))
+            with self.hub.when(self._session_changed, *topics):
+                await try_store(lambda store: store.show_stream(self._shown()))
+                if self.spec.kind == STANDALONE:
+                    # The session may have changed or ended before this process was notified.
+                    await self._reload(since=self.spec.at)
+                await self._greet()
+                self._is_greeted = True
+                if self.spec.after:
+                    self.hub.mark_stale(self)
+                # Those who have the same rights have one principal, too.
+                principal = self.stream_group.principal
+                self.spec = replace(self.spec, principal=principal, uris={}, first=())
+                # What changed meanwhile has waited: the acknowledgment comes first.
+                self.wake()
+                await self._wait(receive)
+                await self._send(list(self.spec.last))
         finally:
-            stack.close()
             self.hub.remove(self)
             self._is_over = True
             if self._writer is not None:
@@ -244,11 +242,6 @@ class EventStream(Subscriber):
         return sse.encode_event(message, event_id=sse.event_id(name, self._number))
 
     # What happens to it from elsewhere
-
-    def _watched(self) -> dict[Topic, Callable[[], None]]:
-        if not self.spec.session:
-            return {}
-        return {control_topic(SESSION, self.spec.session): self._session_changed}
 
     def _session_changed(self) -> None:
         self.hub.keep(self._reload(since=self.hub.loop.time()))

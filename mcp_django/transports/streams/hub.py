@@ -281,7 +281,7 @@ class Hub:
 
     def _start(self, notifier: Notifier) -> None:
         if not notifier.is_idle:
-            self.keep(notifier.run(set_topics=self.set_topics))
+            self.keep(notifier.run(self.set_topics))
 
     # Keeping alive
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from django.apps import apps
 from django.http import HttpRequest
 
-from mcp_django.auth.authenticate import check_switches, is_over
+from mcp_django.auth.authenticate import authenticate, check_switches, is_over
 from mcp_django.conf import get_config
 from mcp_django.exceptions import (
     AuthenticationFailed,
@@ -32,20 +32,21 @@ from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, Topic, Uris, c
 from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.exchanges import Exchange, Reply
 from mcp_django.transports.http.middleware import Chain, loaded, respond_through
-from mcp_django.transports.requests import own_copy
+from mcp_django.transports.requests import build_request, own_copy
 from mcp_django.transports.serving import Service
 
 
-class Reader(Protocol):
+@dataclass(eq=False, slots=True)
+class Reader:
     """Whoever opened a stream, with the credential that they opened it with. In threads."""
 
-    def request(self) -> HttpRequest:
-        """A new request of theirs, without a user."""
-        ...
+    scope: dict[str, Any]
+    #: Who that is now. Raises as `authenticate` does.
+    recognize: Callable[[HttpRequest], Principal] = authenticate
 
-    def recognize(self, request: HttpRequest) -> Principal:
-        """Who that is now. Raises as `authenticate` does."""
-        ...
+    def request(self, body: bytes = b"") -> HttpRequest:
+        """A new request of theirs, without a user."""
+        return build_request(self.scope, body)
 
 
 class StreamGroup:
@@ -113,9 +114,6 @@ class Subscriber(ABC):
     @property
     def uris(self) -> tuple[str, ...]:
         return tuple(uri for uris in self.uris_by_topic.values() for uri in uris)
-
-    def uris_of(self, topic: Topic) -> tuple[str, ...]:
-        return self.uris_by_topic.get(topic, ())
 
     def uris_without(self, gone: set[str]) -> Uris:
         left = {
@@ -230,8 +228,36 @@ class GroupUpdates:
             for topic, news in self.topics.items()
             if topic not in LISTS and news.may_be_told(rights)
             for stream in self.streams
-            for uri in stream.uris_of(topic)
+            for uri in stream.uris_by_topic.get(topic, ())
         }
+
+    def tell(self, verdicts: Verdicts | None, set_topics: SetTopics) -> None:
+        for stream in self.streams:
+            if verdicts is None:
+                # At the next look it is notified of everything instead.
+                stream.is_stale = True
+            elif not verdicts.is_known:
+                stream.end()
+            else:
+                self._tell(stream, verdicts.by_uri, set_topics)
+
+    def _tell(
+        self, stream: Subscriber, verdicts: dict[str, Verdict], set_topics: SetTopics
+    ) -> None:
+        names: list[str] = []
+        gone: set[str] = set()
+        for topic, news in self.topics.items():
+            names += [topic] if topic in stream.lists else []
+            for uri in stream.uris_by_topic.get(topic, ()):
+                verdict = verdicts.get(uri, Verdict.SILENT)
+                if verdict is Verdict.GONE:
+                    gone.add(uri)
+                if verdict is Verdict.GONE or (verdict is Verdict.VISIBLE and not news.is_hidden):
+                    names.append(uri)
+        if names:
+            stream.mark_stale(names)
+        if gone:
+            set_topics(stream, stream.uris_without(gone))
 
 
 class Notifier:
@@ -273,7 +299,7 @@ class Notifier:
         """Nothing changed that we know of, but is the reader still who it was?"""
         self._updates(stream)
 
-    async def run(self, *, set_topics: SetTopics) -> None:
+    async def run(self, set_topics: SetTopics) -> None:
         """Until nothing waits. Nothing happens where this runs already."""
         if self.is_running:
             return
@@ -281,61 +307,13 @@ class Notifier:
         try:
             while self._waiting:
                 groups, self._waiting = list(self._waiting.values()), {}
-                await self._notify(groups, set_topics=set_topics)
+                existence = Existence()
+                while groups:
+                    some = groups[:BATCH]
+                    for verdicts in await judge_soon(some, existence):
+                        groups.pop(0).tell(verdicts, set_topics)
         finally:
             self.is_running = False
-
-    async def _notify(self, groups: list[GroupUpdates], *, set_topics: SetTopics) -> None:
-        existence = Existence()
-        done = 0
-        while some := groups[done : done + BATCH]:
-            try:
-                found = await lanes[Lane.QUERY].start(
-                    partial(judge, some, existence),
-                    seconds=get_config().tool_timeout,
-                    cancelled=Event(),
-                    is_owed=True,
-                )
-            except Exception:
-                # Told too much costs a read that is refused. Told nothing costs a stale client.
-                logger.exception("Whom to tell of changes cannot be found out.")
-                found = [None] * len(some)
-            for group, verdicts in zip(some, found, strict=False):
-                self._tell(group, verdicts, set_topics=set_topics)
-            done += len(found)
-
-    def _tell(
-        self, group: GroupUpdates, verdicts: Verdicts | None, *, set_topics: SetTopics
-    ) -> None:
-        for stream in group.streams:
-            if verdicts is None:
-                # At the next look it is notified of everything instead.
-                stream.is_stale = True
-                continue
-            if not verdicts.is_known:
-                stream.end()
-                continue
-            self._tell_one(stream, group, verdicts, set_topics=set_topics)
-
-    def _tell_one(
-        self, stream: Subscriber, group: GroupUpdates, verdicts: Verdicts, *, set_topics: SetTopics
-    ) -> None:
-        names: list[str] = []
-        gone: set[str] = set()
-        for topic, news in group.topics.items():
-            if topic in LISTS:
-                names += [topic] if topic in stream.lists else []
-                continue
-            for uri in stream.uris_of(topic):
-                verdict = verdicts.by_uri.get(uri, Verdict.SILENT)
-                if verdict is Verdict.GONE:
-                    gone.add(uri)
-                if verdict is Verdict.GONE or (verdict is Verdict.VISIBLE and not news.is_hidden):
-                    names.append(uri)
-        if names:
-            stream.mark_stale(names)
-        if gone:
-            set_topics(stream, stream.uris_without(gone))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,11 +323,25 @@ class Verdicts:
     by_uri: dict[str, Verdict] = field(default_factory=dict)
 
 
+async def judge_soon(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts | None]:
+    """The verdicts on as many of them as there is time for, at least one."""
+    try:
+        return await lanes[Lane.QUERY].start(
+            partial(judge, groups, existence),
+            seconds=get_config().tool_timeout,
+            cancelled=Event(),
+            is_owed=True,
+        )
+    except Exception:
+        # Told too much costs a read that is refused. Told nothing costs a stale client.
+        logger.exception("Whom to tell of changes cannot be found out.")
+        return [None] * len(groups)
+
+
 # In the thread
 
 
 def judge(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts | None]:
-    """The verdicts on as many of them as there is time for, at least one."""
     found: list[Verdicts | None] = []
     end = time.monotonic() + SLICE
     for group in groups:
