@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 
-from mcp_django.auth.authenticate import authenticate
-from mcp_django.transports.http.middleware import Caller
-from mcp_django.transports.http.wsgi import apart_from_browsers, mcp_view
+from mcp_django.transports.http.wsgi import as_caller, mcp_view
 
 
 class CallerMiddleware:
@@ -29,9 +28,5 @@ class CallerMiddleware:
             view = resolve(request.path_info, getattr(request, "urlconf", None)).func
         except Resolver404:
             view = None
-        if view is not mcp_view:
-            return self.get_response(request)
-        caller = request._mcp_caller = Caller(request, authenticate)  # type: ignore[attr-defined]  # for the view
-        request.user = caller.user
-        with apart_from_browsers(request):
+        with as_caller(request) if view is mcp_view else nullcontext():
             return self.get_response(request)

@@ -16,14 +16,7 @@ from django.http import HttpRequest
 from mcp_django.audit.entries import log_data
 from mcp_django.auth.authenticate import authenticate, challenge, check_switches
 from mcp_django.auth.throttles import retry_after, site_retry_after, wait_of
-from mcp_django.context import (
-    CallContext,
-    Notify,
-    OutsideTransaction,
-    at_once,
-    drop,
-    stay_open,
-)
+from mcp_django.context import CallContext, Notify, OutsideTransaction, at_once, drop, stay_open
 from mcp_django.exceptions import (
     AuthenticationFailed,
     Cancelled,

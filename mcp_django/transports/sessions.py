@@ -155,11 +155,10 @@ def short(told: Mapping[str, Any]) -> Mapping[str, Any]:
     return told
 
 
-def end_session(key: str) -> bool:
+def end_session(key: str) -> None:
     """Forget it, and close its streams in whatever process."""
-    was_there = get_store().end_session(key)
+    get_store().end_session(key)
     publish({Change(topic=session_topic(key))})
-    return was_there
 
 
 def session_topic(key: str) -> Topic:

@@ -142,12 +142,7 @@ class ClientRequests:
             taken_back = cancelled(request_id, reason="Nobody waits for the answer any more.")
             self.say(notification(taken_back, self.revision))
         requests = tuple(self._open.values())
-
-        def withdraw(store: Store) -> None:
-            for request_id in requests:
-                store.withdraw(request_id)
-
-        self.hub.keep(try_store(withdraw))
+        self.hub.keep(try_store(lambda store: [*map(store.withdraw, requests)]))
 
     # In the thread
 

@@ -15,6 +15,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from asgiref import sync
@@ -23,11 +24,7 @@ from django.db import connections
 
 from mcp_django.auth.authenticate import ADDRESS
 from mcp_django.conf import get_config
-from mcp_django.connections import (
-    keep_connections,
-    refresh_connections,
-    release_connections,
-)
+from mcp_django.connections import keep_connections, refresh_connections, release_connections
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.primitives import BUILT_IN, WRITES, Lane, code_uri
 from mcp_django.transports.exchanges import Exchange
@@ -116,14 +113,10 @@ class Worker(threading.Thread):
         # Python does not wait for it at the end of a process. `lanes.close` does.
         super().__init__(name=name, daemon=True)
         self.lane = lane
-        self._job: Run | None = None
-        self._is_called = threading.Lock()
-        self._is_called.acquire()
-
-    def call(self, job: Run | None) -> None:
-        """Run this job; None: end. Once for each time that the worker is idle."""
-        self._job = job
-        self._is_called.release()
+        calls: SimpleQueue[Run | None] = SimpleQueue()
+        #: Run this job; None: end. Once for each time that the worker is idle.
+        self.call = calls.put
+        self._next_call = calls.get
 
     def run(self) -> None:
         keep_connections()
@@ -132,11 +125,6 @@ class Worker(threading.Thread):
                 job.context.run(job.work)
                 job = self.lane.follow(self, job)
         connections.close_all()
-
-    def _next_call(self) -> Run | None:
-        self._is_called.acquire()
-        job, self._job = self._job, None
-        return job
 
 
 class ThreadLane:
@@ -285,17 +273,14 @@ class ThreadLane:
 
     def close(self) -> None:
         """End the threads and their connections, after what waits. The next job starts others."""
-        while workers := self._dismiss():
+        while self.workers:
+            with self._lock:
+                workers, self.workers = self.workers, []
+                idle, self._idle = self._idle, []
+                for worker in idle:
+                    worker.call(None)
             for worker in workers:
                 worker.join()
-
-    def _dismiss(self) -> list[Worker]:
-        with self._lock:
-            workers, self.workers = self.workers, []
-            idle, self._idle = self._idle, []
-            for worker in idle:
-                worker.call(None)
-        return workers
 
 
 class Run:

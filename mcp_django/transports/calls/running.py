@@ -296,8 +296,7 @@ class RunningCall:
     async def reply(self) -> Reply:
         """The answer as a whole, for those who have no stream. What came before it is dropped."""
         try:
-            while not self.is_over:
-                await self.waker.wait()
+            await self.pass_on(drop)
             return self.result()
         finally:
             self.leave()

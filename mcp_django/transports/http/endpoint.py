@@ -185,13 +185,12 @@ def parse(headers: Headers, body: bytes, revision: Revision) -> Exchange:
     check_without_answer(headers, received)
     if not isinstance(received, Batch):
         return Exchange(notices=(received,), revision=revision)
-    notices = tuple(one for one in received.messages if isinstance(one, Notification | Response))
-    calls = calls_of(received, headers)
-    return Exchange(calls=calls, is_batch=True, notices=notices, revision=revision)
+    return batch_exchange(received, headers, revision=revision)
 
 
-def calls_of(batch: Batch, headers: Headers) -> tuple[Call | ProtocolError, ...]:
+def batch_exchange(batch: Batch, headers: Headers, *, revision: Revision) -> Exchange:
     calls: list[Call | ProtocolError] = []
+    notices: list[Notification | Response] = []
     envelope = Envelope(revision=legacy_revision(headers))
     for message in batch.messages:
         if isinstance(message, ProtocolError):
@@ -202,7 +201,9 @@ def calls_of(batch: Batch, headers: Headers) -> tuple[Call | ProtocolError, ...]
             )
         elif isinstance(message, Request):
             calls.append(Call(request=message, envelope=envelope))
-    return tuple(calls)
+        else:
+            notices.append(message)
+    return Exchange(calls=tuple(calls), is_batch=True, notices=tuple(notices), revision=revision)
 
 
 # A Host or an Origin that is not ours: DNS rebinding ends here. And headers without an end.

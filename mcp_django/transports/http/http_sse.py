@@ -46,12 +46,7 @@ from mcp_django.transports.calls.running import RunningCall
 from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec
 from mcp_django.transports.http.endpoint import check_body, check_verb, read_soon, refused
 from mcp_django.transports.http.responses import Receive, ResponseStream
-from mcp_django.transports.http.streamable_http import (
-    MCPApplication,
-    Opened,
-    Scope,
-    caller_in,
-)
+from mcp_django.transports.http.streamable_http import MCPApplication, Opened, Scope, caller_in
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import HTTP_SSE, Service, reply_of
 from mcp_django.transports.sessions import (
@@ -65,7 +60,7 @@ from mcp_django.transports.sessions import (
     work_topic,
 )
 from mcp_django.transports.streams.event_stream import LOST, EventStream
-from mcp_django.transports.streams.hub import Hub, get_hub
+from mcp_django.transports.streams.hub import Hub
 from mcp_django.transports.streams.notifier import Reader
 
 # The stream of an HTTP+SSE session, which begins and ends with it.
@@ -424,11 +419,8 @@ class HTTPSSEApplication(MCPApplication):
         receive: Receive,
         stream: ResponseStream,
     ) -> Opened | None:
-        owner = get_hub().key
-
         def make(**run: Any) -> Service:
-            request = build_request(scope, body)
-            return SessionService(request=request, accept=call.accept, owner=owner, **run)
+            return SessionService(request=build_request(scope, body), call=call, **run)
 
         call = PostedCall(exchange, make=make, caller=caller_in(scope, headers))
         call.start()
@@ -485,15 +477,12 @@ class SessionService(Service):
     """In the hop: a stream is a new session, and a POST is for the session that it names."""
 
     transport: str = HTTP_SSE
-    #: Told once nothing can be wrong with the POST itself any more.
-    accept: Callable[[OutsideTransaction], None]
-    #: The hub that will have the stream.
-    owner: str
+    call: PostedCall
 
     def open_stream(self, principal: Principal) -> StreamSpec:
         session_id = new_id()
         session = new_session(principal, transport=self.transport, session_id=session_id)
-        self.outside_transaction(partial(begin_stream, session, owner=self.owner))
+        self.outside_transaction(partial(begin_stream, session, owner=self.call.hub.key))
         return StreamSpec(
             kind=HTTP_SSE,
             principal=principal,
@@ -504,7 +493,8 @@ class SessionService(Service):
         )
 
     def accept_calls(self) -> None:
-        self.accept(self.outside_transaction)
+        # Nothing can be wrong with the POST itself any more.
+        self.call.accept(self.outside_transaction)
         method = self.exchange.requests[0].request.method
         has_begun = bool(self.required_session.client)
         if has_begun and method == "initialize":

@@ -235,15 +235,18 @@ NOT_PASSED_ON = frozenset(
 
 
 class Caller:
-    """Who calls, found out at first touch and once: a tenant can be set before the first query."""
+    """Who calls, as the user of the request. That is found out at first touch and once: a tenant
+    can be set before the first query.
+    """
 
     def __init__(
         self, request: HttpRequest, recognize: Callable[[HttpRequest], Principal]
     ) -> None:
         self._request = request
         self._recognize = recognize
+        user: Any = SimpleLazyObject(lambda: getattr(self._found, "user", AnonymousUser()))
         #: The user behind the credential, or AnonymousUser: the call itself is refused then.
-        self.user: Any = SimpleLazyObject(lambda: getattr(self._found, "user", AnonymousUser()))
+        self.user = request.user = user
 
     @cached_property
     def _found(self) -> Principal | Exception:
@@ -277,7 +280,6 @@ def respond_through(chain: Chain, service: Service) -> Reply:
     waiting: list[Callable[[], object]] = []
     later = partial(now_or_later, waiting)
     service = replace(service, outside_transaction=later, recognize=caller.recognize)
-    request.user = caller.user
 
     def innermost(request: HttpRequest) -> HttpResponseBase:
         try:

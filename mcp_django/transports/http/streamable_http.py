@@ -11,12 +11,7 @@ from typing import Any, TypeAlias
 
 from django.http import HttpRequest
 
-from mcp_django.auth.authenticate import (
-    cached_principal,
-    caller_of,
-    lacks_credential,
-    lets_in,
-)
+from mcp_django.auth.authenticate import cached_principal, caller_of, lacks_credential, lets_in
 from mcp_django.auth.throttles import is_first_refusal
 from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions_of_loop, known_decisions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from threading import Event
 from typing import Any
@@ -41,6 +41,12 @@ from mcp_django.transports.requests import FURNITURE, furnish
 from mcp_django.transports.serving import Service
 
 logger = logging.getLogger("mcp_django")
+
+
+def as_caller(request: HttpRequest) -> AbstractContextManager[None]:
+    """Let middleware see the user behind the token, and no session of a browser."""
+    request._mcp_caller = Caller(request, authenticate)  # type: ignore[attr-defined]  # for the view
+    return apart_from_browsers(request)
 
 
 def headers_of(request: HttpRequest) -> Headers:

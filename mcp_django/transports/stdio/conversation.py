@@ -27,7 +27,6 @@ from mcp_django.protocol.jsonrpc import (
     Message,
     Notification,
     Request,
-    Response,
     decode,
     encode_error,
     encoder,
@@ -47,7 +46,7 @@ from mcp_django.protocol.revisions import ASSUMED, Revision
 from mcp_django.stores.interface import chosen
 from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.exchanges import JSON, Call, Exchange, Reply, StreamSpec, busy, crashed
-from mcp_django.transports.http.endpoint import begins_session, calls_of
+from mcp_django.transports.http.endpoint import batch_exchange, begins_session
 from mcp_django.transports.serving import Service
 from mcp_django.transports.sessions import CANCELLATIONS, HEADER, end_session, key_of
 from mcp_django.transports.stdio.lines import (
@@ -82,7 +81,8 @@ def understand_line(line: Line, agreed: Agreed | None) -> Exchange:
         raise ProtocolError(PARSE_ERROR, f"The line is longer than {config.max_body} bytes.")
     received = decode(line, max_depth=config.max_depth, max_batch=config.max_batch)
     if isinstance(received, Batch):
-        return in_session(batch_of(received, agreed), agreed)
+        check_batch(received, agreed)
+        return in_session(batch_exchange(received, NO_HEADERS, revision=ASSUMED), agreed)
     if not isinstance(received, Request):
         return in_session(Exchange(notices=(received,)), agreed)
     envelope = open_envelope(NO_HEADERS, received)
@@ -99,13 +99,11 @@ def understand_line(line: Line, agreed: Agreed | None) -> Exchange:
     return in_session(exchange, agreed)
 
 
-def batch_of(batch: Batch, agreed: Agreed | None) -> Exchange:
+def check_batch(batch: Batch, agreed: Agreed | None) -> None:
     if agreed is None or not agreed.revision.features.batches:
         raise ProtocolError(INVALID_REQUEST, "Batches exist after agreeing on 2025-03-26 only.")
     if any(REVISION_KEY in meta_of(request) for request in requests_of(batch)):
         raise ProtocolError(INVALID_REQUEST, "A request of a modern revision stands alone.")
-    notices = tuple(said for said in batch.messages if isinstance(said, Notification | Response))
-    return Exchange(calls=calls_of(batch, NO_HEADERS), is_batch=True, notices=notices)
 
 
 def in_session(exchange: Exchange, agreed: Agreed | None) -> Exchange:
@@ -173,10 +171,6 @@ class Pending:
     cancel: Callable[[], object]
     is_taken_back: bool = False
 
-    def take_back(self) -> None:
-        self.is_taken_back = True
-        self.cancel()
-
 
 class Conversation:
     """Everything that the client asks for, all at once, in whatever era each message is."""
@@ -234,7 +228,8 @@ class Conversation:
     def _take_back(self, request_id: object) -> None:
         pending = self._pending.get(encoder.encode(request_id)) if is_id(request_id) else None
         if pending is not None:
-            pending.take_back()
+            pending.is_taken_back = True
+            pending.cancel()
 
     async def _refuse(self, error: ProtocolError) -> None:
         revision = ASSUMED if self.agreed is None else self.agreed.revision

@@ -29,17 +29,8 @@ from mcp_django.transports.calls.log import log_topic, may_read
 from mcp_django.transports.calls.output import Waker
 from mcp_django.transports.exchanges import StreamSpec
 from mcp_django.transports.http.responses import Receive, ResponseStream, until_disconnected
-from mcp_django.transports.serving import (
-    LISTEN,
-    STANDALONE,
-    standalone_name,
-    subscribed_by,
-)
-from mcp_django.transports.sessions import (
-    in_store,
-    session_topic,
-    try_store,
-)
+from mcp_django.transports.serving import LISTEN, STANDALONE, standalone_name, subscribed_by
+from mcp_django.transports.sessions import in_store, session_topic, try_store
 from mcp_django.transports.streams.hub import Hub, get_hub
 from mcp_django.transports.streams.notifier import BELIEVED, REFUSALS, Reader, Subscriber, current
 
@@ -363,17 +354,14 @@ class ResumedStream(Subscriber):
 
     def _read(self, store: Store) -> Page | None:
         spec = self.spec
-        if store.session(spec.session) is None or not self._may_read():
-            return None
-        return store.read(spec.log, session=spec.session, after=self._number)
-
-    def _may_read(self) -> bool:
-        """Whether the reader is still who it was, with the same rights."""
         try:
             _, principal = current(self, believed=BELIEVED)
         except REFUSALS:
-            return False
-        return may_read(self.spec.log, principal)
+            return None
+        # The reader is still who it was. Whether with the same rights, the log knows.
+        if store.session(spec.session) is None or not may_read(spec.log, principal):
+            return None
+        return store.read(spec.log, session=spec.session, after=self._number)
 
     def _close(self, store: Store, page: Page) -> None:
         error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))

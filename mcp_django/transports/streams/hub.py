@@ -72,12 +72,8 @@ Callback: TypeAlias = Callable[[], None]
 
 #: Seconds between two signs of life on a stream. Proxies give up a quiet one after 30 or 60.
 KEEP_ALIVE = 15
-
-
 #: Seconds between two signs of life of this process to others.
 RENEWED = 5
-
-
 #: How the topics begin that close streams.
 CLOSES = control_topic(CLOSE, "")
 
@@ -251,14 +247,10 @@ class Hub:
                 self._call_back(change.topic)
                 continue
             self.recent.add(change, at=self.loop.time())
-            for topic in self._topics_of(change):
-                self.news.add(self._by_topic[topic], change, topic=topic)
+            topics = self._by_topic if change.is_whole else (change.topic,)
+            for topic in filter(change.touches, topics):
+                self.news.add(self._by_topic.get(topic, ()), change, topic=topic)
         self._start(self.news)
-
-    def _topics_of(self, change: Change) -> list[Topic]:
-        if change.is_whole:
-            return [topic for topic in self._by_topic if change.touches(topic)]
-        return [change.topic] if change.topic in self._by_topic else []
 
     def _call_back(self, topic: Topic) -> None:
         claimed = self._claims.get(topic)

@@ -40,19 +40,13 @@ HEARTBEAT = 2.0
 PAUSE = 1.0
 
 
-class Process:
-    """Tells our own messages from those of others."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        self.name = secrets.token_urlsafe(8)
+#: Of this process and of those that it forks.
+FAMILY = secrets.token_urlsafe(8)
 
 
-process = Process()
-if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
-    os.register_at_fork(after_in_child=process.forget)
+def own_name() -> str:
+    """Tells our own messages from those of other processes."""
+    return f"{FAMILY}.{os.getpid()}"
 
 
 def links_processes() -> bool:
@@ -155,7 +149,7 @@ def make_publisher() -> Publisher | None:
 def encode(changes: Iterable[Change]) -> dict[str, Any]:
     return {
         "type": TYPE,
-        "from": process.name,
+        "from": own_name(),
         "changes": [msgspec.to_builtins(astuple(change)) for change in changes],
     }
 
@@ -169,7 +163,7 @@ def decode(message: Any) -> frozenset[Change]:
 
     A message in the format of another release means that anything may have changed.
     """
-    if message.get("type") != TYPE or message.get("from") == process.name:
+    if message.get("type") != TYPE or message.get("from") == own_name():
         return frozenset()
     try:
         found = msgspec.convert(message.get("changes"), list[Wire])
@@ -255,7 +249,7 @@ class Link:
             await self._join(layer, channel)
         self._came_back.clear()
         self._beat = secrets.token_urlsafe(8)
-        beat = {"type": TYPE, "from": process.name, "beat": self._beat}
+        beat = {"type": TYPE, "from": own_name(), "beat": self._beat}
         await layer.group_send(self._own_group, beat)
         await self._came_back.wait()
         if not is_new:

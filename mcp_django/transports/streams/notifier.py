@@ -17,12 +17,7 @@ from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import authenticate, check_switches, is_over
 from mcp_django.conf import get_config
-from mcp_django.exceptions import (
-    AuthenticationFailed,
-    Closed,
-    ServiceUnavailable,
-    TooManyRequests,
-)
+from mcp_django.exceptions import AuthenticationFailed, Closed, ServiceUnavailable, TooManyRequests
 from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Lane
