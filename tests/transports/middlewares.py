@@ -291,6 +291,14 @@ class OwnURLs(Plain):
         return self.get_response(request)
 
 
+class RequestHosts(Plain):
+    """Chooses it for the request, and leaves the rest to Django."""
+
+    def __call__(self, request):
+        request.urlconf = "tests.transports.other_urls"
+        return self.get_response(request)
+
+
 class ThreadHosts(Plain):
     """Chooses it for the thread alone."""
 

@@ -187,7 +187,7 @@ def test_the_endpoint_resolves_for_middleware_that_asks_whatever_the_urlconf_has
     assert seen == [ENDPOINT, (*NAMES, path.removeprefix(root_path).removeprefix("/"))]
 
 
-@pytest.mark.parametrize("hosts", ["Hosts", "ThreadHosts"])
+@pytest.mark.parametrize("hosts", ["Hosts", "RequestHosts", "ThreadHosts"])
 def test_the_endpoint_resolves_behind_middleware_that_chooses_another_urlconf(client, run, hosts):
     run("Resolving", hosts, "Resolving", "Shop", "Measuring")
 
