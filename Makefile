@@ -1,5 +1,6 @@
 # make demo             start the demo site on http://127.0.0.1:8000
 # make demo PORT=8001   on another port
+# make demo DEMO_TODAY=2026-11-18   with the desk's clock on another day than today
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -20,7 +21,7 @@ LOCKED := --constraint .ci/lock.txt
 EXTRAS := [all]
 $(VENV)/demo.stamp: EXTRAS :=
 $(VENV)/%.stamp: pyproject.toml .ci/lock.txt | $(BIN)/python
-	@echo "Installing the packages of \"$*\" into $(VENV)"
+	@echo "Installing the packages of \"$*\" into $(VENV): the first time, this takes a minute or two ..."
 	@$(PIP) install $(LOCKED) pip
 	@$(PIP) install $(LOCKED) --build-constraint .ci/lock.txt --no-compile --group $* --editable ".$(EXTRAS)"
 	@touch $@
@@ -48,6 +49,7 @@ $(BIN)/python:
 	  echo "$(PYTHON) is older than Python 3.11. Install python3 of Debian 12 or later, or name another one: make demo PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments. Install python3-venv" >&2; exit 1; }
+	@echo "Making a virtual environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 

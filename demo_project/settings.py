@@ -1,7 +1,8 @@
 """The flight desk: a small site with real airports, to try assistants on.
 
 Environment: DEMO_DEBUG=0 turns the safe settings of production on, DEMO_STATE names the directory
-that keeps database, keys and files, DEMO_PUBLIC_URL the address that clients use.
+that keeps database, keys and files, DEMO_PUBLIC_URL the address that clients use, DEMO_TODAY the
+day on which the desk's clock stands, as 2026-11-18: otherwise it is that of the start.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 import django
 from django.core.management.utils import get_random_secret_key
 
+from demo_project import clock
 from demo_project.state import ROOT, STATE, keep
 
 PUBLIC_URL = os.environ.get("DEMO_PUBLIC_URL") or "http://127.0.0.1:8000"
@@ -111,6 +113,8 @@ if not DEBUG:
 # Programs on the own computer of a person listen at plain http addresses of its loopback.
 SILENCED_SYSTEM_CHECKS = ["mcp_django.W002", "mcp_django.W008", "oauth2_provider.W008"]
 
+TODAY = clock.today()
+FIRST_DAY, LAST_DAY = clock.ends_of_schedule(TODAY)
 MCP_DJANGO = {
     "NAME": "Flight desk",
     "VERSION": "1.0",
@@ -118,8 +122,8 @@ MCP_DJANGO = {
     # Programs of all kinds are tried on the demo, and few publish a document about themselves.
     "REGISTRATION": "cimd+dcr",
     "INSTRUCTIONS": (
-        "Flights of invented airlines between real airports, 2 to 21 November 2026. The desk's "
-        "clock stands at 2026-11-18 12:00 UTC: earlier flights have landed, later ones are "
+        f"Flights of invented airlines between real airports, {FIRST_DAY} to {LAST_DAY}. The "
+        f"desk's clock stands at {TODAY} 12:00 UTC: earlier flights have landed, later ones are "
         "planned. All times are UTC, delays are minutes, prices are euros. Airports are found by "
         "iata (FRA) or icao (EDDF), flights by number and scheduled_departure."
     ),

@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from demo_project import clock
 from demo_project.flights.models import Incident
 from demo_project.flights.rights import visible
 from demo_project.flights.seeding.users import DEMO_USERS
@@ -13,7 +14,11 @@ from demo_project.flights.seeding.users import DEMO_USERS
 
 def start(request: HttpRequest) -> HttpResponse:
     """What this site is and how an assistant connects to it."""
-    context = {"endpoint": f"{settings.PUBLIC_URL}/mcp", "demo_users": DEMO_USERS}
+    context = {
+        "endpoint": f"{settings.PUBLIC_URL}/mcp",
+        "demo_users": DEMO_USERS,
+        "today": clock.today(),
+    }
     return render(request, "start.html", context)
 
 

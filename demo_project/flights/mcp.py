@@ -14,6 +14,7 @@ import mcp_django as mcp
 from demo_project.flights import schedule
 from demo_project.flights import timetable as timetable
 from demo_project.flights.models import (
+    Aircraft,
     Airline,
     Airport,
     Booking,
@@ -21,6 +22,7 @@ from demo_project.flights.models import (
     Flight,
     Incident,
     Passenger,
+    Tag,
 )
 
 mcp.register(
@@ -30,6 +32,24 @@ mcp.register(
     label_fields=["name"],
     level=mcp.Level.WRITE,
     description="Countries by ISO 3166 code, as DE.",
+)
+mcp.register(
+    Aircraft,
+    fields=["id", "name", "seats"],
+    search_fields=["name"],
+    label_fields=["name"],
+    level=mcp.Level.WRITE,
+    description="Types of aircraft, and the number of their seats.",
+)
+mcp.register(
+    Tag,
+    fields=["id", "name"],
+    # A name is unique. It groups all the same, so that the incidents of each can be counted.
+    group_fields=["name"],
+    search_fields=["name"],
+    label_fields=["name"],
+    level=mcp.Level.WRITE,
+    description="What incidents are found by, as compensation.",
 )
 
 
@@ -70,7 +90,9 @@ class AirportExposure(mcp.ModelExposure):
 @mcp.register(Flight)
 class FlightExposure(mcp.ModelExposure):
     level = mcp.Level.WRITE
-    description = "One departure. delay_minutes counts from scheduled_departure."
+    description = (
+        "One departure. delay_minutes counts from scheduled_departure, load is in percent."
+    )
     fields = [
         "id",
         "number",
@@ -83,8 +105,9 @@ class FlightExposure(mcp.ModelExposure):
         "delay_minutes",
         "gate",
         "aircraft",
+        "boarded",
     ]
-    computed = ["route"]
+    computed = ["route", "load"]
     filter_fields = [
         *fields,
         "airline__name",
@@ -97,6 +120,8 @@ class FlightExposure(mcp.ModelExposure):
         "destination__city",
         "destination__country__code",
         "destination__country__name",
+        "bookings",
+        "incidents",
     ]
     order_fields = [*fields, "airline__name", "origin__iata", "destination__iata"]
     search_fields = ["number", "origin__city", "destination__city"]
@@ -119,6 +144,7 @@ class IncidentExposure(mcp.ModelExposure):
         "description",
         "report",
         "closed",
+        "tags",
     ]
     # Who reports an incident stays confidential. A new one names whoever is logged in.
     exclude = ["reported_by"]
@@ -140,7 +166,10 @@ class PassengerExposure(mcp.ModelExposure):
 @mcp.register(Booking)
 class BookingExposure(mcp.ModelExposure):
     level = mcp.Level.WRITE
-    description = "A seat for a passenger on a flight. Prices are euros."
+    description = (
+        "A seat for a passenger on a flight. Prices are euros. Bookings are kept until the day of "
+        "the flight is over; boarded of the flight stays."
+    )
     fields = ["id", "reference", "flight", "passenger", "seat", "price"]
     filter_fields = [
         *fields,

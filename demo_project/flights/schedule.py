@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.db.models import Avg, Count, Q, QuerySet
 from django.http import HttpRequest
 
+from demo_project import clock
 from demo_project.flights.geography import great_circle_km
 from demo_project.flights.models import Airport, Flight
 from demo_project.flights.models.traffic import LONGEST_DELAY
@@ -106,7 +107,7 @@ def check_period(since: date, until: date) -> None:
     if until < since or (until - since).days >= LONGEST_PERIOD:
         raise ToolError(
             f"Choose a period of 1 to {LONGEST_PERIOD} days, with since before until: "
-            "for example since 2026-11-02 until 2026-11-08."
+            "for example since {} until {}.".format(*clock.last_week())
         )
 
 

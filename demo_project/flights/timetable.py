@@ -28,7 +28,7 @@ def days(request: HttpRequest, value: str, given: Mapping[str, str]) -> list[dat
     completions={"day": days},
 )
 def timetable(request: HttpRequest, day: date) -> str:
-    """Everything that leaves on a day, in order of departure, in UTC. A day is as 2026-11-02."""
+    """Everything that leaves on a day (YYYY-MM-DD), in order of departure, in UTC."""
     flights = visible(Flight, request).filter(scheduled_departure__date=day)
     rows = flights.order_by("scheduled_departure", "number").values_list(*COLUMNS)
     if not rows:

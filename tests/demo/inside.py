@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import contextmanager
-from datetime import date, timedelta
+from datetime import timedelta
+from functools import partial
 from io import StringIO
 
 from django.contrib import admin
@@ -17,6 +18,7 @@ from django.contrib.auth.models import Group, User
 from django.core import mail
 from django.core.management import call_command
 from django.db import transaction
+from django.db.models import Count, F, Q
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
@@ -31,10 +33,11 @@ from mcp_django.testing.client import rows_as_objects
 from tests.costs import cost_of
 from tests.same_as_admin import compare
 
-NAMES = ["Country", "Airport", "Airline", "Flight", "Passenger", "Booking", "Incident"]
+NAMES = [name for name in models.__all__ if name != "Profile"]
 WRITES = ("create_record", "update_record", "delete_record")
 INCIDENT = "flights.incident"
-WEEK = {"since": "2026-11-02", "until": "2026-11-08"}
+WEEK = {"since": "2026-11-11", "until": "2026-11-17"}
+TOMORROW = "2026-11-19"
 
 
 def browser_of(username):
@@ -70,10 +73,6 @@ def digests():
         "passengers": traffic.digest(people.passengers()),
         "bookings": traffic.digest(people.bookings(flights)),
     }
-
-
-def unreadable_reports():
-    return [one.pk for one in models.Incident.objects.all() if not one.report.read()]
 
 
 def request_by(username):
@@ -120,10 +119,10 @@ def seen_by_assistant(username):
 
 
 def act(username, action, statuses, answer=None):
-    """Have an assistant run an action on the first flight in each status, and undo it."""
+    """Have an assistant run an action on the last flight in each status, and undo it."""
     mail.outbox = []
     earlier = LogEntry.objects.count()
-    flights = [models.Flight.objects.filter(status=status).first() for status in statuses]
+    flights = [models.Flight.objects.filter(status=status).last() for status in statuses]
     before = [[one.status, one.delay_minutes] for one in flights]
     arguments = {"pks": [one.pk for one in flights]}
     params = {"name": f"flights_flight_{action}", "_meta": {"progressToken": 1}}
@@ -168,7 +167,7 @@ def token_scopes():
 
 def costs_of(username):
     """For three tools, how often a flight is read, the number of statements, and calls of ours."""
-    pk = keys_of(models.Flight, status="scheduled")[0]
+    pk = models.Flight.objects.filter(status="scheduled").first().pk
     calls = {
         "find_records": {"filters": {"status": "scheduled", "origin__iata": "FRA"}, "limit": 10},
         "get_record": {"pk": pk},
@@ -187,7 +186,7 @@ def costs_of(username):
 def prompts_of(username):
     """Return the names of prompts, and what two of them say on a shift in Frankfurt."""
     with assistant(username) as client:
-        handover = client.get_prompt("shift_handover", airport="FRA", day="2026-11-19")
+        handover = client.get_prompt("shift_handover", airport="FRA", day=TOMORROW)
         flight = handover[1]["content"]["text"].split()[1]
         return {
             "names": [prompt["name"] for prompt in client.list_prompts()],
@@ -213,24 +212,23 @@ def timetable(username, day):
     return [text.splitlines(), offered]
 
 
-def sizes_for(username):
-    """Return how many bytes an assistant reads, by what it is."""
+def texts_for(username):
+    """Return what an assistant reads, by what it is."""
     with assistant(username) as client:
         tools = {
             one["name"]: json.dumps(one, separators=(",", ":"), ensure_ascii=False)
             for one in client.list_tools()
         }
-        texts = {
+        return {
             "page": client.call_tool("find_records", model="flights.flight").text,
             "description": client.call_tool("describe_model", model="flights.flight").text,
             "tools": f"[{','.join(tools.values())}]",
             "action": tools["flights_flight_cancel_flights"],
         }
-    return {name: len(text.encode()) for name, text in texts.items()}
 
 
 def incident_by_assistant(username):
-    """Have an assistant report an incident, correct it and close it, and undo it all."""
+    """Have an assistant report an incident, correct it, tag and close it, and undo it all."""
     values = {
         "airport": models.Airport.objects.get(iata="FRA").pk,
         "kind": "technical",
@@ -241,10 +239,12 @@ def incident_by_assistant(username):
     with assistant(username) as client:
         created = client.call_tool("create_record", model=INCIDENT, values=values)
         at = {"model": INCIDENT, "pk": created.data["pk"]}
-        client.call_tool("update_record", **at, values={"severity": 3, "closed": True})
+        values = {"severity": 3, "closed": True, "tags": {"add": ["press"]}}
+        client.call_tool("update_record", **at, values=values)
+        found = client.call_tool("find_records", model=INCIDENT, filters={"tags": "press"})
         incident = models.Incident.objects.select_related("airport").get(pk=at["pk"])
-    fields = ("severity", "closed", "reported_by")
-    return [incident.airport.iata, *(getattr(incident, name) for name in fields)]
+    saved = [incident.airport.iata, incident.severity, incident.closed, incident.reported_by]
+    return [*saved, incident.pk in keys(found.records)]
 
 
 def take_away_right(group, codename):
@@ -254,47 +254,76 @@ def take_away_right(group, codename):
 
 
 def answers_of_start_page(username):
-    """To the questions of the start page: what an assistant answers, and what the ORM does."""
+    """Return pairs of what an assistant answers to the questions there, and what the ORM does."""
     with assistant(username) as client:
-        flights = client.call_tool(
-            "find_records", model="flights.flight", filters={"origin": "MUC", "status": "delayed"}
-        )
-        incidents = client.call_tool(
-            "find_records", model=INCIDENT, filters={"airport": "MUC", "closed": False}
-        )
+        find = partial(client.call_tool, "find_records", model="flights.flight")
+        late = find(filters={"origin": "MUC", "status": "delayed"}).records
+        waiting = find(model=INCIDENT, filters={"airport": "MUC", "closed": False}).records
+        count = {"metrics": {"n": {"count": "bookings"}}, "order_by": ["-n"]}
+        count["group_by"] = ["number", "scheduled_departure"]
+        (most, *_) = client.call_tool("aggregate_records", model="flights.flight", **count).records
+        rf100 = {"number": "RF100", "scheduled_departure__date": TOMORROW}
+        (load,) = find(filters=rf100, fields=["load"]).records
         week = client.call_tool("on_time_performance", **WEEK)
-        client.call_tool("report_delay", flight="RF100", day="2026-11-19", minutes=40)
-        delayed = models.Flight.objects.get(
-            number="RF100", scheduled_departure__date=date(2026, 11, 19)
-        )
-        answers = [
-            sorted(one["id"] for one in flights.records),
-            sorted(one["id"] for one in incidents.records),
-            week.data["airlines"][-1]["airline"],
-            [delayed.status, delayed.delay_minutes],
+        longest = find(order_by=["-delay_minutes"], fields=["id", "incidents"], limit=5).records
+        client.call_tool("report_delay", flight="RF100", day=TOMORROW, minutes=40)
+        delayed = models.Flight.objects.select_related("aircraft").get(**rf100)
+        flights = models.Flight.objects.order_by("-delay_minutes").values()
+        booked = Counter(models.Booking.objects.values_list("flight", flat=True))
+        incidents = models.Incident.objects.filter(airport__iata="MUC", closed=False).values()
+        return [
+            [keys(late), keys(flights.filter(origin__iata="MUC", status="delayed"))],
+            [keys(waiting), keys(incidents)],
+            [most["n"], max(booked.values())],
+            [load["load"], 100 * booked[delayed.pk] // delayed.aircraft.seats],
+            [week.data["airlines"][-1]["airline"], least_punctual()],
+            [keys(longest), keys(flights[:5])],
+            [[delayed.status, delayed.delay_minutes], ["delayed", 40]],
         ]
-    expected = [
-        sorted(keys_of(models.Flight, origin__iata="MUC", status="delayed")),
-        sorted(keys_of(models.Incident, airport__iata="MUC", closed=False)),
-        least_punctual(),
-        ["delayed", 40],
+
+
+def keys(rows):
+    return sorted(row["id"] for row in rows)
+
+
+def oddities():
+    """Count delays without a reason and flights with too few seats, and return broken reports."""
+    late = models.Flight.objects.filter(delay_minutes__gt=traffic.EXPLAINED, incidents=None)
+    crowded = Q(booked__gt=F("aircraft__seats")) | Q(boarded__gt=F("aircraft__seats"))
+    flights = models.Flight.objects.alias(booked=Count("bookings")).filter(crowded)
+    unreadable = [one.pk for one in models.Incident.objects.all() if not one.report.read()]
+    return [late.count(), flights.count(), unreadable]
+
+
+def times():
+    """Return when incidents were reported, and when their flights leave and arrive."""
+    columns = ["reported_at", "flight__scheduled_departure", "flight__scheduled_arrival"]
+    rows = models.Incident.objects.order_by("pk").values_list(*columns)
+    return [moment.timestamp() for row in rows for moment in row]
+
+
+def refusals():
+    """Return what an assistant reads that breaks rules of flights, bookings and airports."""
+    flight = models.Flight.objects.filter(bookings__isnull=False).first()
+    first, second = flight.bookings.all()[:2]
+    changes = [
+        ("flights.flight", flight.pk, {"destination": flight.origin_id}),
+        ("flights.flight", flight.pk, {"scheduled_arrival": "2026-11-01T00:00:00Z"}),
+        ("flights.booking", first.pk, {"seat": second.seat}),
+        ("flights.airport", flight.origin_id, {"iata": flight.destination.iata}),
     ]
-    return [answers, expected]
-
-
-def keys_of(model, **conditions):
-    return list(model.objects.filter(**conditions).values_list("pk", flat=True))
+    with assistant("admin") as client:
+        update = partial(client.call_tool, "update_record")
+        return [update(model=name, pk=pk, values=values).text for name, pk, values in changes]
 
 
 def least_punctual():
-    """Of the flights that left in the first week: counted one by one, and not in the database."""
+    """Of the flights that left in the last seven days: counted one by one, not by a database."""
     late, left = Counter(), Counter()
-    for flight in models.Flight.objects.select_related("airline").filter(
-        scheduled_departure__date__range=WEEK.values()
-    ):
-        if flight.status != "cancelled":
-            left[flight.airline.name] += 1
-            late[flight.airline.name] += flight.delay_minutes > 15
+    flights = models.Flight.objects.filter(scheduled_departure__date__range=WEEK.values())
+    for flight in flights.exclude(status="cancelled").select_related("airline"):
+        left[flight.airline.name] += 1
+        late[flight.airline.name] += flight.delay_minutes > 15
     return max(left, key=lambda name: late[name] / left[name])
 
 
@@ -329,13 +358,13 @@ def admin_and_assistant(username):
 
 
 def bookings_of(username):
-    """Those of the first flight that has some, on its page in the admin and by the tools."""
-    booking = models.Booking.objects.order_by("flight_id", "pk").first()
-    page = browser_of(username).get(f"/admin/flights/flight/{booking.flight_id}/change/")
+    """Those of the first passenger who has some, on their page in the admin and by the tools."""
+    booking = models.Booking.objects.order_by("passenger_id", "pk").first()
+    page = browser_of(username).get(f"/admin/flights/passenger/{booking.passenger_id}/change/")
     formsets = page.context["inline_admin_formsets"] if page.status_code == 200 else ()
     bookings = [form.instance for formset in formsets for form in formset.formset]
     on_page = sorted([one.pk, one.seat] for one in bookings if one.pk)
-    call = {"model": "flights.flight", "pk": booking.flight_id, "fields": ["id"]}
+    call = {"model": "flights.passenger", "pk": booking.passenger_id, "fields": ["id"]}
     with assistant(username) as client:
         answer = client.call_tool("get_record", **call, include=["bookings"])
     if answer.is_error:

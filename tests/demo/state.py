@@ -16,6 +16,8 @@ from tests.children import start
 from tests.waiting import LONG_PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+#: Where the clock of each desk of the tests stands. The days that tests name are around it.
+TODAY = "2026-11-18"
 
 
 class Inside:
@@ -66,6 +68,7 @@ class Demo:
             **inherited,
             "DJANGO_SETTINGS_MODULE": self.settings,
             "DEMO_STATE": str(self.state),
+            "DEMO_TODAY": TODAY,
             **more,
         }
 

@@ -7,8 +7,9 @@ from operator import gt
 
 import pytest
 
-PLACES = {"flights.airline", "flights.airport", "flights.country", "flights.flight"}
-PEOPLE = {"flights.booking", "flights.incident", "flights.passenger"}
+PLACES = {f"flights.{name}" for name in ("aircraft", "airline", "airport", "country", "flight")}
+INCIDENTS = {"flights.incident", "flights.tag"}
+PEOPLE = {"flights.booking", "flights.passenger", *INCIDENTS}
 EVERY = ["create_record", "delete_record", "update_record"]
 ACTIONS = [
     "flights_flight_cancel_flights",
@@ -30,7 +31,7 @@ USERS = ["admin", "dispatcher", "analyst", "manager"]
         ("admin", PLACES | PEOPLE, dict.fromkeys(PLACES | PEOPLE, EVERY), ACTIONS),
         ("dispatcher", PLACES | PEOPLE, OF_DISPATCHER, ACTIONS),
         ("analyst", PLACES, {}, []),
-        ("manager", PLACES | {"flights.incident"}, {}, []),
+        ("manager", PLACES | INCIDENTS, {}, []),
     ],
 )
 def test_an_assistant_sees_and_writes_what_its_user_may_and_no_field_that_stays_in_the_admin(
@@ -133,12 +134,24 @@ def test_an_assistant_gets_the_manifest_as_a_file_and_hears_how_far_mails_are(de
     assert resource["mimeType"] == "text/csv"
     assert resource["text"].startswith("flight,departure,from,to,seat,passenger,reference")
     assert "passport" not in resource["text"]
+    assert len(resource["text"].splitlines()) > 20
     assert notified["progress"][-1] == notified["mails"] > 0
 
 
 @pytest.mark.parametrize("username", ["admin", "dispatcher"])
 def test_an_incident_is_reported_corrected_and_closed(demo, username):
-    assert demo.ask("incident_by_assistant", username) == ["FRA", 3, True, username]
+    assert demo.ask("incident_by_assistant", username) == ["FRA", 3, True, username, True]
+
+
+def test_a_broken_rule_is_told_in_words_of_people(demo):
+    said = [text.splitlines()[1] for text in demo.ask("refusals")]
+
+    assert said == [
+        "destination: A flight leaves one airport and arrives at another.",
+        "The arrival is not after the departure. Both are UTC.",
+        "This seat of the flight is booked already.",
+        "Another airport has this IATA code.",
+    ]
 
 
 def test_a_database_of_an_older_demo_lets_the_dispatcher_report_incidents(own_demo):
@@ -146,15 +159,15 @@ def test_a_database_of_an_older_demo_lets_the_dispatcher_report_incidents(own_de
 
     own_demo.ask("run", "demo", "--no-serve")
 
-    assert own_demo.ask("incident_by_assistant", "dispatcher") == ["FRA", 3, True, "dispatcher"]
+    assert own_demo.ask("incident_by_assistant", "dispatcher")[:2] == ["FRA", 3]
 
 
 def test_calls_of_the_dispatcher_s_assistant_cost_so_much_and_no_more(demo):
     # Reads of the record, statements, and calls of our functions.
     most = {
-        "find_records": [1, 2, 900],
-        "get_record": [2, 6, 1000],
-        "update_record": [4, 14, 2050],
+        "find_records": [1, 2, 1050],
+        "get_record": [2, 7, 1100],
+        "update_record": [4, 12, 1850],
     }
 
     costs = demo.ask("costs_of", "dispatcher")
@@ -166,6 +179,6 @@ def test_pages_and_definitions_are_short(demo):
     """What an assistant has to read costs its user money."""
     most = {"page": 5 * 1024, "description": 3 * 1024, "tools": 15.5 * 1024, "action": 600}
 
-    sizes = demo.ask("sizes_for", "dispatcher")
+    sizes = {key: len(text.encode()) for key, text in demo.ask("texts_for", "dispatcher").items()}
 
     assert {name: size for name, size in sizes.items() if size > most[name]} == {}

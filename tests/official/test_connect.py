@@ -7,7 +7,7 @@ from mcp import MCPError
 
 from tests.official.desk import NEWEST
 
-PLACES = {"flights.airline", "flights.airport", "flights.country", "flights.flight"}
+PLACES = {f"flights.{name}" for name in ("aircraft", "airline", "airport", "country", "flight")}
 READS = {
     *("aggregate_records", "describe_model", "find_records", "get_history", "get_record"),
     *("list_models", "list_resources", "read_resource"),

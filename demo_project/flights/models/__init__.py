@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from demo_project.flights.models.people import Booking, Passenger, Profile
 from demo_project.flights.models.places import Airline, Airport, Country
-from demo_project.flights.models.traffic import Flight, Incident
+from demo_project.flights.models.traffic import Aircraft, Flight, Incident, Tag
 
 __all__ = [
+    "Aircraft",
     "Airline",
     "Airport",
     "Booking",
@@ -13,4 +14,5 @@ __all__ = [
     "Incident",
     "Passenger",
     "Profile",
+    "Tag",
 ]

@@ -36,7 +36,11 @@ class Booking(models.Model):
     class Meta:
         ordering = ["flight_id", "seat"]
         constraints = [
-            models.UniqueConstraint(fields=["flight", "seat"], name="one_booking_for_a_seat")
+            models.UniqueConstraint(
+                fields=["flight", "seat"],
+                name="one_booking_for_a_seat",
+                violation_error_message="This seat of the flight is booked already.",
+            )
         ]
 
     def __str__(self) -> str:

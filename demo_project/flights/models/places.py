@@ -41,7 +41,10 @@ class Airport(models.Model):
         ordering = ["icao"]
         constraints = [
             models.UniqueConstraint(
-                fields=["iata"], condition=~Q(iata=""), name="one_airport_for_an_iata_code"
+                fields=["iata"],
+                condition=~Q(iata=""),
+                name="one_airport_for_an_iata_code",
+                violation_error_message="Another airport has this IATA code.",
             )
         ]
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.core.validators import MaxValueValidator
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
@@ -10,6 +11,23 @@ from demo_project.flights.models.places import Airline, Airport
 
 #: Nobody delays a flight by more than a day: it gets cancelled.
 LONGEST_DELAY = 24 * 60
+TO_ITSELF = "A flight leaves one airport and arrives at another."
+
+
+class Aircraft(models.Model):
+    """A type of aircraft. All of a type have the same number of seats."""
+
+    name = models.CharField("type", max_length=20, unique=True, help_text="As A320neo.")
+    seats = models.PositiveSmallIntegerField(
+        validators=[MinValueValidator(1)], help_text="For passengers."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name_plural = "aircraft"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Flight(models.Model):
@@ -46,17 +64,28 @@ class Flight(models.Model):
         help_text="Minutes after the schedule, on departure.",
     )
     gate = models.CharField(max_length=4, blank=True, help_text="At the origin: A12.")
-    aircraft = models.CharField(max_length=20, blank=True, help_text="Type: A320neo.")
+    aircraft = models.ForeignKey(Aircraft, on_delete=models.PROTECT, related_name="flights")
+    boarded = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Passengers on board, from departure on."
+    )
 
     class Meta:
         ordering = ["scheduled_departure", "number"]
         constraints = [
             models.UniqueConstraint(
-                fields=["number", "scheduled_departure"], name="one_flight_for_number_and_time"
+                fields=["number", "scheduled_departure"],
+                name="one_flight_for_number_and_time",
+                violation_error_message="A flight of this number leaves at this time already.",
             ),
             models.CheckConstraint(
                 condition=Q(scheduled_arrival__gt=F("scheduled_departure")),
                 name="a_flight_arrives_after_it_departs",
+                violation_error_message="The arrival is not after the departure. Both are UTC.",
+            ),
+            models.CheckConstraint(
+                condition=~Q(origin=F("destination")),
+                name="a_flight_leads_to_another_airport",
+                violation_error_message=TO_ITSELF,
             ),
         ]
         indexes = [
@@ -69,6 +98,11 @@ class Flight(models.Model):
     def __str__(self) -> str:
         return f"{self.number} of {self.scheduled_departure:%Y-%m-%d}"
 
+    def clean(self) -> None:
+        """Say what is wrong at its field. What the constraint says is about no field."""
+        if self.origin_id and self.origin_id == self.destination_id:
+            raise ValidationError({"destination": TO_ITSELF})
+
     @property
     def expected_departure(self) -> datetime:
         return self.scheduled_departure + timedelta(minutes=self.delay_minutes)
@@ -77,6 +111,18 @@ class Flight(models.Model):
     def can_change(self) -> bool:
         """Whether it is still on the ground."""
         return self.status in self.WAITING
+
+
+class Tag(models.Model):
+    """What somebody has to do about an incident, or wants to find it by."""
+
+    name = models.CharField(max_length=40, unique=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Incident(models.Model):
@@ -112,6 +158,7 @@ class Incident(models.Model):
     description = models.TextField()
     report = models.FileField(upload_to="incidents/", blank=True)
     closed = models.BooleanField(default=False, help_text="Nothing is left to be done.")
+    tags = models.ManyToManyField(Tag, blank=True, related_name="incidents")
 
     class Meta:
         ordering = ["-reported_at", "-id"]

@@ -1,16 +1,19 @@
-"""Everything into the database: once, in one transaction, by bulk inserts."""
+"""Everything into the database: once, by bulk inserts. Each start moves it to its day."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
 
 import airportsdata
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import F, Model
 
+from demo_project import clock
 from demo_project.flights.models import (
+    Aircraft,
     Airline,
     Airport,
     Booking,
@@ -18,23 +21,47 @@ from demo_project.flights.models import (
     Flight,
     Incident,
     Passenger,
+    Tag,
 )
 from demo_project.flights.seeding import network, people, traffic
 
 BATCH = 2_000
+#: Further than the schedule is long.
+FAR = timedelta(days=10_000)
 
 
-def load_everything() -> bool:
-    """Fill an empty database. False: it was filled before."""
-    if Country.objects.exists():
-        return False
-    with transaction.atomic():
-        load_places()
-        rows = traffic.flights()
-        load_flights(rows)
-        load_people(rows)
-        load_incidents(rows)
-    return True
+def is_empty() -> bool:
+    return not Country.objects.exists()
+
+
+@transaction.atomic
+def load_everything(say: Callable[[str], None]) -> None:
+    """Fill an empty database with rows of the day that they are made for."""
+    say("Filling the database: airports ...")
+    load_places()
+    say("Filling the database: flights ...")
+    rows = traffic.flights()
+    load_flights(rows)
+    say("Filling the database: passengers and bookings ...")
+    load_people(rows)
+    load_incidents(rows)
+    clock.keep_today(clock.MADE_FOR)
+
+
+@transaction.atomic
+def move_to(day: date) -> timedelta:
+    """Move the schedule, and what staff have changed in it, by whole days. All times stay."""
+    by = day - clock.today()
+    if by:
+        # A flight leaves daily, and SQLite holds each row against all others on its way.
+        for step in (by + FAR, -FAR):
+            Flight.objects.update(
+                scheduled_departure=F("scheduled_departure") + step,
+                scheduled_arrival=F("scheduled_arrival") + step,
+            )
+        Incident.objects.update(reported_at=F("reported_at") + by)
+        clock.keep_today(day)
+    return by
 
 
 def insert(rows: Sequence[Model]) -> None:
@@ -78,6 +105,13 @@ def load_flights(rows: Sequence[traffic.FlightRow]) -> None:
     airports = dict(Airport.objects.exclude(iata="").values_list("iata", "pk"))
     insert(
         [
+            Aircraft(id=index, name=row.name, seats=row.seats)
+            for index, row in enumerate(network.fleet(), 1)
+        ]
+    )
+    aircraft = dict(Aircraft.objects.values_list("name", "pk"))
+    insert(
+        [
             Flight(
                 id=index,
                 number=row.number,
@@ -89,7 +123,8 @@ def load_flights(rows: Sequence[traffic.FlightRow]) -> None:
                 status=row.status,
                 delay_minutes=row.delay_minutes,
                 gate=row.gate,
-                aircraft=row.aircraft,
+                aircraft_id=aircraft[row.aircraft.name],
+                boarded=row.boarded,
             )
             for index, row in enumerate(rows, 1)
         ]
@@ -125,12 +160,27 @@ def load_people(rows: Sequence[traffic.FlightRow]) -> None:
 
 
 def load_incidents(flights: Sequence[traffic.FlightRow]) -> None:
-    insert(list(incidents(flights)))
+    rows = traffic.incidents(flights)
+    insert(list(incidents(flights, rows)))
+    tags = {
+        name: Tag(id=index, name=name)
+        for index, name in enumerate([*traffic.TAGS, *traffic.TAGS_OF_DELAYS], 1)
+    }
+    insert(list(tags.values()))
+    insert(
+        [
+            Incident.tags.through(incident_id=index, tag_id=tags[name].pk)
+            for index, row in enumerate(rows, 1)
+            for name in row.tags
+        ]
+    )
 
 
-def incidents(flights: Sequence[traffic.FlightRow]) -> Iterator[Incident]:
+def incidents(
+    flights: Sequence[traffic.FlightRow], rows: Sequence[traffic.IncidentRow]
+) -> Iterator[Incident]:
     airports = dict(Airport.objects.exclude(iata="").values_list("iata", "pk"))
-    for index, row in enumerate(traffic.incidents(flights), 1):
+    for index, row in enumerate(rows, 1):
         flight = flights[row.flight]
         yield Incident(
             id=index,
@@ -151,7 +201,7 @@ def report(index: int, row: traffic.IncidentRow, flight: traffic.FlightRow) -> s
     name = f"incidents/incident-{index:04}.txt"
     text = (
         f"Incident {index}\n\nFlight:   {flight.number} {flight.origin}-{flight.destination}\n"
-        f"Reported: {row.reported_at:%Y-%m-%d %H:%M} UTC\nKind:     {row.kind}\n"
+        f"Kind:     {row.kind}\n"
         f"Severity: {row.severity} of 4\n\n{row.description}\n"
     )
     if not default_storage.exists(name):

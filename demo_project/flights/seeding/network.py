@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -30,6 +31,22 @@ class Carrier:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AircraftRow:
+    name: str
+    seats: int
+    #: Of the seats of a full row.
+    letters: str
+    #: Kilometres of the routes that it flies.
+    nearest: int
+    farthest: int
+
+    def seat_names(self) -> list[str]:
+        """Return 1A, 1C and so on, from the nose."""
+        width = len(self.letters)
+        return [f"{at // width + 1}{self.letters[at % width]}" for at in range(self.seats)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Service:
     """One flight number: flown every day at the same time."""
 
@@ -41,7 +58,7 @@ class Service:
     #: Minutes after midnight UTC. A return flight may leave on the next day.
     departure: int
     duration: int
-    aircraft: str
+    aircraft: AircraftRow
     gate: str
 
 
@@ -67,6 +84,20 @@ def carriers() -> list[Carrier]:
         )
         for row in rows_of("airlines.csv")
     ]
+
+
+@cache
+def fleet() -> tuple[AircraftRow, ...]:
+    return tuple(
+        AircraftRow(
+            name=row["name"],
+            seats=int(row["seats"]),
+            letters=row["letters"],
+            nearest=int(row["nearest"]),
+            farthest=int(row["farthest"]),
+        )
+        for row in rows_of("aircraft.csv")
+    )
 
 
 def positions() -> dict[str, Position]:
@@ -107,7 +138,7 @@ def pair(
     # 30 minutes for taxi, climb and approach, the rest at 810 km/h; schedules know 5 minutes.
     duration = round((30 + km / 13.5) / 5) * 5
     departure = random.randrange(5 * 60, 18 * 60, 5)
-    aircraft = aircraft_for(random, km)
+    aircraft = random.choice([one for one in fleet() if one.nearest <= km < one.farthest])
     out = Service(
         number=f"{carrier.iata}{number}",
         carrier=carrier,
@@ -131,14 +162,6 @@ def pair(
         gate=gate(random),
     )
     return out, back
-
-
-def aircraft_for(random: Random, km: int) -> str:
-    if km < 900:
-        return random.choice(["ATR 72-600", "E190", "A220-100"])
-    if km < 4500:
-        return random.choice(["A320neo", "A321neo", "737-800", "A220-300"])
-    return random.choice(["A330-900", "A350-900", "787-9", "777-300ER"])
 
 
 def gate(random: Random) -> str:

@@ -9,10 +9,11 @@ from decimal import Decimal
 from random import Random
 
 from demo_project.flights.seeding.network import DATA
-from demo_project.flights.seeding.traffic import SEED, FlightRow
+from demo_project.flights.seeding.traffic import SEED, TODAY, FlightRow, seats_taken
 
-PASSENGERS = 8_000
-SEATS = [f"{row}{letter}" for row in range(1, 33) for letter in "ABCDEF"]
+PASSENGERS = 32_000
+#: What is sold of the seats: for flights of the desk's day, of tomorrow and so on.
+SOLD = [1, 0.9, 0.45, 0.2]
 # No 0, O, 1 and I: references are read out on the phone.
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
@@ -67,25 +68,38 @@ def mailbox(name: str) -> str:
 
 
 def bookings(flights: Sequence[FlightRow]) -> list[BookingRow]:
-    """Two to six on each flight: about 20,000."""
+    """From the desk's day on: about 75,000. Nobody flies twice on a day."""
     random = Random(f"{SEED}:bookings")
     references = new_references(random)
-    found: list[BookingRow] = []
+    shuffled: dict[int, list[int]] = {}
+    rows: list[BookingRow] = []
     for index, flight in enumerate(flights):
-        count = random.randrange(2, 7)
-        people = random.sample(range(PASSENGERS), count)
-        for who, seat in zip(people, random.sample(SEATS, count), strict=True):
-            cents = 4_900 + round(flight.km * random.uniform(4, 12))
-            found.append(
-                BookingRow(
-                    flight=index,
-                    passenger=who,
-                    seat=seat,
-                    price=Decimal(cents) / 100,
-                    reference=next(references),
-                )
+        ahead = (flight.scheduled_departure - TODAY).days
+        if ahead < 0:
+            continue
+        if ahead not in shuffled:
+            shuffled[ahead] = random.sample(range(PASSENGERS), PASSENGERS)
+        cents = 4_900 + round(flight.km * random.uniform(4, 8))
+        seats = random.sample(flight.aircraft.seat_names(), booked(random, flight, ahead))
+        rows += [
+            BookingRow(
+                flight=index,
+                passenger=shuffled[ahead].pop(),
+                seat=seat,
+                price=Decimal(round(cents * random.uniform(0.8, 1.5))) / 100,
+                reference=next(references),
             )
-    return found
+            for seat in seats
+        ]
+    return rows
+
+
+def booked(random: Random, flight: FlightRow, ahead: int) -> int:
+    seats = flight.aircraft.seats
+    if flight.boarded is not None:
+        # Some do not come.
+        return min(seats, flight.boarded + random.randrange(4))
+    return round(seats * seats_taken(random) * SOLD[min(ahead, len(SOLD) - 1)])
 
 
 def new_references(random: Random) -> Iterator[str]:

@@ -1,24 +1,28 @@
-"""The flights and incidents of three weeks, the same on every machine."""
+"""The flights and incidents of three weeks, the same on every machine but for their day."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 
+from demo_project import clock
 from demo_project.flights.models import Flight, Incident
-from demo_project.flights.seeding.network import Service, services
+from demo_project.flights.seeding.network import AircraftRow, Service, services
 
 SEED = 20261102
-FIRST_DAY = datetime(2026, 11, 2, tzinfo=UTC)
-DAYS = 20
-#: The desk's clock stands here.
-NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+DAYS = clock.PAST + 1 + clock.FUTURE
+#: The desk's clock stands here while the rows are made. `load` moves them afterwards.
+NOW = clock.noon(clock.MADE_FOR)
+TODAY = NOW - timedelta(hours=12)
+FIRST_DAY = TODAY - timedelta(days=clock.PAST)
 #: Airports where on one day (counted from the first) nothing went well.
 STORMS = {("FRA", 6), ("MUC", 6), ("LHR", 10), ("AMS", 10), ("ORD", 13), ("JFK", 13)}
 INCIDENTS = 240
+#: Minutes. Each longer delay that the desk knows of has an incident.
+EXPLAINED = 75
 
 Status = Flight.Status
 
@@ -34,7 +38,9 @@ class FlightRow:
     status: str
     delay_minutes: int
     gate: str
-    aircraft: str
+    aircraft: AircraftRow
+    #: None: it has not departed.
+    boarded: int | None
     km: int
 
 
@@ -48,6 +54,7 @@ class IncidentRow:
     reported_by: str
     description: str
     closed: bool
+    tags: tuple[str, ...]
 
 
 def flights() -> list[FlightRow]:
@@ -66,6 +73,8 @@ def flown(random: Random, service: Service, day: int) -> FlightRow:
     status = status_at_noon(departure, arrival, delay, luck=luck, storm=storm)
     if status == Status.CANCELLED or (status == Status.SCHEDULED and departure > NOW):
         delay = 0
+    share = seats_taken(random)
+    left = status in (Status.DEPARTED, Status.LANDED, Status.DIVERTED)
     return FlightRow(
         number=service.number,
         airline=service.carrier.iata,
@@ -77,11 +86,19 @@ def flown(random: Random, service: Service, day: int) -> FlightRow:
         delay_minutes=delay,
         gate=service.gate,
         aircraft=service.aircraft,
+        boarded=round(share * service.aircraft.seats) if left else None,
         km=service.km,
     )
 
 
+def seats_taken(random: Random) -> float:
+    """Return a share of all seats, 1 for a full aircraft."""
+    return min(1, random.triangular(0.35, 1.05, 0.85))
+
+
 def late_by(random: Random, punctuality: float, *, storm: bool) -> int:
+    if random.random() < 0.004:
+        return random.randrange(150, 420)
     late = random.random() >= punctuality * (0.25 if storm else 1)
     span = 180 if storm else 90
     minutes = 5 + int(random.random() ** 2 * span)
@@ -114,7 +131,7 @@ STORIES = {
     ],
     Incident.Kind.WEATHER: [
         "Crosswind above the limit of the aircraft. Departure waited for the front to pass.",
-        "De-icing took a second round, since snow went on falling.",
+        "Lightning near the apron. Nobody was allowed outside, so loading stopped.",
     ],
     Incident.Kind.BIRD_STRIKE: ["Bird hit the radome on final approach. Inspected, no damage."],
     Incident.Kind.MEDICAL: [
@@ -129,30 +146,82 @@ STORIES = {
         "The belt of the sorting hall stopped. 40 bags follow on later flights."
     ],
 }
+REASONS = {
+    Incident.Kind.TECHNICAL: [
+        "Hydraulic leak at the main gear. The aircraft was replaced by a spare one",
+        "The engine did not start. A mechanic replaced the starter valve",
+        "A lift truck touched the fuselage. The dent was measured and released",
+    ],
+    Incident.Kind.BIRD_STRIKE: ["Bird in an engine on the way in. It was inspected by borescope"],
+    Incident.Kind.SECURITY: ["The terminal was cleared after an alarm. All were screened again"],
+    Incident.Kind.BAGGAGE: ["Bags of a passenger who did not board had to be unloaded"],
+}
+STORM = "Thunderstorms over {airport}. Departures and arrivals were stopped"
 REPORTERS = ["A. Lindqvist", "B. Osei", "C. Duarte", "D. Weiss", "E. Marchetti", "F. Novak"]
+TAGS = ["crew hours", "follow-up with the airport", "press", "spare part"]
+#: From how many minutes on. Nobody is owed money for a storm.
+TAGS_OF_DELAYS = {"missed connections": 120, "compensation": 180}
 
 
 def incidents(rows: Sequence[FlightRow]) -> list[IncidentRow]:
-    """What happened until the desk's clock; more of the weather where there was a storm."""
+    """What happened until the desk's clock: a reason for each long delay, and smaller things."""
     random = Random(f"{SEED}:incidents")
-    past = [index for index, row in enumerate(rows) if row.scheduled_departure < NOW]
-    chosen = sorted(random.sample(past, INCIDENTS), key=lambda i: rows[i].scheduled_departure)
-    return [incident(random, index, rows[index]) for index in chosen]
+    late = {index for index, row in enumerate(rows) if row.delay_minutes > EXPLAINED}
+    past = [
+        index
+        for index, row in enumerate(rows)
+        if row.scheduled_departure < NOW and row.status != Status.CANCELLED and index not in late
+    ]
+    chosen = [*late, *random.sample(past, INCIDENTS - len(late))]
+    chosen.sort(key=lambda index: (rows[index].scheduled_departure, index))
+    return [
+        (explanation if index in late else incident)(random, index, rows[index])
+        for index in chosen
+    ]
 
 
 def incident(random: Random, index: int, row: FlightRow) -> IncidentRow:
-    stormy = (row.origin, (row.scheduled_departure - FIRST_DAY).days) in STORMS
-    kind = Incident.Kind.WEATHER if stormy else random.choice(list(STORIES))
+    kind = Incident.Kind.WEATHER if stormy_end(row) else random.choice(list(STORIES))
     reported = row.scheduled_departure - timedelta(minutes=random.randrange(5, 60))
     return IncidentRow(
         flight=index,
         kind=str(kind),
-        severity=random.choices([1, 2, 3, 4], weights=[55, 30, 12, 3])[0],
+        severity=random.choices([1, 2, 3, 4], weights=[60, 30, 8, 2])[0],
         reported_at=reported,
         reported_by=random.choice(REPORTERS),
         description=random.choice(STORIES[kind]),
         closed=reported < NOW - timedelta(days=3) or random.random() < 0.4,
+        tags=tuple(random.sample(TAGS, random.choices([0, 1, 2], weights=[60, 30, 10])[0])),
     )
+
+
+def explanation(random: Random, index: int, row: FlightRow) -> IncidentRow:
+    """Why a flight was late for so long."""
+    airport = stormy_end(row)
+    kind = Incident.Kind.WEATHER if airport else random.choice(list(REASONS))
+    reason = STORM.format(airport=airport) if airport else random.choice(REASONS[kind])
+    reported = row.scheduled_departure - timedelta(minutes=random.randrange(5, 60))
+    tags = [
+        name
+        for name, minutes in TAGS_OF_DELAYS.items()
+        if row.delay_minutes >= minutes and not (airport and name == "compensation")
+    ]
+    return IncidentRow(
+        flight=index,
+        kind=str(kind),
+        severity=2 if row.delay_minutes < 120 else 3,
+        reported_at=min(reported, NOW - timedelta(minutes=random.randrange(5, 60))),
+        reported_by=random.choice(REPORTERS),
+        description=f"{reason}. Delay: {row.delay_minutes} minutes.",
+        closed=reported < TODAY and random.random() < (0.6 if tags else 0.9),
+        tags=tuple(tags),
+    )
+
+
+def stormy_end(row: FlightRow) -> str:
+    """Return the airport of the flight where nothing went well on its day, or nothing."""
+    day = (row.scheduled_departure - FIRST_DAY).days
+    return next((one for one in (row.origin, row.destination) if (one, day) in STORMS), "")
 
 
 def digest(rows: Iterable[object]) -> str:

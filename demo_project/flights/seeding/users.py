@@ -14,7 +14,7 @@ from demo_project.state import read_json, write_json
 PASSWORDS = "passwords.json"
 LOOK = ["mcp:read"]
 ACT = ["mcp:read", "mcp:write", "mcp:delete", "mcp:action"]
-PLACES = ["view_country", "view_airport", "view_airline"]
+PLACES = ["view_country", "view_airport", "view_airline", "view_aircraft"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +49,7 @@ DEMO_USERS = [
             "view_incident",
             "add_incident",
             "change_incident",
+            "view_tag",
             "view_booking",
             "view_passenger",
         ],
@@ -65,7 +66,7 @@ DEMO_USERS = [
         sees="airports in Germany, the flights that touch them and their incidents",
         scopes=LOOK,
         group="Country management",
-        permissions=[*PLACES, "view_flight", "view_incident"],
+        permissions=[*PLACES, "view_flight", "view_incident", "view_tag"],
         country="DE",
     ),
 ]

@@ -27,6 +27,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, port: int, no_serve: bool, **options: Any) -> None:
         if not no_serve:
             check_port(port)
+        self.stdout.write(f"Preparing the database in {STATE} ...")
+        self.stdout.flush()
         call_command("migrate", verbosity=0)
         call_command("seed", stdout=self.stdout)
         address = os.environ.get("DEMO_PUBLIC_URL") or f"http://{HOST}:{port}"

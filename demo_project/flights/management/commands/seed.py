@@ -5,25 +5,37 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from demo_project import clock
 from demo_project.flights.models import Airport, Booking, Flight
-from demo_project.flights.seeding.load import load_everything
+from demo_project.flights.seeding.load import is_empty, load_everything, move_to
 from demo_project.flights.seeding.users import create_users
 
 
 class Command(BaseCommand):
     help = (
-        "Fill the demo's database with airports, flights and users. A second run changes nothing."
+        "Fill the demo's database with airports, flights and users, for the day of today or of "
+        "DEMO_TODAY. A second run moves the flights to its day, and changes nothing else."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
-        loaded = load_everything()
+        empty, day = is_empty(), clock.day_of_start()
+        if empty:
+            load_everything(self.say)
+        moved = move_to(day)
         create_users()
         seconds = perf_counter() - started
-        if loaded:
-            self.stdout.write(
+        if empty:
+            self.say(
                 f"Seeded {Airport.objects.count():,} airports, {Flight.objects.count():,} flights "
                 f"and {Booking.objects.count():,} bookings in {seconds:.1f} s."
             )
         else:
-            self.stdout.write("The database is already seeded.")
+            self.say("The database is already seeded.")
+            if moved:
+                self.say(f"Moved its flights by {moved.days} days.")
+        self.say(f"The desk's clock stands at {day} 12:00 UTC.")
+
+    def say(self, sentence: str) -> None:
+        self.stdout.write(sentence)
+        self.stdout.flush()
