@@ -44,12 +44,12 @@ mcp.register(
 mcp.register(
     Tag,
     fields=["id", "name"],
-    # A name is unique. It groups all the same, so that the incidents of each can be counted.
+    # Otherwise a unique column makes no groups, and nobody could count the incidents of each tag.
     group_fields=["name"],
     search_fields=["name"],
     label_fields=["name"],
     level=mcp.Level.WRITE,
-    description="What incidents are found by, as compensation.",
+    description="Words by which incidents are found, as compensation.",
 )
 
 

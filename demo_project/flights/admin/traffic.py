@@ -49,7 +49,7 @@ class FlightAdmin(FlightActions, NarrowedAdmin):
 
     @admin.display(description="load in %")
     def load(self, flight: Flight) -> int:
-        """How many of a hundred seats are taken: booked, and once it has left, on board."""
+        """Return how many of a hundred seats are booked or, once it has left, taken."""
         # A query for each flight on the ground. An annotation of get_queryset() would save these,
         # and be part of whatever an assistant asks about flights.
         taken = flight.bookings.count() if flight.boarded is None else flight.boarded

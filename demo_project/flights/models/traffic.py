@@ -114,7 +114,7 @@ class Flight(models.Model):
 
 
 class Tag(models.Model):
-    """What somebody has to do about an incident, or wants to find it by."""
+    """A word by which staff find incidents again."""
 
     name = models.CharField(max_length=40, unique=True)
 

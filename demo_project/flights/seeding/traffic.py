@@ -196,7 +196,7 @@ def incident(random: Random, index: int, row: FlightRow) -> IncidentRow:
 
 
 def explanation(random: Random, index: int, row: FlightRow) -> IncidentRow:
-    """Why a flight was late for so long."""
+    """Return what made a flight late for so long."""
     airport = stormy_end(row)
     kind = Incident.Kind.WEATHER if airport else random.choice(list(REASONS))
     reason = STORM.format(airport=airport) if airport else random.choice(REASONS[kind])

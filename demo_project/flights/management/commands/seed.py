@@ -3,7 +3,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from demo_project import clock
 from demo_project.flights.models import Airport, Booking, Flight
@@ -19,7 +19,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
-        empty, day = is_empty(), clock.day_of_start()
+        try:
+            day = clock.day_of_start()
+        except ValueError as error:
+            raise CommandError("DEMO_TODAY is not a day such as 2026-11-18.") from error
+        empty = is_empty()
         if empty:
             load_everything(self.say)
         moved = move_to(day)
