@@ -90,9 +90,7 @@ class AirportExposure(mcp.ModelExposure):
 @mcp.register(Flight)
 class FlightExposure(mcp.ModelExposure):
     level = mcp.Level.WRITE
-    description = (
-        "One departure. delay_minutes counts from scheduled_departure, load is in percent."
-    )
+    description = "One departure. delay_minutes counts from scheduled_departure."
     fields = [
         "id",
         "number",
@@ -107,7 +105,7 @@ class FlightExposure(mcp.ModelExposure):
         "aircraft",
         "boarded",
     ]
-    computed = ["route", "load"]
+    computed = ["route"]
     filter_fields = [
         *fields,
         "airline__name",

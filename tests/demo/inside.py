@@ -263,7 +263,8 @@ def answers_of_start_page(username):
         count["group_by"] = ["number", "scheduled_departure"]
         (most, *_) = client.call_tool("aggregate_records", model="flights.flight", **count).records
         rf100 = {"number": "RF100", "scheduled_departure__date": TOMORROW}
-        (load,) = find(filters=rf100, fields=["load"]).records
+        full = {**count, "filters": rf100, "group_by": ["aircraft__seats"]}
+        (load,) = client.call_tool("aggregate_records", model="flights.flight", **full).records
         week = client.call_tool("on_time_performance", **WEEK)
         longest = find(order_by=["-delay_minutes"], fields=["id", "incidents"], limit=5).records
         client.call_tool("report_delay", flight="RF100", day=TOMORROW, minutes=40)
@@ -275,7 +276,7 @@ def answers_of_start_page(username):
             [keys(late), keys(flights.filter(origin__iata="MUC", status="delayed"))],
             [keys(waiting), keys(incidents)],
             [most["n"], max(booked.values())],
-            [load["load"], 100 * booked[delayed.pk] // delayed.aircraft.seats],
+            [[load["n"], load["aircraft__seats"]], [booked[delayed.pk], delayed.aircraft.seats]],
             [week.data["airlines"][-1]["airline"], least_punctual()],
             [keys(longest), keys(flights[:5])],
             [[delayed.status, delayed.delay_minutes], ["delayed", 40]],

@@ -27,7 +27,6 @@ class FlightAdmin(FlightActions, NarrowedAdmin):
         "status",
         "delay_minutes",
         "gate",
-        "load",
     ]
     list_filter = ["status", "airline"]
     list_select_related = ["airline", "aircraft", "origin", "destination"]
@@ -46,14 +45,6 @@ class FlightAdmin(FlightActions, NarrowedAdmin):
     @admin.display(description="route", ordering="origin__iata")
     def route(self, flight: Flight) -> str:
         return f"{flight.origin.iata}\u00a0→\u00a0{flight.destination.iata}"
-
-    @admin.display(description="load in %")
-    def load(self, flight: Flight) -> int:
-        """Return how many of a hundred seats are booked or, once it has left, taken."""
-        # A query for each flight on the ground. An annotation of get_queryset() would save these,
-        # and be part of whatever an assistant asks about flights.
-        taken = flight.bookings.count() if flight.boarded is None else flight.boarded
-        return 100 * taken // flight.aircraft.seats
 
 
 @admin.register(Tag)
