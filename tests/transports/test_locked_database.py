@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from mcp_django.models import PersonalToken, Session
@@ -30,20 +30,6 @@ def connect(staff, port):
     return lambda **options: SocketClient(port, user=staff, **options)
 
 
-@pytest.fixture
-def elsewhere():
-    """Runs something in another thread, with a connection of its own."""
-
-    def close(job):
-        try:
-            return job()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(4) as threads:
-        yield lambda job: threads.submit(close, job)
-
-
 def lock_all():
     """On SQLite the transaction itself has the one lock."""
     list(PersonalToken.objects.select_for_update())
@@ -55,41 +41,30 @@ def read(client):
     assert not answer.is_error, answer.text
 
 
-def test_reads_of_everybody_are_answered_while_others_hold_the_locks(connect):
-    clients = [connect(), connect(), connect(revision=LEGACY), connect(revision=LEGACY)]
-    for client in clients[2:]:
-        client.initialize()
+def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_wait(connect):
+    readers = [connect(), connect(), connect(revision=LEGACY), connect(revision=LEGACY)]
+    beginners = [connect(revision=LEGACY) for _ in range(4)]
+    for reader in readers[2:]:
+        reader.initialize()
     long_ago = timezone.now() - timedelta(minutes=5)
     PersonalToken.objects.update(last_used_at=long_ago)
     Session.objects.update(seen=long_ago)
 
-    with transaction.atomic():
-        lock_all()
-        for client in clients:
-            read(client)
-            read(client)
+    with ThreadPoolExecutor(4) as threads:
+        with transaction.atomic():
+            lock_all()
+            begun = [threads.submit(beginner.initialize) for beginner in beginners]
+            for reader in readers * 2:
+                read(reader)
+        for beginning in begun:
+            beginning.result(timeout=PATIENCE)
 
     def all_noted():
         # A token is looked up once a second at most.
-        for client in clients:
+        for client in (*readers, *beginners):
             read(client)
         tokens = PersonalToken.objects.filter(last_used_at__lte=long_ago)
         return not (tokens.exists() or Session.objects.filter(seen__lte=long_ago).exists())
 
     wait_until(all_noted)
-
-
-def test_who_begins_a_session_meanwhile_holds_up_nobody_who_reads(connect, elsewhere):
-    reader = connect()
-    beginners = [connect(revision=LEGACY) for _ in range(4)]
-    reader.discover()
-
-    with transaction.atomic():
-        lock_all()
-        begun = [elsewhere(beginner.initialize) for beginner in beginners]
-        for _ in range(5):
-            read(reader)
-
-    for beginning in begun:
-        beginning.result(timeout=PATIENCE)
-    assert Session.objects.count() == 4
+    assert Session.objects.count() == 6

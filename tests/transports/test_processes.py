@@ -88,25 +88,21 @@ def site(servers):
         answer.close()
 
 
-def test_a_session_that_began_in_one_process_goes_on_in_the_other(site):
+def test_a_session_of_one_process_is_the_same_in_the_other_until_it_is_ended_in_either(site):
     client = site.begin(0)
     moved = site.moved(client, 1)
-
-    assert moved.list_tools()
-    moved.end_session()
-
-    with pytest.raises(ProtocolFailure, match="HTTP 404"):
-        client.list_tools()
-
-
-def test_what_is_saved_in_one_process_is_heard_in_the_other(site):
-    client = site.begin(0)
-    stream = site.open(site.moved(client, 1))
+    stream, second = site.open(moved), site.open(client)
     text, uri = subscribe(client)
 
     client.call_tool("change_memo", text=text)
+    heard = stream.message(UPDATED)
+    client.end_session()
 
-    assert stream.message(UPDATED)["params"]["uri"] == uri
+    assert (stream.status, second.status) == (200, 409)
+    assert heard["params"]["uri"] == uri
+    assert stream.message("nothing but the end") is None
+    with pytest.raises(ProtocolFailure, match="HTTP 404"):
+        moved.list_tools()
 
 
 NGINX = """
@@ -164,57 +160,27 @@ def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp
         stream.close()
 
 
-def test_a_session_has_one_standalone_stream_in_all_processes(site):
-    client = site.begin(0)
-
-    first, second = site.open(client), site.open(site.moved(client, 1))
-
-    assert (first.status, second.status) == (200, 409)
-
-
-def test_a_question_of_one_process_is_answered_in_the_other(site):
+def test_a_call_of_one_process_is_answered_taken_back_and_resumed_in_the_other(site):
     client = site.begin(0, elicitation={})
-    call = site.call(client, "greet")
-    asked = call.message()
+    moved = site.moved(client, 1)
 
+    asking = site.call(client, "greet")
     said = {"action": "accept", "content": {"name": "Ada"}}
-    answer = {"jsonrpc": "2.0", "id": asked["id"], "result": said}
-    answered = site.open(site.moved(client, 1), "POST", answer)
+    answer = {"jsonrpc": "2.0", "id": asking.message()["id"], "result": said}
+    answered = site.open(moved, "POST", answer)
+    greeted = asking.message()
+    lingering = site.call(client, "report", then="linger")
+    lingering.message()
+    moved.notify("notifications/cancelled", {"requestId": site.last_id})
+    counting = site.call(client, "count_slowly", number=3)
+    event = counting.event()
+    counting.close()
+    *_, counted = iter(site.open(moved, Last_Event_ID=event.id).message, None)
 
     assert answered.status == 202
-    assert call.message()["result"]["content"][0]["text"] == "Hello Ada"
-
-
-def test_a_call_of_one_process_is_taken_back_in_the_other(site):
-    client = site.begin(0)
-    call = site.call(client, "report", then="linger")
-    call.message()
-
-    site.moved(client, 1).notify("notifications/cancelled", {"requestId": site.last_id})
-
-    assert call.message() is None
-
-
-def test_a_stream_is_resumed_in_the_other_process(site):
-    client = site.begin(0)
-    call = site.call(client, "count_slowly", number=3)
-    event = call.event()
-    call.close()
-
-    again = site.open(site.moved(client, 1), Last_Event_ID=event.id)
-
-    *_, answer = iter(again.message, None)
-    assert answer["result"]["content"][0]["text"] == "counted"
-
-
-def test_a_session_that_is_ended_in_one_process_ends_its_streams_in_the_other(site):
-    client = site.begin(0)
-    stream = site.open(client)
-    stream.lines()
-
-    site.moved(client, 1).end_session()
-
-    assert stream.message("nothing but the end") is None
+    assert greeted["result"]["content"][0]["text"] == "Hello Ada"
+    assert lingering.message() is None
+    assert counted["result"]["content"][0]["text"] == "counted"
 
 
 @pytest.mark.parametrize("servers", [CORE], indirect=True, ids=["core"])
