@@ -26,12 +26,9 @@ from tests.shop.models import Ledger
 pytestmark = pytest.mark.django_db
 
 
-def everybody():
-    return {Change(topic=name) for name in LISTS}
-
-
-def only(*users):
-    keys = frozenset(str(user.pk) for user in users)
+def lists_of(*users):
+    """Those of these users, or of everybody."""
+    keys = frozenset(str(user.pk) for user in users) or None
     return {Change(topic=name, users=keys) for name in LISTS}
 
 
@@ -71,26 +68,19 @@ def test_an_exposed_model_has_another_definition_and_other_records(heard, commit
     }
 
 
-def test_a_version_of_a_prompt_changes_prompts(heard, committed):
+def test_the_versions_and_the_groups_of_a_row_change_its_lists(heard, committed):
     template = PromptTemplate.objects.create(name="hello")
-
-    with committed():
-        template.versions.create(number=1)
-
-    assert {change.topic for change in heard.lists} == {PROMPTS}
-
-
-def test_the_groups_of_a_row_change_its_lists(heard, committed):
-    row = ExposedTool.objects.create(name="echo")
+    tool = ExposedTool.objects.create(name="echo")
     group = Group.objects.create(name="clerks")
 
-    with committed():
-        row.groups.add(group)
-    assert heard.lists == {list_changed(TOOLS)}
-
-    with committed():
-        row.groups.remove(group)
-    assert heard.lists == {list_changed(TOOLS)}
+    for change, changed in (
+        (lambda: template.versions.create(number=1), Change(topic=PROMPTS)),
+        (lambda: tool.groups.add(group), list_changed(TOOLS)),
+        (lambda: tool.groups.remove(group), list_changed(TOOLS)),
+    ):
+        with committed():
+            change()
+        assert heard.lists == {changed}
 
 
 #: Given the user, a group and a permission.
@@ -130,7 +120,7 @@ def test_a_change_of_rights_changes_the_lists_of_whoever_has_them(
     with committed():
         {**CHANGES_OF_ONE, **CHANGES_OF_ALL}[name](user, group, Permission.objects.first())
 
-    assert heard.lists == (only(user, *others) if is_about_one else everybody())
+    assert heard.lists == (lists_of(user, *others) if is_about_one else lists_of())
 
 
 def test_logins_tokens_and_new_users_change_no_list(heard, committed, make_user):

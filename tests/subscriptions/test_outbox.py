@@ -1,36 +1,121 @@
-"""Threads, sinks, forks and ends of processes."""
+"""When a change goes out, and what becomes of too many. Threads, sinks, and ends of processes."""
 
 from __future__ import annotations
 
 import queue
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mcp_django.subscriptions.outbox import Gathering, Outbox
-from mcp_django.subscriptions.topics import Change
+from mcp_django.subscriptions.outbox import Gathering, Outbox, collapse
+from mcp_django.subscriptions.topics import ANSWER, EVERYTHING, LOG, TOOLS, Change, control_topic
+from tests.changed import list_changed
 from tests.waiting import PATIENCE
 
+ORDERS = "django://objects/shop.order"
 ONE, TWO = Change(topic="one"), Change(topic="two")
 
 
-def patient():
-    """Repeats would wait for an hour."""
-    return Gathering(gather=3600)
+def order(number, **options):
+    return Change(topic=f"{ORDERS}/{number}", **options)
+
+
+@pytest.fixture
+def gathering(clock):
+    return Gathering(clock=clock, gather=0.25, most=10)
+
+
+def test_the_first_change_goes_out_at_once_and_repeats_within_the_time_become_one(
+    gathering, clock
+):
+    is_news = [gathering.add([order(1), order(1)]), gathering.add([order(2)])]
+    waits = [gathering.wait()]
+    first = gathering.take()
+    waits.append(gathering.wait())
+
+    for _ in range(5):
+        clock.now += 0.04
+        is_news.append(gathering.add([order(1), order(3)]))
+
+    assert (first, waits) == ({order(1), order(2)}, [0, None])
+    assert is_news == [True, False, True, False, False, False, False]
+    assert gathering.take() == {order(3)}
+    assert gathering.wait() == pytest.approx(0.05)
+    clock.now += 0.06
+    assert gathering.take() == {order(1)}
+    assert not gathering
+    clock.now += 0.25
+    gathering.add([order(1)])
+    assert gathering.take() == {order(1)}
+
+
+def test_nothing_is_remembered_of_what_went_out_long_ago(gathering, clock):
+    for number in range(100):
+        gathering.add([order(number)])
+        gathering.take()
+        clock.now += 0.1
+
+    assert len(gathering._gone) <= 4
+
+
+def test_too_many_records_become_their_collection_as_hidden_and_as_far_as_they_were():
+    collapsed = collapse(
+        [
+            *(order(1), order(2, is_hidden=True), order(3, server="b")),
+            *(order(number, users=frozenset(str(number))) for number in range(20)),
+            *(list_changed(TOOLS, users=frozenset(str(number))) for number in range(20)),
+        ],
+        most=10,
+    )
+
+    collection = Change(topic=ORDERS, is_whole=True)
+    assert collapsed == {
+        collection,
+        Change(topic=ORDERS, is_whole=True, is_hidden=True),
+        Change(topic=ORDERS, is_whole=True, server="b"),
+        list_changed(TOOLS),
+    }
+    assert collection.touches(order(1).topic)
+    assert collection.touches(ORDERS)
+    assert not collection.touches("django://objects/shop.orders/1")
+
+
+def test_what_has_no_collection_becomes_everything_but_for_what_processes_tell_each_other(
+    gathering,
+):
+    log = Change(topic=control_topic(LOG, "a"))
+    for _ in range(3):
+        # It never waits.
+        gathering.add([log])
+        assert gathering.take() == {log}
+
+    answers = {Change(topic=control_topic(ANSWER, str(number))) for number in range(11)}
+    gathering.add(answers)
+    gathering.add(Change(topic=f"shop://{number}") for number in range(11))
+
+    assert gathering.take() == {EVERYTHING, *answers}
+    assert EVERYTHING.touches("shop://3")
+    assert EVERYTHING.touches(TOOLS)
+    assert EVERYTHING.concerns(server="any", user="1")
+
+
+# The thread, and what it hands changes to
 
 
 @pytest.fixture
 def outbox():
-    found = Outbox(make=patient)
-    yield found
-    found.close()
+    """Its repeats would wait for an hour."""
+    outbox = Outbox(make=lambda: Gathering(gather=3600))
+    yield outbox
+    outbox.close()
 
 
 @pytest.fixture
 def batches(outbox):
-    found: queue.Queue[frozenset[Change]] = queue.Queue()
-    outbox.add_sink(found.put)
-    return found
+    batches = queue.Queue()
+    outbox.add_sink(batches.put)
+    return batches
 
 
 def test_each_sink_gets_what_is_published_in_another_thread(outbox, batches):
@@ -150,11 +235,8 @@ def test_many_threads_publish_and_nothing_is_lost(outbox, batches):
         for number in range(50):
             outbox.publish([Change(topic=f"{name}/{number}")])
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        threads.map(work, "abcd")
     assert outbox.flush(PATIENCE)
 
     found = set()
