@@ -27,7 +27,7 @@ OF_THE_SERVERS_LOOP = [
     f"tests/transports/calls/test_running.py::{name}"
     for name in (
         "test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open",
-        "test_the_end_of_an_async_tool_is_told_however_full_the_lane_is",
+        "test_a_full_lane_says_when_to_come_back_and_takes_the_end_of_an_async_tool",
     )
 ]
 IN_MIDDLEWARE = [

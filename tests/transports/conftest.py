@@ -110,6 +110,21 @@ def patient(add_tool, gate):
 
 
 @pytest.fixture
+def offer(add_tool):
+    """Offer a tool "work" that does this with its context, and is done."""
+
+    def offer(body, **options):
+        def work(ctx: mcp.Context) -> str:
+            """Work."""
+            body(ctx)
+            return "done"
+
+        add_tool(work, **options)
+
+    return offer
+
+
+@pytest.fixture
 def party(client):
     """Begin a session of the client, in any legacy revision."""
     return partial(SessionClient.begin, client)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.db import models
 
-import mcp_django as mcp
 from mcp_django.protocol.methods import LOG_LEVELS
 from mcp_django.protocol.negotiation import LOG_LEVEL_KEY
 from mcp_django.protocol.revisions import LEGACY, Revision
@@ -19,21 +18,6 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 LATEST = Revision.V2025_11_25
 MODERN = Revision.V2026_07_28
-
-
-@pytest.fixture
-def offer(add_tool):
-    """Offer a tool that does this and is done."""
-
-    def offer(body, **options):
-        def work(ctx: mcp.Context) -> str:
-            """Work."""
-            body(ctx)
-            return "done"
-
-        add_tool(work, **options)
-
-    return offer
 
 
 def before_the_answer(call):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from threading import Event, Thread, Timer
 from types import SimpleNamespace
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connection
 
 import mcp_django as mcp
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.transports.calls.running import Statements
 from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.calls.test_statements import Connections
 from tests.transports.session_client import NumberForm, SessionClient, id_of, text_of
 from tests.transports.wire import Connection, finished
 from tests.waiting import PATIENCE
@@ -142,16 +144,14 @@ async def test_a_call_that_asks_is_taken_back_with_its_question(party, add_tool)
     await call.end()
 
 
-async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(party, add_tool, gate):
-    def report(ctx: mcp.Context) -> str:
-        """Report, and wait."""
+async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(party, offer, gate):
+    def report(ctx):
         ctx.progress(1)
         gate.wait()
-        return "done"
 
-    add_tool(report)
+    offer(report)
     person = await party(LATEST)
-    call = await person.called("report", token="t")
+    call = await person.called("work", token="t")
     priming, _ = await call.event(), await call.message()
     await call.left()
 
@@ -183,15 +183,85 @@ async def test_the_id_of_a_request_that_runs_is_refused_and_free_behind_it(runni
 # What the database does for it
 
 
-async def test_whatever_the_driver_a_call_that_is_taken_back_has_its_statement_stopped(
-    running, gate, monkeypatch
+class Connections(dict):
+    """As Django keeps them: by alias, made at first need."""
+
+    def __init__(self):
+        self.settings = {}
+
+    def __missing__(self, alias):
+        raise ImproperlyConfigured(f"{alias} has no driver.")
+
+    def add(self, raw, *, engine="django.db.backends.postgresql"):
+        alias = str(len(self.settings))
+        self.settings[alias] = {"ENGINE": engine}
+        self[alias] = SimpleNamespace(connection=raw)
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Connections of drivers, each of which has its own way to stop a statement."""
+    fakes = Connections()
+    monkeypatch.setattr("mcp_django.transports.calls.running.connections", fakes)
+    return fakes
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        ("django.contrib.gis.db.backends.postgis", ["safely", "as of old"]),
+        ("django.db.backends.sqlite3", []),
+    ],
+)
+async def test_a_job_on_postgresql_can_be_stopped_in_the_way_of_its_driver_until_it_ends(
+    fakes, engine, expected
 ):
+    stopped, may_run = [], []
+    psycopg = SimpleNamespace(cancel_safe=lambda *, timeout: stopped.append("safely"))
+    psycopg2 = SimpleNamespace(cancel=lambda: stopped.append("as of old"))
+    closed = SimpleNamespace(cancel=lambda: 1 / 0)
+    for raw in (psycopg, None, closed, psycopg2):
+        fakes.add(raw, engine=engine)
+    # Of a driver that is not there.
+    fakes.settings["old"] = {"ENGINE": engine}
+    job = Statements()
+
+    with pytest.raises(ZeroDivisionError):
+        job.run(lambda: (may_run.append(job.may_run), job.stop(), 1 / 0))
+    job.stop()
+
+    assert (may_run, job.may_run) == ([bool(expected)], False)
+    assert stopped == expected
+
+
+async def test_the_thread_goes_on_only_when_nobody_is_about_to_stop_it(fakes):
+    """A stop that came late would hit the next job of the thread."""
+    stopped, begun, go_on = [], Event(), Event()
+
+    def cancel():
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        stopped.append("in time")
+
+    fakes.add(SimpleNamespace(cancel=cancel))
+    job = Statements()
+    stopping = Thread(target=job.stop)
+
+    def work():
+        stopping.start()
+        assert begun.wait(PATIENCE)
+        Timer(0.05, go_on.set).start()
+
+    job.run(work)
+
+    assert stopped == ["in time"]
+    stopping.join(PATIENCE)
+
+
+async def test_a_call_that_is_taken_back_has_its_statement_stopped(running, gate, fakes):
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-
-    fakes = Connections()
     fakes.add(SimpleNamespace(cancel=lambda: loop.call_soon_threadsafe(stopped.set)))
-    monkeypatch.setattr("mcp_django.transports.calls.running.connections", fakes)
     person, call = await running()
 
     await person.notify("notifications/cancelled", requestId=id_of(call))

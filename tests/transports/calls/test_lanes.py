@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -14,8 +17,13 @@ from django.utils import timezone, translation
 from mcp_django.auth.authenticate import ADDRESS
 from mcp_django.connections import KEPT, close_old_connections
 from mcp_django.exceptions import Busy
-from mcp_django.transports.calls.lanes import OutOfTime, ThreadLane
-from tests.waiting import PATIENCE
+from mcp_django.exposure.primitives import Lane
+from mcp_django.protocol.jsonrpc import Notification, Request
+from mcp_django.protocol.negotiation import Envelope
+from mcp_django.protocol.revisions import LATEST_LEGACY
+from mcp_django.transports.calls.lanes import Lanes, OutOfTime, ThreadLane, lane_of
+from mcp_django.transports.exchanges import Call, Exchange
+from tests.waiting import LONG_PATIENCE, PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.database]
 
@@ -199,30 +207,21 @@ async def test_a_lane_that_is_closed_runs_what_waits_and_starts_new_threads_for_
 # Callers
 
 
-@pytest.mark.parametrize(
-    ("fill", "refused", "taken"),
-    [
-        # A caller fills a quarter of eight places.
-        (["ada"] * 2, "ada", ["ben"]),
-        # Strangers, however many addresses they have, leave a quarter to users.
-        ([f"{ADDRESS}{n}" for n in range(6)], f"{ADDRESS}6", ["ada", "ben"]),
-    ],
-    ids=["one caller", "many addresses"],
-)
-async def test_who_has_filled_a_share_of_the_queue_is_refused_and_others_get_a_place(
-    make_lane, gate, fill, refused, taken
+async def test_strangers_leave_a_quarter_to_users_however_many_addresses_they_have(
+    make_lane, gate
 ):
+    """What one user may fill of it: test_concurrent_calls.py."""
     lane = make_lane(max_waiting=8)
     running = await blocked(lane, gate)
-    jobs = [start(lane, int, caller=caller) for caller in fill]
+    jobs = [start(lane, int, caller=f"{ADDRESS}{number}") for number in range(6)]
 
     with pytest.raises(Busy):
-        start(lane, int, caller=refused)
-    jobs += [start(lane, int, caller=caller) for caller in taken]
+        start(lane, int, caller=f"{ADDRESS}6")
+    jobs += [start(lane, int, caller=caller) for caller in ("ada", "ben")]
 
     gate.open()
     await asyncio.gather(*map(done, [running, *jobs]))
-    await done(start(lane, int, caller=refused))
+    await done(start(lane, int, caller=f"{ADDRESS}6"))
 
 
 async def test_no_caller_has_all_threads_of_a_lane_and_the_process_itself_may(make_lane, gate):
@@ -292,25 +291,20 @@ async def test_where_threads_fight_quick_jobs_run_one_at_a_time(make_lane, monke
     assert lane.waiting == 0
 
 
-async def test_a_job_that_takes_long_does_not_hold_up_the_others(make_lane, gate):
+async def test_a_job_that_takes_long_raises_or_is_lost_gives_up_its_turn(make_lane, gate):
     lane = make_lane(size=4, takes_turns=True)
     slow = await blocked(lane, gate, caller="ada")
 
-    assert await done(start(lane, int, caller="ben")) == 0
-    assert await done(start(lane, int, caller="ada")) == 0
+    for caller in ("ben", "ada"):
+        assert await done(start(lane, int, caller=caller)) == 0
     assert not slow.done()
-    gate.open()
-    await done(slow)
-
-
-async def test_a_job_that_raises_or_is_lost_gives_up_its_turn(make_lane, gate):
-    lane = make_lane(size=4, takes_turns=True)
-
     with pytest.raises(ZeroDivisionError):
         await done(start(lane, lambda: 1 / 0))
     await lose_a_thread(lane, gate)
 
     assert await done(start(lane, int)) == 0
+    gate.open()
+    await done(slow)
 
 
 # Connections
@@ -326,7 +320,7 @@ def backend():
 @pytest.mark.parametrize(
     ("age", "options"), [(0, {}), (0, {"pool": {"min_size": 1}}), (30, {})], ids=str
 )
-async def test_a_thread_keeps_its_connection_and_takes_none_out_of_a_pool(
+async def test_a_thread_keeps_its_connection_without_a_transaction_and_takes_none_out_of_a_pool(
     make_lane, monkeypatch, age, options
 ):
     # What the site does with connections of views. The test's own connection stays.
@@ -343,14 +337,7 @@ async def test_a_thread_keeps_its_connection_and_takes_none_out_of_a_pool(
     assert 0 < left <= (age or KEPT)
     assert "pool" not in settings["OPTIONS"]
     assert settings["NAME"] == usual["NAME"]
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_a_job_that_leaves_autocommit_off_leaves_no_transaction_to_the_next(make_lane):
-    lane = make_lane()
-
     await done(start(lane, lambda: connection.set_autocommit(False)))
-
     assert await done(start(lane, lambda: connection.get_autocommit()))
 
 
@@ -370,3 +357,84 @@ async def test_a_connection_that_cannot_be_closed_does_not_hold_up_the_others(mo
     close_old_connections()
 
     assert len(closed) == 2
+
+
+# The lanes of this process, and which of them answers what
+
+
+async def test_lanes_are_wide_and_on_sqlite_narrow_with_functions_one_at_a_time():
+    is_sqlite = connection.vendor == "sqlite"
+    before = threading.active_count()
+
+    lanes = Lanes()
+
+    assert [lanes[name].size for name in (Lane.QUERY, Lane.STORE)] == (
+        [1, 1] if is_sqlite else [4, 2]
+    )
+    assert [lanes[name].takes_turns for name in Lane] == [
+        is_sqlite and name is Lane.WORK for name in Lane
+    ]
+    assert threading.active_count() == before
+
+
+AFTER_A_FORK = """
+import asyncio, os, threading, django
+django.setup()
+from mcp_django.exposure.primitives import Lane
+from mcp_django.transports.calls.lanes import lanes
+
+async def job():
+    return await asyncio.wait_for(
+        lanes[Lane.WORK].start(lambda: "ran", seconds=5, cancelled=threading.Event()), 5
+    )
+
+print(asyncio.run(job()), flush=True)
+# Another thread holds it at the moment of the fork.
+lanes._lock.acquire()
+lanes[Lane.WORK]._lock.acquire()
+child = os.fork()
+if not child:
+    print(asyncio.run(job()), flush=True)
+    os._exit(0)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
+async def test_a_forked_child_has_threads_of_its_own():
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-W", "ignore", "-c", AFTER_A_FORK],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        text=True,
+        timeout=LONG_PATIENCE,
+        check=False,
+    )
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("ran\nran\n", "", 0)
+
+
+def exchange_of(*methods, **facts):
+    envelope = Envelope(revision=LATEST_LEGACY)
+    calls = tuple(Call(request=Request(1, method, {}), envelope=envelope) for method in methods)
+    return Exchange(calls=calls, revision=LATEST_LEGACY, **facts)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "lane"),
+    [
+        (exchange_of("tools/list"), Lane.QUERY),
+        (exchange_of("initialize"), Lane.STORE),
+        (exchange_of("resources/subscribe"), Lane.STORE),
+        (exchange_of(notices=(Notification("notifications/initialized", {}),)), Lane.STORE),
+        (exchange_of(verb="DELETE", session_id="a"), Lane.STORE),
+        (exchange_of(verb="GET"), Lane.STORE),
+        (exchange_of(verb="GET", session_id="a"), Lane.QUERY),
+        (exchange_of("tools/list", "logging/setLevel"), Lane.WORK),
+        (exchange_of(read_body=Exchange), Lane.WORK),
+    ],
+)
+async def test_whoever_only_reads_waits_for_nobody_who_writes_to_the_store(exchange, lane):
+    assert lane_of(exchange) is lane

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-import mcp_django as mcp
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores import bounds
@@ -17,7 +16,7 @@ from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.streams import event_stream
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import changed, turn_the_wheel
-from tests.transports.session_client import SessionClient, id_of, text_of
+from tests.transports.session_client import id_of, text_of
 from tests.transports.wire import finished
 from tests.waiting import PATIENCE
 
@@ -36,19 +35,17 @@ def store(monkeypatch):
 
 
 @pytest.fixture
-def begun(client, add_tool, gate):
+def begun(party, offer, gate):
     """The client of a session, a call that has said something, and the event that said it."""
 
-    def work(ctx: mcp.Context) -> str:
-        """Report a first step, wait, and report another."""
+    def report(ctx):
         ctx.progress(1)
         gate.wait()
         ctx.progress(2)
-        return "done"
 
     async def begin(revision=NEWEST):
-        add_tool(work)
-        session = await SessionClient.begin(client, revision)
+        offer(report)
+        session = await party(revision)
         call = await session.called("work", token="t")
         event = await call.event()
         while not event.data:
@@ -59,46 +56,41 @@ def begun(client, add_tool, gate):
 
 
 async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_back(
-    client, add_tool, gate
+    party, offer, gate
 ):
-    def slow(ctx: mcp.Context) -> str:
-        """Let the connection go in between."""
+    def let_go(ctx):
         ctx.close_stream(retry=250)
         gate.wait()
-        return "late"
 
-    add_tool(slow)
-    session = await SessionClient.begin(client, NEWEST)
-    call = await session.called("slow", token="t")
+    offer(let_go)
+    session = await party(NEWEST)
+    call = await session.called("work", token="t")
     primed, asked = await call.event(), await call.event()
     await call.end()
     gate.open()
 
     again = await session.get(primed.id)
 
-    assert primed.data == ""
-    assert asked.retry == "250"
-    assert text_of((await again.rest())[-1]) == "late"
+    assert (primed.data, asked.retry) == ("", "250")
+    assert text_of((await again.rest())[-1]) == "done"
 
 
 async def test_a_tool_that_ends_while_its_stream_is_closed_is_answered_when_the_client_comes_back(
-    client, add_tool, gate, monkeypatch
+    party, offer, gate, monkeypatch
 ):
     class SlowStore(MemoryStore):
         def open_log(self, log):
             gate.wait()
             super().open_log(log)
 
-    def hasty(ctx: mcp.Context) -> str:
-        """Let the connection go, and end while the server still sees to that."""
+    def end_meanwhile(ctx):
         ctx.close_stream(retry=250)
         assert gate.reached.wait(PATIENCE)
-        return "late"
 
     monkeypatch.setattr(chosen, "_store", SlowStore())
-    add_tool(hasty)
-    session = await SessionClient.begin(client, NEWEST)
-    call = await gate.held(session.call("hasty", token="t"))
+    offer(end_meanwhile)
+    session = await party(NEWEST)
+    call = await gate.held(session.call("work", token="t"))
     await finished(Lane.WORK)
     gate.open()
     await call.next()
@@ -107,19 +99,14 @@ async def test_a_tool_that_ends_while_its_stream_is_closed_is_answered_when_the_
 
     again = await session.get(primed.id)
 
-    assert text_of((await again.rest())[-1]) == "late"
+    assert text_of((await again.rest())[-1]) == "done"
 
 
-async def test_a_stream_is_not_closed_where_the_client_could_not_come_back(client, add_tool):
-    def hasty(ctx: mcp.Context) -> str:
-        """Try to let the connection go."""
-        ctx.close_stream()
-        return "done"
+async def test_a_stream_is_not_closed_where_the_client_could_not_come_back(party, offer):
+    offer(lambda ctx: ctx.close_stream())
+    session = await party(Revision.V2025_06_18)
 
-    add_tool(hasty)
-    session = await SessionClient.begin(client, Revision.V2025_06_18)
-
-    assert text_of((await session.call("hasty").whole()).json) == "done"
+    assert text_of((await session.call("work").whole()).json) == "done"
 
 
 # Who may
@@ -129,8 +116,8 @@ async def test_a_stream_is_not_closed_where_the_client_could_not_come_back(clien
     "event_id",
     ["", "1", "x.1", "a" * 20, f"{'a' * 20}.-1", f"{'a' * 20}.01", f"{'a' * 20}.9" + "9" * 30],
 )
-async def test_an_id_that_is_none_is_refused(client, event_id):
-    session = await SessionClient.begin(client, NEWEST)
+async def test_an_id_that_is_none_is_refused(party, event_id):
+    session = await party(NEWEST)
 
     assert (await session.get(event_id)).status == 400
 
@@ -207,8 +194,8 @@ async def test_a_store_that_is_gone_costs_the_event_ids_from_there_and_nothing_e
 
 
 @EACH
-async def test_a_standalone_stream_that_was_lost_tells_of_everything_once(client, uri, revision):
-    session = await SessionClient.begin(client, revision)
+async def test_a_standalone_stream_that_was_lost_tells_of_everything_once(party, uri, revision):
+    session = await party(revision)
     await session.answer_to("resources/subscribe", uri=uri)
     stream = await session.get()
     changed(uri)
@@ -229,8 +216,8 @@ async def test_a_standalone_stream_that_was_lost_tells_of_everything_once(client
     await again.left()
 
 
-async def test_a_second_standalone_stream_is_refused_and_free_when_the_first_is_gone(client):
-    session = await SessionClient.begin(client, NEWEST)
+async def test_a_second_standalone_stream_is_refused_and_free_when_the_first_is_gone(party):
+    session = await party(NEWEST)
     first = await session.get()
 
     second = await session.get()
@@ -242,9 +229,9 @@ async def test_a_second_standalone_stream_is_refused_and_free_when_the_first_is_
 
 
 async def test_a_session_lives_for_as_long_as_its_stream_and_not_the_other_way_around(
-    client, store
+    party, store
 ):
-    session = await SessionClient.begin(client, NEWEST)
+    session = await party(NEWEST)
     stream = await session.get()
     began = store.session(session.key).seen
     await stream.frame()

@@ -86,18 +86,12 @@ async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
 
 
 async def test_a_call_whose_client_left_while_it_waited_never_starts(
-    client, add_tool, patient, gate, configure, fresh_lanes
+    client, offer, patient, gate, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1, MAX_WAITING=1)
     started = Event()
-
-    def late() -> str:
-        """Say that it started."""
-        started.set()
-        return ""
-
-    add_tool(late)
-    first, second = Connection.calling(client, "patient"), Connection.calling(client, "late")
+    offer(lambda ctx: started.set())
+    first, second = Connection.calling(client, "patient"), Connection.calling(client, "work")
     first.start()
     await gate.until_reached()
     second.start()
@@ -158,20 +152,6 @@ async def test_slow_tools_of_the_project_hold_up_neither_queries_nor_ping(
     await slow.end()
 
 
-async def test_a_full_queue_answers_503_with_the_id_and_when_to_come_back(
-    client, configure, fresh_lanes
-):
-    configure(WORK_THREADS=1, MAX_WAITING=0)
-
-    call = await Connection.calling(client, "echo", text="x").whole()
-
-    assert call.status == 503
-    assert call.headers["retry-after"] == "1"
-    assert call.json["id"] == 1
-    assert call.json["error"]["code"] == -32603
-    assert "busy" in call.json["error"]["message"]
-
-
 @pytest.mark.thorough
 @requirement("limits:handlers")
 async def test_a_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(
@@ -193,19 +173,13 @@ async def test_a_tool_that_runs_for_too_long_is_an_error_that_the_model_reads(
 
 @pytest.mark.thorough
 async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_message(
-    client, add_tool, patient, gate, configure
+    client, offer, patient, gate, configure
 ):
     configure(TOOL_TIMEOUT=0.5)
     began = Event()
-
-    def begin() -> str:
-        """Say that it began."""
-        began.set()
-        return ""
-
-    add_tool(begin)
+    offer(lambda ctx: began.set())
     client = speaking(client, Revision.V2025_03_26)
-    batch = [client.message("tools/call", {"name": name}) for name in ("patient", "begin")]
+    batch = [client.message("tools/call", {"name": name}) for name in ("patient", "work")]
 
     call = await Connection(client, msgspec.json.encode(batch)).whole()
     gate.open()
@@ -326,7 +300,7 @@ async def test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open(
             raw[0].cursor()
 
 
-async def test_the_end_of_an_async_tool_is_told_however_full_the_lane_is(
+async def test_a_full_lane_says_when_to_come_back_and_takes_the_end_of_an_async_tool(
     client, add_tool, patient, gate, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1, MAX_WAITING=1)
@@ -354,5 +328,7 @@ async def test_the_end_of_an_async_tool_is_told_however_full_the_lane_is(
     for call in calls:
         await call.end()
 
-    assert refused.status == 503
+    assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+    assert (refused.json["id"], refused.json["error"]["code"]) == (4, -32603)
+    assert "busy" in refused.json["error"]["message"]
     assert calls[0].json["result"]["content"][0]["text"] == "done"
