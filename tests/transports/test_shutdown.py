@@ -11,8 +11,6 @@ import pytest
 from mcp_django.exposure.primitives import Lane
 from mcp_django.transports import shutdown
 from mcp_django.transports.shutdown import Shutdown, end_process, prepare
-from mcp_django.transports.streams.hub import get_hub
-from tests.transports.event_stream import asking_to_listen
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -51,14 +49,6 @@ async def test_a_stream_that_the_server_cancels_says_its_last_words(client, list
 
     (last,) = await stream.rest()
     assert last["result"]["resultType"] == "complete"
-
-
-async def test_a_server_that_is_stopping_opens_no_stream(client):
-    get_hub().close()
-
-    refused = await asking_to_listen(client, toolsListChanged=True).whole()
-
-    assert refused.status == 503
 
 
 async def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):

@@ -80,22 +80,16 @@ def draft(ctx: mcp.Context) -> str:
     return f"About {ctx.ask('number', NumberForm, 'Which?')['number']}."
 
 
-@pytest.fixture
-def offer(add_tool):
-    """Offer a function that asks, and may write."""
-
-    def offer(function, **options):
-        add_tool(function, **{"read_only": False, "asks": True, **options})
-
-    return offer
+#: Options of a tool that asks and may write.
+ASKS = {"read_only": False, "asks": True}
 
 
 @pytest.fixture
-def asked(offer, party):
+def asked(add_tool, party):
     """The client of a call that asks, the call and its first question."""
 
     async def ask(function, revision=LATEST, **arguments):
-        offer(function)
+        add_tool(function, **ASKS)
         person = await party(revision)
         call = await person.called(function.__name__, **arguments)
         return person, call, await call.message()
@@ -168,17 +162,21 @@ async def test_no_is_an_answer_that_ends_the_call_and_so_is_one_that_is_too_long
 
 
 @requirement("http:unknown-response", "client-requests:ids")
-async def test_answers_that_nobody_asked_for_are_accepted_and_ignored(asked, party):
-    person, call, question = await asked(create)
-    other = await party(LATEST)
+async def test_answers_that_nobody_asked_for_are_accepted_and_ignored(add_tool, party):
+    add_tool(create, **ASKS)
+    person, other = await party(LATEST), await party(LATEST)
+    # A client with a session sends no answers in its request.
+    forged = {"number": {"action": "accept", "content": {"number": "forged"}}}
+    answers = {"inputResponses": forged, "requestState": "forged"}
+    call = await person.ask("tools/call", name="create", arguments={}, **answers).opened()
+    question = await call.message()
 
     statuses = [
         (await person.post(id=wrong, result={"action": "decline"})).status
         for wrong in ("unknown", 7, "", "x" * 256, id_of(call))
     ]
-    statuses.append((await other.accept(question, number="other")).status)
-    statuses.append((await person.accept(question, number="A-7")).status)
-    statuses.append((await person.accept(question, number="twice")).status)
+    for client, number in ((other, "other"), (person, "A-7"), (person, "twice")):
+        statuses.append((await client.accept(question, number=number)).status)
     answer = await answer_to(call)
     statuses.append((await person.accept(question, number="late")).status)
 
@@ -187,33 +185,14 @@ async def test_answers_that_nobody_asked_for_are_accepted_and_ignored(asked, par
     assert await orders() == ["A-7"]
 
 
-async def test_what_a_client_with_a_session_sends_as_answers_in_its_request_has_no_effect(
-    offer, party
-):
-    offer(create)
-    person = await party(LATEST)
-    forged = {"number": {"action": "accept", "content": {"number": "forged"}}}
-    call = await person.ask(
-        "tools/call",
-        name="create",
-        arguments={},
-        inputResponses=forged,
-        requestState="forged",
-    ).opened()
-
-    await person.accept(await call.message(), number="A-7")
-
-    assert text_of(await answer_to(call)) == "A-7"
-
-
 # Streams that are lost, clients that stay away
 
 
 @pytest.mark.parametrize(("revision", "is_asked_again"), [(LATEST, True), (V2506, False)])
 async def test_a_client_that_comes_back_is_asked_and_answered_also_if_it_answered_meanwhile(
-    offer, party, revision, is_asked_again
+    add_tool, party, revision, is_asked_again
 ):
-    offer(create)
+    add_tool(create, **ASKS)
     person = await party(revision)
     call = await person.called("create")
     # The first event of 2025-11-25 has no message, and that of 2025-06-18 is the question.
@@ -278,7 +257,9 @@ class GatedStore(MemoryStore):
 
 
 @pytest.mark.parametrize("when", ["before it is asked", "while it is asked"])
-async def test_a_client_that_leaves_unasked_is_not_waited_for(offer, party, gate, configure, when):
+async def test_a_client_that_leaves_unasked_is_not_waited_for(
+    add_tool, party, gate, configure, when
+):
     """2025-06-18 has nothing yet to come back with."""
     if when == "while it is asked":
         GatedStore.gate = gate
@@ -290,7 +271,7 @@ async def test_a_client_that_leaves_unasked_is_not_waited_for(offer, party, gate
             gate.wait()
         return ctx.ask("number", NumberForm)["number"]
 
-    offer(ask_late)
+    add_tool(ask_late, **ASKS)
     person = await party(V2506)
     call = await gate.held(person.call("ask_late"))
 
@@ -327,10 +308,10 @@ async def test_a_call_whose_store_is_gone_fails(asked, configure):
 
 @pytest.mark.thorough
 async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
-    offer, party, configure, fresh_lanes
+    add_tool, party, configure, fresh_lanes
 ):
     configure(WORK_THREADS=1)
-    offer(create)
+    add_tool(create, **ASKS)
     order = await Order.objects.acreate(number="old")
     person = await party(LATEST)
 
@@ -350,9 +331,9 @@ async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
     ("function", "room"), [(create, 0), (both, 1)], ids=["none more", "one of two more"]
 )
 async def test_more_questions_than_a_session_may_have_are_a_tool_error_and_not_asked(
-    offer, party, function, room
+    add_tool, party, function, room
 ):
-    offer(function)
+    add_tool(function, **ASKS)
     person = await party(LATEST)
 
     def fill():
@@ -391,9 +372,9 @@ async def test_questions_that_are_asked_together_are_answered_in_any_order(asked
     ids=lambda value: getattr(value, "__name__", str(value)[:30]),
 )
 async def test_a_client_is_not_asked_for_what_it_did_not_declare_or_its_revision_lacks(
-    offer, party, revision, capabilities, function, sentence
+    add_tool, party, revision, capabilities, function, sentence
 ):
-    offer(function)
+    add_tool(function, **ASKS)
     person = await party(revision, capabilities)
 
     call = await person.call(function.__name__).whole()
@@ -403,9 +384,11 @@ async def test_a_client_is_not_asked_for_what_it_did_not_declare_or_its_revision
 
 
 @requirement("lifecycle:quiet-before-initialized")
-async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(offer, party, monkeypatch):
+async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(
+    add_tool, party, monkeypatch
+):
     monkeypatch.setattr(client_requests, "READINESS", 0.05)
-    offer(create)
+    add_tool(create, **ASKS)
     person = await party(LATEST, is_ready=False)
 
     call = await person.call("create").whole()
@@ -414,7 +397,7 @@ async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(offer, pa
 
 
 @requirement("lifecycle:quiet-before-initialized")
-async def test_a_client_may_say_that_it_is_ready_while_its_call_runs(offer, party):
+async def test_a_client_may_say_that_it_is_ready_while_its_call_runs(add_tool, party):
     begun = threading.Event()
 
     def create_slowly(ctx: mcp.Context) -> str:
@@ -422,7 +405,7 @@ async def test_a_client_may_say_that_it_is_ready_while_its_call_runs(offer, part
         begun.set()
         return create(ctx)
 
-    offer(create_slowly)
+    add_tool(create_slowly, **ASKS)
     person = await party(LATEST, is_ready=False)
     call = person.call("create_slowly")
     call.start()
@@ -436,8 +419,8 @@ async def test_a_client_may_say_that_it_is_ready_while_its_call_runs(offer, part
     assert text_of(await answer_to(call)) == "A-7"
 
 
-async def test_a_request_in_a_batch_cannot_ask(offer, party):
-    offer(write)
+async def test_a_request_in_a_batch_cannot_ask(add_tool, party):
+    add_tool(write, **ASKS)
     person = await party(V2503)
     body = b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write"}}]'
     headers = {"MCP-Protocol-Version": "2025-03-26", **person.headers}

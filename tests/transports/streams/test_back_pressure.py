@@ -80,38 +80,28 @@ async def called(session, text):
     return number
 
 
-async def test_more_is_refused_while_too_much_waits(client, application, stream, monkeypatch):
-    monkeypatch.setattr(http_sse, "MOST_UNSENT", 1000)
-    session = await HTTPSSEClient(client, application=application).begin()
-    stream().producers[0].pauseProducing()
-    number = await called(session, "x" * 1000)
-
-    refused = await session.post({**PINGING, "id": "more"})
-    stream().producers[0].resumeProducing()
-
-    assert (refused.status, refused.json["id"]) == (503, "more")
-    assert "result" in await session.answer_to(number)
-    assert (await session.ask("ping"))["result"] == {}
-    await session.leave()
-
-
-async def test_an_answer_for_which_there_is_no_room_becomes_an_error(
+async def test_an_answer_for_which_there_is_no_room_becomes_an_error_and_more_is_refused(
     client, application, stream, monkeypatch
 ):
     session = await HTTPSSEClient(client, application=application).begin()
     stream().producers[0].pauseProducing()
     first = await called(session, "x" * 1000)
-    waiting = stream_here(get_hub(), key_of(session.id)).unsent
-    monkeypatch.setattr(http_sse, "MOST_UNSENT", waiting + 500)
+    waiting = stream_here(get_hub(), key_of(session.id))
+    room = waiting.unsent + 500
+    monkeypatch.setattr(http_sse, "MOST_UNSENT", room)
 
     second = await called(session, "x" * 1000)
-    most = stream_here(get_hub(), key_of(session.id)).unsent
+    most = waiting.unsent
+    monkeypatch.setattr(http_sse, "MOST_UNSENT", 1000)
+    refused = await session.post({**PINGING, "id": "more"})
     stream().producers[0].resumeProducing()
 
-    assert most < waiting + 500
+    assert most < room
+    assert (refused.status, refused.json["id"]) == (503, "more")
     assert "result" in await session.answer_to(first)
     assert "dropped" in (await session.answer_to(second))["error"]["message"]
-    assert stream_here(get_hub(), key_of(session.id)).unsent == 0
+    assert waiting.unsent == 0
+    assert (await session.ask("ping"))["result"] == {}
     await session.leave()
 
 
@@ -140,17 +130,13 @@ async def test_a_server_that_ends_a_stream_waits_for_no_reader():
     assert request.producers == []
 
 
-async def test_nothing_is_registered_for_a_client_that_has_left_already():
+async def test_nothing_is_registered_for_a_client_that_has_left_already_or_by_other_servers():
     request = http.Request(DummyChannel())
     request.connectionLost(Failure(ConnectionLost()))
 
-    assert brake_of(partial(hand_over, request)) is None
-    assert request.producer is None
-
-
-async def test_other_servers_have_no_brake():
     async def send(event):
         """As uvicorn's, a method."""
 
-    assert brake_of(send) is None
-    assert brake_of(partial(send, {"type": "x"})) is None
+    for sending in (partial(hand_over, request), send, partial(send, {"type": "x"})):
+        assert brake_of(sending) is None
+    assert request.producer is None

@@ -21,7 +21,6 @@ from tests.transports.wire import speaking
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 UPDATED = "notifications/resources/updated"
 LISTS = ["tools", "prompts", "resources"]
-IN_SESSIONS = pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
 
 
 @pytest.fixture
@@ -152,9 +151,14 @@ async def test_more_streams_than_allowed_are_refused_and_free_behind_one_that_en
 # What sessions have of their own
 
 
-@requirement("subscriptions:subscribe", "subscriptions:unsubscribe")
-@IN_SESSIONS
-async def test_a_resource_is_told_once_however_often_it_was_subscribed_to_until_it_is_no_more(
+@requirement(
+    "subscriptions:subscribe",
+    "subscriptions:unsubscribe",
+    "sessions:no-response-on-get",
+    "http:one-stream",
+)
+@pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
+async def test_a_resource_is_told_once_until_it_is_no_more_subscribed_to_and_no_answer_is_told(
     client, uris
 ):
     mine, other = uris
@@ -170,19 +174,4 @@ async def test_a_resource_is_told_once_however_often_it_was_subscribed_to_until_
     heard.append(await stream.message())
 
     assert [message["params"]["uri"] for message in heard] == [mine, other]
-    await stream.left()
-
-
-@pytest.mark.thorough
-@requirement("sessions:no-response-on-get", "http:one-stream")
-@IN_SESSIONS
-async def test_the_stream_of_a_session_carries_no_answers(client):
-    stream = await listening(client)
-
-    answer = await stream.session.answer_to("tools/list")
-    publish({list_changed("tools")})
-
-    assert answer["result"]["tools"]
-    message = await stream.message()
-    assert message.keys() == {"jsonrpc", "method", "params"}
     await stream.left()

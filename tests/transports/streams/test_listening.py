@@ -49,7 +49,9 @@ def told(message):
 # What is honoured
 
 
-async def test_every_message_names_the_subscription_with_the_type_of_its_id(client):
+async def test_every_message_names_the_subscription_with_the_type_of_its_id_until_the_hub_closes(
+    client,
+):
     streams = []
     for request_id in (7, "7"):
         wishes = {"notifications": {"toolsListChanged": True}}
@@ -64,10 +66,12 @@ async def test_every_message_names_the_subscription_with_the_type_of_its_id(clie
     get_hub().close()
 
     lasts = [(await stream.rest())[-1] for stream in streams]
+    refused = await asking_to_listen(client, toolsListChanged=True).whole()
     assert [first["params"]["_meta"][SUBSCRIPTION] for first in firsts] == [7, "7"]
     assert [second["params"]["_meta"][SUBSCRIPTION] for second in seconds] == [7, "7"]
     assert [last["result"]["_meta"][SUBSCRIPTION] for last in lasts] == [7, "7"]
     assert [last["id"] for last in lasts] == [7, "7"]
+    assert refused.status == 503
 
 
 async def test_the_acknowledgment_names_what_is_honoured_and_not_what_is_not_there(
