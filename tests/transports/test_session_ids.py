@@ -45,11 +45,6 @@ def told(answer):
     return answer.status, [message.get("error", "an answer") for message in answer.messages]
 
 
-@requirement("sessions:id")
-def test_an_id_is_visible_ascii_and_long(client):
-    assert re.fullmatch("[!-~]{43,}", begin(client)["Mcp-Session-Id"])
-
-
 def is_not_found(client, headers):
     answers = [
         ask(client, **headers),
@@ -70,12 +65,16 @@ def test_an_id_that_nobody_was_given_is_not_found(client, session):
     assert is_not_found(client, {"Mcp-Session-Id": session})
 
 
-@requirement("sessions:foreign", "sessions:delete", "sessions:unknown", "sessions:expiry")
+@requirement(
+    "sessions:id", "sessions:foreign", "sessions:delete", "sessions:unknown", "sessions:expiry"
+)
 def test_a_session_is_found_by_its_owner_alone_until_it_is_ended_or_nobody_uses_it(
     client, eve, configure
 ):
     session, other = begin(client), begin(client)
 
+    # Visible ASCII, and long.
+    assert re.fullmatch("[!-~]{43,}", session["Mcp-Session-Id"])
     assert is_not_found(eve, session)
     ended = client.http("DELETE", headers=session)
 

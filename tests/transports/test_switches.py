@@ -18,7 +18,7 @@ from tests.transports.event_stream import EventStream, asking_to_listen
 from tests.transports.http_sse_client import HTTPSSEClient, settled
 from tests.transports.pipes import talking
 from tests.transports.session_client import SessionClient
-from tests.transports.wire import Connection, hello, speaking
+from tests.transports.wire import PINGING, Connection, hello, speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -92,20 +92,7 @@ async def test_every_call_of_a_closed_server_is_refused_until_it_is_open_again(
     assert (await asking(client, method).whole()).status == before.status
 
 
-async def test_a_closed_server_opens_no_stream_and_tells_strangers_nothing(client, legacy):
-    session = await SessionClient.begin(legacy)
-    await set_closed(True)
-
-    assert_closed(await asking_to_listen(client, toolsListChanged=True).whole())
-    assert_closed(await EventStream.get(legacy, **session.headers).whole())
-    assert_closed(await asking(legacy, "initialize", hello(LATEST_LEGACY)).whole())
-    assert_closed((await HTTPSSEClient(client).open()).stream)
-    assert not get_hub().streams
-    assert not await sessions()
-    assert (await asking(speaking(CheckedClient(), MODERN[-1])).whole()).status == 401
-
-
-async def test_a_server_that_is_closed_ends_its_streams_in_good_order_and_its_sessions_for_good(
+async def test_a_server_that_is_closed_ends_its_streams_and_sessions_for_good_and_opens_none(
     client, legacy, eve, listen
 ):
     session = await SessionClient.begin(legacy)
@@ -113,13 +100,19 @@ async def test_a_server_that_is_closed_ends_its_streams_in_good_order_and_its_se
     streams = [await listen(caller, toolsListChanged=True) for caller in (client, eve)]
 
     await set_closed(True)
+
     assert [await last_id(stream) for stream in streams] == [1, 1]
     await old.stream.rest()
     await settled()
+    assert_closed(await old.post(PINGING))
+    assert_closed(await asking_to_listen(client, toolsListChanged=True).whole())
+    assert_closed(await EventStream.get(legacy, **session.headers).whole())
+    assert_closed(await asking(legacy, "initialize", hello(LATEST_LEGACY)).whole())
+    assert_closed((await HTTPSSEClient(client).open()).stream)
+    assert (await asking(speaking(CheckedClient(), MODERN[-1])).whole()).status == 401
     assert not get_hub().streams
-    assert_closed(await old.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+    assert not await sessions()
     await set_closed(False)
-
     assert (await asking(legacy, "ping", **session.headers).whole()).status == 404
 
 
