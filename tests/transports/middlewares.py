@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -194,36 +195,29 @@ class EagerUser(Plain):
         return self.get_response(request)
 
 
-class ForgetfulUser(Plain):
-    def __call__(self, request):
-        request.user = AnonymousUser()
-        return self.get_response(request)
+def with_user(replace):
+    """Middleware that replaces the user of a request."""
+
+    def make(get_response):
+        def middleware(request):
+            request.user = replace(request)
+            return get_response(request)
+
+        return middleware
+
+    return make
 
 
-class LazilyForgetfulUser(Plain):
-    def __call__(self, request):
-        request.user = SimpleLazyObject(AnonymousUser)
-        return self.get_response(request)
+def verified(user):
+    user.device = "phone"
+    return user
 
 
-class DeviceUser(Plain):
-    """Puts the same user behind something lazy, as django-otp does."""
-
-    def __call__(self, request):
-        user = request.user
-
-        def verified():
-            user.device = "phone"
-            return user
-
-        request.user = SimpleLazyObject(verified)
-        return self.get_response(request)
-
-
-class OtherUser(Plain):
-    def __call__(self, request):
-        request.user = get_user_model().objects.get(username="eve")
-        return self.get_response(request)
+ForgetfulUser = with_user(lambda request: AnonymousUser())
+LazilyForgetfulUser = with_user(lambda request: SimpleLazyObject(AnonymousUser))
+#: Puts the same user behind something lazy, as django-otp does.
+DeviceUser = with_user(lambda request: SimpleLazyObject(partial(verified, request.user)))
+OtherUser = with_user(lambda request: get_user_model().objects.get(username="eve"))
 
 
 class SessionAndMessages(Plain):
@@ -274,37 +268,29 @@ class Reversing(Plain):
         return self.get_response(request)
 
 
-class Hosts(Plain):
-    """Chooses the URLconf of a subdomain, as django-hosts does."""
+def with_urlconf(name, *, of_request=True, of_thread=True):
+    """Middleware that chooses a URLconf."""
 
-    def __call__(self, request):
-        request.urlconf = "tests.transports.other_urls"
-        set_urlconf(request.urlconf)
-        return self.get_response(request)
+    def make(get_response):
+        def middleware(request):
+            if of_request:
+                request.urlconf = name
+            if of_thread:
+                set_urlconf(name)
+            return get_response(request)
 
+        return middleware
 
-class OwnURLs(Plain):
-    """Chooses the URLconf that has the endpoint."""
-
-    def __call__(self, request):
-        request.urlconf = "tests.urls"
-        return self.get_response(request)
-
-
-class RequestHosts(Plain):
-    """Chooses it for the request, and leaves the rest to Django."""
-
-    def __call__(self, request):
-        request.urlconf = "tests.transports.other_urls"
-        return self.get_response(request)
+    return make
 
 
-class ThreadHosts(Plain):
-    """Chooses it for the thread alone."""
-
-    def __call__(self, request):
-        set_urlconf("tests.transports.other_urls")
-        return self.get_response(request)
+#: For a subdomain, as django-hosts does.
+Hosts = with_urlconf("tests.transports.other_urls")
+#: For the request, and the rest is left to Django.
+RequestHosts = with_urlconf("tests.transports.other_urls", of_thread=False)
+ThreadHosts = with_urlconf("tests.transports.other_urls", of_request=False)
+#: The one that has the endpoint.
+OwnURLs = with_urlconf("tests.urls", of_thread=False)
 
 
 class Shop(Plain):
