@@ -13,13 +13,12 @@ import mcp_django as mcp
 from mcp_django.protocol.revisions import LEGACY
 from mcp_django.stores.bounds import MOST_QUESTIONS
 from mcp_django.stores.interface import Question, get_store
-from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.calls import client_requests
 from mcp_django.transports.sessions import LONGEST_ANSWER
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.session_client import NumberForm, id_of, text_of
-from tests.transports.wire import Connection, Gate
+from tests.transports.wire import Connection
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -55,18 +54,12 @@ def steps(ctx: mcp.Context) -> str:
     return text + "".join(ctx.ask(key, NumberForm, key)["number"] for key in "ab")
 
 
-def both(ctx: mcp.Context) -> str:
-    """Ask for two numbers at once."""
-    with ctx.together():
-        first = ctx.ask("one", NumberForm, "First?")
-        second = ctx.ask("two", NumberForm, "Second?")
-    return f"{first['number']} {second['number']}"
-
-
 def write(ctx: mcp.Context) -> str:
-    """Ask the model, and for the folders."""
-    line = ctx.sample("line", "Write a line.", max_tokens=5, temperature=0.5)
-    return f"{line.text} {[root.uri for root in ctx.roots()]}"
+    """Ask the model, and for the folders at once."""
+    with ctx.together():
+        line = ctx.sample("line", "Write a line.", max_tokens=5, temperature=0.5)
+        roots = ctx.roots()
+    return f"{line.text} {[root.uri for root in roots]}"
 
 
 def pay_online(ctx: mcp.Context) -> str:
@@ -140,7 +133,6 @@ async def test_a_form_is_asked_for_in_the_words_of_the_revision_and_nothing_is_d
             {"result": {"action": "accept", "content": {"text": "x" * (LONGEST_ANSWER - 1000)}}},
             "The answers so far are too long",
         ),
-        (write, {"error": {"code": -1, "message": "User rejected"}}, client_requests.REFUSED),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)[:30]),
 )
@@ -246,29 +238,19 @@ async def test_a_session_that_ends_asks_no_more(asked):
     assert await orders() == []
 
 
-class GatedStore(MemoryStore):
-    """Waits where a question is kept."""
-
-    gate = Gate()
-
-    def ask(self, question):
-        self.gate.wait()
-        super().ask(question)
-
-
 @pytest.mark.parametrize("when", ["before it is asked", "while it is asked"])
 async def test_a_client_that_leaves_unasked_is_not_waited_for(
-    add_tool, party, gate, configure, when
+    add_tool, party, gate, monkeypatch, when
 ):
     """2025-06-18 has nothing yet to come back with."""
-    if when == "while it is asked":
-        GatedStore.gate = gate
-        configure(STORE=f"{__name__}.GatedStore")
+    keep = get_store().ask
 
     def ask_late(ctx: mcp.Context) -> str:
         """Ask when the client has left."""
         if when == "before it is asked":
             gate.wait()
+        else:
+            monkeypatch.setattr(get_store(), "ask", lambda asked: (gate.wait(), keep(asked)))
         return ctx.ask("number", NumberForm)["number"]
 
     add_tool(ask_late, **ASKS)
@@ -285,16 +267,9 @@ async def test_a_client_that_leaves_unasked_is_not_waited_for(
     assert call.sent == []
 
 
-class ForgetfulStore(MemoryStore):
-    """Keeps questions, and breaks when it is asked for answers."""
-
-    def take_answer(self, question):
-        raise RuntimeError("The store is gone.")
-
-
-async def test_a_call_whose_store_is_gone_fails(asked, configure):
-    configure(STORE=f"{__name__}.ForgetfulStore")
+async def test_a_call_whose_store_is_gone_fails(asked, monkeypatch):
     person, call, question = await asked(create)
+    monkeypatch.delattr(type(get_store()), "take_answer")
 
     await person.say(question, action="decline")
 
@@ -328,7 +303,7 @@ async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("function", "room"), [(create, 0), (both, 1)], ids=["none more", "one of two more"]
+    ("function", "room"), [(create, 0), (write, 1)], ids=["none more", "one of two more"]
 )
 async def test_more_questions_than_a_session_may_have_are_a_tool_error_and_not_asked(
     add_tool, party, function, room
@@ -345,16 +320,6 @@ async def test_more_questions_than_a_session_may_have_are_a_tool_error_and_not_a
 
     assert call.json["result"]["isError"]
     assert text_of(call.json) == client_requests.TOO_MANY
-
-
-async def test_questions_that_are_asked_together_are_answered_in_any_order(asked):
-    person, call, first = await asked(both)
-
-    second = await call.message()
-    await person.accept(second, number="2")
-    await person.accept(first, number="1")
-
-    assert text_of(await answer_to(call)) == "1 2"
 
 
 # Who can be asked
@@ -434,27 +399,22 @@ async def test_a_request_in_a_batch_cannot_ask(add_tool, party):
 
 
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
-async def test_a_model_of_the_client_and_its_folders_are_asked(asked, revision):
+async def test_a_model_of_the_client_and_its_folders_are_asked_together_and_answer_in_any_order(
+    asked, revision
+):
     person, call, sampled = await asked(write, revision)
+    listed = await call.message()
 
+    await person.say(listed, roots=[{"uri": "file:///home"}])
     block = {"type": "text", "text": "Roses"}
     await person.say(sampled, role="assistant", content=block, model="m")
-    listed = await call.message()
-    await person.say(listed, roots=[{"uri": "file:///home"}])
 
     assert (sampled["method"], listed["method"]) == ("sampling/createMessage", "roots/list")
     assert text_of(await answer_to(call)) == "Roses ['file:///home']"
 
 
 async def test_what_was_asked_together_with_what_is_refused_is_taken_back(asked):
-    def write_at_once(ctx: mcp.Context) -> str:
-        """Ask the model, and for the folders at once."""
-        with ctx.together():
-            ctx.sample("line", "Write a line.", max_tokens=5)
-            ctx.roots()
-        return ""
-
-    person, call, sampled = await asked(write_at_once)
+    person, call, sampled = await asked(write)
     listed = await call.message()
 
     await person.post(id=sampled["id"], error={"code": -1, "message": "User rejected"})
