@@ -18,7 +18,7 @@ from tests.databases import VENDOR
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.session_client import NumberForm, SessionClient, id_of, text_of
-from tests.transports.wire import Connection, finished
+from tests.transports.wire import Connection, finished, hello
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.database]
@@ -108,12 +108,7 @@ async def test_what_takes_no_request_of_this_session_back_is_ignored(running, pa
 @requirement("cancellation:initialize")
 async def test_a_handshake_cannot_be_taken_back(party):
     person = await party(LATEST)
-    call = person.ask(
-        "initialize",
-        protocolVersion=LATEST.value,
-        capabilities={},
-        clientInfo={"name": "x", "version": "1"},
-    )
+    call = person.ask("initialize", **hello(LATEST))
     call.start()
 
     await person.notify("notifications/cancelled", requestId=id_of(call))

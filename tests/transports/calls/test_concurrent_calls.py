@@ -207,24 +207,17 @@ def batch_of(client, *words, length=0):
 
 
 @pytest.mark.parametrize("length", [0, LONGEST_AT_ONCE + 1], ids=["short", "long"])
-async def test_a_batch_is_not_ahead_of_the_call_of_another_user(
-    answer_all, restless, batching, other, notes, length
+async def test_a_batch_is_not_ahead_of_the_call_of_another_user_and_counted_once(
+    answer_all, restless, batching, other, notes, configure, length
 ):
+    # With what its caller asked before.
+    configure(CALLS_PER_MINUTE=7)
     batch, victim = batch_of(batching, *"abcde", length=length), noting(other, "victim")
 
     await answer_all(batch, victim)
 
     assert notes.index("victim") <= 1
     assert [answer["result"]["content"][0]["text"] for answer in batch.json] == [*"abcde"]
-
-
-async def test_a_batch_in_several_turns_is_counted_once(restless, batching, notes, configure):
-    configure(CALLS_PER_MINUTE=3)
-
-    call = await batch_of(batching, *"abc").whole()
-
-    assert call.status == 200
-    assert notes == [*"abc"]
 
 
 async def test_a_batch_whose_caller_is_refused_between_turns_answers_what_was_done(

@@ -67,14 +67,17 @@ def work(request, add_tool, gate):
 
 @requirement("envelope:disconnect-cancels", "http:disconnect-is-no-cancel")
 @pytest.mark.parametrize("revision", [LATEST, *MODERN], ids=lambda revision: revision.value)
+@pytest.mark.parametrize(
+    "last", [{"type": "http.disconnect"}, {}], ids=["as ASGI says", "its server fails"]
+)
 async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
-    client, work, gate, gathered, revision
+    client, work, gate, gathered, caplog, revision, last
 ):
     call = await gate.held(Connection.calling(speaking(client, revision), work))
 
     # What no server should say then.
     call.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
-    call.hang_up()
+    call.inbox.put_nowait(last)
     await call.end()
     gate.open()
     await settled()
@@ -83,6 +86,7 @@ async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
     assert call.sent == []
     assert await Order.objects.filter(number="done").aexists() is not is_cancelled
     assert ends(gathered) == [(work, "cancelled" if is_cancelled else "done")]
+    assert caplog.records == []
 
 
 async def test_a_call_whose_client_left_while_it_waited_never_starts(
@@ -109,28 +113,6 @@ async def test_a_call_whose_client_left_while_it_waited_never_starts(
     assert (first.status, third.status) == (200, 200)
     assert second.sent == []
     assert not started.is_set()
-
-
-async def test_a_server_whose_receive_fails_has_lost_the_client(
-    client, work, gate, gathered, caplog
-):
-    call = Connection.calling(client, work)
-    answers = iter([call.inbox.get_nowait()])
-
-    async def receive():
-        for answer in answers:
-            return answer
-        await gate.until_reached()
-        raise ConnectionResetError
-
-    async with asyncio.timeout(PATIENCE):
-        await call.application(call.scope, receive, call.send)
-    gate.open()
-    await settled()
-
-    assert ends(gathered) == [(work, "cancelled")]
-    assert call.sent == []
-    assert caplog.records == []
 
 
 # Limits
