@@ -22,7 +22,6 @@ from django import forms  # noqa: E402
 
 import mcp_django as mcp  # noqa: E402  after Django is set up
 from mcp_django.stores import bounds  # noqa: E402
-from mcp_django.transports.http import bodies  # noqa: E402
 from mcp_django.transports.streams import event_stream, hub, layer  # noqa: E402
 from tests.shop.models import Memo  # noqa: E402
 
@@ -109,13 +108,6 @@ def change_memo(text: str) -> str:
     memo.text = f"{text}!"
     memo.save()
     return "changed"
-
-
-@mcp.tool(read_only=True, permission=everybody)
-def wait_for_bodies(seconds: float) -> float:
-    """Say how long a body may stop, and for how long it could before."""
-    before, bodies.LONGEST_PAUSE = bodies.LONGEST_PAUSE, seconds
-    return before
 
 
 @mcp.tool(read_only=True, permission=everybody)

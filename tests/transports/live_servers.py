@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from django.db import connection
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
@@ -42,11 +41,6 @@ def wait_for(port: int) -> None:
 
 def make_database(file: Path) -> None:
     """For servers, with the tables of the tests."""
-    if connection.vendor == "sqlite":
-        # Where the tests run has them already, and no rows before a test begins.
-        with connection.cursor() as cursor:
-            cursor.execute("VACUUM INTO %s", [str(file)])
-        return
     command = ["migrate", "--verbosity=0", "--run-syncdb", "--skip-checks"]
     settings = {"DJANGO_SETTINGS_MODULE": "tests.transports.live_settings", "LIVE_DB": str(file)}
     environ = {**os.environ, **settings}

@@ -16,10 +16,8 @@ from tests.served import SocketClient
 from tests.services import path_of
 from tests.transports.live_servers import Answer, Servers, free_port, make_database, wait_for
 
-# The servers get a copy of the database of the tests.
 pytestmark = [
     pytest.mark.needs("redis", "channels_redis"),
-    pytest.mark.django_db,
     pytest.mark.live,
     pytest.mark.thorough,
 ]
@@ -69,11 +67,10 @@ def subscribe(client):
 
 
 @pytest.fixture(scope="module", params=[CORE, PUBSUB], ids=["core", "pubsub"])
-def servers(request, tmp_path_factory, django_db_setup, django_db_blocker):
+def servers(request, tmp_path_factory):
     """Shared by all tests."""
     database = tmp_path_factory.mktemp("site") / "site.sqlite3"
-    with django_db_blocker.unblock():
-        make_database(database)
+    make_database(database)
     prefix = f"test-{secrets.token_hex(8)}"
     environ = {"LIVE_PREFIX": prefix, "LIVE_DB": str(database), "LIVE_LEASE": "4"}
     with Servers(LIVE_LAYER=request.param, **environ) as servers:

@@ -4,13 +4,11 @@ the connection stays open.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
 
-import msgspec
 import pytest
 
 from mcp_django.protocol.revisions import MODERN, Revision
@@ -35,12 +33,6 @@ class Live:
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-
-    def stop_in_the_middle(self) -> socket.socket:
-        """A connection over which a part of a body has come."""
-        connection = self.connect()
-        connection.request("POST", "/mcp", PING[:-10], {**JSON, "Content-Length": str(len(PING))})
-        return connection.sock
 
 
 @pytest.fixture(scope="module")
@@ -116,43 +108,6 @@ def test_one_connection_carries_many_requests_whose_bodies_fill_the_servers_buff
                 with connection.getresponse() as response:
                     assert (b'"result":{}' in response.read()) is (body != b"{")
                 assert connection.sock is not None
-
-
-@pytest.fixture
-def hasty(uvicorn):
-    """A server that does not wait for bodies, as long as this test runs."""
-    before = uvicorn.call("wait_for_bodies", seconds=0.5)
-    yield uvicorn
-    seconds = before.messages[-1]["result"]["structuredContent"]["result"]
-    uvicorn.call("wait_for_bodies", seconds=seconds)
-
-
-@pytest.mark.thorough
-def test_bodies_that_stop_give_their_connections_back(hasty):
-    connections = [hasty.stop_in_the_middle() for _ in range(20)]
-
-    for connection in connections:
-        with connection, connection.makefile("rb") as stream:
-            # To the end of the connection.
-            answer = stream.read()
-
-            assert answer.startswith(b"HTTP/1.1 408")
-            assert b"connection: close" in answer.lower()
-
-
-@pytest.mark.thorough
-def test_clients_that_leave_anywhere_do_no_harm(live):
-    live.stop_in_the_middle().close()
-    client = SocketClient(live.port)
-    params = {"name": "report_later", "arguments": {"then": "linger"}}
-    message = client.message("tools/call", {**params, "_meta": {"progressToken": "t"}})
-    with closing(live.connect()) as connection:
-        headers = {**JSON, **client.routing_headers(message)}
-        connection.request("POST", "/mcp", msgspec.json.encode(message), headers)
-        # It has begun to answer.
-        connection.getresponse()
-
-    assert client.http("POST", PING).status == 200
 
 
 @pytest.mark.thorough

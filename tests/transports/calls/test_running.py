@@ -172,37 +172,6 @@ async def test_a_batch_that_runs_for_too_long_is_given_up_before_its_next_messag
     assert not began.is_set()
 
 
-@pytest.mark.database
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="Only PostgreSQL counts them.")
-async def test_many_calls_hold_no_more_connections_than_there_are_threads(
-    client, configure, fresh_lanes
-):
-    configure(QUERY_THREADS=2, WORK_THREADS=2)
-    names = ["echo", "echo_later", "echo", "echo_later"] * 5
-    calls = [Connection.calling(client, name, text="x") for name in names]
-    calls += [Connection.calling(client, "find_records", model="shop.order") for _ in range(20)]
-
-    await asyncio.gather(*(call.whole() for call in calls))
-
-    assert {call.status for call in calls} == {200}
-    # The lanes', that of the test itself, asgiref's and the one that asks. The server may take a
-    # moment to see that one was closed.
-    async with asyncio.timeout(PATIENCE):
-        while await asyncio.to_thread(count_connections) > 2 + 2 + 3:
-            continue
-
-
-def count_connections():
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            )
-            return cursor.fetchone()[0]
-    finally:
-        connection.close()
-
-
 @pytest.mark.thorough
 async def test_a_call_leaves_nothing_to_the_garbage_collector(client):
     if loaded.chain() is not None:

@@ -7,7 +7,6 @@ from asgiref.sync import sync_to_async
 
 from mcp_django.protocol.revisions import LEGACY, Era
 from mcp_django.subscriptions.outbox import flush, publish
-from mcp_django.subscriptions.topics import CLOSE, Change, control_topic
 from mcp_django.transports.streams.hub import get_hub
 from tests.changed import list_changed
 from tests.clients import CheckedClient
@@ -101,23 +100,6 @@ async def test_a_right_that_was_lost_meanwhile_is_silence(client, make_user, rev
     assert method == "notifications/prompts/list_changed"
     await stream.left()
     await silent.left()
-
-
-@requirement("subscriptions:ended")
-async def test_a_stream_that_the_server_ends_is_answered_first_where_it_is_an_answer(
-    client, staff
-):
-    stream = await listening(client)
-
-    publish({Change(topic=control_topic(CLOSE, "user", "default", str(staff.pk)))})
-
-    heard = await stream.rest()
-    if client.revision.era is Era.MODERN:
-        [answer] = heard
-        assert_valid_message(client.revision, "subscriptions/listen", answer)
-        assert answer["result"]["resultType"] == "complete"
-    else:
-        assert heard == []
 
 
 async def opened(client):

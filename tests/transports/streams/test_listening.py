@@ -24,6 +24,7 @@ from mcp_django.transports.http import responses
 from mcp_django.transports.streams import layer, notifier
 from mcp_django.transports.streams.hub import RecentChanges, get_hub
 from tests.changed import list_changed
+from tests.spec import requirement
 from tests.transports.event_stream import (
     EventStream,
     SlowStream,
@@ -56,6 +57,7 @@ def told(message):
 # What is honoured
 
 
+@requirement("subscriptions:ended")
 async def test_every_message_names_the_subscription_with_the_type_of_its_id_until_the_hub_closes(
     client,
 ):
@@ -166,21 +168,30 @@ async def test_a_uri_is_told_as_the_client_wrote_it_and_once_for_all_that_change
     assert everything == {*by_name, "tools"}
 
 
-@pytest.mark.thorough
-async def test_a_change_before_the_acknowledgment_is_told_behind_it(client, listen):
+@pytest.mark.parametrize("is_ended", [False, True])
+async def test_a_change_or_the_end_before_the_acknowledgment_is_told_behind_it(
+    client, listen, is_ended
+):
     stream = asking_to_listen(client, kind=SlowStream, toolsListChanged=True)
     stream.start()
     other = await listen(client, toolsListChanged=True)
     await stream.begins.wait()
-    publish({list_changed("tools")})
+    if is_ended:
+        get_hub().close()
+    else:
+        publish({list_changed("tools")})
     await other.message()
 
     stream.goes_on.set()
     await stream.next()
 
     assert (await stream.message())["method"] == "notifications/subscriptions/acknowledged"
-    assert told(await stream.message()) == "tools"
-    await stream.left()
+    message = await stream.message()
+    if is_ended:
+        assert message["result"]["resultType"] == "complete"
+    else:
+        assert told(message) == "tools"
+        await stream.left()
 
 
 # Rights that change while a stream is open
@@ -459,20 +470,6 @@ async def test_of_more_changes_than_are_kept_anything_may_have_changed(monkeypat
 
     assert [change.is_whole for change in recent.of("unknown", since=0)] == [True]
     assert list(recent.of("unknown", since=1)) == []
-
-
-async def test_a_stream_that_is_ended_while_it_opens_has_its_last_words(client):
-    stream = asking_to_listen(client, kind=SlowStream, toolsListChanged=True)
-    stream.start()
-    await stream.begins.wait()
-
-    get_hub().close()
-    stream.goes_on.set()
-    await stream.next()
-
-    first, last = await stream.rest()
-    assert first["method"] == "notifications/subscriptions/acknowledged"
-    assert last["result"]["resultType"] == "complete"
 
 
 # The store
