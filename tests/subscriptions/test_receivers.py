@@ -464,17 +464,47 @@ def memos(count):
     return Memo.objects.bulk_create(Memo(text="x", code=f"c{number}") for number in range(count))
 
 
-@pytest.mark.parametrize("is_saved", [True, False])
-def test_an_object_is_announced_as_a_save_would_and_without_a_key_as_its_collection(
-    heard, committed, is_saved
+WHOLE = Change(topic=MEMOS, is_whole=True)
+NO_MODEL = "django://objects/no.model"
+#: What is touched, and what is announced.
+TOUCHED = {
+    "an object": (
+        lambda: Memo.objects.create(pk=7, text="x", code="x"),
+        {Change(topic=f"{MEMOS}/7"), Change(topic=MEMOS)},
+    ),
+    "an object without a key": (lambda: Memo(text="x"), {Change(topic=MEMOS)}),
+    "more records than can be named": (lambda: memos(3) and Memo.objects.all(), {WHOLE}),
+    "a model": (lambda: Memo, {WHOLE, Change(topic=SITE, model="shop.memo")}),
+    "an object that nobody exposes": (lambda: Ledger.objects.create(amount=1), set()),
+    "a model that nobody exposes": (lambda: Ledger, set()),
+    "records that nobody exposes": (Ledger.objects.all, set()),
+    "the URI of a record": (
+        lambda: f"{MEMOS}/007",
+        {Change(topic=f"{MEMOS}/7"), Change(topic=MEMOS)},
+    ),
+    "the URI of a collection": (lambda: MEMOS, {Change(topic=MEMOS)}),
+    "the URI of no model": (
+        lambda: f"{NO_MODEL}/1",
+        {Change(topic=f"{NO_MODEL}/1"), Change(topic=NO_MODEL)},
+    ),
+    "no label": (lambda: "django://objects/nodot", {Change(topic="django://objects/nodot")}),
+    "the overview": (lambda: SITE, {Change(topic=SITE)}),
+    "a resource": (lambda: "shop://reports/2026", {Change(topic="shop://reports/2026")}),
+}
+
+
+@pytest.mark.parametrize(("make", "changes"), TOUCHED.values(), ids=TOUCHED)
+def test_what_is_touched_is_announced_as_a_save_would_when_that_commits(
+    heard, committed, monkeypatch, make, changes
 ):
-    memo = Memo.objects.create(text="x", code="x") if is_saved else Memo(text="x")
+    monkeypatch.setattr("mcp_django.subscriptions.receivers.MOST_RECORDS", 2)
+    thing = make()
 
     with committed():
-        mcp.touch(memo)
+        mcp.touch(thing)
+        assert not heard.changes
 
-    records = {Change(topic=f"{MEMOS}/{memo.pk}")} if is_saved else set()
-    assert heard.changes == {Change(topic=MEMOS), *records}
+    assert heard.changes == changes
 
 
 def test_flush_returns_when_what_was_announced_is_handed_over(committed, request):
@@ -511,49 +541,6 @@ def test_a_queryset_is_announced_by_the_keys_that_it_has_now(heard, committed, r
     assert {f"{MEMOS}/{key}" for key in keys} | {MEMOS} <= heard.topics
 
 
-def test_more_records_than_can_be_named_are_any_of_the_model(heard, committed, monkeypatch):
-    monkeypatch.setattr("mcp_django.subscriptions.receivers.MOST_RECORDS", 2)
-    memos(3)
-
-    with committed():
-        mcp.touch(Memo.objects.all())
-
-    assert heard.changes == {Change(topic=MEMOS, is_whole=True)}
-
-
-def test_a_model_is_its_collection_every_record_and_how_many_there_are(heard, committed):
-    with committed():
-        mcp.touch(Memo)
-        assert not heard.changes
-
-    assert heard.changes == {
-        Change(topic=MEMOS, is_whole=True),
-        Change(topic=SITE, model="shop.memo"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("uri", "topics"),
-    [
-        (f"{MEMOS}/007", {f"{MEMOS}/7", MEMOS}),
-        (MEMOS, {MEMOS}),
-        (
-            "django://objects/no.model/1",
-            {"django://objects/no.model/1", "django://objects/no.model"},
-        ),
-        ("django://objects/nodot", {"django://objects/nodot"}),
-        ("django://site", {SITE}),
-        ("shop://reports/2026", {"shop://reports/2026"}),
-    ],
-)
-def test_a_uri_is_announced_in_its_one_spelling(heard, committed, uri, topics):
-    with committed():
-        mcp.touch(uri)
-        assert not heard.changes
-
-    assert heard.topics == topics
-
-
 def test_composite_keys_and_children_are_named_whole(heard, committed, expose):
     expose(nasty.Seat, "hall number")
     expose(nasty.RushOrder, "number")
@@ -571,13 +558,6 @@ def test_composite_keys_and_children_are_named_whole(heard, committed, expose):
         f"django://objects/nasty.rushorder/{rush.pk}",
         f"django://objects/nasty.order/{rush.pk}",
     } <= heard.topics
-
-
-def test_what_nobody_exposes_is_announced_to_nobody(heard, committed):
-    with committed():
-        mcp.touch(Ledger.objects.create(amount=1), Ledger, Ledger.objects.all())
-
-    assert not heard.changes
 
 
 @pytest.mark.parametrize("thing", [None, 5, "", object(), Memo._meta, [Memo], b"django://site"])

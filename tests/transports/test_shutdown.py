@@ -51,9 +51,13 @@ async def test_a_stream_that_the_server_cancels_says_its_last_words(client, list
     assert last["result"]["resultType"] == "complete"
 
 
-async def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):
+async def test_the_servers_own_handler_is_kept_behind_ours_once_if_it_is_one(handlers):
     def stop(number, frame):
         raise NotImplementedError
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    prepare()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     signal.signal(signal.SIGTERM, stop)
     in_thread = threading.Thread(target=prepare)
@@ -68,14 +72,6 @@ async def test_the_servers_own_handler_is_kept_behind_ours_once(handlers):
     ours = signal.getsignal(signal.SIGTERM)
     assert isinstance(ours, Shutdown)
     assert ours.otherwise is stop
-
-
-async def test_what_python_does_not_handle_stays_as_it_is(handlers):
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    prepare()
-
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.thorough

@@ -279,35 +279,25 @@ def is_asleep():
         connection.close()
 
 
-@pytest.fixture
-def asleep(add_tool):
-    """Start a call, and wait until its statement runs."""
-
+@pytest.mark.skipif(VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs.")
+@pytest.mark.parametrize("leaves", [True, False], ids=["modern client that leaves", "taken back"])
+async def test_a_statement_that_nobody_waits_for_any_more_is_stopped_and_no_other(
+    client, party, add_tool, configure, fresh_lanes, gathered, leaves
+):
     def query() -> str:
         """Have the database work for a long time."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(30)")
         return "done"
 
-    async def fall_asleep(call):
-        call.start()
-        async with asyncio.timeout(PATIENCE):
-            while not await asyncio.to_thread(is_asleep):
-                continue
-        return call
-
-    add_tool(query)
-    return fall_asleep
-
-
-@pytest.mark.skipif(VENDOR != "postgresql", reason="Only PostgreSQL stops a statement that runs.")
-@pytest.mark.parametrize("leaves", [True, False], ids=["modern client that leaves", "taken back"])
-async def test_a_statement_that_nobody_waits_for_any_more_is_stopped_and_no_other(
-    client, party, asleep, configure, fresh_lanes, gathered, leaves
-):
     configure(WORK_THREADS=1)
+    add_tool(query)
     person = await party(LATEST)
-    call = await asleep(Connection.calling(client, "query") if leaves else person.call("query"))
+    call = Connection.calling(client, "query") if leaves else person.call("query")
+    call.start()
+    async with asyncio.timeout(PATIENCE):
+        while not await asyncio.to_thread(is_asleep):
+            continue
 
     if leaves:
         call.hang_up()

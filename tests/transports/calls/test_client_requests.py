@@ -327,38 +327,27 @@ async def test_more_questions_than_a_session_may_have_are_a_tool_error_and_not_a
 
 @requirement("client-requests:declared", "elicitation:url-required")
 @pytest.mark.parametrize(
-    ("revision", "capabilities", "function", "sentence"),
+    ("revision", "options", "function", "sentence"),
     [
-        (V2503, None, create, "speaks MCP 2025-06-18 or newer"),
-        (LATEST, {}, create, "it did not declare in its handshake"),
-        (LATEST, {"elicitation": {}}, pay_online, "did not declare"),
-        (V2506, None, pay_online, "speaks MCP 2025-11-25 or newer"),
+        (V2503, {}, create, "speaks MCP 2025-06-18 or newer"),
+        (LATEST, {"capabilities": {}}, create, "it did not declare in its handshake"),
+        (LATEST, {"capabilities": {"elicitation": {}}}, pay_online, "did not declare"),
+        (V2506, {}, pay_online, "speaks MCP 2025-11-25 or newer"),
+        (LATEST, {"is_ready": False}, create, client_requests.UNREADY),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)[:30]),
 )
-async def test_a_client_is_not_asked_for_what_it_did_not_declare_or_its_revision_lacks(
-    add_tool, party, revision, capabilities, function, sentence
+async def test_a_client_is_not_asked_before_it_is_ready_for_what_it_declared_and_its_revision_has(
+    add_tool, party, monkeypatch, revision, options, function, sentence
 ):
+    monkeypatch.setattr(client_requests, "READINESS", 0.05)
     add_tool(function, **ASKS)
-    person = await party(revision, capabilities)
+    person = await party(revision, **options)
 
     call = await person.call(function.__name__).whole()
 
     assert call.json["result"]["isError"]
     assert sentence in text_of(call.json)
-
-
-@requirement("lifecycle:quiet-before-initialized")
-async def test_a_client_that_did_not_say_that_it_is_ready_is_not_asked(
-    add_tool, party, monkeypatch
-):
-    monkeypatch.setattr(client_requests, "READINESS", 0.05)
-    add_tool(create, **ASKS)
-    person = await party(LATEST, is_ready=False)
-
-    call = await person.call("create").whole()
-
-    assert text_of(call.json) == client_requests.UNREADY
 
 
 @requirement("lifecycle:quiet-before-initialized")
