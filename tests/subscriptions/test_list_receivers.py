@@ -48,13 +48,10 @@ def test_a_row_changes_the_lists_that_it_decides_about(heard, committed, model, 
             row = model.objects.create(server=server, **values)
         assert heard.lists == {list_changed(name, server=server) for name in lists}
 
-    with committed():
-        row.save()
-    assert heard.lists == {list_changed(name, server="other") for name in lists}
-
-    with committed():
-        row.delete()
-    assert heard.lists == {list_changed(name, server="other") for name in lists}
+    for change in (row.save, row.delete):
+        with committed():
+            change()
+        assert heard.lists == {list_changed(name, server="other") for name in lists}
 
 
 def test_an_exposed_model_has_another_definition_and_other_records(heard, committed):

@@ -177,13 +177,9 @@ async def test_a_blocked_user_is_refused_as_with_a_credential_that_is_not_good(
 
 
 async def test_a_server_that_is_made_read_only_drops_its_tools_that_write_at_once(
-    client, add_tool, listen
+    client, offer, listen
 ):
-    def wipe() -> str:
-        """Wipe everything."""
-        return "wiped"
-
-    add_tool(wipe, read_only=False)
+    offer(bool, read_only=False)
     stream = await listen(client, toolsListChanged=True)
     before = await asking(client).whole()
 
@@ -191,10 +187,10 @@ async def test_a_server_that_is_made_read_only_drops_its_tools_that_write_at_onc
 
     event = await stream.message()
     after = await asking(client).whole()
-    answer = await asking(client, "tools/call", {"name": "wipe", "arguments": {}}).whole()
+    answer = await asking(client, "tools/call", {"name": "work", "arguments": {}}).whole()
     assert event["method"] == "notifications/tools/list_changed"
-    assert b'"wipe"' in before.body
-    assert b'"wipe"' not in after.body
+    assert b'"work"' in before.body
+    assert b'"work"' not in after.body
     assert "error" in answer.json
 
 

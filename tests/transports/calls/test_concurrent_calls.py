@@ -65,12 +65,6 @@ async def test_calls_at_the_same_time_have_each_their_own_messages_whatever_thei
 
 
 @pytest.fixture
-def narrow(configure, fresh_lanes):
-    """A single thread for tools, so that the order of calls is the order of their turns."""
-    configure(WORK_THREADS=1, MAX_WAITING=80)
-
-
-@pytest.fixture
 def other(client, eve):
     """A second caller. Both have called before."""
     for caller in (client, eve):
@@ -97,8 +91,10 @@ def noting(client, word):
 
 
 @pytest_asyncio.fixture
-async def answer_all(narrow, client, other, patient, gate):
+async def answer_all(configure, fresh_lanes, client, other, patient, gate):
     """Have calls wait in this order for the one thread, and end them."""
+    # So the order of calls is the order of their turns.
+    configure(WORK_THREADS=1, MAX_WAITING=80)
     blocking = await gate.held(Connection.calling(client, "patient"))
 
     async def answer_all(*calls):
@@ -187,13 +183,9 @@ async def test_a_credential_shares_with_its_address_before_it_is_accepted_and_af
 
 
 @pytest.fixture
-def restless(monkeypatch):
-    """A batch makes room behind each of its messages."""
+def batching(client, monkeypatch):
+    """A client whose batches make room behind each of their messages."""
     monkeypatch.setattr(serving, "BATCH_TURN", 0)
-
-
-@pytest.fixture
-def batching(client):
     return speaking(client, Revision.V2025_03_26)
 
 
@@ -208,7 +200,7 @@ def batch_of(client, *words, length=0):
 
 @pytest.mark.parametrize("length", [0, LONGEST_AT_ONCE + 1], ids=["short", "long"])
 async def test_a_batch_is_not_ahead_of_the_call_of_another_user_and_counted_once(
-    answer_all, restless, batching, other, notes, configure, length
+    answer_all, batching, other, notes, configure, length
 ):
     # With what its caller asked before.
     configure(CALLS_PER_MINUTE=7)
@@ -221,7 +213,7 @@ async def test_a_batch_is_not_ahead_of_the_call_of_another_user_and_counted_once
 
 
 async def test_a_batch_whose_caller_is_refused_between_turns_answers_what_was_done(
-    restless, batching, add_tool
+    batching, add_tool
 ):
     def revoke() -> str:
         """End the token that calls."""

@@ -46,8 +46,14 @@ async def listening(client, *uris):
     return stream
 
 
-@requirement("subscriptions:delivered", "subscriptions:updated", "subscriptions:requested-only")
-async def test_a_record_that_changed_is_told_on_every_stream_that_asked_for_it_and_on_no_other(
+@requirement(
+    "subscriptions:delivered",
+    "subscriptions:updated",
+    "subscriptions:requested-only",
+    "subscriptions:tools-changed",
+    "subscriptions:resources-changed",
+)
+async def test_what_changed_is_told_on_every_stream_that_asked_for_it_and_on_no_other(
     client, uris
 ):
     mine, other = uris
@@ -57,29 +63,18 @@ async def test_a_record_that_changed_is_told_on_every_stream_that_asked_for_it_a
     changed(mine)
     heard = [await stream.message() for stream in streams]
     changed(other)
+    heard.append(await elsewhere.message())
 
     for message in heard:
         assert_valid_message(client.revision, UPDATED, message)
-        assert message["params"]["uri"] == mine
-    assert (await elsewhere.message())["params"]["uri"] == other
+    assert [message["params"]["uri"] for message in heard] == [mine, mine, other]
+    for name in LISTS:
+        publish({list_changed(name)})
+        for stream in (*streams, elsewhere):
+            message = await stream.message()
+            assert_valid_message(client.revision, f"notifications/{name}/list_changed", message)
     for stream in (*streams, elsewhere):
         await stream.left()
-
-
-@requirement(
-    "subscriptions:delivered",
-    "subscriptions:tools-changed",
-    "subscriptions:resources-changed",
-)
-@pytest.mark.parametrize("name", LISTS)
-async def test_a_list_that_changed_is_told_where_that_was_promised(client, name):
-    stream = await listening(client)
-
-    publish({list_changed(name)})
-
-    message = await stream.message()
-    assert_valid_message(client.revision, f"notifications/{name}/list_changed", message)
-    await stream.left()
 
 
 @requirement("subscriptions:rights")

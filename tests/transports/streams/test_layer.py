@@ -18,7 +18,7 @@ from mcp_django.transports.streams.layer import Link, Publisher, decode, encode,
 from tests.changed import list_changed
 from tests.children import start
 from tests.spec import requirement
-from tests.transports.live_servers import Reader, Servers, free_port
+from tests.transports.live_servers import Reader, Servers, free_port, wait_for
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.thorough
@@ -278,22 +278,17 @@ class Redis:
     """A server of this test, which may be killed and started again."""
 
     def __init__(self, folder):
-        self.port = free_port()
-        self.folder = folder
-        self.process = None
+        self.port, self.folder = free_port(), folder
 
     def start(self):
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         command = ["redis-server", *options, "--dir", str(self.folder)]
-        self.process = start(command, stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            if "eady to accept connections" in line:
-                return
-        raise AssertionError("redis-server does not start.")
+        self.process = start(command, stdout=subprocess.DEVNULL)
+        wait_for(self.port)
 
     def kill(self):
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
 
 
 @pytest.fixture(scope="module")

@@ -357,25 +357,19 @@ def doubt(monkeypatch):
     monkeypatch.setattr(notifier, "BELIEVED", 0)
 
 
-class Slow(PersonalTokens):
-    """Authenticates behind a gate, where there is one."""
-
-    gate = None
-
-    def authenticate(self, request):
-        if Slow.gate is not None:
-            Slow.gate.wait()
-        return super().authenticate(request)
-
-
 @pytest.mark.thorough
 async def test_a_look_that_takes_too_long_is_given_up_and_made_up_for(
     client, uri, doubt, configure, gate, caplog, fresh_lanes, monkeypatch, listen
 ):
-    configure(AUTHENTICATORS=[f"{__name__}.Slow"])
+    authenticate = PersonalTokens.authenticate
+
+    def authenticate_late(*args):
+        gate.wait()
+        return authenticate(*args)
+
     stream = await listen(client, uri, toolsListChanged=True)
     with monkeypatch.context() as patched:
-        patched.setattr(Slow, "gate", gate)
+        patched.setattr(PersonalTokens, "authenticate", authenticate_late)
         configure(TOOL_TIMEOUT=0.05)
         cache.clear()
         changed(uri)
