@@ -14,6 +14,18 @@ def committed():
 
 
 @pytest.fixture
+def announced(heard, committed):
+    """Commit a change, and return what is heard of it."""
+
+    def announce(change):
+        with committed():
+            change()
+        return heard
+
+    return announce
+
+
+@pytest.fixture
 def expose():
     """Register models until the test ends."""
     added = []

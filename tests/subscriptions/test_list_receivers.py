@@ -42,30 +42,27 @@ def lists_of(*users):
         (ServerSettings, {}, {TOOLS}),
     ],
 )
-def test_a_row_changes_the_lists_that_it_decides_about(heard, committed, model, values, lists):
+def test_a_row_changes_the_lists_that_it_decides_about(
+    heard, announced, committed, model, values, lists
+):
     for server in ("default", "other"):
         with committed():
             row = model.objects.create(server=server, **values)
         assert heard.lists == {list_changed(name, server=server) for name in lists}
 
     for change in (row.save, row.delete):
-        with committed():
-            change()
-        assert heard.lists == {list_changed(name, server="other") for name in lists}
+        assert announced(change).lists == {list_changed(name, server="other") for name in lists}
 
 
-def test_an_exposed_model_has_another_definition_and_other_records(heard, committed):
-    with committed():
-        ExposedModel.objects.create(label="shop.Memo", level=2)
-
-    assert heard.changes == {
+def test_an_exposed_model_has_another_definition_and_other_records(announced):
+    assert announced(lambda: ExposedModel.objects.create(label="shop.Memo", level=2)).changes == {
         Change(topic="django://models/shop.memo", server="default"),
         Change(topic="django://objects/shop.memo", server="default", is_whole=True),
         Change(topic=SITE, server="default"),
     }
 
 
-def test_the_versions_and_the_groups_of_a_row_change_its_lists(heard, committed):
+def test_the_versions_and_the_groups_of_a_row_change_its_lists(announced):
     template = PromptTemplate.objects.create(name="hello")
     tool = ExposedTool.objects.create(name="echo")
     group = Group.objects.create(name="clerks")
@@ -75,9 +72,7 @@ def test_the_versions_and_the_groups_of_a_row_change_its_lists(heard, committed)
         (lambda: tool.groups.add(group), list_changed(TOOLS)),
         (lambda: tool.groups.remove(group), list_changed(TOOLS)),
     ):
-        with committed():
-            change()
-        assert heard.lists == {changed}
+        assert announced(change).lists == {changed}
 
 
 #: Given the user, a group and a permission.
@@ -105,7 +100,7 @@ CHANGES_OF_ALL = {
 
 @pytest.mark.parametrize("name", [*CHANGES_OF_ONE, *CHANGES_OF_ALL])
 def test_a_change_of_rights_changes_the_lists_of_whoever_has_them(
-    heard, committed, make_user, name
+    heard, announced, make_user, name
 ):
     user, group = make_user("ada"), Group.objects.create(name="clerks")
     others = [make_user("bob")] if "several" in name else []
@@ -114,10 +109,9 @@ def test_a_change_of_rights_changes_the_lists_of_whoever_has_them(
         group.user_set.add(user)
         heard.lists  # noqa: B018
 
-    with committed():
-        {**CHANGES_OF_ONE, **CHANGES_OF_ALL}[name](user, group, Permission.objects.first())
-
-    assert heard.lists == (lists_of(user, *others) if is_about_one else lists_of())
+    assert announced(
+        lambda: {**CHANGES_OF_ONE, **CHANGES_OF_ALL}[name](user, group, Permission.objects.first())
+    ).lists == (lists_of(user, *others) if is_about_one else lists_of())
 
 
 def test_logins_tokens_and_new_users_change_no_list(heard, committed, make_user):
