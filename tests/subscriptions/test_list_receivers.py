@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission
@@ -75,43 +77,37 @@ def test_the_versions_and_the_groups_of_a_row_change_its_lists(announced):
         assert announced(change).lists == {changed}
 
 
-#: Given the user, a group and a permission.
+#: Of a user, a group and a permission.
 CHANGES_OF_ONE = {
-    "a group is given": lambda user, group, permission: user.groups.add(group),
-    "a right is given": lambda user, group, permission: user.user_permissions.add(permission),
-    "groups are taken": lambda user, group, permission: user.groups.clear(),
-    "the user is saved": lambda user, group, permission: user.save(),
-    "a group takes the user": lambda user, group, permission: group.user_set.add(user),
-    "a group takes several users": lambda user, group, permission: group.user_set.add(
-        user, type(user).objects.get(username="bob")
-    ),
-    "a restriction": lambda user, group, permission: UserRestriction.objects.create(
-        user=user, read_only=True
-    ),
+    "a group is given": lambda its: its.user.groups.add(its.group),
+    "a right is given": lambda its: its.user.user_permissions.add(its.right),
+    "groups are taken": lambda its: its.user.groups.clear(),
+    "the user is saved": lambda its: its.user.save(),
+    "a group takes the user": lambda its: its.group.user_set.add(its.user),
+    "a group takes several users": lambda its: its.group.user_set.add(its.user, its.other),
+    "a restriction": lambda its: UserRestriction.objects.create(user=its.user, read_only=True),
 }
 CHANGES_OF_ALL = {
-    "a group is given a right": lambda user, group, permission: group.permissions.add(permission),
-    "a right leaves groups": lambda user, group, permission: permission.group_set.clear(),
-    "a group loses all users": lambda user, group, permission: group.user_set.clear(),
-    "a group is deleted": lambda user, group, permission: group.delete(),
-    "a right is saved": lambda user, group, permission: permission.save(),
+    "a group is given a right": lambda its: its.group.permissions.add(its.right),
+    "a right leaves groups": lambda its: its.right.group_set.clear(),
+    "a group loses all users": lambda its: its.group.user_set.clear(),
+    "a group is deleted": lambda its: its.group.delete(),
+    "a right is saved": lambda its: its.right.save(),
 }
 
 
 @pytest.mark.parametrize("name", [*CHANGES_OF_ONE, *CHANGES_OF_ALL])
-def test_a_change_of_rights_changes_the_lists_of_whoever_has_them(
-    heard, announced, make_user, name
-):
-    user, group = make_user("ada"), Group.objects.create(name="clerks")
-    others = [make_user("bob")] if "several" in name else []
-    is_about_one = name in CHANGES_OF_ONE
-    if not is_about_one:
+def test_a_change_of_rights_changes_the_lists_of_whoever_has_them(announced, make_user, name):
+    user, other = make_user("ada"), make_user("bob")
+    group, right = Group.objects.create(name="clerks"), Permission.objects.first()
+    its = SimpleNamespace(user=user, other=other, group=group, right=right)
+    users = [user, other] if "several" in name else [user]
+    if name in CHANGES_OF_ALL:
         group.user_set.add(user)
-        heard.lists  # noqa: B018
+        users = []
 
-    assert announced(
-        lambda: {**CHANGES_OF_ONE, **CHANGES_OF_ALL}[name](user, group, Permission.objects.first())
-    ).lists == (lists_of(user, *others) if is_about_one else lists_of())
+    change = {**CHANGES_OF_ONE, **CHANGES_OF_ALL}[name]
+    assert announced(lambda: change(its)).lists == lists_of(*users)
 
 
 def test_logins_tokens_and_new_users_change_no_list(heard, committed, make_user):

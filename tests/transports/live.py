@@ -16,19 +16,12 @@ from mcp_django.asgi import get_mcp_application
 
 application = get_mcp_application()
 
-from datetime import timedelta  # noqa: E402
-
 from django import forms  # noqa: E402
 
 import mcp_django as mcp  # noqa: E402  after Django is set up
-from mcp_django.stores import bounds  # noqa: E402
-from mcp_django.transports.streams import event_stream, hub, layer  # noqa: E402
+from mcp_django.transports.streams import layer  # noqa: E402
 from tests.shop.models import Memo  # noqa: E402
 
-if "LIVE_LEASE" in os.environ:
-    # Tests do not wait for a quarter of a minute.
-    bounds.LEASE = timedelta(seconds=float(os.environ["LIVE_LEASE"]))
-    hub.RENEWED, event_stream.LOOK = 1, 0.2
 # Redis may be gone for a moment.
 layer.HEARTBEAT = layer.PAUSE = 0.5
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 
@@ -72,7 +71,7 @@ def servers(request, tmp_path_factory):
     database = tmp_path_factory.mktemp("site") / "site.sqlite3"
     make_database(database)
     prefix = f"test-{secrets.token_hex(8)}"
-    environ = {"LIVE_PREFIX": prefix, "LIVE_DB": str(database), "LIVE_LEASE": "4"}
+    environ = {"LIVE_PREFIX": prefix, "LIVE_DB": str(database)}
     with Servers(LIVE_LAYER=request.param, **environ) as servers:
         yield servers
 
@@ -178,20 +177,3 @@ def test_a_call_of_one_process_is_answered_taken_back_and_resumed_in_the_other(s
     assert greeted["result"]["content"][0]["text"] == "Hello Ada"
     assert lingering.message() is None
     assert counted["result"]["content"][0]["text"] == "counted"
-
-
-@pytest.mark.parametrize("servers", [CORE], indirect=True, ids=["core"])
-def test_the_calls_of_a_process_that_is_killed_end_with_an_error(servers, site):
-    process, port = servers.start("uvicorn", LIVE_TOOL_TIMEOUT="60")
-    site.ports.append(port)
-    client = site.begin(2)
-    call = site.call(client, "report", then="linger")
-    event = call.event()
-
-    process.send_signal(signal.SIGKILL)
-    again = site.open(site.moved(client, 1), Last_Event_ID=event.id)
-
-    error = again.message()
-    assert error["error"]["code"] == -32603
-    assert error["id"] == site.last_id
-    assert again.message() is None

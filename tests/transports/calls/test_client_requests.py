@@ -107,14 +107,17 @@ async def orders():
 @requirement("elicitation:form")
 @pytest.mark.parametrize("function", [create, acreate])
 @pytest.mark.parametrize("revision", ASKED, ids=lambda revision: revision.value)
-async def test_a_form_is_asked_for_in_the_words_of_the_revision_and_nothing_is_done_until_then(
-    asked, revision, function
+async def test_a_form_is_asked_for_in_the_words_of_the_revision_and_holds_up_nothing_until_then(
+    asked, configure, fresh_lanes, revision, function
 ):
+    configure(WORK_THREADS=1)
     person, call, question = await asked(function, revision)
 
+    echo = await person.call("echo", text="x").whole()
     before = await orders()
     answered = await person.accept(question, number="A-7", urgent=True)
 
+    assert not echo.json["result"]["isError"]
     assert before == []
     assert ("mode" in question["params"]) == revision.features.url_elicitation
     assert answered.status == 202
@@ -279,26 +282,6 @@ async def test_a_call_whose_store_is_gone_fails(asked, monkeypatch):
 
 
 # Many
-
-
-@pytest.mark.thorough
-async def test_fifty_open_questions_leave_the_one_thread_of_the_lane_free(
-    add_tool, party, configure, fresh_lanes
-):
-    configure(WORK_THREADS=1)
-    add_tool(create, **ASKS)
-    order = await Order.objects.acreate(number="old")
-    person = await party(LATEST)
-
-    calls = [await person.called("create") for _ in range(50)]
-    questions = [await call.message() for call in calls]
-    record = await person.call("get_record", model="shop.order", pk=order.pk).whole()
-    for number, question in enumerate(questions):
-        await person.accept(question, number=f"{number}")
-
-    assert not record.json["result"]["isError"]
-    assert [text_of(await answer_to(call)) for call in calls] == [f"{n}" for n in range(50)]
-    assert len(await orders()) == 51
 
 
 @pytest.mark.thorough
