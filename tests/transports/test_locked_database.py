@@ -30,12 +30,6 @@ def connect(staff, port):
     return lambda **options: SocketClient(port, user=staff, **options)
 
 
-def lock_all():
-    """On SQLite the transaction itself has the one lock."""
-    list(PersonalToken.objects.select_for_update())
-    list(Session.objects.select_for_update())
-
-
 def read(client):
     answer = client.call_tool("find_records", model="shop.order")
     assert not answer.is_error, answer.text
@@ -52,7 +46,9 @@ def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_w
 
     with ThreadPoolExecutor(4) as threads:
         with transaction.atomic():
-            lock_all()
+            # On SQLite the transaction itself has the one lock.
+            list(PersonalToken.objects.select_for_update())
+            list(Session.objects.select_for_update())
             begun = [threads.submit(beginner.initialize) for beginner in beginners]
             for reader in readers * 2:
                 read(reader)

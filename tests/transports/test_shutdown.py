@@ -30,25 +30,18 @@ async def test_streams_say_their_last_words_before_the_server_hears_of_the_signa
 ):
     monkeypatch.setattr(shutdown, "FAREWELL", 0.05)
     heard = asyncio.Event()
-    stream = await listen(client, toolsListChanged=True)
+    stream, cancelled = [await listen(client, toolsListChanged=True) for _ in range(2)]
 
+    # As Daphne does when it stops, and others after the time that they wait.
+    cancelled.task.cancel()
     Shutdown(signal.SIGTERM, lambda number, frame: heard.set())(signal.SIGTERM, None)
 
     assert not heard.is_set()
-    (last,) = await stream.rest()
-    assert last["result"]["resultType"] == "complete"
+    for ended in (stream, cancelled):
+        (last,) = await ended.rest()
+        assert last["result"]["resultType"] == "complete"
     async with asyncio.timeout(PATIENCE):
         await heard.wait()
-
-
-async def test_a_stream_that_the_server_cancels_says_its_last_words(client, listen):
-    """As Daphne does when it stops, and others after the time that they wait."""
-    stream = await listen(client, toolsListChanged=True)
-
-    stream.task.cancel()
-
-    (last,) = await stream.rest()
-    assert last["result"]["resultType"] == "complete"
 
 
 async def test_the_servers_own_handler_is_kept_behind_ours_once_if_it_is_one(handlers):

@@ -15,9 +15,8 @@ from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports.calls.running import Statements
 from tests.databases import VENDOR
-from tests.shop.models import Order
 from tests.spec import requirement
-from tests.transports.session_client import NumberForm, SessionClient, id_of, text_of
+from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import Connection, finished, hello
 from tests.waiting import PATIENCE
 
@@ -115,46 +114,6 @@ async def test_a_handshake_cannot_be_taken_back(party):
     await call.end()
 
     assert call.json["result"]["protocolVersion"] == LATEST.value
-
-
-async def test_a_call_that_asks_is_taken_back_with_its_question(party, add_tool):
-    def create(ctx: mcp.Context) -> str:
-        """Make an order, and ask for its number."""
-        Order.objects.create(number="?")
-        return ctx.ask("number", NumberForm)["number"]
-
-    add_tool(create, read_only=False, asks=True)
-    person = await party(LATEST)
-    call = await person.called("create")
-    question = await call.message()
-
-    await person.notify("notifications/cancelled", requestId=id_of(call))
-    [taken_back] = await call.rest()
-    late = await person.accept(question, number="A-7")
-
-    assert taken_back["method"] == "notifications/cancelled"
-    assert taken_back["params"]["requestId"] == question["id"]
-    assert late.status == 202
-    assert not await Order.objects.aexists()
-    await call.end()
-
-
-async def test_a_client_that_comes_back_for_what_it_took_back_finds_the_end(party, offer, gate):
-    def report(ctx):
-        ctx.progress(1)
-        gate.wait()
-
-    offer(report)
-    person = await party(LATEST)
-    call = await person.called("work", token="t")
-    priming, _ = await call.event(), await call.message()
-    await call.left()
-
-    await person.notify("notifications/cancelled", requestId=id_of(call))
-    again = await person.get(priming.id)
-
-    assert [message["method"] for message in await again.rest()] == ["notifications/progress"]
-    gate.open()
 
 
 async def test_the_id_of_a_request_that_runs_is_refused_and_free_behind_it(running, party, gate):

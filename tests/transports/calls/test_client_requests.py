@@ -204,20 +204,25 @@ async def test_a_client_that_comes_back_is_asked_and_answered_also_if_it_answere
 
 
 @requirement("client-requests:timeout")
-async def test_a_client_that_never_answers_is_told_that_nobody_waits(asked, monkeypatch):
-    monkeypatch.setattr(client_requests, "PATIENCE", 0.05)
+@pytest.mark.parametrize("is_late", [True, False], ids=["never answered", "taken back"])
+async def test_a_question_is_over_when_nobody_answers_it_and_with_its_call(
+    asked, monkeypatch, is_late
+):
+    monkeypatch.setattr(client_requests, "PATIENCE", 0.05 if is_late else PATIENCE)
     person, call, question = await asked(create)
 
-    taken_back = await call.message()
-    answer = await answer_to(call)
+    if not is_late:
+        await person.notify("notifications/cancelled", requestId=id_of(call))
+    taken_back, *answers = await call.rest()
     late = await person.accept(question, number="A-7")
 
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == question["id"]
-    assert answer["result"]["isError"]
-    assert text_of(answer) == client_requests.TOO_LATE
+    assert [answer["result"]["isError"] for answer in answers] == [True] * is_late
+    assert [text_of(answer) for answer in answers] == [client_requests.TOO_LATE] * is_late
     assert late.status == 202
     assert await orders() == []
+    await call.end()
 
 
 async def test_an_answer_that_nobody_told_of_is_found(asked, monkeypatch):
