@@ -122,34 +122,21 @@ def test_what_needs_a_session_and_names_none_is_told_so(client, verb, method, pa
 # The revision of a session
 
 
-def has_titles(answer):
-    return any("title" in tool for tool in answer.messages[0]["result"]["tools"])
-
-
-@requirement("http:revision-assumed")
+@requirement("http:revision-assumed", "batch:refused")
 @pytest.mark.parametrize("header", [None, *(revision.value for revision in LEGACY)])
 def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(client, header):
     session = begin(client)
 
-    answer = ask(client, "tools/list", **session, **{"MCP-Protocol-Version": header})
+    listing = ask(client, "tools/list", **session, **{"MCP-Protocol-Version": header})
+    batch = client.post([client.message("ping"), client.message("ping")], headers=session)
 
-    assert has_titles(answer) is client.revision.features.titles
-
-
-@requirement("http:revision-assumed", "batch:refused")
-def test_a_session_takes_batches_where_its_revision_has_them(client):
-    session = begin(client)
-    batch = [client.message("ping"), client.message("ping")]
-
-    answer = client.post(batch, headers=session)
-
-    if client.revision.features.batches:
-        assert (answer.status, len(answer.messages)) == (200, 2)
+    features, tools = client.revision.features, listing.messages[0]["result"]["tools"]
+    assert any("title" in tool for tool in tools) is features.titles
+    if features.batches:
+        assert (batch.status, len(batch.messages)) == (200, 2)
     else:
-        assert told(answer) == (
-            400,
-            [{"code": -32600, "message": "This revision has no batches."}],
-        )
+        refusal = {"code": -32600, "message": "This revision has no batches."}
+        assert told(batch) == (400, [refusal])
 
 
 @pytest.mark.parametrize("client", [Revision.V2025_06_18], indirect=True, ids=["one"])
