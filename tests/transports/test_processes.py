@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
-from tempfile import TemporaryFile
+from subprocess import DEVNULL
 
 import pytest
 
@@ -14,14 +14,10 @@ from tests.children import start
 from tests.served import SocketClient
 from tests.services import path_of
 from tests.transports.live_servers import Answer, Servers, free_port, make_database, wait_for
+from tests.transports.streams.test_layer import CORE, PUBSUB
 
-pytestmark = [
-    pytest.mark.needs("redis", "channels_redis"),
-    pytest.mark.live,
-    pytest.mark.thorough,
-]
-CORE = "channels_redis.core.RedisChannelLayer"
-PUBSUB = "channels_redis.pubsub.RedisPubSubChannelLayer"
+# A test that needs Redis is thorough.
+pytestmark = [pytest.mark.needs("redis", "channels_redis"), pytest.mark.live]
 UPDATED = "notifications/resources/updated"
 
 
@@ -101,42 +97,27 @@ def test_a_session_of_one_process_is_the_same_in_the_other_until_it_is_ended_in_
         moved.list_tools()
 
 
-NGINX = """
-daemon off;
-pid {folder}/nginx.pid;
-error_log stderr;
-events {{}}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{
-            proxy_pass http://127.0.0.1:{upstream};
-            proxy_set_header Host $host;
-        }}
-    }}
-}}
-"""
+#: Directories that nginx makes at its start, also where it is not used.
+PATHS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 @contextmanager
 def nginx(folder, upstream):
     """A proxy as it is out of the box, and its port."""
-    port = free_port()
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, upstream=upstream))
-    command = [path_of("nginx"), "-c", str(folder / "nginx.conf")]
-    with TemporaryFile("w+") as log:
-        process = start(command, stdout=log, stderr=log)
-        try:
-            yield port
-        finally:
-            process.terminate()
-            process.wait()
+    port, file = free_port(), folder / "nginx.conf"
+    paths = "".join(f"{name}_temp_path {name};" for name in PATHS)
+    passed = f"proxy_pass http://127.0.0.1:{upstream}; proxy_set_header Host $host;"
+    file.write_text(
+        f"daemon off; pid nginx.pid; events {{}} http {{ access_log off; {paths} "
+        f"server {{ listen 127.0.0.1:{port}; location / {{ {passed} }} }} }}"
+    )
+    command = [path_of("nginx"), "-p", folder, "-e", "stderr", "-c", file]
+    process = start(command, stdout=DEVNULL, stderr=DEVNULL)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @pytest.mark.needs("nginx")

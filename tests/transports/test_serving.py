@@ -13,9 +13,6 @@ from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
 
-NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-
-
 # Refusals of the whole request
 
 
@@ -50,7 +47,7 @@ def test_too_many_calls_are_told_when_to_come_back_and_each_of_a_batch_is_one(cl
     [
         (b"{", {}, 400),
         (b"{}", {"Content-Type": "text/plain"}, 415),
-        (NOTIFICATION, {"Mcp-Session-Id": "unknown"}, 404),
+        (b'{"jsonrpc":"2.0","method":"x"}', {"Mcp-Session-Id": "unknown"}, 404),
     ],
     ids=["body", "type", "session"],
 )

@@ -53,9 +53,7 @@ async def test_the_servers_own_handler_is_kept_behind_ours_once_if_it_is_one(han
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     signal.signal(signal.SIGTERM, stop)
-    in_thread = threading.Thread(target=prepare)
-    in_thread.start()
-    in_thread.join()
+    await asyncio.to_thread(prepare)
     # Only the main thread can.
     assert signal.getsignal(signal.SIGTERM) is stop
 

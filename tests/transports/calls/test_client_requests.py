@@ -68,11 +68,6 @@ def pay_online(ctx: mcp.Context) -> str:
     return "Paid."
 
 
-def draft(ctx: mcp.Context) -> str:
-    """Draft a letter about an order."""
-    return f"About {ctx.ask('number', NumberForm, 'Which?')['number']}."
-
-
 #: Options of a tool that asks and may write.
 ASKS = {"read_only": False, "asks": True}
 
@@ -416,9 +411,9 @@ async def test_a_prompt_that_is_not_answered_is_an_error_but_none_of_ours(
     add_prompt, party, monkeypatch, answers, message
 ):
     monkeypatch.setattr(client_requests, "PATIENCE", PATIENCE if answers else 0.05)
-    add_prompt(draft, asks=True)
+    add_prompt(pay_online, asks=True)
     person = await party(LATEST)
-    call = await person.ask("prompts/get", name="draft").opened()
+    call = await person.ask("prompts/get", name="pay_online").opened()
 
     question = await call.message()
     if answers:

@@ -154,15 +154,11 @@ async def test_async_tools_are_shared_as_threads_are(configure, client, other, a
 # Whose turn it is, before anybody is identified
 
 
-def sent_by(client):
-    return Headers(client.scope("POST")["headers"])
-
-
 @pytest.mark.parametrize(("most", "status"), [(100, 401), (0, 429)])
 async def test_a_credential_shares_with_its_address_before_it_is_accepted_and_after_its_refusal(
     client, monkeypatch, most, status
 ):
-    sent = sent_by(client)
+    sent = Headers(client.scope("POST")["headers"])
     before = caller_of(sent, ADDRESS)
     await sync_to_async(client.discover)()
     accepted = caller_of(sent, ADDRESS)

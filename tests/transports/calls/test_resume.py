@@ -22,7 +22,6 @@ from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 NEWEST = LEGACY[-1]
-EACH = pytest.mark.parametrize("revision", LEGACY[1:], ids=lambda revision: revision.value)
 
 
 @pytest.fixture
@@ -201,7 +200,7 @@ async def test_a_store_that_is_gone_costs_the_event_ids_from_there_and_nothing_e
 # The stream that belongs to no call
 
 
-@EACH
+@pytest.mark.parametrize("revision", LEGACY[1:], ids=lambda revision: revision.value)
 async def test_a_standalone_stream_that_was_lost_tells_of_everything_and_is_the_only_one(
     party, uri, revision
 ):
