@@ -117,21 +117,13 @@ def test_a_user_whom_the_sites_backend_refuses_may_not_act(
 
 
 @pytest.mark.django_db
-def test_a_new_caller_costs_one_query_for_token_and_user(
-    present, secret, django_assert_num_queries
+def test_a_new_caller_costs_one_query_and_the_event_loop_asks_nothing_to_know_an_old_one(
+    present, secret, clock, django_assert_num_queries
 ):
     PersonalToken.objects.update(last_used_at=timezone.now())
     cache_version()
-
     with django_assert_num_queries(1):
-        assert authenticate(present(f"Bearer {secret}")).user.username == "alice"
-
-
-@pytest.mark.django_db
-def test_the_event_loop_asks_nothing_to_know_a_caller(
-    present, secret, clock, django_assert_num_queries
-):
-    principal = authenticate(present(f"Bearer {secret}"))
+        principal = authenticate(present(f"Bearer {secret}"))
     assert principal.user.has_perm(VIEW_GROUP)
     clock.now += 0.9
     cache_version()
@@ -181,43 +173,35 @@ def test_the_memory_is_bounded_and_drops_the_oldest(clock):
 # Refusing
 
 
+TOKENS, ANYBODY = ["mcp_django.auth.PersonalTokens"], ["mcp_django.auth.Anonymous"]
+METADATA = 'Bearer resource_metadata="https://x"'
+#: Each kind of credential is named once, and the fuller challenge stands.
+SEVERAL = [PersonalTokens(), PersonalTokens(), Custom("Token\r\n"), Custom(METADATA)]
+INVALID = 'error="invalid_token", error_description'
+
+
 @pytest.mark.parametrize(
-    ("error", "value"),
+    ("entries", "error", "values"),
     [
-        (NotAuthenticated(), "Bearer"),
-        (
-            AuthenticationFailed(),
-            'Bearer error="invalid_token", error_description="The credential is not valid."',
-        ),
+        (TOKENS, NotAuthenticated(), ["Bearer"]),
+        (TOKENS, AuthenticationFailed(), [f'Bearer {INVALID}="The credential is not valid."']),
         # A description cannot break out of its header.
         (
+            TOKENS,
             AuthenticationFailed('a" b\\\r\nSet-Cookie: x=1 é'),
-            'Bearer error="invalid_token", error_description="a bSet-Cookie: x=1 "',
+            [f'Bearer {INVALID}="a bSet-Cookie: x=1 "'],
         ),
+        (ANYBODY, AuthenticationFailed("No."), [f'Bearer {INVALID}="No."']),
+        (SEVERAL, NotAuthenticated(), ["Token", METADATA]),
+        (SEVERAL, AuthenticationFailed("No."), ["Token", f'{METADATA}, {INVALID}="No."']),
     ],
 )
 def test_a_challenge_calls_a_bad_credential_invalid_and_names_no_error_without_one(
-    only_tokens, error, value
+    configure, entries, error, values
 ):
-    assert challenge(error) == [value]
+    configure(AUTHENTICATORS=entries)
 
-
-def test_each_kind_of_credential_is_named_once_and_the_fuller_challenge_stands(settings):
-    settings.MCP_DJANGO = {
-        "AUTHENTICATORS": [
-            PersonalTokens(),
-            PersonalTokens(),
-            Custom("Token\r\n"),
-            Custom('Bearer resource_metadata="https://x"'),
-        ]
-    }
-
-    assert challenge(NotAuthenticated()) == ["Token", 'Bearer resource_metadata="https://x"']
-    assert challenge(AuthenticationFailed("No."))[1] == (
-        'Bearer resource_metadata="https://x", error="invalid_token", error_description="No."'
-    )
-    settings.MCP_DJANGO = {"AUTHENTICATORS": ["mcp_django.auth.Anonymous"]}
-    assert challenge(AuthenticationFailed("No."))[0].startswith("Bearer error=")
+    assert challenge(error) == values
 
 
 # Guessing

@@ -10,7 +10,7 @@ from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, WSGIClient
 
 pytestmark = pytest.mark.django_db
-PLAIN, DRF = "tests.auth.plain_throttles", "tests.auth.drf_throttles"
+PLAIN, DRF = "tests.auth.plain_throttles", "tests.auth.drf_classes"
 
 
 @pytest.fixture(autouse=True)

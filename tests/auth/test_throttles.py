@@ -6,7 +6,6 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import RequestFactory
 
-from mcp_django.auth import throttles
 from mcp_django.auth.throttles import Windows, client_address, retry_after
 from mcp_django.principal import Principal
 
@@ -64,15 +63,3 @@ def test_threads_together_get_no_more_than_one_would(clock):
 )
 def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
-
-
-def test_a_refusal_is_news_once_in_a_minute(settings, clock):
-    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
-    alice = principal(User(pk=1))
-    before = throttles.is_first_refusal(alice)
-    retry_after(alice)
-
-    first = throttles.is_first_refusal(alice)
-    throttles.refusals.take(alice.key)
-
-    assert (before, first, throttles.is_first_refusal(alice)) == (False, True, False)

@@ -269,6 +269,7 @@ def version_of(row):
     "http:unsupported-revision",
     "subscriptions:stream",
     "envelope:post-only",
+    "envelope:supported-subset",
     "envelope:unsupported-revision",
     "envelope:method-not-found",
     "errors:json-body",

@@ -45,7 +45,10 @@ def test_a_session_begins_is_used_and_ends(connect, legacy):
     client.initialize()
 
     assert Session.objects.get().is_initialized
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Session.objects.update(seen=long_ago)
     assert client.list_tools()
+    assert Session.objects.get().seen > long_ago
     used = client.session
     client.end_session()
     assert not Session.objects.exists()
@@ -54,29 +57,20 @@ def test_a_session_begins_is_used_and_ends(connect, legacy):
         client.list_tools()
 
 
-def test_a_session_subscribes_and_says_which_messages_it_wants(connect):
+def test_a_session_subscribes_up_to_its_limit_and_says_which_messages_it_wants(connect, configure):
+    configure(MAX_SUBSCRIPTIONS=1)
     client = connect()
     client.initialize()
 
     client.request("resources/subscribe", {"uri": URI})
     client.request("logging/setLevel", {"level": "error"})
+    with pytest.raises(ProtocolFailure, match="subscribes to 1 resources at most"):
+        client.request("resources/subscribe", {"uri": "django://site"})
 
     assert Subscription.objects.get().uri == URI
     assert Session.objects.get().log_level == "error"
     client.request("resources/unsubscribe", {"uri": URI})
     assert not Subscription.objects.exists()
-
-
-def test_more_subscriptions_than_a_session_may_have_are_refused(connect, configure):
-    configure(MAX_SUBSCRIPTIONS=1)
-    client = connect()
-    client.initialize()
-    client.request("resources/subscribe", {"uri": URI})
-
-    with pytest.raises(ProtocolFailure, match="subscribes to 1 resources at most"):
-        client.request("resources/subscribe", {"uri": "django://site"})
-
-    assert Subscription.objects.get().uri == URI
 
 
 @pytest.mark.thorough
@@ -96,14 +90,3 @@ def test_only_a_transaction_of_the_project_is_one_to_stay_out_of():
 
     with transaction.atomic():
         assert is_inside()
-
-
-def test_the_use_of_a_session_is_noted_once_a_minute(connect):
-    client = connect()
-    client.initialize()
-    long_ago = timezone.now() - timedelta(minutes=5)
-    Session.objects.update(seen=long_ago)
-
-    client.list_tools()
-
-    assert Session.objects.get().seen > long_ago
