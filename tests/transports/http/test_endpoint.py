@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -66,21 +65,8 @@ def old(version):
 # What is wrong with a request: each row fails one rung only, or the first of two.
 
 
-@dataclass(frozen=True)
-class Row:
-    """A request, and what its refusal looks like. An id of ABSENT is not there, NULL is null."""
-
-    name: str
-    status: int
-    code: int
-    id: Any
-    verb: str = "POST"
-    headers: dict[str, Any] = field(default_factory=dict)
-    more: tuple[tuple[str, str], ...] = ()
-    body: Any = field(default_factory=call)
-
-
 TWICE = (("Mcp-Method", "tools/list"), ("mcp-method", "tools/list"))
+TWO_SESSIONS = (("mcp-session-id", "a"), ("Mcp-Session-Id", "a"))
 FIRST = with_meta("tools/call", name="a")
 OLD_META = {PREFIX + "protocolVersion": LEGACY}
 LISTEN = with_meta("subscriptions/listen", notifications={})
@@ -93,7 +79,7 @@ SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
-#: By status, code and id of the refusal: names, headers and bodies of POSTs.
+#: By status, code and id of the refusal (ABSENT is not there): names, headers and bodies of POSTs.
 POSTS = {
     # 3: size
     (413, -32600, NULL): [
@@ -234,33 +220,34 @@ POSTS = {
     ],
 }
 
+#: A name, the refusal, the verb, headers, more lines of headers, and the body.
 ROWS = [
     # 2: verb
     *(
-        Row(f"{verb} {version}", 405, -32600, id, verb=verb, headers=old(version))
+        (f"{verb} {version}", (405, -32600, id), verb, old(version), (), call())
         for verb in ("OPTIONS", "HEAD", "PUT", "PATCH", "post", "get")
         for version, id in [(None, NULL), (LEGACY, NULL), ("2025-11-25", ABSENT), (MODERN, ABSENT)]
     ),
     *(
-        Row(f"{verb} {version}", status, code, ABSENT, verb=verb, headers=old(version))
+        (f"{verb} {version}", (status, code, ABSENT), verb, old(version), (), call())
         for verb in ("GET", "DELETE")
         for version, status, code in [(MODERN, 405, -32600), (UNKNOWN, 400, -32022)]
     ),
-    Row("PUT unknown", 405, -32600, ABSENT, verb="PUT", headers=old(UNKNOWN)),
-    Row("verb before size", 405, -32600, NULL, verb="PUT", body=None),
-    # 9: routing headers twice
-    Row("header twice", 400, -32020, 1, more=TWICE, headers=old(MODERN), body=with_meta()),
-    Row("twice before _meta", 400, -32020, 1, more=TWICE, headers=old(MODERN)),
+    ("PUT unknown", (405, -32600, ABSENT), "PUT", old(UNKNOWN), (), call()),
+    ("verb before size", (405, -32600, NULL), "PUT", {}, (), None),
     *(
-        Row(name, *refusal, headers=headers, body=body)
+        (f"{verb} in two sessions", (400, -32600, NULL), verb, {}, TWO_SESSIONS, call())
+        for verb in ("GET", "DELETE", "POST")
+    ),
+    # 9: routing headers twice
+    ("header twice", (400, -32020, 1), "POST", old(MODERN), TWICE, with_meta()),
+    ("twice before _meta", (400, -32020, 1), "POST", old(MODERN), TWICE, call()),
+    *(
+        (name, refusal, "POST", headers, (), body)
         for refusal, requests in POSTS.items()
         for name, headers, body in requests
     ),
 ]
-
-
-def version_of(row):
-    return row.headers.get("mcp-protocol-version")
 
 
 @requirement(
@@ -275,24 +262,30 @@ def version_of(row):
     "errors:json-body",
     "errors:reserved-codes",
 )
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(row):
-    exchange = understand(row.verb, sent(row.headers, *row.more), encoded(row.body))
+@pytest.mark.parametrize(
+    ("refused", "verb", "headers", "more", "body"),
+    [row[1:] for row in ROWS],
+    ids=[row[0] for row in ROWS],
+)
+def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(
+    refused, verb, headers, more, body
+):
+    exchange = understand(verb, sent(headers, *more), encoded(body))
+    (status, code, id), version = refused, headers.get("mcp-protocol-version")
 
     refusal = exchange.refusal
     assert refusal is not None
     assert exchange.calls == ()
     wire = json.loads(refusal.body)
-    assert (refusal.status, wire["error"]["code"]) == (row.status, row.code)
-    assert wire.get("id", ABSENT) == row.id
-    allowed = "POST" if version_of(row) == MODERN else "GET, POST, DELETE"
-    assert refusal.headers == ((("Allow", allowed),) if row.status == 405 else ())
-    if row.code == -32022:
-        assert wire["error"]["data"] == {"supported": [MODERN], "requested": version_of(row)}
+    assert (refusal.status, wire["error"]["code"], wire.get("id", ABSENT)) == (status, code, id)
+    allowed = "POST" if version == MODERN else "GET, POST, DELETE"
+    assert refusal.headers == ((("Allow", allowed),) if status == 405 else ())
+    if code == -32022:
+        assert wire["error"]["data"] == {"supported": [MODERN], "requested": version}
     # Errors of the modern ladder are modern, whatever header is missing.
-    is_modern = row.code in (-32020, -32022) or version_of(row) == UNKNOWN
+    is_modern = code in (-32020, -32022) or version == UNKNOWN
     revision = Revision.V2026_07_28 if is_modern else exchange.revision
-    if row.verb == "POST":
+    if verb == "POST":
         assert_valid_message(revision, "tools/list", refusal.body)
 
 
@@ -320,16 +313,6 @@ def test_a_legacy_client_has_verbs_for_its_stream_and_for_the_end_of_its_session
     assert (exchange.refusal and exchange.refusal.status) == status
     assert (exchange.calls, exchange.notices) == ((), ())
     assert status or (exchange.verb, exchange.session_id) == (verb, "abc")
-
-
-@pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
-def test_two_sessions_at_once_are_refused(verb):
-    twice = sent({"mcp-session-id": "a"}, ("Mcp-Session-Id", "a"))
-
-    refusal = understand(verb, twice, encoded(call())).refusal
-
-    assert refusal is not None
-    assert refusal.status == 400
 
 
 @pytest.mark.parametrize(
@@ -456,25 +439,27 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.mark.parametrize("kind", [CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
-def test_a_browser_gets_a_page_that_says_what_this_is(kind, configure):
+@pytest.mark.parametrize(
+    ("verb", "accept", "status"),
+    [
+        ("GET", BROWSER, 200),
+        ("GET", "text/event-stream", 401),
+        ("GET", f"text/event-stream, {BROWSER}", 401),
+        ("POST", BROWSER, 401),
+    ],
+)
+def test_a_browser_and_no_client_gets_a_page_that_says_what_this_is(
+    kind, configure, verb, accept, status
+):
     configure(NAME="<b>Shop", PUBLIC_URL="https://shop.example.com")
 
-    page = kind().http("GET", headers={"Accept": BROWSER})
-
-    assert page.status == 200
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert b"&lt;b&gt;Shop" in page.body
-    assert re.search(rb"<code>https://shop\.example\.com/\S*</code>", page.body)
-    assert page.headers["content-security-policy"].startswith("default-src 'none'")
-
-
-@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
-@pytest.mark.parametrize(
-    ("verb", "accept"),
-    [("GET", "text/event-stream"), ("GET", f"text/event-stream, {BROWSER}"), ("POST", BROWSER)],
-)
-def test_a_client_gets_no_page(kind, verb, accept):
     answer = kind().http(verb, headers={"Accept": accept})
 
-    assert answer.status == 401
-    assert answer.headers["content-type"] == "application/json"
+    assert answer.status == status
+    if status == 401:
+        assert answer.headers["content-type"] == "application/json"
+    else:
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert b"&lt;b&gt;Shop" in answer.body
+        assert re.search(rb"<code>https://shop\.example\.com/\S*</code>", answer.body)
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")

@@ -15,7 +15,7 @@ from mcp_django.transports.http.http_sse import index_of, stream_here
 from mcp_django.transports.sessions import key_of
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import changed
-from tests.transports.http_sse_client import HTTPSSEClient, settled
+from tests.transports.http_sse_client import settled
 from tests.transports.wire import PATIENT, PINGING
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
@@ -28,11 +28,11 @@ def in_memory(configure):
 
 
 @pytest.fixture
-def divided(client, elsewhere):
+def divided(elsewhere, sse):
     """A session whose messages are all posted elsewhere."""
 
     async def begin(**capabilities):
-        session = HTTPSSEClient(client)
+        session = sse()
         session.posts = elsewhere
         return await session.begin(**capabilities)
 
@@ -61,7 +61,6 @@ async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divide
     assert {(await session.response())["id"] for _ in accepted} == set(accepted)
     # Their places are free again.
     assert (await session.ask("ping"))["result"] == {}
-    await session.leave()
 
 
 async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
@@ -79,13 +78,12 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
     error = (await session.answer_to(number))["error"]
     assert (error["code"], "gone" in error["message"]) == (-32603, True)
     gate.open()
-    await session.leave()
 
 
 async def test_a_session_whose_process_was_killed_is_not_found(
-    in_memory, client, elsewhere, monkeypatch
+    in_memory, elsewhere, sse, monkeypatch
 ):
-    session = await HTTPSSEClient(client).begin()
+    session = await sse().begin()
     monkeypatch.setattr(in_memory, "renew", bool)
     in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
     session.posts = elsewhere
@@ -132,4 +130,3 @@ async def test_a_store_that_fails_is_asked_again_for_a_while(
     assert (await session.ask("ping"))["result"] == {}
     await settled()
     assert (number in [message["id"] for message in session.heard(None)]) is not is_lost
-    await session.leave()

@@ -137,34 +137,27 @@ class Broken:
 
 
 @pytest.mark.parametrize(
-    ("length", "stream", "status"),
+    ("length", "stream", "is_known", "status"),
     [
         # Where Django is served by ASGI a body may be longer than declared.
-        ("5", io.BytesIO(PING), 413),
-        ("11", Untouched(), 413),
+        ("5", io.BytesIO(PING), True, 413),
+        ("11", Untouched(), True, 413),
         # The client leaves in the middle.
-        ("5", Broken(), 400),
+        ("5", Broken(), True, 400),
+        ("5", Untouched(), False, 401),
     ],
 )
-def test_a_body_that_is_too_long_or_stops_is_refused_quietly(
-    client, configure, settings, caplog, length, stream, status
+def test_a_body_that_is_too_long_stops_or_has_no_credential_is_refused_quietly(
+    client, configure, settings, caplog, length, stream, is_known, status
 ):
     configure(MAX_BODY=10)
     settings.MIDDLEWARE = MIDDLEWARE
+    client.token = client.token if is_known else None
     request = build_request(client.scope("POST", headers={"Content-Length": length}), b"")
     request._stream = stream
 
     assert mcp_view(request).status_code == status
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
-
-
-def test_nobody_reads_a_body_without_a_credential(client, settings):
-    settings.MIDDLEWARE = MIDDLEWARE
-    client.token = None
-    request = build_request(client.scope("POST", headers={"Content-Length": "5"}), b"")
-    request._stream = Untouched()
-
-    assert mcp_view(request).status_code == 401
 
 
 # No sessions and no streams
@@ -275,9 +268,13 @@ def write(add_tool):
     return written
 
 
-def test_middleware_behind_ours_sees_the_tenant_of_the_caller(client, order, write, revision):
+@pytest.mark.parametrize(("kind", "choice"), [(WSGIClient, "auto"), (CheckedClient, "project")])
+def test_middleware_behind_ours_sees_the_tenant_of_the_caller_and_under_asgi_ours_may_stay(
+    client, configure, order, write, revision, kind, choice
+):
+    configure(RUN_MIDDLEWARE=choice)
     order(CALLER, "UserTenant")
-    client = WSGIClient(token=client.token, revision=revision)
+    client = kind(token=client.token, revision=revision)
 
     assert client.call_tool("save").text == "staff"
     assert write == ["staff"]
@@ -410,15 +407,6 @@ def test_pages_of_the_site_have_the_user_of_the_browser(client, staff, order):
 
     assert (page.status_code, missing.status_code) == (200, 404)
     assert seen == [(True, "staff")] * 2
-
-
-def test_under_asgi_ours_may_stay_and_does_nothing(client, configure, order, write):
-    configure(RUN_MIDDLEWARE="project")
-    order(CALLER, "UserTenant")
-
-    answer = CheckedClient(token=client.token).call_tool("save")
-
-    assert answer.text == "staff"
 
 
 # What goes wrong
