@@ -103,6 +103,7 @@ ENDS = [
     (("resources/list", {}), "other", "", "done"),
     (of_argument(MODELS, "model", "shop.o"), "other", "django://models/{model}", "done", 1),
     (of_argument(NO_PROMPT, "y"), "other", "x", "denied"),
+    (("prompts/get", {"name": "hello"}), "prompt", "hello", "done"),
     (("prompts/get", {"name": "no_such_prompt"}), "prompt", "no_such_prompt", "denied"),
     (("prompts/get", {"name": "greet", "arguments": {"name": 1}}), "prompt", "greet", "failed"),
     (of_tool("echo", text="x"), "tool", "echo", "done"),
@@ -128,16 +129,33 @@ ENDS = [
 ]
 
 
+#: By kind and end.
+SIGNALS = {
+    ("tool", "done"): signals.tool_called,
+    ("tool", "failed"): signals.tool_called,
+    ("resource", "done"): signals.resource_read,
+    ("prompt", "done"): signals.prompt_rendered,
+}
+
+
 @pytest.mark.parametrize("end", ENDS, ids=str)
-def test_each_call_is_recorded_with_what_it_was_about_and_how_it_ended(
-    client, add_prompt, caplog, end
+def test_each_call_is_recorded_with_what_it_was_about_and_how_it_ended_and_has_its_signal(
+    client, staff, add_prompt, hear, caplog, end
 ):
+    def hello() -> str:
+        """Say hello."""
+        return "Hello."
+
     def greet(name: str) -> str:
         """Greet."""
         raise mcp.ToolError("Nobody is called that.")
 
+    add_prompt(hello)
     add_prompt(greet)
     (method, params), *facts = end
+    # A receiver may ask the database.
+    every = {*SIGNALS.values(), signals.call_denied}
+    heard = {signal: hear(signal, Order.objects.count) for signal in every}
 
     client.post_request(method, params)
 
@@ -146,6 +164,11 @@ def test_each_call_is_recorded_with_what_it_was_about_and_how_it_ended(
     assert record.method == method
     assert found[: len(facts)] == facts
     assert "could not be recorded" not in caplog.text
+    is_denied = record.outcome == "denied"
+    signal = signals.call_denied if is_denied else SIGNALS.get((record.kind, record.outcome))
+    assert [one for one in every if heard[one]] == ([] if signal is None else [signal])
+    for told, context in heard.get(signal, ()):
+        assert (told.pk, told.method, context.principal.user) == (None, method, staff)
 
 
 def decide(ctx: mcp.Context) -> str:
@@ -277,41 +300,6 @@ def test_with_the_audit_off_there_is_no_record_but_the_log_and_the_signal_where_
     assert not CallRecord.objects.exists()
     assert ("tools/call echo" in caplog.text) is is_heard
     assert len(heard) == is_heard
-
-
-@pytest.mark.parametrize(
-    ("signal", "method", "params"),
-    [
-        (signals.tool_called, "tools/call", {"name": "echo", "arguments": {"text": "x"}}),
-        (signals.tool_called, "tools/call", {"name": "fail", "arguments": {"kind": "tool"}}),
-        (signals.resource_read, "resources/read", {"uri": "django://site"}),
-        (signals.prompt_rendered, "prompts/get", {"name": "hello"}),
-        (signals.call_denied, "tools/call", {"name": "pay", "arguments": {"number": "A1"}}),
-        (None, "tools/call", {"name": 7}),
-    ],
-)
-def test_each_kind_of_call_has_its_signal(client, staff, hear, add_prompt, signal, method, params):
-    def hello() -> str:
-        """Say hello."""
-        return "Hello."
-
-    add_prompt(hello)
-    every = (
-        signals.tool_called,
-        signals.resource_read,
-        signals.prompt_rendered,
-        signals.call_denied,
-    )
-    # A receiver may ask the database.
-    heard = {one: hear(one, Order.objects.count) for one in every}
-
-    client.post_request(method, params)
-
-    assert [one for one in every if heard[one]] == ([] if signal is None else [signal])
-    for record, context in heard.get(signal, ()):
-        assert record.pk is None
-        assert record.method == method
-        assert context.principal.user == staff
 
 
 def test_a_receiver_or_a_sink_that_raises_or_forges_breaks_no_call(

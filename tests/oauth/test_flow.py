@@ -243,30 +243,23 @@ def test_every_process_is_told_of_a_change_to_what_a_client_may(
     assert after["default"] > before.get("default", 0)
 
 
-def test_access_ends_for_good_with_the_consent_and_not_with_the_token(flow):
+def test_a_call_takes_one_query_and_access_ends_for_good_with_the_consent_and_not_with_the_token(
+    flow, django_assert_num_queries
+):
     token, end = flow.tokens()["access_token"], timezone.now() + timedelta(days=1)
+    flow.call(token)
+    cache.clear()
     request = RequestFactory().post("/mcp", headers={"Authorization": f"Bearer {token}"})
 
-    endless = OAuthBearer().authenticate(request)
+    # For token, user, client and consent.
+    with django_assert_num_queries(1) as queries:
+        endless = OAuthBearer().authenticate(request)
     Authorization.objects.update(expires_at=end)
     limited = OAuthBearer().authenticate(request)
 
+    assert "oauth2_provider_accesstoken" in queries[0]["sql"]
     assert endless.expires_at is not None
     assert (endless.ends_at, limited.ends_at) == (None, end)
-
-
-def test_a_call_asks_for_token_user_client_and_consent_in_one_query(
-    flow, django_assert_num_queries
-):
-    token = flow.tokens()["access_token"]
-    flow.call(token)
-    cache.clear()
-
-    request = RequestFactory().post("/mcp", headers={"Authorization": f"Bearer {token}"})
-    with django_assert_num_queries(1) as queries:
-        OAuthBearer().authenticate(request)
-
-    assert "oauth2_provider_accesstoken" in queries[0]["sql"]
 
 
 def test_cleaning_up_leaves_what_is_in_use(flow, new_client):

@@ -202,44 +202,38 @@ def test_a_person_makes_a_token_sees_it_once_and_revokes_it(flow):
     assert flow.call(secret).status_code == 401
 
 
+WRITE, ADD = ["mcp:read", "mcp:write"], "add_personaltoken"
+
+
 @pytest.mark.parametrize(
-    ("codenames", "scopes", "made"),
+    ("codenames", "changes", "is_made"),
     [
-        ([], ["mcp:read"], True),
-        ([], ["mcp:write"], False),
-        (["add_personaltoken"], ["mcp:read", "mcp:write"], True),
-        (["add_personaltoken"], ["mcp:everything"], False),
-        ([], [], False),
+        ([], {}, True),
+        ([], {"scopes": ["mcp:write"]}, False),
+        ([ADD], {"scopes": WRITE}, True),
+        ([ADD], {"scopes": ["mcp:everything"]}, False),
+        ([], {"scopes": []}, False),
+        ([], {"name": ""}, False),
+        ([], {"name": "x" * 101}, False),
+        ([], {"models": ["shop.order"]}, False),
+        ([], {"lifetime": "400"}, False),
     ],
 )
-def test_tokens_that_change_something_are_for_people_who_may_add_them(
-    make_user, codenames, scopes, made
+def test_the_page_makes_tokens_of_what_it_offered_and_writing_ones_for_people_who_may_add_them(
+    make_user, codenames, changes, is_made
 ):
-    browser = browser_of(make_user("eve", *codenames))
-
-    response = fill(browser, scopes=scopes)
-
-    assert PersonalToken.objects.exists() is made
-    assert ("Copy the token now" in text_of(response)) is made
-
-
-@pytest.mark.parametrize(
-    "changes", [{"name": ""}, {"name": "x" * 101}, {"models": ["shop.order"]}, {"lifetime": "400"}]
-)
-def test_what_the_page_did_not_offer_makes_no_token(as_eve, changes):
-    response = fill(as_eve, **changes)
+    response = fill(browser_of(make_user("eve", *codenames)), **changes)
 
     assert response.status_code == 200
-    assert not PersonalToken.objects.exists()
+    assert PersonalToken.objects.exists() is is_made
+    assert ("Copy the token now" in text_of(response)) is is_made
 
 
-@pytest.mark.parametrize(("codenames", "is_lifted"), [([], False), (["add_personaltoken"], True)])
+@pytest.mark.parametrize(("codenames", "is_lifted"), [([], False), ([ADD], True)])
 def test_a_limit_is_lifted_by_people_who_could_make_such_a_token(make_user, codenames, is_lifted):
     eve = make_user("eve", *codenames)
     browser = browser_of(eve)
-    token, _ = PersonalToken.create(
-        user=eve, name="by staff", scopes=["mcp:read", "mcp:write"], read_only=True
-    )
+    token, _ = PersonalToken.create(user=eve, name="by staff", scopes=WRITE, read_only=True)
 
     page = browser.get(TOKENS).content.decode()
     press(browser, TOKENS, "not_read_only", token.pk)

@@ -11,20 +11,21 @@ from mcp_django.stores.interface import get_store
 from mcp_django.stores.memory import MemoryStore
 
 
-def test_the_database_is_the_default(settings):
-    settings.MCP_DJANGO = {}
-
-    assert isinstance(get_store(), DatabaseStore)
-
-
-@pytest.mark.parametrize("name", ["memory", "mcp_django.stores.memory.MemoryStore"])
-def test_a_process_has_one_store_until_the_settings_change(configure, name):
-    configure(STORE=name)
+@pytest.mark.parametrize(
+    ("chosen", "kind"),
+    [
+        ({}, DatabaseStore),
+        ({"STORE": "memory"}, MemoryStore),
+        ({"STORE": "mcp_django.stores.memory.MemoryStore"}, MemoryStore),
+    ],
+)
+def test_a_process_has_one_store_until_the_settings_change(settings, configure, chosen, kind):
+    settings.MCP_DJANGO = chosen
     store = get_store()
 
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, kind)
     assert get_store() is store
-    configure(STORE=name, NAME="Another")
+    configure(NAME="Another")
     assert get_store() is not store
 
 

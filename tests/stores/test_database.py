@@ -38,12 +38,6 @@ def test_a_caller_inside_of_a_transaction_is_told(store, method, arguments):
         getattr(store, method)(*arguments)
 
 
-@pytest.mark.django_db(transaction=False)
-def test_the_transaction_round_a_test_of_django_does_not_count(store, session):
-    assert connection.in_atomic_block
-    assert store.session("s1")
-
-
 #: What is done with a session, ten of its logs and ten of its questions, and what that costs.
 COSTS = [
     (lambda store: store.session("s1"), ["SELECT"]),
@@ -103,34 +97,19 @@ def test_a_key_that_is_taken_is_an_error_that_does_not_last(store, add_session):
 # Trying again
 
 
-LOCKED, GONE = OperationalError("database is locked"), OperationalError("no such host")
+def test_work_that_others_were_in_the_way_of_is_done_again_and_not_where_the_database_is_gone():
+    waiting = [OperationalError("database is locked")] * 3
 
+    @written
+    def write():
+        if waiting:
+            raise waiting.pop()
+        return "done"
 
-@pytest.fixture
-def work():
-    """Write what raises these errors, one after the other, and then returns."""
-
-    def run(*errors):
-        waiting = list(errors)
-
-        @written
-        def write():
-            if waiting:
-                raise waiting.pop(0)
-            return "done"
-
-        return write()
-
-    return run
-
-
-def test_work_that_others_were_in_the_way_of_is_done_again(work):
-    assert work(LOCKED, LOCKED, LOCKED) == "done"
-
-
-def test_a_database_that_is_gone_is_neither_asked_again_nor_said_to_be_busy(work):
+    assert write() == "done"
+    waiting.append(OperationalError("no such host"))
     with pytest.raises(OperationalError, match="no such host"):
-        work(GONE)
+        write()
 
 
 @pytest.fixture

@@ -122,14 +122,7 @@ def test_a_child_of_a_fork_knows_nothing_of_the_calls_of_its_parent(turns, write
     assert second.wait(PATIENCE)
 
 
-def test_a_call_that_writes_what_belongs_to_none_does_not_wait_for_itself(turns):
-    with turns.call(), turns.alone("default"):
-        written = True
-
-    assert written
-
-
-def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_only(turns):
+def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_and_never_for_itself(turns):
     def patience():
         with connection.cursor() as cursor:
             return cursor.execute("PRAGMA busy_timeout").fetchone()[0]
@@ -139,6 +132,9 @@ def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_only(turns)
         assert patience() < before
 
     assert patience() == before
+    # A call that writes what belongs to none.
+    with turns.call(), turns.alone("default"):
+        assert patience() == before
 
 
 def test_a_connection_that_is_closed_by_whoever_writes_alone_is_left_closed(write):

@@ -41,17 +41,6 @@ def noted(note):
     return threads[0]
 
 
-def test_whoever_notes_a_use_does_not_wait_for_it_to_be_written(uses, held):
-    may_end = held(uses)
-    written = Event()
-
-    uses.note("a", written.set)
-    may_end.set()
-
-    assert written.wait(PATIENCE)
-    assert noted(uses.note) is not threading.current_thread()
-
-
 def test_of_one_token_the_last_use_counts_and_no_more_wait_than_there_is_room_for(held):
     uses, written, done = Uses(room=2), [], Event()
     may_end = held(uses)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
 from django.utils import timezone
 
 from mcp_django.models import Session, Subscription
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.stores.transactions import is_inside
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 
@@ -81,12 +79,3 @@ def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, 
         connect().initialize()
 
     assert not Session.objects.exists()
-
-
-@pytest.mark.django_db
-def test_only_a_transaction_of_the_project_is_one_to_stay_out_of():
-    assert connection.in_atomic_block
-    assert not is_inside()
-
-    with transaction.atomic():
-        assert is_inside()
