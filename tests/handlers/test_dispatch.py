@@ -41,10 +41,16 @@ def test_a_name_that_does_not_exist_is_repeated_on_one_line(client, method, para
 
 
 @requirement("tools:execution-errors")
-def test_a_tool_error_is_a_result_that_the_model_reads(any_revision):
-    refusal = any_revision.refusal("fail", kind="tool")
+def test_a_tool_error_is_a_result_that_the_model_reads(any_revision, add_tool):
+    async def later() -> str:
+        """Raise."""
+        raise mcp.ToolError("Not today.")
 
-    assert refusal == "There is no such day. Ask for one that exists."
+    add_tool(later)
+
+    refusals = [any_revision.refusal("fail", kind="tool"), any_revision.refusal("later")]
+
+    assert refusals == ["There is no such day. Ask for one that exists.", "Not today."]
 
 
 @requirement("jsonrpc:internal-error", "security:errors")
@@ -82,16 +88,6 @@ def test_what_ends_programs_does_not_end_the_server_but_an_operator_does(
 
     assert is_interrupt or "Internal error" in str(raised.value)
     assert is_interrupt or error.__name__ in caplog.text
-
-
-def test_what_an_async_tool_refuses_is_told_as_what_any_other_does(client, add_tool):
-    async def later() -> str:
-        """Raise."""
-        raise mcp.ToolError("Not today.")
-
-    add_tool(later)
-
-    assert client.refusal("later") == "Not today."
 
 
 # What does not exist

@@ -447,46 +447,28 @@ def test_a_session_has_so_many_open_questions(store, clock, session, add_session
 # Open streams
 
 
-def test_a_stream_is_shown_as_it_is_and_as_it_becomes(store, show_stream):
-    stream = show_stream(
-        user="1", client="\x00\ud800 é", session="s1", topics=("django://é", "tools")
-    )
-    assert store.streams() == [stream]
-
-    changed = replace(stream, topics=("a", "b"))
-    store.show_stream(changed)
-
-    assert store.streams() == [changed]
-
-
-def test_streams_are_shown_newest_first_until_they_end_or_their_process_does(
+def test_streams_are_shown_as_they_become_newest_first_until_they_end_or_their_process_does(
     store, clock, show_stream
 ):
-    show_stream("t1", owner="alive")
+    first = show_stream(
+        "t1", owner="alive", user="1", client="\x00\ud800 é", session="s1", topics=("tools",)
+    )
+    assert store.streams() == [first]
+    first = replace(first, topics=("django://é", "b"))
+    store.show_stream(first)
     show_stream("t2", owner="dead")
     clock.pass_by(seconds=5)
-    show_stream("t3", owner="alive")
+    last = show_stream("t3", owner="alive")
     show_stream("ended", owner="alive")
     clock.pass_by(seconds=10)
 
     store.hide_stream("ended")
     store.hide_stream("ended")
 
-    assert keys_of(store.streams()) == ["t3", "t1"]
+    assert store.streams() == [last, first]
 
 
 # Pruning
-
-
-@pytest.mark.usefixtures("filled")
-def test_what_is_in_use_is_not_pruned(store, read):
-    assert store.prune() == 0
-
-    assert store.session("s1")
-    assert store.subscriptions("s1") == {"django://1"}
-    assert read() == [b"a"]
-    assert keys_of(store.streams()) == ["t1"]
-    assert store.answer("s1", "q1", b"yes")
 
 
 @pytest.mark.usefixtures("filled")
@@ -515,12 +497,19 @@ def test_logs_that_ended_are_pruned_before_their_session(store, clock, log, open
 
 
 @pytest.mark.usefixtures("filled")
-def test_what_a_dead_process_leaves_is_pruned_but_for_logs_that_clients_may_ask_for(store, clock):
+def test_what_is_in_use_is_not_pruned_nor_logs_of_a_dead_process_that_clients_may_ask_for(
+    store, clock, read
+):
+    assert store.prune() == 0
+    assert store.subscriptions("s1") == {"django://1"}
+    assert read() == [b"a"]
+    assert keys_of(store.streams()) == ["t1"]
     clock.pass_by(seconds=15)
 
     # The question and the stream.
     assert store.prune() == 2
 
+    assert store.session("s1")
     assert store.read("l1", session="s1", after=0).is_orphaned
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from mcp_django.asgi import get_mcp_application
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
-from mcp_django.transports.http.endpoint import with_cors
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.wire import PING, counting
 
@@ -182,14 +181,6 @@ def test_an_answer_names_its_origin_once_whoever_answers_for_it(connect, cors):
     assert answer.status == 200
     assert answer.headers["access-control-allow-origin"] == CHAT
     assert "x-request-id" in names(answer, "access-control-expose-headers")
-
-
-def test_an_answer_never_names_two_origins():
-    of_middleware = (("access-control-allow-origin", "*"), ("X-Page", "1"))
-    cors = (("Access-Control-Allow-Origin", CHAT),)
-
-    assert with_cors(of_middleware, cors) == (("X-Page", "1"), *cors)
-    assert with_cors(of_middleware, ()) == of_middleware
 
 
 def test_a_page_that_middleware_makes_of_a_preflight_is_no_page(client, run):

@@ -68,18 +68,16 @@ def old(version):
 TWICE = (("Mcp-Method", "tools/list"), ("mcp-method", "tools/list"))
 TWO_SESSIONS = (("mcp-session-id", "a"), ("Mcp-Session-Id", "a"))
 FIRST = with_meta("tools/call", name="a")
-OLD_META = {PREFIX + "protocolVersion": LEGACY}
+OLD_FIRST = with_meta("tools/call", changed={PREFIX + "protocolVersion": LEGACY}, name="a")
 LISTEN = with_meta("subscriptions/listen", notifications={})
 LOUD = {PREFIX + "logLevel": "trace"}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-ACCENT = with_meta("tools/call", name="\xe9")
-OLD_FIRST = with_meta("tools/call", changed=OLD_META, name="a")
 NEW_PING = with_meta("ping", changed={PREFIX + "protocolVersion": UNKNOWN})
-SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
 #: By status, code and id of the refusal (ABSENT is not there): names, headers and bodies of POSTs.
+#: Each of the rungs from 6 on by itself: tests/protocol.
 POSTS = {
     # 3: size
     (413, -32600, NULL): [
@@ -104,69 +102,33 @@ POSTS = {
     # 5: accept
     (406, -32600, NULL): [
         (f"accept {kinds!r}", {"accept": kinds}, call())
-        for kinds in (
-            "",
-            "application/json",
-            "text/event-stream",
-            "text/html",
-            "application/json, text/event-stream;q=0",
-            "*/*, application/json;q=0",
-        )
+        for kinds in ("", JSON, "text/event-stream", f"{JSON}, text/event-stream;q=0")
     ],
     (406, -32600, ABSENT): [
         ("accept before JSON", modern(accept="text/html"), b"{"),
-        *(
-            (f"listening accepts {kinds!r}", modern("subscriptions/listen", accept=kinds), LISTEN)
-            for kinds in ("application/json", "*/*, text/event-stream;q=0")
-        ),
+        ("listening accepts", modern("subscriptions/listen", accept=JSON), LISTEN),
     ],
     # 6: JSON. Without an id that could be read: null below 2025-11-25, absent since.
     (400, -32700, NULL): [
         *((f"JSON {version}", old(version), b"{") for version in (None, *LEGACY_VERSIONS[:3])),
         ("empty", {}, b""),
-        ("deep", {}, b"[" * 60_000),
-        ("same key twice", {}, b'{"id": 1, "id": 2}'),
     ],
     (400, -32700, ABSENT): [
         (f"JSON {version}", old(version), b"{") for version in ("2025-11-25", MODERN, UNKNOWN)
     ],
     # 7: one message, but for batches in one revision
     (400, -32600, ABSENT): [
-        *(
-            (f"modern {name}", modern(), body)
-            for name, body in [
-                ("number", 1),
-                ("string", "x"),
-                ("empty array", []),
-                ("array", [call()]),
-                ("array of its own", [with_meta()]),
-                ("response", {"jsonrpc": "2.0", "id": 1, "result": {}}),
-                ("null id", call(request_id=None)),
-                ("float id", call(request_id=1.5)),
-                ("bool id", call(request_id=True)),
-                ("object id", call(request_id={})),
-                ("huge id", call(request_id=2**63)),
-            ]
-        ),
+        ("modern number", modern(), 1),
+        ("modern array", modern(), [with_meta()]),
+        ("modern response", modern(), {"jsonrpc": "2.0", "id": 1, "result": {}}),
         ("batch 2025-11-25", old("2025-11-25"), [call()]),
     ],
     (400, -32600, NULL): [
-        ("legacy empty array", old(LEGACY), []),
         ("legacy array", old(LEGACY), [call()]),
         ("legacy null id", old(LEGACY), call(request_id=None)),
-        ("batch 2024-11-05", old("2024-11-05"), [call()]),
-        ("batch, empty", {}, []),
         ("batch, too long", {}, [call()] * 51),
-        ("batch, modern", {}, [call(), with_meta()]),
     ],
     (400, -32600, 0): [("array params", old(LEGACY), call(request_id=0) | {"params": []})],
-    (400, -32600, ""): [("other jsonrpc", old(LEGACY), call(request_id="") | {"jsonrpc": 2})],
-    (400, -32600, 1): [
-        ("modern other jsonrpc", modern(), with_meta() | {"jsonrpc": "1.0"}),
-        ("modern array params", modern(), with_meta() | {"params": []}),
-        ("modern string params", modern(), with_meta() | {"params": "x"}),
-        ("number for a method", modern(), with_meta() | {"method": 1}),
-    ],
     (400, -32600, "a"): [("no method", modern(), {"jsonrpc": "2.0", "id": "a"})],
     # 8: notifications
     (400, -32022, ABSENT): [
@@ -175,49 +137,29 @@ POSTS = {
     ],
     # 10: _meta, 17: log level
     (400, -32602, 1): [
-        ("no _meta", modern(), call()),
-        ("_meta null", modern(), call(_meta=None)),
-        ("params null", modern(), call() | {"params": None}),
         ("_meta before header", {}, call(_meta={PREFIX + "protocolVersion": MODERN})),
         ("discover, no header", {}, call("server/discover")),
-        ("listen, legacy header", old(LEGACY), call("subscriptions/listen")),
         ("log level", modern(), with_meta(changed=LOUD)),
     ],
     # 11: version header, 12: method header, 13: name header
     (400, -32020, 1): [
-        ("no header", {}, with_meta()),
-        ("legacy header", modern(mcp_protocol_version=LEGACY), with_meta()),
-        ("unknown header", modern(mcp_protocol_version=UNKNOWN), with_meta()),
+        ("header before version", modern(mcp_protocol_version=UNKNOWN), with_meta()),
         ("version before method", old(LEGACY), with_meta()),
-        ("no method header", old(MODERN), with_meta()),
-        ("another case", modern("Tools/list"), with_meta()),
         ("method before name", modern("x"), FIRST),
-        ("no name header", modern("tools/call"), FIRST),
         ("another name", modern("tools/call", mcp_name="A"), FIRST),
-        ("bad sentinel", modern("tools/call", mcp_name="=?base64?YR==?="), FIRST),
-        ("half sentinel", modern("tools/call", mcp_name="=?base64?YQ=="), FIRST),
-        ("beyond ASCII", modern("tools/call", mcp_name="\xe9"), ACCENT),
-        ("unserved with a name", modern("tasks/get"), with_meta("tasks/get", taskId="a")),
         ("name before version", modern("tools/call", mcp_protocol_version=LEGACY), OLD_FIRST),
     ],
     # 14: version
     (400, -32022, 1): [
-        ("legacy envelope", modern(mcp_protocol_version=LEGACY), with_meta(changed=OLD_META)),
         ("before method", modern("ping", mcp_protocol_version=UNKNOWN), NEW_PING),
-        ("empty header", old(""), call()),
         *(
-            (f"{method} {UNKNOWN}", old(UNKNOWN), call(method))
-            for method in ("tools/list", "server/discover", "initialize", "ping")
+            (f"{method} {version}", old(version), call(method))
+            for method in ("tools/list", "server/discover", "initialize")
+            for version in ("", UNKNOWN)
         ),
     ],
     # 15: method
-    (404, -32601, 1): [
-        ("method before log level", modern("ping"), with_meta("ping", changed=LOUD)),
-        *(
-            (f"{method} unserved", modern(method), with_meta(method))
-            for method in ("initialize", "ping", "logging/setLevel", "tools/List", *SUBSCRIBING)
-        ),
-    ],
+    (404, -32601, 1): [("before log level", modern("ping"), with_meta("ping", changed=LOUD))],
 }
 
 #: A name, the refusal, the verb, headers, more lines of headers, and the body.
@@ -340,30 +282,15 @@ def test_what_needs_no_answer_is_kept_for_the_session(body):
 @pytest.mark.parametrize(
     ("headers", "body", "revision"),
     [
-        (modern(), with_meta(), MODERN),
         (modern(accept=None), with_meta(), MODERN),
         (modern(accept="*/*"), with_meta(), MODERN),
-        (modern(accept="text/*;q=0.1, application/*"), with_meta(), MODERN),
-        (modern(content_type="application/json; charset=utf-8"), with_meta(), MODERN),
-        (modern(content_type="Application/JSON"), with_meta(), MODERN),
+        (modern(content_type="Application/JSON; charset=utf-8"), with_meta(), MODERN),
         (modern(content_encoding="identity"), with_meta(), MODERN),
         (modern(mcp_session_id="x", last_event_id="1"), with_meta(), MODERN),
         (modern("  tools/list "), with_meta(), MODERN),
-        (modern("server/discover"), with_meta("server/discover"), MODERN),
-        (modern("tools/call", mcp_name="a"), FIRST, MODERN),
         (modern("tools/call", mcp_name="=?base64?YQ==?="), FIRST, MODERN),
-        (modern("tools/call"), with_meta("tools/call"), MODERN),
-        (modern("tools/call"), with_meta("tools/call", name=1), MODERN),
-        (modern("resources/read"), with_meta("resources/read", uri=None), MODERN),
-        (modern(), with_meta(changed={PREFIX + "logLevel": "debug"}), MODERN),
-        ({}, call(), "2025-03-26"),
         ({}, call("nothing"), "2025-03-26"),
-        (old("2024-11-05"), call(), "2024-11-05"),
-        (old("2025-03-26"), call(), "2025-03-26"),
-        (old("2025-06-18"), call("ping"), "2025-06-18"),
-        (old("2025-11-25"), call("logging/setLevel"), "2025-11-25"),
-        ({}, call() | {"params": None}, "2025-03-26"),
-        ({}, call("initialize", protocolVersion="2024-11-05"), "2025-11-25"),
+        *((old(version), call(), version) for version in LEGACY_VERSIONS),
         (old(LEGACY), call("initialize"), "2025-11-25"),
         # A modern header on a plain handshake: the client of two eras asks for the older one.
         (old(MODERN), call("initialize"), "2025-11-25"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from django.contrib import messages
 from django.contrib.messages import get_messages
 from django.contrib.sessions.models import Session
 from django.db import connection
@@ -214,26 +215,6 @@ def test_who_calls_is_whose_token_it_is_whoever_is_logged_in(
     assert (b"staff" in answer.body) is has_token
 
 
-def test_a_call_does_not_touch_the_session_of_the_browser_that_makes_it(client, staff, add_tool):
-    def scribble(request) -> int:
-        """Write where a browser would see it."""
-        from django.contrib import messages
-
-        request.session["seen"] = request.session.get("seen", 0) + 1
-        messages.info(request, "hello")
-        assert [str(message) for message in get_messages(request)] == ["hello"]
-        return request.session["seen"]
-
-    add_tool(scribble)
-    client.web.force_login(staff)
-
-    for _ in range(2):
-        assert client.call_tool("scribble").text == '{"result":1}'
-
-    assert "seen" not in Session.objects.get().get_decoded()
-    assert client.web.cookies["sessionid"].value
-
-
 # Middleware that Django runs before the view
 
 HERE = "tests.transports.middlewares"
@@ -383,18 +364,32 @@ def test_a_caller_costs_no_more_queries_behind_ours(client, order, decisions_are
     assert 0 < len(behind) <= len(alone)
 
 
-def test_middleware_behind_ours_does_not_see_the_session_of_a_browser(client, make_user, order):
-    client.web.force_login(make_user("eve"))
+@pytest.mark.parametrize("names", [[], [CALLER, "SessionAndMessages"]])
+def test_neither_a_call_nor_middleware_behind_ours_touches_the_session_of_the_browser(
+    client, staff, add_tool, order, names
+):
+    def scribble(request) -> int:
+        """Write where a browser would see it."""
+        request.session["seen"] = request.session.get("seen", 0) + 1
+        messages.info(request, "hi")
+        assert str([*get_messages(request)][-1]) == "hi"
+        return request.session["seen"]
+
+    add_tool(scribble)
+    client.web.force_login(staff)
     session = client.web.session
     session["visits"] = 41
     session.save()
     seen.clear()
-    order(CALLER, "SessionAndMessages")
+    order(*names)
 
-    client.call_tool("echo", text="x")
+    for _ in range(2):
+        assert client.call_tool("scribble").text == '{"result":1}'
 
-    assert seen[0] == 1
-    assert Session.objects.get().get_decoded()["visits"] == 41
+    assert seen[:1] == [1] * bool(names)
+    kept = Session.objects.get().get_decoded()
+    assert (kept["visits"], "seen" in kept) == (41, False)
+    assert client.web.cookies["sessionid"].value
 
 
 def test_pages_of_the_site_have_the_user_of_the_browser(client, staff, order):
