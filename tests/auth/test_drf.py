@@ -44,23 +44,24 @@ def test_the_sites_own_credentials_are_good_for_what_the_site_says_or_for_readin
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("username", ["alice", "nobody"])
-def test_unknown_users_and_wrong_passwords_are_refused_alike(use, alice, present, username):
-    use(BASIC)
+@pytest.mark.parametrize(
+    ("path", "credential"),
+    [
+        (BASIC, basic("alice", "wrong")),
+        (BASIC, basic("nobody", "wrong")),
+        *((f"{SITES}.Keys", f"Key {word}") for word in ("bad", "forbidden", "anonymous")),
+    ],
+)
+def test_every_refusal_of_the_class_is_ours_and_a_failure_of_its_own_is_none(
+    use, alice, present, path, credential
+):
+    use(path)
 
     with pytest.raises(Refused, match=SAME):
-        authenticate(present(basic(username, "wrong")))
-
-
-@pytest.mark.parametrize("word", ["bad", "forbidden", "anonymous"])
-def test_every_refusal_of_the_class_is_ours(use, present, word):
-    use(f"{SITES}.Keys")
-
-    with pytest.raises(Refused, match=SAME):
-        authenticate(present(f"Key {word}"))
+        authenticate(present(credential))
     with pytest.raises(NotAuthenticated):
         authenticate(present())
-    # It failed itself, which is no refusal.
+    use(f"{SITES}.Keys")
     with pytest.raises(Exception, match=r"^Our database is down\.$"):
         authenticate(present("Key broken"))
 

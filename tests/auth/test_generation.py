@@ -240,39 +240,32 @@ def test_connecting_again_doubles_nothing(committed, alice):
 @isolate_apps("tests.nasty")
 def test_roles_of_the_site_are_groups_whatever_they_are_called():
     class Role(models.Model):
+        __module__ = "tests.nasty"
         rights = models.ManyToManyField(Permission)
-
-        class Meta:
-            app_label = "nasty"
 
     class Hat(models.Model):
         """A hat gives no rights."""
 
-        class Meta:
-            app_label = "nasty"
+        __module__ = "tests.nasty"
 
     class Member(AbstractBaseUser):
+        __module__ = "tests.nasty"
         roles = models.ManyToManyField(Role, through="Assignment")
         hats = models.ManyToManyField(Hat)
 
-        class Meta:
-            app_label = "nasty"
-
     class Lonely(AbstractBaseUser):
-        class Meta:
-            app_label = "nasty"
+        __module__ = "tests.nasty"
 
     class Visitor(Lonely):
+        __module__ = "tests.nasty"
+
         class Meta:
-            app_label = "nasty"
             proxy = True
 
     class Assignment(models.Model):
+        __module__ = "tests.nasty"
         member = models.ForeignKey(Member, models.CASCADE)
         role = models.ForeignKey(Role, models.CASCADE)
-
-        class Meta:
-            app_label = "nasty"
 
     assert set(generation.models_of_rights(Member)) == {Member, Role, Assignment, Permission}
     names = [field.name for field in generation.fields_of_rights(Member)]

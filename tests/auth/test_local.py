@@ -44,17 +44,16 @@ HERE = None
 #: What differs of a request at this machine, and who refuses it.
 PLACES = [
     ({}, HERE),
-    ({"REMOTE_ADDR": "::1"}, HERE),
-    ({"REMOTE_ADDR": "::ffff:127.0.0.1"}, HERE),
-    ({"HTTP_HOST": "127.0.0.1:8000"}, HERE),
-    ({"HTTP_HOST": "[::1]:8000"}, HERE),
-    ({"HTTP_HOST": "LOCALHOST"}, HERE),
-    ({"REMOTE_ADDR": "192.0.2.7"}, NotAuthenticated),
-    ({"REMOTE_ADDR": "::ffff:192.0.2.7"}, NotAuthenticated),
-    ({"REMOTE_ADDR": ""}, NotAuthenticated),
-    ({"HTTP_HOST": "evil.example"}, NotAuthenticated),
-    ({"HTTP_HOST": "localhost.evil.example"}, NotAuthenticated),
-    ({"HTTP_HOST": ""}, NotAuthenticated),
+    *(({"REMOTE_ADDR": address}, HERE) for address in ("::1", "::ffff:127.0.0.1")),
+    *(({"HTTP_HOST": host}, HERE) for host in ("127.0.0.1:8000", "[::1]:8000", "LOCALHOST")),
+    *(
+        ({"REMOTE_ADDR": address}, NotAuthenticated)
+        for address in ("192.0.2.7", "::ffff:192.0.2.7", "")
+    ),
+    *(
+        ({"HTTP_HOST": host}, NotAuthenticated)
+        for host in ("evil.example", "localhost.evil.example", "")
+    ),
     ({"HTTP_X_FORWARDED_FOR": "192.0.2.7"}, NotAuthenticated),
     ({"HTTP_FORWARDED": "for=192.0.2.7"}, NotAuthenticated),
     ({"HTTP_VIA": "1.1 tunnel"}, NotAuthenticated),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import msgspec
 import pytest
@@ -36,23 +36,20 @@ def client(staff):
 @pytest.fixture
 def hear():
     """What a signal says, until the test ends."""
-    connected = []
+    with ExitStack() as stack:
 
-    def connect(signal, receiver=None):
-        heard = []
+        def connect(signal, receiver=bool):
+            heard = []
 
-        def keep(sender, record, context, **kwargs):
-            heard.append((record, context))
-            if receiver is not None:
+            def keep(sender, record, context, **kwargs):
+                heard.append((record, context))
                 receiver()
 
-        signal.connect(keep, weak=False)
-        connected.append((signal, keep))
-        return heard
+            signal.connect(keep, weak=False)
+            stack.callback(signal.disconnect, keep)
+            return heard
 
-    yield connect
-    for signal, receiver in connected:
-        signal.disconnect(receiver)
+        yield connect
 
 
 def only():

@@ -66,8 +66,16 @@ def test_unsubscribing_is_done_whatever_was_subscribed_to_and_tells_nothing(sess
 # Log messages
 
 
-@pytest.fixture
-def tell(add_tool):
+def told_levels(client):
+    messages = client.exchange("tools/call", {"name": "speak", "arguments": {}})
+    return [one["params"]["level"] for one in messages[:-1]]
+
+
+@requirement("logging:levels", "logging:default-level")
+@pytest.mark.parametrize("level", [None, *LOG_LEVELS])
+def test_a_session_hears_of_its_own_level_or_that_of_the_site_and_what_is_more_urgent(
+    session, add_tool, level
+):
     def speak(ctx: mcp.Context) -> str:
         """Say something at each level."""
         for level in LOG_LEVELS:
@@ -75,26 +83,13 @@ def tell(add_tool):
         return "done"
 
     add_tool(speak)
-
-    def told(client):
-        messages = client.exchange("tools/call", {"name": "speak", "arguments": {}})
-        return [one["params"]["level"] for one in messages[:-1]]
-
-    return told
-
-
-@requirement("logging:levels", "logging:default-level")
-@pytest.mark.parametrize("level", [None, *LOG_LEVELS])
-def test_a_session_hears_of_its_own_level_or_that_of_the_site_and_what_is_more_urgent(
-    session, tell, level
-):
     other = CheckedClient(token=session.token, revision=session.revision)
     other.initialize()
     if level is not None:
         assert session.request("logging/setLevel", {"level": level}) == {}
 
-    assert tell(session) == list(LOG_LEVELS[LOG_LEVELS.index(level or "info") :])
-    assert tell(other) == list(LOG_LEVELS[LOG_LEVELS.index("info") :])
+    assert told_levels(session) == list(LOG_LEVELS[LOG_LEVELS.index(level or "info") :])
+    assert told_levels(other) == list(LOG_LEVELS[LOG_LEVELS.index("info") :])
 
 
 # The modern era

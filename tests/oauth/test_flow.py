@@ -322,15 +322,12 @@ def ask_as_service(service, **changes):
     return service.post("/oauth/token", **fields | changes)
 
 
-def test_a_program_that_staff_entered_acts_for_its_user(service):
-    token = ask_as_service(service).json()["access_token"]
-
-    assert service.call(token).status_code == 200
-
-
 @pytest.mark.parametrize("changes", [{"is_superuser": True}, {"is_active": False}, None])
-def test_a_program_acts_for_no_superuser_and_for_nobody_who_may_not_act(service, changes):
+def test_a_program_that_staff_entered_acts_for_its_user_unless_that_is_a_superuser_or_may_not_act(
+    service, changes
+):
     token = ask_as_service(service).json()["access_token"]
+    assert service.call(token).status_code == 200
     user = service.application.user
     if changes is None:
         service.application.user = None

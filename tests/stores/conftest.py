@@ -11,6 +11,7 @@ from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import Log, OpenStream, Question, Session
 from mcp_django.stores.memory import MemoryStore
 
+CALLER = {"server": "default", "principal": "default/user:1/"}
 START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
 
 
@@ -92,16 +93,8 @@ def store(request):
 @pytest.fixture
 def add_session(store, clock):
     def add(key="s1", **fields):
-        said = {
-            "server": "default",
-            "principal": "default/user:1/",
-            "transport": "streamable_http",
-            "revision": "2025-06-18",
-            "created": clock(),
-            "seen": clock(),
-            **fields,
-        }
-        session = Session(key=key, **said)
+        said = {**CALLER, "transport": "streamable_http", "revision": "2025-06-18", **fields}
+        session = Session(key=key, created=clock(), seen=clock(), **said)
         store.add_session(session)
         return session
 
@@ -149,16 +142,8 @@ def ask(store):
 @pytest.fixture
 def show_stream(store, clock):
     def show(key="t1", **fields):
-        said = {
-            "owner": "hub",
-            "server": "default",
-            "principal": "default/user:1/",
-            "kind": "listen",
-            "revision": "2026-07-28",
-            "opened": clock(),
-            **fields,
-        }
-        stream = OpenStream(key=key, **said)
+        said = {**CALLER, "owner": "hub", "kind": "listen", "revision": "2026-07-28", **fields}
+        stream = OpenStream(key=key, opened=clock(), **said)
         store.show_stream(stream)
         return stream
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from django.db import OperationalError, connection, transaction
@@ -113,8 +114,8 @@ def test_work_that_others_were_in_the_way_of_is_done_again_and_not_where_the_dat
 
 
 @pytest.fixture
-def hold():
-    """Somebody else with a lock on a session: on SQLite on everything."""
+def held():
+    """A lock of somebody else on a session: on SQLite on everything."""
     held, released = Event(), Event()
 
     def lock():
@@ -126,26 +127,21 @@ def hold():
         finally:
             connection.close()
 
-    thread = Thread(target=lock)
-
-    def start():
-        thread.start()
+    with ThreadPoolExecutor() as pool:
+        pool.submit(lock)
         held.wait()
-
-    yield start
-    released.set()
-    thread.join()
+        yield
+        released.set()
 
 
 @pytest.mark.skipif(connection.vendor == "mysql", reason="Its own limit is 50 seconds.")
 def test_whoever_writes_what_others_hold_is_told_to_come_back(
-    store, session, hold, monkeypatch, caplog
+    store, session, held, monkeypatch, caplog
 ):
     monkeypatch.setattr(transactions, "PATIENCE", 0.1)
     if connection.vendor == "sqlite":
         # Not the 20 seconds of the settings.
         connection.cursor().execute("PRAGMA busy_timeout = 100")
-    hold()
 
     with pytest.raises(ProtocolError, match=r"busy\. Try again later\.") as raised:
         store.subscribe("s1", "django://site", most=5)

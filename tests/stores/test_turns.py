@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
-from threading import Event, Thread
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
 from django.db import connection, connections
@@ -30,41 +31,27 @@ def deferred(monkeypatch):
 
 @pytest.fixture
 def in_thread():
-    """Starts a function in a thread, and ends it with the test."""
-    threads = []
+    """Run a function in another thread, whose connections end with it."""
 
-    def start(function):
-        def run():
-            try:
-                function()
-            finally:
-                connections.close_all()
+    def run(function):
+        try:
+            function()
+        finally:
+            connections.close_all()
 
-        thread = Thread(target=run)
-        threads.append(thread)
-        thread.start()
-
-    with ExitStack() as stack:
-        stack.callback(lambda: [thread.join(PATIENCE) for thread in threads])
-        yield start
+    with ThreadPoolExecutor() as pool:
+        yield lambda function: pool.submit(run, function)
 
 
 @pytest.fixture
 def write(turns, in_thread):
-    """Write in a thread, and say when that is done. `work` is what happens meanwhile."""
+    """Write in a thread. `work` is what happens meanwhile."""
 
-    def start(work=bool):
-        done = Event()
+    def run(work):
+        with turns.alone("default"):
+            work()
 
-        def run():
-            with turns.alone("default"):
-                work()
-            done.set()
-
-        in_thread(run)
-        return done
-
-    return start
+    return lambda work=bool: in_thread(partial(run, work))
 
 
 def test_a_writer_waits_until_calls_are_over(turns, in_thread, write):
@@ -75,14 +62,12 @@ def test_a_writer_waits_until_calls_are_over(turns, in_thread, write):
             steps.append("entered")
 
     with turns.call():
-        done = write(lambda: steps.append("written"))
+        writing = write(lambda: steps.append("written"))
         # A call that comes meanwhile does not wait for the one that runs.
-        in_thread(enter)
-        while "entered" not in steps:
-            done.wait(0.01)
+        in_thread(enter).result(PATIENCE)
         steps.append("over")
 
-    assert done.wait(PATIENCE)
+    writing.result(PATIENCE)
     assert steps == ["entered", "over", "written"]
 
 
@@ -107,19 +92,19 @@ def test_a_writer_does_not_wait_for_every_call(turns, write, settings, prepare, 
     prepare(settings)
 
     with turns.call(), turns.paused() if is_paused else nullcontext():
-        assert write().wait(PATIENCE)
+        write().result(PATIENCE)
 
 
 def test_a_child_of_a_fork_knows_nothing_of_the_calls_of_its_parent(turns, write):
     with turns.call():
         turns.forget()
 
-        assert write().wait(PATIENCE)
+        write().result(PATIENCE)
 
     with turns.call():
         second = write()
-        assert not second.is_set()
-    assert second.wait(PATIENCE)
+        assert not second.done()
+    second.result(PATIENCE)
 
 
 def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_and_never_for_itself(turns):
@@ -138,4 +123,4 @@ def test_whoever_writes_alone_waits_for_other_processes_for_a_moment_and_never_f
 
 
 def test_a_connection_that_is_closed_by_whoever_writes_alone_is_left_closed(write):
-    assert write(lambda: connections["default"].close()).wait(PATIENCE)
+    write(lambda: connections["default"].close()).result(PATIENCE)

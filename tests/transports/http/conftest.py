@@ -7,12 +7,14 @@ from tests.transports.http_sse_client import HTTPSSEClient
 
 @pytest_asyncio.fixture
 async def sse(client):
-    """Make clients of HTTP+SSE, whose sessions end with the test."""
+    """Make clients of HTTP+SSE, which may post to another process. Sessions end with the test."""
     sessions = []
 
-    def make(client=client, **options):
-        sessions.append(HTTPSSEClient(client, **options))
-        return sessions[-1]
+    def make(client=client, posts=None, **options):
+        session = HTTPSSEClient(client, **options)
+        session.posts = posts or session.posts
+        sessions.append(session)
+        return session
 
     yield make
     for session in sessions:

@@ -16,10 +16,10 @@ from tests.transports.http.test_endpoint import sent
 
 #: Host, Origin, and the status of the refusal.
 HOSTS = [
-    ("testserver", None, None),
-    ("testserver:8000", None, None),
-    ("TESTSERVER", None, None),
-    ("testserver.", None, None),
+    *(
+        (host, None, None)
+        for host in ("testserver", "testserver:8000", "TESTSERVER", "testserver.")
+    ),
     ("testserver", "http://testserver", None),
     ("testserver", "http://other.example", 403),
     ("testserver", "http://testserver:8000", 403),
@@ -42,14 +42,12 @@ HOSTS = [
     ("localhost", "http://[::1", 403),
     ("localhost", "http://localhost:x", 403),
     ("localhost", "null", 403),
-    ("evil.example", None, 400),
-    ("evil.example", "http://testserver", 400),
-    ("evil.example", "http://evil.example", 400),
+    *(
+        ("evil.example", origin, 400)
+        for origin in (None, "http://testserver", "http://evil.example")
+    ),
     ("testserver, evil.example", None, 400),
-    ("testserver:80:80", None, 400),
-    ("test server", None, 400),
-    ("", None, 400),
-    (None, None, 400),
+    *((host, None, 400) for host in ("testserver:80:80", "test server", "", None)),
 ]
 FRONT_END = {
     "MCP_DJANGO": {

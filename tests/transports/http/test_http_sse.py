@@ -31,31 +31,15 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(params=[None, "elsewhere"], ids=["here", "elsewhere"])
-def elsewhere_or_here(request):
+def place(request):
+    """Where messages are posted: to the process of the stream (None), or to another one."""
     return request.param and request.getfixturevalue(request.param)
 
 
-class Posts:
-    """Sessions whose messages are posted in the process of the stream, or in another one."""
-
-    def __init__(self, sse, elsewhere):
-        self.sse = sse
-        self.elsewhere = elsewhere
-
-    async def begin(self, revision="2025-11-25", **capabilities):
-        session = self.sse()
-        session.posts = self.elsewhere or session.posts
-        return await session.begin(revision, **capabilities)
-
-    async def settled(self):
-        await settled()
-        if self.elsewhere is not None:
-            await self.elsewhere.settled()
-
-
-@pytest.fixture
-def posts(elsewhere_or_here, sse):
-    return Posts(sse, elsewhere_or_here)
+async def settled_in(place):
+    await settled()
+    if place is not None:
+        await place.settled()
 
 
 @pytest_asyncio.fixture
@@ -106,8 +90,8 @@ async def test_the_first_event_names_an_unguessable_address_below_the_prefix_of_
 @pytest.mark.parametrize(
     "asked", [*LEGACY, Revision.V2026_07_28], ids=lambda revision: revision.value
 )
-async def test_any_revision_with_a_handshake_is_spoken(posts, asked):
-    session = await posts.begin(asked.value)
+async def test_any_revision_with_a_handshake_is_spoken(place, sse, asked):
+    session = await sse(posts=place).begin(asked.value)
     agreed = asked if asked in LEGACY else LEGACY[-1]
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
@@ -121,7 +105,7 @@ async def test_any_revision_with_a_handshake_is_spoken(posts, asked):
     assert "shop.order" in await session.call("list_models")
 
 
-async def test_progress_questions_and_changes_come_on_the_stream(posts, add_tool):
+async def test_progress_questions_and_changes_come_on_the_stream(place, sse, add_tool):
     class Name(forms.Form):
         name = forms.CharField()
 
@@ -133,7 +117,7 @@ async def test_progress_questions_and_changes_come_on_the_stream(posts, add_tool
     order = await sync_to_async(Order.objects.create)(number="1")
     uri = f"django://objects/shop.order/{order.pk}"
     add_tool(greet, asks=True)
-    session = await posts.begin(elicitation={})
+    session = await sse(posts=place).begin(elicitation={})
     params = {"name": "greet", "arguments": {}, "_meta": {"progressToken": "t"}}
 
     assert (await session.ask("resources/subscribe", {"uri": uri}))["result"] == {}
@@ -153,13 +137,13 @@ async def test_progress_questions_and_changes_come_on_the_stream(posts, add_tool
     assert (await session.ask("resources/unsubscribe", {"uri": uri}))["result"] == {}
 
 
-async def test_a_call_that_the_client_takes_back_is_not_answered(posts, patient, gate):
-    session = await posts.begin()
+async def test_a_call_that_the_client_takes_back_is_not_answered(place, sse, patient, gate):
+    session = await sse(posts=place).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
 
     await session.tell("notifications/cancelled", requestId=number)
-    await posts.settled()
+    await settled_in(place)
     gate.open()
 
     assert (await session.ask("ping"))["result"] == {}
@@ -207,8 +191,10 @@ async def test_a_post_whose_connection_is_given_up_runs_on(session, patient, gat
 
 
 @requirement("http-sse:close")
-async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(posts, patient, gate):
-    session = await posts.begin("2025-06-18")
+async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(
+    place, sse, patient, gate
+):
+    session = await sse(posts=place).begin("2025-06-18")
     await settled()
     await session.send("tools/call", PATIENT)
     await gate.until_reached()
@@ -216,7 +202,7 @@ async def test_the_end_of_the_stream_ends_the_session_and_the_work_for_it(posts,
     (stream,) = await sync_to_async(store.streams)()
 
     await session.leave()
-    await posts.settled()
+    await settled_in(place)
     gate.open()
 
     agreed = ("http_sse", "2025-06-18", "old", key)

@@ -27,25 +27,13 @@ def in_memory(configure):
     return get_store()
 
 
-@pytest.fixture
-def divided(elsewhere, sse):
-    """A session whose messages are all posted elsewhere."""
-
-    async def begin(**capabilities):
-        session = sse()
-        session.posts = elsewhere
-        return await session.begin(**capabilities)
-
-    return begin
-
-
 def stream_of(session):
     return stream_here(get_hub(), key_of(session.id))
 
 
 @pytest.mark.thorough
-async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divided, elsewhere):
-    session = await divided()
+async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, elsewhere, sse):
+    session = await sse(posts=elsewhere).begin()
     stream = stream_of(session)
     # As if it had not come back from its last look.
     stream._is_reading = True
@@ -64,9 +52,9 @@ async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, divide
 
 
 async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
-    in_memory, divided, patient, gate, elsewhere
+    in_memory, elsewhere, sse, patient, gate
 ):
-    session = await divided()
+    session = await sse(posts=elsewhere).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
 
@@ -96,8 +84,8 @@ async def test_a_session_whose_process_was_killed_is_not_found(
     await settled()
 
 
-async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, divided):
-    session = await divided()
+async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, elsewhere, sse):
+    session = await sse(posts=elsewhere).begin()
     index = index_of(key_of(session.id))
     in_memory.append(index, [b"unknown"] * 300)
 
@@ -109,10 +97,10 @@ async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, divide
 
 @pytest.mark.parametrize(("times", "is_lost"), [(1, False), (2, True)])
 async def test_a_store_that_fails_is_asked_again_for_a_while(
-    in_memory, divided, patient, gate, elsewhere, monkeypatch, caplog, times, is_lost
+    in_memory, elsewhere, sse, patient, gate, monkeypatch, caplog, times, is_lost
 ):
     monkeypatch.setattr(http_sse, "PAUSES", (0,))
-    session = await divided()
+    session = await sse(posts=elsewhere).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
     append, failures = in_memory.append, [OSError("gone")] * times

@@ -29,16 +29,14 @@ def browser():
 @pytest.fixture
 def use(settings):
     def configure(*issuers, **changes):
+        bearers = [
+            JWTBearer(issuer, jwks_url=f"{issuer}/certs", user=len, audience="a")
+            for issuer in issuers
+        ]
         settings.MCP_DJANGO = {
             "NAME": "My shop",
             "PUBLIC_URL": "https://shop.example.com",
-            "AUTHENTICATORS": [
-                "mcp_django.auth.PersonalTokens",
-                *(
-                    JWTBearer(issuer, jwks_url=f"{issuer}/certs", user=len, audience="a")
-                    for issuer in issuers
-                ),
-            ],
+            "AUTHENTICATORS": ["mcp_django.auth.PersonalTokens", *bearers],
             **changes,
         }
 

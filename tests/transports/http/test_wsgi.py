@@ -290,11 +290,7 @@ def test_a_call_is_refused_where_middleware_looks_at_the_user_too_early(
     assert HERE not in message
     assert f"{HERE}.{'Plain' if 'Plain' in names else 'UserTenant'}" in caplog.text
     assert write == []
-
-
-def test_who_has_no_credential_hears_nothing_of_middleware(order):
-    order("UserTenant")
-
+    # Who has no credential hears nothing of it.
     assert WSGIClient().post(PING).status == 401
 
 
